@@ -1,0 +1,52 @@
+/* dms_checked.h - integer arithmetic that says when it overflows
+ *
+ * Portable on purpose: it runs at plan time only, and MSVC has no __builtin_mul_overflow. Every function returns false, and leaves the result
+ * alone, where the exact value does not fit.
+ */
+#ifndef DMS_CHECKED_H
+#define DMS_CHECKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline bool dms_add_u64(uint64_t a, uint64_t b, uint64_t *sum)
+{
+    if (b > UINT64_MAX - a)
+        return false;
+    *sum = a + b;
+    return true;
+}
+
+static inline bool dms_mul_u64(uint64_t a, uint64_t b, uint64_t *product)
+{
+    if (b != 0 && a > UINT64_MAX / b)
+        return false;
+    *product = a * b;
+    return true;
+}
+
+static inline bool dms_add_i64(int64_t a, int64_t b, int64_t *sum)
+{
+    if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b)
+        return false;
+    *sum = a + b;
+    return true;
+}
+
+/* The magnitude as an unsigned number: INT64_MIN has no positive counterpart. */
+static inline uint64_t dms_abs_i64(int64_t a)
+{
+    return a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+}
+
+/* INT64_MIN counts as an overflow, so that whatever fits can also be negated. */
+static inline bool dms_mul_i64(int64_t a, uint64_t b, int64_t *product)
+{
+    uint64_t magnitude;
+    if (!dms_mul_u64(dms_abs_i64(a), b, &magnitude) || magnitude > (uint64_t)INT64_MAX)
+        return false;
+    *product = a < 0 ? -(int64_t)magnitude : (int64_t)magnitude;
+    return true;
+}
+
+#endif

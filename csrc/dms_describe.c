@@ -1,0 +1,89 @@
+/* dms_describe.c - a plan in words */
+#include "dms_internal.h"
+#include "dms_text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* A plan of a million different parts is described by its first ones. */
+#define MOST_SHAPES 8
+
+dms_text dms_text_start(char *buffer, size_t capacity)
+{
+    const dms_text text = {buffer, buffer != NULL ? capacity : 0, 0};
+    if (text.capacity > 0)
+        buffer[0] = '\0';
+    return text;
+}
+
+void dms_text_add(dms_text *text, const char *format, ...)
+{
+    const bool room = text->length < text->capacity;
+    va_list arguments;
+    va_start(arguments, format);
+    const int added = vsnprintf(room ? text->buffer + text->length : NULL, room ? text->capacity - text->length : 0, format, arguments);
+    va_end(arguments);
+    if (added > 0)
+        text->length += (size_t)added;
+}
+
+static void describe_space(dms_text *text, const dmlsplit_plan *plan)
+{
+    const dms_space *space = &plan->space;
+    const int64_t *strides = space->operands[0].strides;
+    dms_text_add(text, "the whole, folded: elements of %" PRIu64 " bytes", space->element_size);
+    for (uint32_t d = 0; d < space->axis; d++)
+        dms_text_add(text, ", %" PRIu64 " every %" PRId64, space->sizes[d], strides[d]);
+    dms_text_add(text, "; axis: %" PRIu64 " every %" PRId64 "\n", space->operands[0].length, strides[space->axis]);
+}
+
+static void describe_shape(dms_text *text, const dmlsplit_plan *plan, const dms_shape *shape, uint64_t count)
+{
+    const dms_nest *nest = &shape->nest;
+    dms_text_add(text, "%" PRIu64 " part%s of length %" PRIu64 ": runs of %zu bytes", count, count == 1 ? "" : "s", shape->operand->length,
+                 nest->run);
+    for (uint32_t d = 0; d < nest->rank; d++)
+        dms_text_add(text, ", %" PRIu64 " (to every %" PRId64 ", from every %" PRId64 ")", nest->loops[d].size, nest->loops[d].target_stride,
+                     nest->loops[d].source_stride);
+    dms_text_add(text, "; kernel %s\n", plan->group != NULL ? plan->group->name : shape->kernel->name);
+}
+
+static void describe_shapes(dms_text *text, const dmlsplit_plan *plan)
+{
+    uint64_t shown = 0, part = 0;
+    while (part < plan->part_count && shown < MOST_SHAPES) {
+        const dms_shape *shape = plan->parts[part].shape;
+        uint64_t count = 0;
+        for (; part < plan->part_count && (shape == plan->parts[part].shape || plan->parts[part].shape == NULL); part++)
+            count += plan->parts[part].shape != NULL;
+        if (shape == NULL)
+            continue;                   /* empty parts before the first other one */
+        describe_shape(text, plan, shape, count);
+        shown++;
+    }
+    if (plan->shape_count > shown)
+        dms_text_add(text, "and %" PRIu64 " more shapes of parts\n", plan->shape_count - shown);
+}
+
+static void describe_refusals(dms_text *text, const dmlsplit_plan *plan)
+{
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++)
+        if (plan->refusals[i] != NULL)
+            dms_text_add(text, "not %s: %s\n", dms_kernel_table[i].name, plan->refusals[i]);
+}
+
+size_t dmlsplit_plan_describe(const dmlsplit_plan *plan, char *buffer, size_t capacity)
+{
+    dms_text text = dms_text_start(buffer, capacity);
+    if (plan == NULL)
+        return 0;
+    dms_text_add(&text, "%s, %" PRIu64 " part%s, %" PRIu64 " bytes\n", plan->direction == DMLSPLIT_SPLIT ? "split" : "join", plan->part_count,
+                 plan->part_count == 1 ? "" : "s", plan->bytes);
+    if (plan->bytes > 0) {
+        describe_space(&text, plan);
+        describe_shapes(&text, plan);
+        describe_refusals(&text, plan);
+    }
+    return text.length;
+}

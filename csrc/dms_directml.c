@@ -1,0 +1,231 @@
+/* dms_directml.c - from DirectML's operator descriptors to geometries */
+#include "dmlsplit_directml.h"
+
+#include "dms_checked.h"
+#include "dms_internal.h"
+
+#include <stdlib.h>
+
+#define DML_MOST_DIMENSIONS 8           /* DML_TENSOR_DIMENSION_COUNT_MAX1 */
+
+/* Split and Join alike: a whole and an array of parts. */
+typedef struct operator_desc {
+    dmlsplit_direction direction;
+    const DML_TENSOR_DESC *whole;
+    const DML_TENSOR_DESC *parts;
+    uint32_t part_count;
+    uint32_t axis;
+    uint32_t flags;
+} operator_desc;
+
+/* What the parts have in common with the whole. */
+typedef struct reference {
+    const DML_BUFFER_TENSOR_DESC *whole;
+    uint32_t element_size;
+    uint32_t axis;
+} reference;
+
+/* Bytes; 0 for a type that is unknown or has no whole bytes. */
+static uint32_t element_size(DML_TENSOR_DATA_TYPE type)
+{
+    switch (type) {
+    case DML_TENSOR_DATA_TYPE_UINT8:
+    case DML_TENSOR_DATA_TYPE_INT8: return 1;
+    case DML_TENSOR_DATA_TYPE_FLOAT16:
+    case DML_TENSOR_DATA_TYPE_UINT16:
+    case DML_TENSOR_DATA_TYPE_INT16: return 2;
+    case DML_TENSOR_DATA_TYPE_FLOAT32:
+    case DML_TENSOR_DATA_TYPE_UINT32:
+    case DML_TENSOR_DATA_TYPE_INT32: return 4;
+    case DML_TENSOR_DATA_TYPE_FLOAT64:
+    case DML_TENSOR_DATA_TYPE_UINT64:
+    case DML_TENSOR_DATA_TYPE_INT64: return 8;
+    default: return 0;
+    }
+}
+
+static dmlsplit_status check_sizes(const DML_BUFFER_TENSOR_DESC *buffer, const reference *common, uint32_t *dimension)
+{
+    for (uint32_t d = 0; d < buffer->DimensionCount; d++) {
+        *dimension = d;
+        if (buffer->Sizes[d] == 0)
+            return DMLSPLIT_ZERO_SIZE;
+        if (d != common->axis && buffer->Sizes[d] != common->whole->Sizes[d])
+            return DMLSPLIT_SIZE_MISMATCH;
+    }
+    *dimension = DMLSPLIT_NO_DIMENSION;
+    return DMLSPLIT_OK;
+}
+
+/* Sizes in elements and strides in bytes of one tensor. Packed strides of sizes that fit no memory may wrap; the total size tells. */
+static dmlsplit_status read_layout(const DML_BUFFER_TENSOR_DESC *buffer, uint32_t size, int64_t *strides, uint32_t *dimension)
+{
+    uint64_t sizes[DML_MOST_DIMENSIONS];
+    uint64_t bytes = size;
+    for (uint32_t d = buffer->DimensionCount; d-- > 0;) {
+        sizes[d] = buffer->Sizes[d];
+        if (buffer->Strides != NULL) {
+            strides[d] = (int64_t)buffer->Strides[d] * size;
+            continue;
+        }
+        strides[d] = (int64_t)bytes;
+        if (!dms_mul_u64(bytes, sizes[d], &bytes) || bytes > (uint64_t)INT64_MAX) {
+            *dimension = d;
+            return DMLSPLIT_OVERFLOW;
+        }
+    }
+    int64_t begin, end;
+    if (!dms_byte_range(buffer->DimensionCount, sizes, strides, size, &begin, &end, dimension))
+        return DMLSPLIT_OVERFLOW;
+    return (uint64_t)end <= buffer->TotalTensorSizeInBytes ? DMLSPLIT_OK : DMLSPLIT_TOTAL_SIZE;
+}
+
+/* The buffer description behind a tensor; NULL with a status where there is none. */
+static dmlsplit_status open_tensor(const DML_TENSOR_DESC *tensor, const DML_BUFFER_TENSOR_DESC **buffer)
+{
+    if (tensor->Type != DML_TENSOR_TYPE_BUFFER)
+        return DMLSPLIT_BAD_TENSOR;
+    *buffer = tensor->Desc;
+    if (*buffer == NULL || (*buffer)->Sizes == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    if (element_size((*buffer)->DataType) == 0)
+        return DMLSPLIT_BAD_DATA_TYPE;
+    if ((*buffer)->DimensionCount == 0 || (*buffer)->DimensionCount > DML_MOST_DIMENSIONS)
+        return DMLSPLIT_BAD_RANK;
+    return DMLSPLIT_OK;
+}
+
+static dmlsplit_status read_part(const DML_TENSOR_DESC *tensor, const reference *common, uint64_t *length, int64_t *strides,
+                                 uint32_t *dimension)
+{
+    const DML_BUFFER_TENSOR_DESC *buffer = NULL;
+    dmlsplit_status status = open_tensor(tensor, &buffer);
+    if (status == DMLSPLIT_OK && buffer->DataType != common->whole->DataType)
+        status = DMLSPLIT_BAD_DATA_TYPE;
+    if (status == DMLSPLIT_OK && buffer->DimensionCount != common->whole->DimensionCount)
+        status = DMLSPLIT_RANK_MISMATCH;
+    if (status == DMLSPLIT_OK)
+        status = check_sizes(buffer, common, dimension);
+    if (status == DMLSPLIT_OK)
+        status = read_layout(buffer, common->element_size, strides, dimension);
+    if (status == DMLSPLIT_OK)
+        *length = buffer->Sizes[common->axis];
+    return status;
+}
+
+static dmlsplit_status read_parts(const operator_desc *desc, const reference *common, uint64_t *lengths, int64_t *strides,
+                                  dmlsplit_fault *fault)
+{
+    const uint32_t rank = common->whole->DimensionCount;
+    for (uint32_t i = 0; i < desc->part_count; i++) {
+        const dmlsplit_status status = read_part(&desc->parts[i], common, &lengths[i], strides + (size_t)i * rank, &fault->dimension);
+        if (status != DMLSPLIT_OK) {
+            fault->part = i;
+            return status;
+        }
+    }
+    return DMLSPLIT_OK;
+}
+
+static dmlsplit_status plan_parts(const operator_desc *desc, const reference *common, const int64_t *strides, dmlsplit_plan **plan,
+                                  dmlsplit_fault *fault)
+{
+    const uint32_t rank = common->whole->DimensionCount;
+    uint64_t sizes[DML_MOST_DIMENSIONS];
+    for (uint32_t d = 0; d < rank; d++)
+        sizes[d] = common->whole->Sizes[d];
+
+    dmlsplit_status status = DMLSPLIT_OUT_OF_MEMORY;
+    uint64_t *lengths = NULL;
+    int64_t *part_strides = NULL;
+    if (desc->part_count <= (size_t)PTRDIFF_MAX / sizeof *part_strides / rank) {
+        lengths = malloc(desc->part_count * sizeof *lengths);
+        part_strides = malloc((size_t)desc->part_count * rank * sizeof *part_strides);
+    }
+    if (lengths != NULL && part_strides != NULL)
+        status = read_parts(desc, common, lengths, part_strides, fault);
+    if (status == DMLSPLIT_OK) {
+        dmlsplit_geometry geometry = {0};
+        geometry.struct_size = sizeof geometry;
+        geometry.direction = (uint32_t)desc->direction;
+        geometry.element_size = common->element_size;
+        geometry.rank = rank;
+        geometry.axis = common->axis;
+        geometry.flags = desc->flags;
+        geometry.part_count = desc->part_count;
+        geometry.sizes = sizes;
+        geometry.strides = strides;
+        geometry.lengths = lengths;
+        geometry.part_strides = part_strides;
+        status = dmlsplit_plan_create(&geometry, plan, fault);
+    }
+    free(part_strides);
+    free(lengths);
+    return status;
+}
+
+static dmlsplit_status plan_operator(const operator_desc *desc, dmlsplit_plan **plan, dmlsplit_fault *fault)
+{
+    if (desc->whole == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    if (desc->part_count == 0)
+        return DMLSPLIT_NO_PARTS;
+    if (desc->parts == NULL)
+        return DMLSPLIT_NULL_POINTER;
+
+    reference common = {NULL, 0, desc->axis};
+    int64_t strides[DML_MOST_DIMENSIONS];
+    dmlsplit_status status = open_tensor(desc->whole, &common.whole);
+    if (status != DMLSPLIT_OK)
+        return status;
+    if (desc->axis >= common.whole->DimensionCount)
+        return DMLSPLIT_BAD_AXIS;
+    common.element_size = element_size(common.whole->DataType);
+    status = check_sizes(common.whole, &common, &fault->dimension);
+    if (status == DMLSPLIT_OK)
+        status = read_layout(common.whole, common.element_size, strides, &fault->dimension);
+    if (status == DMLSPLIT_OK)
+        status = plan_parts(desc, &common, strides, plan, fault);
+    return status;
+}
+
+/* desc is NULL where the caller's was. */
+static dmlsplit_status start(const operator_desc *desc, dmlsplit_plan **plan, dmlsplit_fault *fault)
+{
+    dmlsplit_fault unwanted;
+    if (fault == NULL)
+        fault = &unwanted;
+    dms_set_fault(fault, DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION);
+    if (plan == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    *plan = NULL;
+    return desc != NULL ? plan_operator(desc, plan, fault) : DMLSPLIT_NULL_POINTER;
+}
+
+dmlsplit_status dmlsplit_plan_create_dml_split(const DML_SPLIT_OPERATOR_DESC *desc, uint32_t flags, dmlsplit_plan **plan, dmlsplit_fault *fault)
+{
+    if (desc == NULL)
+        return start(NULL, plan, fault);
+    const operator_desc split = {DMLSPLIT_SPLIT, desc->InputTensor, desc->OutputTensors, desc->OutputCount, desc->Axis, flags};
+    return start(&split, plan, fault);
+}
+
+dmlsplit_status dmlsplit_plan_create_dml_join(const DML_JOIN_OPERATOR_DESC *desc, uint32_t flags, dmlsplit_plan **plan, dmlsplit_fault *fault)
+{
+    if (desc == NULL)
+        return start(NULL, plan, fault);
+    const operator_desc join = {DMLSPLIT_JOIN, desc->OutputTensor, desc->InputTensors, desc->InputCount, desc->Axis, flags};
+    return start(&join, plan, fault);
+}
+
+dmlsplit_status dmlsplit_plan_create_dml(const DML_OPERATOR_DESC *desc, uint32_t flags, dmlsplit_plan **plan, dmlsplit_fault *fault)
+{
+    if (desc == NULL)
+        return start(NULL, plan, fault);
+    if (desc->Type == DML_OPERATOR_SPLIT)
+        return dmlsplit_plan_create_dml_split(desc->Desc, flags, plan, fault);
+    if (desc->Type == DML_OPERATOR_JOIN)
+        return dmlsplit_plan_create_dml_join(desc->Desc, flags, plan, fault);
+    (void)start(NULL, plan, fault);
+    return plan != NULL ? DMLSPLIT_BAD_DIRECTION : DMLSPLIT_NULL_POINTER;
+}

@@ -1,0 +1,174 @@
+/* dms_execute.c - running a plan, and what its buffers must be */
+#include "dms_kernel.h"
+
+#include <stdlib.h>
+
+static dmlsplit_status check_pointers(const dmlsplit_plan *plan, const dms_buffers *buffers)
+{
+    if (plan->bytes == 0)
+        return DMLSPLIT_OK;
+    if (buffers->whole == NULL || buffers->parts == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    for (uint64_t i = 0; i < plan->part_count; i++)
+        if (plan->parts[i].shape != NULL && dms_part_base(buffers, i) == NULL)
+            return DMLSPLIT_NULL_POINTER;
+    return DMLSPLIT_OK;
+}
+
+static void run_nests(const dmlsplit_plan *plan, const dms_buffers *buffers)
+{
+    for (uint64_t i = 0; i < plan->part_count; i++) {
+        const dms_part *part = &plan->parts[i];
+        if (part->shape == NULL)
+            continue;
+        const dms_nest *nest = &part->shape->nest;
+        char *in_part = dms_part_base(buffers, i) + nest->part_offset;
+        char *in_whole = (char *)buffers->whole + part->place + nest->whole_offset;
+        DMS_COUNT_RUN(part->shape->kernel);
+        if (plan->direction == DMLSPLIT_SPLIT)
+            part->shape->kernel->run_nest(nest, in_part, in_whole);
+        else
+            part->shape->kernel->run_nest(nest, in_whole, in_part);
+    }
+}
+
+static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction direction, const dms_buffers *buffers)
+{
+    if (plan == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    if (plan->direction != (uint32_t)direction)
+        return DMLSPLIT_WRONG_DIRECTION;
+    const dmlsplit_status status = check_pointers(plan, buffers);
+    if (status != DMLSPLIT_OK || plan->bytes == 0)
+        return status;
+    if (plan->group != NULL) {
+        DMS_COUNT_RUN(plan->group);
+        plan->group->run_group(plan, buffers, 0, plan->rows);
+    } else {
+        run_nests(plan, buffers);
+    }
+    return DMLSPLIT_OK;
+}
+
+dmlsplit_status dmlsplit_split(const dmlsplit_plan *plan, const void *whole, void *const *parts)
+{
+    const dms_buffers buffers = {(void *)whole, parts};
+    return run(plan, DMLSPLIT_SPLIT, &buffers);
+}
+
+dmlsplit_status dmlsplit_join(const dmlsplit_plan *plan, const void *const *parts, void *whole)
+{
+    const dms_buffers buffers = {whole, parts};
+    return run(plan, DMLSPLIT_JOIN, &buffers);
+}
+
+/* ---- Ranges ---- */
+
+/* Addresses as numbers: buffers of one call are different objects, whose pointers C does not order. */
+typedef struct interval {
+    uintptr_t begin, end;
+} interval;
+
+static interval make_interval(const char *base, int64_t begin, int64_t end)
+{
+    const interval made = {(uintptr_t)base + (uintptr_t)begin, (uintptr_t)base + (uintptr_t)end};
+    return made;
+}
+
+static interval part_interval(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t part)
+{
+    const dms_shape *shape = plan->parts[part].shape;
+    return make_interval(dms_part_base(buffers, part), shape->begin, shape->end);
+}
+
+static bool intersect(interval a, interval b)
+{
+    return a.begin < b.end && b.begin < a.end;
+}
+
+static int compare_begins(const void *a, const void *b)
+{
+    const uintptr_t x = ((const interval *)a)->begin, y = ((const interval *)b)->begin;
+    return (x > y) - (x < y);
+}
+
+/* The first part, from part first on, whose range intersects the interval; part_count: none. */
+static uint64_t first_intersecting(const dmlsplit_plan *plan, const dms_buffers *buffers, interval with, uint64_t first)
+{
+    for (; first < plan->part_count; first++)
+        if (plan->parts[first].shape != NULL && intersect(part_interval(plan, buffers, first), with))
+            break;
+    return first;
+}
+
+/* Parts that were allocated one after the other usually ascend; this settles them without memory. */
+static bool ascend(const dmlsplit_plan *plan, const dms_buffers *buffers)
+{
+    uintptr_t end = 0;
+    for (uint64_t i = 0; i < plan->part_count; i++) {
+        if (plan->parts[i].shape == NULL)
+            continue;
+        const interval part = part_interval(plan, buffers, i);
+        if (part.begin < end)
+            return false;
+        end = part.end;
+    }
+    return true;
+}
+
+static dmlsplit_status check_pairs(const dmlsplit_plan *plan, const dms_buffers *buffers, dmlsplit_fault *fault)
+{
+    for (uint64_t i = 0; i + 1 < plan->part_count; i++) {
+        if (plan->parts[i].shape == NULL)
+            continue;
+        const uint64_t other = first_intersecting(plan, buffers, part_interval(plan, buffers, i), i + 1);
+        if (other < plan->part_count) {
+            fault->part = other;
+            return DMLSPLIT_RANGES_INTERSECT;
+        }
+    }
+    return DMLSPLIT_OK;
+}
+
+static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers *buffers, dmlsplit_fault *fault)
+{
+    interval *intervals = malloc((size_t)plan->part_count * sizeof *intervals);    /* no more than plan->parts takes */
+    if (intervals == NULL)
+        return DMLSPLIT_OUT_OF_MEMORY;
+    size_t count = 0;
+    for (uint64_t i = 0; i < plan->part_count; i++)
+        if (plan->parts[i].shape != NULL)
+            intervals[count++] = part_interval(plan, buffers, i);
+    qsort(intervals, count, sizeof *intervals, compare_begins);
+    dmlsplit_status status = DMLSPLIT_OK;
+    for (size_t i = 1; i < count && status == DMLSPLIT_OK; i++)
+        if (intersect(intervals[i - 1], intervals[i])) {
+            status = DMLSPLIT_RANGES_INTERSECT;
+            fault->part = first_intersecting(plan, buffers, intervals[i], 0);
+        }
+    free(intervals);
+    return status;
+}
+
+dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void *whole, const void *const *parts, dmlsplit_fault *fault)
+{
+    enum { MOST_PAIRED = 16 };          /* 120 comparisons cost less than a malloc and a sort */
+    const dms_buffers buffers = {(void *)whole, parts};
+    dmlsplit_fault unwanted;
+    if (fault == NULL)
+        fault = &unwanted;
+    dms_set_fault(fault, DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION);
+    if (plan == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    const dmlsplit_status status = check_pointers(plan, &buffers);
+    if (status != DMLSPLIT_OK || plan->bytes == 0)
+        return status;
+    const uint64_t part = first_intersecting(plan, &buffers, make_interval(buffers.whole, plan->begin, plan->end), 0);
+    if (part < plan->part_count) {
+        fault->part = part;
+        return DMLSPLIT_RANGES_INTERSECT;
+    }
+    if (plan->direction == DMLSPLIT_JOIN || ascend(plan, &buffers))
+        return DMLSPLIT_OK;
+    return plan->part_count <= MOST_PAIRED ? check_pairs(plan, &buffers, fault) : check_sorted(plan, &buffers, fault);
+}

@@ -1,0 +1,90 @@
+/* dms_geometry.c - what can be said about a geometry before anything is planned */
+#include "dms_internal.h"
+
+#include "dms_checked.h"
+
+void dms_packed_strides(uint32_t rank, const uint64_t *sizes, uint64_t element_size, int64_t *strides)
+{
+    uint64_t stride = element_size;
+    for (uint32_t d = rank; d-- > 0;) {
+        strides[d] = (int64_t)stride;
+        stride *= sizes[d];
+    }
+}
+
+bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, int64_t *begin, int64_t *end,
+                    uint32_t *dimension)
+{
+    int64_t low = 0, high = (int64_t)element_size;
+    for (uint32_t d = 0; d < rank; d++) {
+        int64_t span = 0;
+        if (sizes[d] > 1 && !dms_mul_i64(strides[d], sizes[d] - 1, &span)) {
+            *dimension = d;
+            return false;
+        }
+        /* Both ends are at most 2^63 from 0, so their distance fits a uint64_t. Pointers may not be further apart than PTRDIFF_MAX. */
+        int64_t *side = span < 0 ? &low : &high;
+        if (!dms_add_i64(*side, span, side) || dms_abs_i64(low) + (uint64_t)high > (uint64_t)PTRDIFF_MAX) {
+            *dimension = d;
+            return false;
+        }
+    }
+    *begin = low;
+    *end = high;
+    return true;
+}
+
+/* The product of sizes, exact if every size is above 0 and the bytes fit an int64_t, otherwise false. */
+static bool count_elements(const dmlsplit_geometry *g, uint64_t *elements, uint32_t *dimension)
+{
+    uint64_t bytes = g->element_size;
+    *elements = 0;
+    for (uint32_t d = 0; d < g->rank; d++)
+        if (g->sizes[d] == 0)
+            return true;
+    for (uint32_t d = 0; d < g->rank; d++)
+        if (!dms_mul_u64(bytes, g->sizes[d], &bytes) || bytes > (uint64_t)INT64_MAX) {
+            *dimension = d;
+            return false;
+        }
+    *elements = bytes / g->element_size;
+    return true;
+}
+
+static bool lengths_fill_axis(const dmlsplit_geometry *g)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < g->part_count; i++)
+        if (!dms_add_u64(sum, g->lengths[i], &sum))
+            return false;
+    return sum == g->sizes[g->axis];
+}
+
+dmlsplit_status dms_check_geometry(const dmlsplit_geometry *g, uint64_t *elements, dmlsplit_fault *fault)
+{
+    if (g->struct_size != sizeof *g)
+        return DMLSPLIT_BAD_STRUCT_SIZE;
+    if (g->direction != DMLSPLIT_SPLIT && g->direction != DMLSPLIT_JOIN)
+        return DMLSPLIT_BAD_DIRECTION;
+    if ((g->flags & ~(uint32_t)DMLSPLIT_OVERLAP_ALLOWED) != 0)
+        return DMLSPLIT_BAD_FLAGS;
+    if (g->element_size == 0)
+        return DMLSPLIT_BAD_ELEMENT_SIZE;
+    if (g->rank == 0 || g->rank > DMLSPLIT_MAX_RANK)
+        return DMLSPLIT_BAD_RANK;
+    if (g->axis >= g->rank)
+        return DMLSPLIT_BAD_AXIS;
+    if (g->part_count == 0)
+        return DMLSPLIT_NO_PARTS;
+    if (g->sizes == NULL || g->lengths == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    if (g->part_count > (uint64_t)PTRDIFF_MAX / sizeof(int64_t) / g->rank)
+        return DMLSPLIT_OUT_OF_MEMORY;  /* no array of that many strides exists */
+    if (!lengths_fill_axis(g)) {
+        fault->dimension = g->axis;
+        return DMLSPLIT_LENGTH_SUM;
+    }
+    if (!count_elements(g, elements, &fault->dimension))
+        return DMLSPLIT_OVERFLOW;
+    return dms_check_kernel_name(g->kernel);
+}

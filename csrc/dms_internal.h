@@ -1,0 +1,194 @@
+/* dms_internal.h - what the files of the core share
+ *
+ * geometry --dms_plan.c--> space (all tensors folded together) --dms_fold.c--> a nest of loops for each shape of part
+ *          --dms_kernels.c--> a kernel for the whole space, or one for each nest --dms_execute.c--> copies
+ */
+#ifndef DMS_INTERNAL_H
+#define DMS_INTERNAL_H
+
+#include "dmlsplit.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__) || defined(__i386__) || (defined(_M_X64) && !defined(_M_ARM64EC)) || defined(_M_IX86)
+#define DMS_X86 1
+#else
+#define DMS_X86 0
+#endif
+
+/* clang-cl understands what gcc does, and asks for less than MSVC. */
+#if defined(_MSC_VER) && !defined(__clang__)
+#define DMS_MSVC 1
+#define DMS_ALWAYS_INLINE __forceinline
+#else
+#define DMS_MSVC 0
+#define DMS_ALWAYS_INLINE inline __attribute__((always_inline))
+#endif
+
+/* ---- CPU features (dms_cpu.c) ---- */
+
+/* Bits of a mask. Each one implies those of its family before it, and that the operating system saves the registers it uses. */
+enum {
+    DMS_ISA_ANY = 0,
+    DMS_ISA_SSSE3 = 1u << 0,
+    DMS_ISA_AVX2 = 1u << 1,
+    DMS_ISA_AVX512 = 1u << 2,           /* F, BW, DQ and VL: all that a byte shuffle on 512 bits needs */
+    DMS_ISA_AVX512VBMI = 1u << 3,
+    DMS_ISA_NEON = 1u << 4
+};
+
+uint32_t dms_cpu_isa(void);
+const char *dms_isa_name(uint32_t isa); /* of one bit, or "any" */
+
+#ifdef DMS_TESTING
+/* Makes dms_cpu_isa() answer (detected & mask) from now on: tests walk through older CPUs. Not thread-safe. */
+void dms_cpu_mask(uint32_t mask);
+#endif
+
+/* ---- Folding (dms_fold.c) ---- */
+
+/* A tensor in a space. */
+typedef struct dms_operand {
+    uint64_t length;                    /* on the space's axis; 1 where there is none */
+    int64_t offset;                     /* bytes from the base pointer to the element with all indices 0 */
+    int64_t *strides;                   /* bytes, [rank]; that of the axis means nothing where length is 1 */
+} dms_operand;
+
+#define DMS_NO_AXIS UINT32_MAX
+
+/* Tensors that are walked with one set of indices. All share the sizes; on the axis, if there is one, each has its own length. */
+typedef struct dms_space {
+    uint32_t rank;
+    uint32_t axis;                      /* a dimension or DMS_NO_AXIS */
+    uint64_t element_size;              /* bytes that are contiguous in every operand */
+    uint64_t sizes[DMLSPLIT_MAX_RANK];  /* none is 0; the entry of the axis is not used */
+    uint64_t operand_count;
+    dms_operand *operands;              /* the first one decides about signs and the order of the loops */
+} dms_space;
+
+/* Brings a space to its canonical form, which addresses the same bytes in fewer loops: no dimension of size 1, no two dimensions that all
+ * operands step through as one, positive strides in the first operand where a sign can be turned, contiguous tails taken into the element,
+ * dimensions in descending order of the first operand's strides. The axis stays a dimension, has absorbed the inner dimensions that
+ * continue it (all lengths are scaled) and comes last, so that the loops before it are the rows. */
+void dms_fold(dms_space *space);
+
+/* ---- Overlap (dms_overlap.c) ---- */
+
+typedef enum dms_overlap { DMS_DISJOINT, DMS_OVERLAPS, DMS_UNDECIDED } dms_overlap;
+
+/* Whether two elements of one tensor share a byte. No size is 0, and the tensor's byte range fits an int64_t. Each step of the search takes
+ * one from *budget; at 0 it gives up. */
+dms_overlap dms_self_overlap(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, uint32_t *budget);
+
+/* ---- Plans (dms_plan.c) ---- */
+
+typedef struct dms_loop {
+    uint64_t size;
+    int64_t target_stride;
+    int64_t source_stride;
+} dms_loop;
+
+/* The copy of one part: runs of contiguous bytes, repeated by loops. Sizes are at least 2. */
+typedef struct dms_nest {
+    uint32_t rank;
+    size_t run;                         /* bytes */
+    int64_t part_offset;                /* bytes from the part's base pointer to the first run */
+    int64_t whole_offset;               /* bytes from the part's place in the whole to the first run */
+    dms_loop *loops;                    /* [rank], outermost first, in descending order of the target's strides */
+} dms_nest;
+
+typedef struct dms_kernel dms_kernel;
+
+/* What consecutive parts of equal length and strides have in common: a million equal parts need one. */
+typedef struct dms_shape {
+    const dms_operand *operand;         /* in plan->space */
+    int64_t begin, end;                 /* bytes touched, from the part's base pointer */
+    dms_nest nest;
+    const dms_kernel *kernel;           /* of the nest; NULL where plan->group does it all */
+} dms_shape;
+
+typedef struct dms_part {
+    const dms_shape *shape;             /* NULL: the part is empty */
+    int64_t place;                      /* bytes from the whole's base pointer to the part's element with all indices 0 in the space */
+} dms_part;
+
+enum {                                  /* one index for each line of the kernel table */
+#define DMS_GROUP_KERNEL(name, isa) DMS_KERNEL_##name,
+#define DMS_NEST_KERNEL(name, isa) DMS_KERNEL_##name,
+#include "dms_kernels.inc"
+    DMS_KERNEL_COUNT
+};
+
+struct dmlsplit_plan {
+    uint32_t direction;
+    uint64_t part_count;
+    uint64_t bytes;                     /* copied by one run; 0: the plan is empty and everything below is 0 or NULL */
+    int64_t begin, end;                 /* bytes of the whole touched, from its base pointer */
+    uint64_t rows;                      /* product of the space's sizes before the axis */
+    dms_space space;                    /* operand 0 is the whole, operand 1 + i is shape i */
+    uint64_t shape_count;
+    dms_shape *shapes;
+    dms_part *parts;                    /* [part_count] */
+    const dms_kernel *group;            /* copies all parts at once; NULL: every shape has its own kernel */
+    const char *refusals[DMS_KERNEL_COUNT]; /* why a kernel of the table was passed over; NULL: it was not, or not asked */
+    int64_t *strides;                   /* storage of space.operands, */
+    dms_loop *loops;                    /* of shapes' nests */
+};
+
+/* ---- Geometry (dms_geometry.c) ---- */
+
+/* Checks everything about a geometry but extents and overlap. *elements receives the whole's number of elements. */
+dmlsplit_status dms_check_geometry(const dmlsplit_geometry *geometry, uint64_t *elements, dmlsplit_fault *fault);
+
+void dms_packed_strides(uint32_t rank, const uint64_t *sizes, uint64_t element_size, int64_t *strides);
+
+/* The bytes that a tensor without zero sizes touches. false, with *dimension, where the range exceeds INT64_MAX or the address space. */
+bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, int64_t *begin, int64_t *end,
+                    uint32_t *dimension);
+
+static inline void dms_set_fault(dmlsplit_fault *fault, uint64_t part, uint32_t dimension)
+{
+    fault->part = part;
+    fault->dimension = dimension;
+}
+
+/* ---- Kernels (dms_kernels.c, kernels) ---- */
+
+/* The memory of one run. Both directions share kernels, so const is dropped here: in a split nothing is written through whole, in a join
+ * nothing through parts. parts is an array of pointers to void, const or not. */
+typedef struct dms_buffers {
+    void *whole;
+    const void *parts;
+} dms_buffers;
+
+/* A kernel has one of two forms, and NULL in place of the other. accept_* returns NULL, or why not, as a static text.
+ *   group: copies rows [first, last) of all parts, whatever it reads or writes first
+ *   nest:  copies one part
+ */
+struct dms_kernel {
+    const char *name;
+    uint32_t isa;                       /* the bit that the CPU must have, or DMS_ISA_ANY */
+    const char *(*accept_group)(const dmlsplit_plan *plan);
+    void (*run_group)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
+    const char *(*accept_nest)(const dms_nest *nest);
+    void (*run_nest)(const dms_nest *nest, char *target, const char *source);
+};
+
+extern const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT];
+
+/* Chooses the first kernels of the table that this CPU has and that accept; with a name, only that one. */
+dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name);
+
+/* DMLSPLIT_OK where the name is NULL or in the table. */
+dmlsplit_status dms_check_kernel_name(const char *name);
+
+#ifdef DMS_TESTING
+extern uint64_t dms_kernel_runs[DMS_KERNEL_COUNT];
+#define DMS_COUNT_RUN(kernel) ((void)dms_kernel_runs[(kernel) - dms_kernel_table]++)
+#else
+#define DMS_COUNT_RUN(kernel) ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,84 @@
+/* dms_kernel.h - what the files in kernels/ are written with */
+#ifndef DMS_KERNEL_H
+#define DMS_KERNEL_H
+
+#include "dms_internal.h"
+
+#include <string.h>
+
+#define DMS_GROUP_KERNEL(name, isa)                                                                                     \
+    const char *dms_accept_##name(const dmlsplit_plan *plan);                                                           \
+    void dms_run_##name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
+#define DMS_NEST_KERNEL(name, isa)                                                                                      \
+    const char *dms_accept_##name(const dms_nest *nest);                                                                \
+    void dms_run_##name(const dms_nest *nest, char *target, const char *source);
+#include "dms_kernels.inc"
+
+/* The base pointer of a part. Read as bytes because the array's element type may or may not be const-qualified. */
+static inline char *dms_part_base(const dms_buffers *buffers, uint64_t part)
+{
+    void *base;
+    memcpy(&base, (const char *)buffers->parts + (size_t)part * sizeof base, sizeof base);
+    return base;
+}
+
+/* Advances both pointers to the next combination of the indices of loops[0, count), the last one fastest. index holds count zeros at
+ * first; returns false after the last combination, with everything as at the start. */
+static inline bool dms_next(const dms_loop *loops, uint32_t count, uint64_t *index, char **target, const char **source)
+{
+    for (uint32_t d = count; d-- > 0;) {
+        const dms_loop *loop = &loops[d];
+        if (++index[d] < loop->size) {
+            *target += loop->target_stride;
+            *source += loop->source_stride;
+            return true;
+        }
+        *target -= (int64_t)(loop->size - 1) * loop->target_stride;
+        *source -= (int64_t)(loop->size - 1) * loop->source_stride;
+        index[d] = 0;
+    }
+    return false;
+}
+
+/* Copies a nest run by run. run is nest->run; where it is a constant, memcpy becomes moves, which may be misaligned. */
+static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, const char *source, size_t run)
+{
+    static const dms_loop once = {1, 0, 0};
+    const dms_loop line = nest->rank > 0 ? nest->loops[nest->rank - 1] : once;
+    const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    memset(index, 0, outer * sizeof index[0]);
+    do {
+        for (uint64_t i = 0; i < line.size; i++)
+            memcpy(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
+    } while (dms_next(nest->loops, outer, index, &target, &source));
+}
+
+/* The row with the given number as indices of the space's dimensions before the axis. */
+static inline void dms_row_index(const dms_space *space, uint64_t row, uint64_t *index)
+{
+    for (uint32_t d = space->axis; d-- > 0;) {
+        index[d] = row % space->sizes[d];
+        row /= space->sizes[d];
+    }
+}
+
+static inline void dms_next_row(const dms_space *space, uint64_t *index)
+{
+    for (uint32_t d = space->axis; d-- > 0;) {
+        if (++index[d] < space->sizes[d])
+            return;
+        index[d] = 0;
+    }
+}
+
+/* Bytes from an operand's base pointer to the start of a row. */
+static inline int64_t dms_row_offset(const dms_space *space, const dms_operand *operand, const uint64_t *index)
+{
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < space->axis; d++)
+        offset += (int64_t)index[d] * operand->strides[d];
+    return offset;
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* dms_kernels.c - the kernel table and the choice from it */
+#include "dms_kernel.h"
+
+#define DMS_GROUP_KERNEL(name, isa) {#name, isa, dms_accept_##name, dms_run_##name, NULL, NULL},
+#define DMS_NEST_KERNEL(name, isa) {#name, isa, NULL, NULL, dms_accept_##name, dms_run_##name},
+const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT] = {
+#include "dms_kernels.inc"
+};
+
+#ifdef DMS_TESTING
+uint64_t dms_kernel_runs[DMS_KERNEL_COUNT];
+#endif
+
+static bool is_available(const dms_kernel *kernel)
+{
+    return (kernel->isa & ~dms_cpu_isa()) == 0;
+}
+
+/* Gives the kernel to the shapes that have none yet. Returns how many still have none, with the reason of the first of these. */
+static uint64_t assign(dmlsplit_plan *plan, const dms_kernel *kernel, const char **refusal)
+{
+    uint64_t left = 0;
+    for (uint64_t i = 0; i < plan->shape_count; i++) {
+        dms_shape *shape = &plan->shapes[i];
+        if (shape->kernel != NULL)
+            continue;
+        const char *reason = kernel->accept_nest(&shape->nest);
+        if (reason == NULL) {
+            shape->kernel = kernel;
+            continue;
+        }
+        left++;
+        if (*refusal == NULL)
+            *refusal = reason;
+    }
+    return left;
+}
+
+dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
+{
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++) {
+        const dms_kernel *kernel = &dms_kernel_table[i];
+        if (name != NULL && strcmp(name, kernel->name) != 0)
+            continue;
+        if (!is_available(kernel)) {
+            plan->refusals[i] = "this CPU lacks its instructions";
+        } else if (kernel->accept_nest != NULL) {
+            if (assign(plan, kernel, &plan->refusals[i]) == 0)
+                return DMLSPLIT_OK;
+        } else {
+            plan->refusals[i] = kernel->accept_group(plan);
+            if (plan->refusals[i] == NULL) {
+                plan->group = kernel;
+                return DMLSPLIT_OK;
+            }
+        }
+    }
+    return DMLSPLIT_KERNEL_REFUSED;     /* only one that was asked for by name: the last line of the table accepts everything */
+}
+
+dmlsplit_status dms_check_kernel_name(const char *name)
+{
+    if (name == NULL)
+        return DMLSPLIT_OK;
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++)
+        if (strcmp(name, dms_kernel_table[i].name) == 0)
+            return DMLSPLIT_OK;
+    return DMLSPLIT_UNKNOWN_KERNEL;
+}
+
+uint32_t dmlsplit_kernel_count(void)
+{
+    return DMS_KERNEL_COUNT;
+}
+
+const char *dmlsplit_kernel_name(uint32_t index)
+{
+    return index < DMS_KERNEL_COUNT ? dms_kernel_table[index].name : NULL;
+}
+
+const char *dmlsplit_kernel_isa(uint32_t index)
+{
+    return index < DMS_KERNEL_COUNT ? dms_isa_name(dms_kernel_table[index].isa) : NULL;
+}
+
+int dmlsplit_kernel_available(uint32_t index)
+{
+    return index < DMS_KERNEL_COUNT && is_available(&dms_kernel_table[index]);
+}

@@ -1,0 +1,250 @@
+/* dms_plan.c - from a geometry to a plan */
+#include "dms_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Steps of the overlap search that one plan may take: some 10 ms. Nested strides take none. */
+#define OVERLAP_BUDGET (UINT32_C(1) << 20)
+
+/* calloc whose count may exceed a size_t */
+static void *new_array(uint64_t count, size_t size)
+{
+    return count <= (uint64_t)PTRDIFF_MAX / size ? calloc((size_t)count, size) : NULL;
+}
+
+static const int64_t *given_strides(const dmlsplit_geometry *g, uint64_t part)
+{
+    return g->part_strides != NULL ? g->part_strides + (size_t)part * g->rank : NULL;
+}
+
+static bool same_shape(const dmlsplit_geometry *g, uint64_t a, uint64_t b)
+{
+    return g->lengths[a] == g->lengths[b] &&
+           (g->part_strides == NULL || memcmp(given_strides(g, a), given_strides(g, b), g->rank * sizeof(int64_t)) == 0);
+}
+
+static uint64_t count_shapes(const dmlsplit_geometry *g)
+{
+    uint64_t count = 0, previous = 0;
+    for (uint64_t i = 0; i < g->part_count; i++) {
+        if (g->lengths[i] == 0)
+            continue;
+        count += count == 0 || !same_shape(g, previous, i);
+        previous = i;
+    }
+    return count;
+}
+
+static dmlsplit_status allocate(dmlsplit_plan *plan, const dmlsplit_geometry *g)
+{
+    plan->shape_count = count_shapes(g);
+    plan->space.operand_count = 1 + plan->shape_count;
+    plan->shapes = new_array(plan->shape_count, sizeof *plan->shapes);
+    plan->parts = new_array(plan->part_count, sizeof *plan->parts);
+    plan->space.operands = new_array(plan->space.operand_count, sizeof *plan->space.operands);
+    plan->strides = new_array(plan->space.operand_count, g->rank * sizeof *plan->strides);
+    const bool complete = plan->shapes != NULL && plan->parts != NULL && plan->space.operands != NULL && plan->strides != NULL;
+    return complete ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
+}
+
+/* One tensor of the geometry on its way to become an operand. */
+typedef struct tensor {
+    uint64_t part;                      /* or DMLSPLIT_WHOLE */
+    uint64_t length;                    /* on the axis */
+    const int64_t *strides;             /* NULL: packed */
+    bool written;
+} tensor;
+
+static dmlsplit_status add_operand(const dmlsplit_geometry *g, const tensor *t, uint32_t *budget, dms_operand *operand, int64_t *begin,
+                                   int64_t *end, dmlsplit_fault *fault)
+{
+    uint64_t sizes[DMLSPLIT_MAX_RANK];
+    memcpy(sizes, g->sizes, g->rank * sizeof sizes[0]);
+    sizes[g->axis] = t->length;
+    if (t->strides != NULL)
+        memcpy(operand->strides, t->strides, g->rank * sizeof operand->strides[0]);
+    else
+        dms_packed_strides(g->rank, sizes, g->element_size, operand->strides);
+    operand->length = t->length;
+
+    uint32_t dimension;
+    if (!dms_byte_range(g->rank, sizes, operand->strides, g->element_size, begin, end, &dimension)) {
+        dms_set_fault(fault, t->part, dimension);
+        return DMLSPLIT_OVERFLOW;
+    }
+    if (!t->written || (g->flags & DMLSPLIT_OVERLAP_ALLOWED) != 0)
+        return DMLSPLIT_OK;
+    const dms_overlap overlap = dms_self_overlap(g->rank, sizes, operand->strides, g->element_size, budget);
+    if (overlap == DMS_DISJOINT)
+        return DMLSPLIT_OK;
+    dms_set_fault(fault, t->part, DMLSPLIT_NO_DIMENSION);
+    return overlap == DMS_OVERLAPS ? DMLSPLIT_OUTPUT_OVERLAP : DMLSPLIT_OVERLAP_UNDECIDED;
+}
+
+/* Fills the space with the tensors as given, and parts with their shapes and places. */
+static dmlsplit_status add_tensors(dmlsplit_plan *plan, const dmlsplit_geometry *g, dmlsplit_fault *fault)
+{
+    dms_space *space = &plan->space;
+    uint32_t budget = OVERLAP_BUDGET;
+    space->rank = g->rank;
+    space->axis = g->axis;
+    space->element_size = g->element_size;
+    memcpy(space->sizes, g->sizes, g->rank * sizeof space->sizes[0]);
+    for (uint64_t i = 0; i < space->operand_count; i++)
+        space->operands[i].strides = plan->strides + (size_t)i * g->rank;
+
+    const tensor whole = {DMLSPLIT_WHOLE, g->sizes[g->axis], g->strides, g->direction == DMLSPLIT_JOIN};
+    dmlsplit_status status = add_operand(g, &whole, &budget, &space->operands[0], &plan->begin, &plan->end, fault);
+    const int64_t axis_stride = space->operands[0].strides[g->axis];
+
+    dms_shape *shape = NULL;
+    uint64_t start = 0, previous = 0;
+    for (uint64_t i = 0; i < g->part_count && status == DMLSPLIT_OK; i++) {
+        if (g->lengths[i] == 0)
+            continue;
+        if (shape == NULL || !same_shape(g, previous, i)) {
+            const tensor part = {i, g->lengths[i], given_strides(g, i), g->direction == DMLSPLIT_SPLIT};
+            shape = shape == NULL ? plan->shapes : shape + 1;
+            dms_operand *operand = &space->operands[1 + (shape - plan->shapes)];
+            shape->operand = operand;
+            status = add_operand(g, &part, &budget, operand, &shape->begin, &shape->end, fault);
+        }
+        plan->parts[i].shape = shape;
+        plan->parts[i].place = start == 0 ? 0 : (int64_t)start * axis_stride;  /* within the whole's byte range */
+        start += g->lengths[i];
+        previous = i;
+    }
+    return status;
+}
+
+/* Folding moves the whole's first element where it turns signs; the places of the parts move along. */
+static void shift_places(dmlsplit_plan *plan)
+{
+    for (uint64_t i = 0; i < plan->part_count; i++)
+        if (plan->parts[i].shape != NULL)
+            plan->parts[i].place += plan->space.operands[0].offset;
+}
+
+static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *loops)
+{
+    const dms_space *space = &plan->space;
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
+    int64_t part_strides[DMLSPLIT_MAX_RANK], whole_strides[DMLSPLIT_MAX_RANK];
+    memcpy(part_strides, shape->operand->strides, space->rank * sizeof part_strides[0]);
+    memcpy(whole_strides, space->operands[0].strides, space->rank * sizeof whole_strides[0]);
+    const dms_operand in_part = {1, shape->operand->offset, part_strides};
+    const dms_operand in_whole = {1, 0, whole_strides};
+    dms_operand operands[2];            /* target, source: the target decides the order of the loops */
+    operands[0] = split ? in_part : in_whole;
+    operands[1] = split ? in_whole : in_part;
+
+    dms_space copy = *space;
+    copy.sizes[space->axis] = shape->operand->length;
+    copy.axis = DMS_NO_AXIS;
+    copy.operand_count = 2;
+    copy.operands = operands;
+    dms_fold(&copy);
+
+    shape->nest.rank = copy.rank;
+    shape->nest.run = (size_t)copy.element_size;
+    shape->nest.part_offset = operands[split ? 0 : 1].offset;
+    shape->nest.whole_offset = operands[split ? 1 : 0].offset;
+    shape->nest.loops = loops;
+    for (uint32_t d = 0; d < copy.rank; d++) {
+        loops[d].size = copy.sizes[d];
+        loops[d].target_stride = operands[0].strides[d];
+        loops[d].source_stride = operands[1].strides[d];
+    }
+}
+
+static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, dmlsplit_fault *fault)
+{
+    uint64_t elements;
+    dmlsplit_status status = dms_check_geometry(g, &elements, fault);
+    if (status != DMLSPLIT_OK)
+        return status;
+    plan->direction = g->direction;
+    plan->part_count = g->part_count;
+    if (elements == 0)
+        return DMLSPLIT_OK;
+    plan->bytes = elements * g->element_size;
+
+    status = allocate(plan, g);
+    if (status == DMLSPLIT_OK)
+        status = add_tensors(plan, g, fault);
+    if (status != DMLSPLIT_OK)
+        return status;
+    dms_fold(&plan->space);
+    shift_places(plan);
+    plan->rows = 1;
+    for (uint32_t d = 0; d < plan->space.axis; d++)
+        plan->rows *= plan->space.sizes[d];
+
+    plan->loops = new_array(plan->shape_count, plan->space.rank * sizeof *plan->loops);
+    if (plan->loops == NULL)
+        return DMLSPLIT_OUT_OF_MEMORY;
+    for (uint64_t i = 0; i < plan->shape_count; i++)
+        build_nest(plan, &plan->shapes[i], plan->loops + (size_t)i * plan->space.rank);
+    return dms_choose_kernels(plan, g->kernel);
+}
+
+dmlsplit_status dmlsplit_plan_create(const dmlsplit_geometry *geometry, dmlsplit_plan **plan, dmlsplit_fault *fault)
+{
+    dmlsplit_fault unwanted;
+    if (fault == NULL)
+        fault = &unwanted;
+    dms_set_fault(fault, DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION);
+    if (plan == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    *plan = NULL;
+    if (geometry == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    dmlsplit_plan *built = calloc(1, sizeof *built);
+    if (built == NULL)
+        return DMLSPLIT_OUT_OF_MEMORY;
+    const dmlsplit_status status = build(built, geometry, fault);
+    if (status == DMLSPLIT_OK)
+        *plan = built;
+    else
+        dmlsplit_plan_destroy(built);
+    return status;
+}
+
+void dmlsplit_plan_destroy(dmlsplit_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    free(plan->loops);
+    free(plan->strides);
+    free(plan->space.operands);
+    free(plan->parts);
+    free(plan->shapes);
+    free(plan);
+}
+
+dmlsplit_status dmlsplit_plan_whole_range(const dmlsplit_plan *plan, int64_t *begin, int64_t *end)
+{
+    if (plan == NULL || begin == NULL || end == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    *begin = plan->begin;
+    *end = plan->end;
+    return DMLSPLIT_OK;
+}
+
+dmlsplit_status dmlsplit_plan_part_range(const dmlsplit_plan *plan, uint64_t part, int64_t *begin, int64_t *end)
+{
+    if (plan == NULL || begin == NULL || end == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    if (part >= plan->part_count)
+        return DMLSPLIT_BAD_PART;
+    const dms_shape *shape = plan->bytes > 0 ? plan->parts[part].shape : NULL;
+    *begin = shape != NULL ? shape->begin : 0;
+    *end = shape != NULL ? shape->end : 0;
+    return DMLSPLIT_OK;
+}
+
+uint64_t dmlsplit_plan_bytes(const dmlsplit_plan *plan)
+{
+    return plan != NULL ? plan->bytes : 0;
+}

@@ -1,0 +1,39 @@
+"""The extension's build and the version; everything else is in pyproject.toml."""
+
+import os
+import re
+import sysconfig
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_ext import build_ext
+
+UNIX_FLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes"]
+MSVC_FLAGS = ["/std:c11", "/O2", "/W3"]
+
+HEADER = Path(__file__).parent / "include" / "dmlsplit.h"
+VERSION = re.search(r'#define DMLSPLIT_VERSION "([^"]+)"', HEADER.read_text(encoding="utf-8"))[1]
+
+
+class BuildExt(build_ext):
+    """Chooses flags when the compiler is known, which Extension() does not."""
+
+    def build_extensions(self):
+        msvc = self.compiler.compiler_type == "msvc"
+        flags = list(MSVC_FLAGS if msvc else UNIX_FLAGS)
+        if os.environ.get("DMLSPLIT_WERROR") == "1":
+            flags.append("/WX" if msvc else "-Werror")
+        for extension in self.extensions:
+            extension.extra_compile_args = flags + extension.extra_compile_args
+        super().build_extensions()
+
+
+# cffi builds for the limited API by itself; only the wheel's tag has to be told. Free-threaded Python has no limited API.
+free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+setup(
+    version=VERSION,
+    cffi_modules=["csrc/ffi_build.py:ffi"],
+    cmdclass={"build_ext": BuildExt},
+    options={} if free_threaded else {"bdist_wheel": {"py_limited_api": "cp311"}},
+)

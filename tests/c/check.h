@@ -1,0 +1,53 @@
+/* check.h - the few lines that the C tests need of a framework */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int check_failures;
+static const char *check_case = "";     /* named in front of a failure */
+
+/* Prints and counts a failure; evaluates to the condition, so that a test can stop where going on makes no sense. */
+#define CHECK(condition) check((condition) ? 1 : 0, __FILE__, __LINE__, #condition)
+
+/* Integers of any type that fits a long long. */
+#define CHECK_EQUAL(actual, expected) check_equal((long long)(actual), (long long)(expected), __FILE__, __LINE__, #actual)
+
+static inline int check(int condition, const char *file, int line, const char *text)
+{
+    if (!condition) {
+        printf("%s:%d: %s%sfailed: %s\n", file, line, check_case, *check_case ? ": " : "", text);
+        if (++check_failures == 20) {
+            printf("giving up after 20 failures\n");
+            exit(1);
+        }
+    }
+    return condition;
+}
+
+static inline int check_equal(long long actual, long long expected, const char *file, int line, const char *text)
+{
+    if (actual != expected)
+        printf("%s: is %lld, expected %lld\n", text, actual, expected);
+    return check(actual == expected, file, line, text);
+}
+
+/* xorshift64: the same numbers everywhere. */
+static uint64_t check_random_state = 88172645463325252u;
+
+static inline uint64_t random_below(uint64_t bound)
+{
+    check_random_state ^= check_random_state << 13;
+    check_random_state ^= check_random_state >> 7;
+    check_random_state ^= check_random_state << 17;
+    return (check_random_state >> 11) % bound;
+}
+
+static inline int check_report(void)
+{
+    return check_failures == 0 ? 0 : 1;
+}
+
+#endif

@@ -1,0 +1,149 @@
+"""Builds and runs the C tests.
+
+    python tests/c/run.py [plain] [asan] [headers] [example] [valgrind]     the first four without arguments
+
+    plain     test_*.c with the warnings as errors, optimised
+    asan      the same under AddressSanitizer and UndefinedBehaviorSanitizer
+    headers   each header alone as C99, C11 and C++11; the DirectML header after a DirectML.h
+    example   examples/c/split.c from the headers and csrc alone, with no flag but the include path
+    valgrind  test_*.c again, each under valgrind's memcheck: minutes
+
+The compilers are $CC and $CXX, or cc and c++. Exit status 1 where anything failed.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CC = shlex.split(os.environ.get("CC", "cc"))
+CXX = shlex.split(os.environ.get("CXX", "c++"))
+INCLUDE = ["-I", str(ROOT / "include")]
+SOURCES = sorted(ROOT.glob("csrc/*.c")) + sorted(ROOT.glob("csrc/*/*.c"))
+HEADERS = sorted(ROOT.glob("include/*.h"))
+TESTS = sorted(HERE.glob("test_*.c"))
+
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
+STRICT_C = [*STRICT, "-Wstrict-prototypes", "-Wmissing-prototypes"]
+CORE_ONLY = ["-Wconversion"]
+MODES = {
+    "plain": ["-O2"],
+    "valgrind": ["-O1", "-g"],
+    "asan": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"],
+}
+VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full"]
+EXAMPLE_OUTPUT = "part 0: 1 2 3 4\npart 1: 5 6\npart 2: 7 8 9 10 11 12\n"
+
+
+class Failure(Exception):
+    """A command that did not do what it should; the text says which and how."""
+
+
+def run(command, expected_output=None):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=1800)
+    said = done.stdout + done.stderr
+    if done.returncode != 0:
+        raise Failure(f"$ {shlex.join(map(str, command))}\nexit status {done.returncode}\n{said}")
+    if expected_output is not None and done.stdout != expected_output:
+        raise Failure(f"$ {shlex.join(map(str, command))}\nexpected:\n{expected_output}printed:\n{said}")
+    return said
+
+
+def compile_core(folder, flags):
+    """Objects of the core; every test links the same ones."""
+
+    def compile_one(source):
+        target = folder / f"{source.stem}.o"
+        run([*CC, "-std=c11", *STRICT_C, *CORE_ONLY, *flags, *INCLUDE, "-c", source, "-o", target])
+        return target
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(compile_one, SOURCES))
+
+
+def core_tests(mode, folder):
+    """One case for each test program, and one for the core that they share."""
+    flags = [*MODES[mode], "-DDMS_TESTING"]
+    objects = []
+
+    def core():
+        objects.extend(compile_core(folder, flags))
+
+    def program(test):
+        binary = folder / test.stem
+        run([*CC, "-std=c11", *STRICT_C, *flags, *INCLUDE, "-I", ROOT / "csrc", test, *objects, "-o", binary])
+        return run([*VALGRIND, binary] if mode == "valgrind" else [binary])
+
+    yield "core", core
+    for test in TESTS:
+        yield test.stem, lambda test=test: program(test)
+
+
+def header_tests(_, folder):
+    for header in HEADERS:
+        for compiler, standard, language in ((CC, "c99", "c"), (CC, "c11", "c"), (CXX, "c++11", "c++")):
+            command = [*compiler, f"-std={standard}", "-x", language, *STRICT, *INCLUDE, "-fsyntax-only", header]
+            yield f"{header.name} as {standard}", lambda command=command: run(command)
+
+    def after_directml():
+        binary = folder / "directml_first"
+        run(
+            [
+                *CXX,
+                "-std=c++11",
+                *STRICT,
+                *INCLUDE,
+                HERE / "directml_first.cpp",
+                *compile_core(folder, ["-O1"]),
+                "-o",
+                binary,
+            ]
+        )
+        run([binary])
+
+    yield "dmlsplit_directml.h after DirectML.h", after_directml
+
+
+def example_tests(_, folder):
+    def example():
+        binary = folder / "split"
+        run([*CC, *INCLUDE, ROOT / "examples" / "c" / "split.c", *SOURCES, "-o", binary])
+        run([binary], EXAMPLE_OUTPUT)
+
+    yield "examples/c/split.c", example
+
+
+DEFAULT = {"plain": core_tests, "asan": core_tests, "headers": header_tests, "example": example_tests}
+SUITES = {**DEFAULT, "valgrind": core_tests}
+
+
+def main(names):
+    unknown = [name for name in names if name not in SUITES]
+    if unknown:
+        print(f"no such suite: {', '.join(unknown)}; there are {', '.join(SUITES)}", file=sys.stderr)
+        return 2
+    passed = failed = 0
+    for suite in names or DEFAULT:
+        with tempfile.TemporaryDirectory() as folder:
+            for case, test in SUITES[suite](suite, Path(folder)):
+                try:
+                    said = test()
+                except (Failure, OSError, subprocess.TimeoutExpired) as failure:
+                    failed += 1
+                    print(f"FAILED {suite}: {case}\n{failure}")
+                else:
+                    passed += 1
+                    print(f"ok     {suite}: {case}")
+                    if said:
+                        print(said, end="")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,355 @@
+/* test_plan.c - what plans refuse and tell, apart from copying */
+#include "check.h"
+#include "dms_internal.h"
+
+#include <string.h>
+
+static const uint64_t sizes[] = {2, 6, 4}, lengths[] = {1, 0, 5};
+static const uint64_t no_sizes[] = {2, 0, 4}, no_lengths[] = {0, 0};
+static const uint64_t huge_sizes[] = {UINT64_C(1) << 32, UINT64_C(1) << 32, 1}, huge_lengths[] = {UINT64_C(1) << 32};
+static const uint64_t wrapping_lengths[] = {UINT64_MAX, 7};
+static const int64_t overlapping[] = {96, 16, 3}, far[] = {INT64_MAX, 16, 4}, minimum[] = {INT64_MIN, 16, 4}, broadcast[] = {0, 16, 4};
+static const int64_t both_ways[] = {INT64_MAX - 1000, -400, 4};     /* either end fits, the distance does not */
+static const int64_t part_strides[] = {16, 16, 4, 1, 1, 1, 80, 16, 3};
+
+static bool seen[DMLSPLIT_TOTAL_SIZE + 1];
+
+/* Two parts of lengths 1 and 5, with an empty one between. */
+static dmlsplit_geometry legal(void)
+{
+    dmlsplit_geometry g;
+    memset(&g, 0, sizeof g);
+    g.struct_size = sizeof g;
+    g.element_size = 4;
+    g.rank = 3;
+    g.axis = 1;
+    g.part_count = 3;
+    g.sizes = sizes;
+    g.lengths = lengths;
+    return g;
+}
+
+static void expect(const char *name, const dmlsplit_geometry *g, dmlsplit_status expected, uint64_t part, uint32_t dimension)
+{
+    dmlsplit_plan *plan = (dmlsplit_plan *)&plan;       /* not NULL */
+    dmlsplit_fault fault = {7, 7};
+    check_case = name;
+    CHECK_EQUAL(dmlsplit_plan_create(g, &plan, &fault), expected);
+    CHECK((plan != NULL) == (expected == DMLSPLIT_OK));
+    CHECK_EQUAL(fault.part, part);
+    CHECK_EQUAL(fault.dimension, dimension);
+    if (expected != DMLSPLIT_OK)
+        CHECK(plan == NULL);
+    dmlsplit_plan_destroy(plan);
+    CHECK_EQUAL(dmlsplit_plan_create(g, &plan, NULL), expected);
+    dmlsplit_plan_destroy(plan);
+    seen[expected] = true;
+}
+
+#define WITH(change, status, ...)                                                                                       \
+    do {                                                                                                                \
+        dmlsplit_geometry g = legal();                                                                                  \
+        change;                                                                                                         \
+        expect(#change, &g, status, __VA_ARGS__);                                                                       \
+    } while (0)
+#define NOWHERE DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION
+
+static void geometries(void)
+{
+    WITH((void)0, DMLSPLIT_OK, NOWHERE);
+    WITH(g.direction = DMLSPLIT_JOIN, DMLSPLIT_OK, NOWHERE);
+    WITH(g.struct_size = 0, DMLSPLIT_BAD_STRUCT_SIZE, NOWHERE);
+    WITH(g.struct_size++, DMLSPLIT_BAD_STRUCT_SIZE, NOWHERE);
+    WITH(g.direction = 2, DMLSPLIT_BAD_DIRECTION, NOWHERE);
+    WITH(g.flags = 2, DMLSPLIT_BAD_FLAGS, NOWHERE);
+    WITH(g.element_size = 0, DMLSPLIT_BAD_ELEMENT_SIZE, NOWHERE);
+    WITH(g.rank = 0, DMLSPLIT_BAD_RANK, NOWHERE);
+    WITH(g.rank = DMLSPLIT_MAX_RANK + 1, DMLSPLIT_BAD_RANK, NOWHERE);
+    WITH(g.axis = 3, DMLSPLIT_BAD_AXIS, NOWHERE);
+    WITH(g.part_count = 0, DMLSPLIT_NO_PARTS, NOWHERE);
+    WITH(g.sizes = NULL, DMLSPLIT_NULL_POINTER, NOWHERE);
+    WITH(g.lengths = NULL, DMLSPLIT_NULL_POINTER, NOWHERE);
+    WITH(g.part_count = UINT64_MAX, DMLSPLIT_OUT_OF_MEMORY, NOWHERE);
+    WITH(g.part_count = 2, DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 1);
+    WITH(g.axis = 0, DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 0);
+    WITH((g.lengths = wrapping_lengths, g.part_count = 2), DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 1);
+    WITH(g.kernel = "scalar", DMLSPLIT_OK, NOWHERE);
+    WITH(g.kernel = "", DMLSPLIT_UNKNOWN_KERNEL, NOWHERE);
+    WITH((g.kernel = "memcpy", g.strides = broadcast, g.part_strides = part_strides, g.flags = 1), DMLSPLIT_KERNEL_REFUSED, NOWHERE);
+    WITH((g.sizes = huge_sizes, g.lengths = huge_lengths, g.part_count = 1), DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 1);
+    WITH(g.strides = far, DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
+    WITH(g.strides = minimum, DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
+    WITH(g.strides = both_ways, DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 1);
+    WITH(g.element_size = UINT32_MAX, DMLSPLIT_OK, NOWHERE);
+}
+
+static void overlaps(void)
+{
+    WITH(g.strides = overlapping, DMLSPLIT_OK, NOWHERE);
+    WITH(g.strides = broadcast, DMLSPLIT_OK, NOWHERE);
+    WITH((g.strides = overlapping, g.direction = DMLSPLIT_JOIN), DMLSPLIT_OUTPUT_OVERLAP, NOWHERE);
+    WITH((g.strides = broadcast, g.direction = DMLSPLIT_JOIN), DMLSPLIT_OUTPUT_OVERLAP, NOWHERE);
+    WITH((g.strides = broadcast, g.direction = DMLSPLIT_JOIN, g.flags = DMLSPLIT_OVERLAP_ALLOWED), DMLSPLIT_OK, NOWHERE);
+    WITH(g.part_strides = part_strides, DMLSPLIT_OUTPUT_OVERLAP, 2, DMLSPLIT_NO_DIMENSION);
+    WITH((g.part_strides = part_strides, g.direction = DMLSPLIT_JOIN), DMLSPLIT_OK, NOWHERE);
+    WITH((g.part_strides = part_strides, g.flags = DMLSPLIT_OVERLAP_ALLOWED), DMLSPLIT_OK, NOWHERE);
+}
+
+/* 3^30 elements strewn at random over 2^59 bytes: too many differences to try, too few elements for the pigeonhole. */
+static void undecided(void)
+{
+    enum { RANK = 30 };
+    uint64_t three[RANK];
+    int64_t strides[RANK];
+    const uint64_t length = 3;
+    for (int d = 0; d < RANK; d++) {
+        three[d] = 3;
+        strides[d] = (int64_t)((UINT64_C(1) << 52) + random_below(UINT64_C(1) << 52));
+    }
+    dmlsplit_geometry g = legal();
+    g.element_size = 1;
+    g.rank = RANK;
+    g.part_count = 1;
+    g.sizes = three;
+    g.lengths = &length;
+    g.strides = strides;
+    expect("strides of a split's input", &g, DMLSPLIT_OK, NOWHERE);
+    g.direction = DMLSPLIT_JOIN;
+    expect("random strides", &g, DMLSPLIT_OVERLAP_UNDECIDED, NOWHERE);
+    g.flags = DMLSPLIT_OVERLAP_ALLOWED;
+    expect("random strides allowed", &g, DMLSPLIT_OK, NOWHERE);
+}
+
+static dmlsplit_plan *create(const dmlsplit_geometry *g)
+{
+    dmlsplit_plan *plan = NULL;
+    if (!CHECK_EQUAL(dmlsplit_plan_create(g, &plan, NULL), DMLSPLIT_OK))
+        exit(1);
+    return plan;
+}
+
+static void empty(void)
+{
+    dmlsplit_geometry g = legal();
+    int64_t begin = 1, end = 1;
+    g.sizes = no_sizes;
+    g.lengths = no_lengths;
+    g.part_count = 2;
+    g.strides = far;
+    for (uint32_t direction = 0; direction < 2; direction++) {
+        g.direction = direction;
+        dmlsplit_plan *plan = create(&g);
+        check_case = "empty";
+        CHECK_EQUAL(direction == DMLSPLIT_SPLIT ? dmlsplit_split(plan, NULL, NULL) : dmlsplit_join(plan, NULL, NULL), DMLSPLIT_OK);
+        CHECK_EQUAL(dmlsplit_plan_check_ranges(plan, NULL, NULL, NULL), DMLSPLIT_OK);
+        CHECK_EQUAL(dmlsplit_plan_whole_range(plan, &begin, &end), DMLSPLIT_OK);
+        CHECK(begin == 0 && end == 0);
+        CHECK_EQUAL(dmlsplit_plan_part_range(plan, 1, &begin, &end), DMLSPLIT_OK);
+        CHECK(begin == 0 && end == 0);
+        CHECK_EQUAL(dmlsplit_plan_bytes(plan), 0);
+        CHECK(dmlsplit_plan_describe(plan, NULL, 0) > 0);
+        dmlsplit_plan_destroy(plan);
+    }
+    g.kernel = "none such";
+    expect("empty, with an unknown kernel", &g, DMLSPLIT_UNKNOWN_KERNEL, NOWHERE);
+}
+
+static void ranges_of_plan(void)
+{
+    static const int64_t reversed[] = {-96, 16, -4};
+    dmlsplit_geometry g = legal();
+    g.strides = reversed;
+    dmlsplit_plan *plan = create(&g);
+    int64_t begin, end;
+    check_case = "ranges";
+    CHECK_EQUAL(dmlsplit_plan_whole_range(plan, &begin, &end), DMLSPLIT_OK);
+    CHECK_EQUAL(begin, -96 - 12);
+    CHECK_EQUAL(end, 80 + 4);
+    CHECK_EQUAL(dmlsplit_plan_part_range(plan, 2, &begin, &end), DMLSPLIT_OK);
+    CHECK_EQUAL(begin, 0);
+    CHECK_EQUAL(end, 2 * 5 * 4 * 4);
+    CHECK_EQUAL(dmlsplit_plan_part_range(plan, 1, &begin, &end), DMLSPLIT_OK);
+    CHECK_EQUAL(end, 0);
+    CHECK_EQUAL(dmlsplit_plan_part_range(plan, 3, &begin, &end), DMLSPLIT_BAD_PART);
+    seen[DMLSPLIT_BAD_PART] = true;
+    CHECK_EQUAL(dmlsplit_plan_bytes(plan), 2 * 6 * 4 * 4);
+    CHECK_EQUAL(dmlsplit_plan_part_range(NULL, 0, &begin, &end), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_plan_part_range(plan, 0, NULL, &end), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_plan_whole_range(NULL, &begin, &end), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_plan_whole_range(plan, &begin, NULL), DMLSPLIT_NULL_POINTER);
+    dmlsplit_plan_destroy(plan);
+}
+
+/* whole: 192 bytes; parts: 32, 0 and 160 bytes */
+static void buffers(void)
+{
+    static char memory[400];
+    dmlsplit_geometry g = legal();
+    dmlsplit_plan *split = create(&g);
+    g.direction = DMLSPLIT_JOIN;
+    dmlsplit_plan *join = create(&g);
+    dmlsplit_fault fault;
+    const void *parts[] = {memory + 192, NULL, memory + 224};
+    void *targets[] = {memory + 192, NULL, memory + 224};
+    check_case = "buffers";
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(split, memory, parts, &fault), DMLSPLIT_OK);
+    CHECK_EQUAL(fault.part, DMLSPLIT_WHOLE);
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(split, memory + 1, parts, &fault), DMLSPLIT_RANGES_INTERSECT);
+    CHECK_EQUAL(fault.part, 0);
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(join, memory + 1, parts, &fault), DMLSPLIT_RANGES_INTERSECT);
+    parts[2] = memory + 223;
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(split, memory, parts, &fault), DMLSPLIT_RANGES_INTERSECT);
+    CHECK_EQUAL(fault.part, 2);
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(join, memory, parts, &fault), DMLSPLIT_OK);
+    parts[0] = memory + 352;            /* descending */
+    parts[2] = memory + 192;
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(split, memory, parts, NULL), DMLSPLIT_OK);
+    parts[0] = memory + 351;
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(split, memory, parts, NULL), DMLSPLIT_RANGES_INTERSECT);
+    parts[0] = NULL;
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(split, memory, parts, NULL), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(NULL, memory, parts, NULL), DMLSPLIT_NULL_POINTER);
+    seen[DMLSPLIT_RANGES_INTERSECT] = true;
+
+    CHECK_EQUAL(dmlsplit_split(split, memory, targets), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_split(join, memory, targets), DMLSPLIT_WRONG_DIRECTION);
+    CHECK_EQUAL(dmlsplit_join(split, parts, memory), DMLSPLIT_WRONG_DIRECTION);
+    CHECK_EQUAL(dmlsplit_join(join, parts, memory), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_split(split, NULL, targets), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_split(split, memory, NULL), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_split(NULL, memory, targets), DMLSPLIT_NULL_POINTER);
+    seen[DMLSPLIT_WRONG_DIRECTION] = true;
+    dmlsplit_plan_destroy(split);
+    dmlsplit_plan_destroy(join);
+}
+
+/* More parts than the pairwise comparison takes, in random order. */
+static void many_buffers(void)
+{
+    enum { COUNT = 100000 };
+    static char whole[COUNT], memory[COUNT];
+    static const void *parts[COUNT];
+    static uint64_t ones[COUNT];
+    const uint64_t size = COUNT;
+    dmlsplit_fault fault;
+    for (size_t i = 0; i < COUNT; i++) {
+        ones[i] = 1;
+        parts[i] = memory + i;
+    }
+    for (size_t i = COUNT - 1; i > 0; i--) {
+        const size_t j = (size_t)random_below(i + 1);
+        const void *part = parts[i];
+        parts[i] = parts[j];
+        parts[j] = part;
+    }
+    dmlsplit_geometry g = legal();
+    g.element_size = 1;
+    g.rank = 1;
+    g.axis = 0;
+    g.sizes = &size;
+    g.part_count = COUNT;
+    g.lengths = ones;
+    dmlsplit_plan *plan = create(&g);
+    check_case = "many buffers";
+    CHECK_EQUAL(plan->shape_count, 1);
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(plan, whole, parts, NULL), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(plan, memory, parts, &fault), DMLSPLIT_RANGES_INTERSECT);
+    CHECK_EQUAL(fault.part, 0);
+    parts[0] = parts[COUNT / 2];
+    CHECK_EQUAL(dmlsplit_plan_check_ranges(plan, whole, parts, &fault), DMLSPLIT_RANGES_INTERSECT);
+    CHECK(fault.part == 0 || fault.part == COUNT / 2);
+    dmlsplit_plan_destroy(plan);
+}
+
+static void descriptions(void)
+{
+    static const int64_t transposed[] = {4, 8, 48};
+    dmlsplit_geometry g = legal();
+    char text[1000], shorter[11];
+    g.element_size = 8;
+    dmlsplit_plan *plan = create(&g);
+    check_case = "describe";
+    const size_t length = dmlsplit_plan_describe(plan, text, sizeof text);
+    CHECK_EQUAL(length, strlen(text));
+    CHECK(strstr(text, "split, 3 parts, 384 bytes\n") == text);
+    CHECK(strstr(text, "kernel memcpy_rows") != NULL);
+    CHECK(strstr(text, "not ") == NULL);
+    CHECK_EQUAL(dmlsplit_plan_describe(plan, shorter, sizeof shorter), length);
+    CHECK(strlen(shorter) == sizeof shorter - 1 && strncmp(text, shorter, sizeof shorter - 1) == 0);
+    CHECK_EQUAL(dmlsplit_plan_describe(plan, NULL, 0), length);
+    CHECK_EQUAL(dmlsplit_plan_describe(NULL, text, sizeof text), 0);
+    CHECK_EQUAL(text[0], 0);
+    dmlsplit_plan_destroy(plan);
+
+    g.element_size = 4;
+    g.strides = transposed;
+    plan = create(&g);
+    dmlsplit_plan_describe(plan, text, sizeof text);
+    CHECK(strstr(text, "kernel scalar") != NULL);
+    CHECK(strstr(text, "not memcpy_rows: pieces of a row are not contiguous\n") != NULL);
+    CHECK(strstr(text, "not memcpy: contiguous runs are shorter than 32 bytes\n") != NULL);
+    dmlsplit_plan_destroy(plan);
+}
+
+static void listings(void)
+{
+    char features[200];
+    check_case = "listings";
+    CHECK_EQUAL(dmlsplit_kernel_count(), DMS_KERNEL_COUNT);
+    for (uint32_t i = 0; i < dmlsplit_kernel_count(); i++)
+        for (uint32_t j = 0; j < i; j++)
+            CHECK(strcmp(dmlsplit_kernel_name(i), dmlsplit_kernel_name(j)) != 0);
+    CHECK(strcmp(dmlsplit_kernel_name(DMS_KERNEL_COUNT - 1), "scalar") == 0);
+    CHECK(strcmp(dmlsplit_kernel_isa(DMS_KERNEL_COUNT - 1), "any") == 0);
+    CHECK_EQUAL(dmlsplit_kernel_available(DMS_KERNEL_COUNT - 1), 1);
+    CHECK(dmlsplit_kernel_name(DMS_KERNEL_COUNT) == NULL && dmlsplit_kernel_isa(DMS_KERNEL_COUNT) == NULL);
+    CHECK_EQUAL(dmlsplit_kernel_available(DMS_KERNEL_COUNT), 0);
+    CHECK(strcmp(dmlsplit_version(), DMLSPLIT_VERSION) == 0);
+    const size_t length = dmlsplit_cpu_features(features, sizeof features);
+    CHECK_EQUAL(length, strlen(features));
+    dms_cpu_mask(0);
+    CHECK_EQUAL(dmlsplit_cpu_features(features, sizeof features), 0);
+    dms_cpu_mask(UINT32_MAX);
+}
+
+static void nulls(void)
+{
+    dmlsplit_geometry g = legal();
+    dmlsplit_plan *plan;
+    check_case = "NULL";
+    CHECK_EQUAL(dmlsplit_plan_create(NULL, &plan, NULL), DMLSPLIT_NULL_POINTER);
+    CHECK(plan == NULL);
+    CHECK_EQUAL(dmlsplit_plan_create(&g, NULL, NULL), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_plan_bytes(NULL), 0);
+    dmlsplit_plan_destroy(NULL);
+}
+
+/* Every status below those of DirectML was met above, and every one has a text of its own. */
+static void statuses(void)
+{
+    check_case = "statuses";
+    for (int i = 0; i <= DMLSPLIT_RANGES_INTERSECT; i++)
+        if (!CHECK(seen[i]))
+            printf("no trigger for: %s\n", dmlsplit_status_string((dmlsplit_status)i));
+    for (int i = 0; i <= DMLSPLIT_TOTAL_SIZE; i++)
+        for (int j = 0; j < i; j++)
+            CHECK(strcmp(dmlsplit_status_string((dmlsplit_status)i), dmlsplit_status_string((dmlsplit_status)j)) != 0 ||
+                  (i > DMLSPLIT_RANGES_INTERSECT && i < DMLSPLIT_BAD_TENSOR));
+    CHECK(strcmp(dmlsplit_status_string((dmlsplit_status)99), "unknown status") == 0);
+}
+
+int main(void)
+{
+    geometries();
+    overlaps();
+    undecided();
+    empty();
+    ranges_of_plan();
+    buffers();
+    many_buffers();
+    descriptions();
+    listings();
+    nulls();
+    statuses();
+    return check_report();
+}
