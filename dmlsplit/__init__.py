@@ -1,0 +1,96 @@
+"""DirectML's Split and Join without Windows and without a GPU: validate, emulate, explain.
+
+    import dmlsplit as dml
+
+    x = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, sizes=(1, 1, 6, 2))
+    d = dml.SplitOperatorDesc.from_lengths(x, axis=2, lengths=(2, 1, 3))
+    print(dml.validate(d, feature_level="3_0"))
+
+Descriptors and validation are plain Python; what needs numpy or the C extension is imported at first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.enums import FeatureLevel, HResult, OperatorType, TensorDataType, TensorFlags, TensorType
+from dmlsplit.errors import (
+    BindingError,
+    DescriptorError,
+    DmlSplitError,
+    InputError,
+    NativeError,
+    ValidationError,
+)
+from dmlsplit.feature_levels import TensorSupport, tensor_support
+from dmlsplit.layout import calc_buffer_tensor_size
+from dmlsplit.validation import minimum_feature_level, supported_feature_levels, validate
+
+if TYPE_CHECKING:
+    from dmlsplit._version import __version__ as __version__
+    from dmlsplit.execution import BoundOperator, CompiledOperator, compile, join, split
+    from dmlsplit.formats.json import dumps, loads
+
+__all__ = [
+    "Basis",
+    "BindingError",
+    "BoundOperator",
+    "BufferTensorDesc",
+    "CompiledOperator",
+    "DescriptorError",
+    "Diagnostic",
+    "DmlSplitError",
+    "FeatureLevel",
+    "HResult",
+    "InputError",
+    "JoinOperatorDesc",
+    "NativeError",
+    "OperatorDesc",
+    "OperatorType",
+    "Report",
+    "Severity",
+    "SplitOperatorDesc",
+    "TensorDataType",
+    "TensorDesc",
+    "TensorFlags",
+    "TensorSupport",
+    "TensorType",
+    "ValidationError",
+    "calc_buffer_tensor_size",
+    "compile",
+    "dumps",
+    "join",
+    "loads",
+    "minimum_feature_level",
+    "split",
+    "supported_feature_levels",
+    "tensor_support",
+    "validate",
+]
+
+# name -> module that defines it; imported when the name is first asked for
+_LAZY = {
+    "__version__": "dmlsplit._version",
+    "BoundOperator": "dmlsplit.execution",
+    "CompiledOperator": "dmlsplit.execution",
+    "compile": "dmlsplit.execution",
+    "join": "dmlsplit.execution",
+    "split": "dmlsplit.execution",
+    "dumps": "dmlsplit.formats.json",
+    "loads": "dmlsplit.formats.json",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,0 +1,204 @@
+"""The one importer of the C extension: plans, and what the core says of itself.
+
+Importing this module without the extension works; using it raises NativeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from dmlsplit.errors import NativeError
+
+try:
+    from dmlsplit._ffi import ffi, lib
+
+    IMPORT_ERROR: str | None = None
+except ImportError as error:  # pragma: no cover - an installation without a compiler
+    ffi = lib = None
+    IMPORT_ERROR = str(error)
+
+SPLIT: Final = 0
+JOIN: Final = 1
+MAX_RANK: Final = 64
+"""DMLSPLIT_MAX_RANK, which is numpy's limit too."""
+
+
+def require() -> None:
+    """Raises NativeError where the extension is missing."""
+    if IMPORT_ERROR is not None:
+        raise NativeError(f"the C extension of dmlsplit is missing ({IMPORT_ERROR}); reinstall with a C compiler")
+
+
+class Range(NamedTuple):
+    """Bytes touched, relative to a tensor's first element; `end` is exclusive."""
+
+    begin: int
+    end: int
+
+
+class Plan:
+    """A planned copy between one whole tensor and its parts along an axis; immutable and free to share by threads.
+
+    Sizes and lengths count elements, strides are bytes (None: packed); `part_strides` holds rank strides for each part.
+    `overlap_allowed` leaves out the search for elements of one written tensor that overlap.
+    Raises NativeError where the core refuses the geometry.
+    """
+
+    __slots__ = ("_pointer", "direction", "part_count")
+
+    def __init__(
+        self,
+        direction: int,
+        element_size: int,
+        sizes: Sequence[int],
+        strides: Sequence[int] | None,
+        axis: int,
+        lengths: Sequence[int],
+        part_strides: Sequence[int] | None,
+        kernel: str | None = None,
+        overlap_allowed: bool = False,
+    ) -> None:
+        require()
+        # The cdata objects must outlive the call, hence the names.
+        c_sizes = ffi.new("uint64_t[]", sizes)
+        c_strides = ffi.NULL if strides is None else ffi.new("int64_t[]", strides)
+        c_lengths = ffi.new("uint64_t[]", lengths)
+        c_part_strides = ffi.NULL if part_strides is None else ffi.new("int64_t[]", part_strides)
+        c_kernel = ffi.NULL if kernel is None else ffi.new("char[]", kernel.encode())
+        geometry = ffi.new(
+            "dmlsplit_geometry *",
+            {
+                "struct_size": ffi.sizeof("dmlsplit_geometry"),
+                "direction": direction,
+                "element_size": element_size,
+                "rank": len(sizes),
+                "axis": axis,
+                "flags": lib.DMLSPLIT_OVERLAP_ALLOWED if overlap_allowed else 0,
+                "part_count": len(lengths),
+                "sizes": c_sizes,
+                "strides": c_strides,
+                "lengths": c_lengths,
+                "part_strides": c_part_strides,
+                "kernel": c_kernel,
+            },
+        )
+        pointer = ffi.new("dmlsplit_plan **")
+        fault = ffi.new("dmlsplit_fault *")
+        status = lib.dmlsplit_plan_create(geometry, pointer, fault)
+        if status != lib.DMLSPLIT_OK:
+            raise _error(status, fault, "parts")
+        self._pointer = ffi.gc(pointer[0], lib.dmlsplit_plan_destroy)
+        self.direction = direction
+        self.part_count = len(lengths)
+
+    @property
+    def whole_range(self) -> Range:
+        begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
+        _check(lib.dmlsplit_plan_whole_range(self._pointer, begin, end))
+        return Range(begin[0], end[0])
+
+    def part_range(self, part: int) -> Range:
+        begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
+        _check(lib.dmlsplit_plan_part_range(self._pointer, part, begin, end))
+        return Range(begin[0], end[0])
+
+    def ranges_apart(self, whole: Any, parts: Any) -> bool:
+        """Whether the byte ranges at these addresses keep the distance that a run needs.
+
+        False means that ranges intersect; the elements within them may still be apart.
+        """
+        status = lib.dmlsplit_plan_check_ranges(self._pointer, whole, parts, ffi.NULL)
+        if status == lib.DMLSPLIT_RANGES_INTERSECT:
+            return False
+        _check(status)
+        return True
+
+    def run(self, whole: Any, parts: Any) -> None:
+        """Copies. `whole` is an address, `parts` a vector of them (see pointers): the memory behind is not checked."""
+        run = lib.dmlsplit_split if self.direction == SPLIT else lib.dmlsplit_join
+        status = run(self._pointer, whole, parts) if self.direction == SPLIT else run(self._pointer, parts, whole)
+        if status:
+            _check(status)
+
+    def bound_call(self, whole: Any, parts: Any) -> tuple[Any, Any, Any, Any]:
+        """The C function and its three arguments, for callers that run the same addresses many times."""
+        if self.direction == SPLIT:
+            return lib.dmlsplit_split, self._pointer, whole, parts
+        return lib.dmlsplit_join, self._pointer, parts, whole
+
+    def describe(self) -> str:
+        """For people: the loops after folding, the kernels chosen, and why those before them were refused."""
+        return _text(lib.dmlsplit_plan_describe, self._pointer)
+
+
+def address(number: int) -> Any:
+    """A char pointer to an address."""
+    return ffi.cast("char *", number)
+
+
+def buffer(source: object, writable: bool) -> Any:
+    """A char array over a contiguous buffer; it keeps the buffer exported. Raises what ffi.from_buffer raises."""
+    return ffi.from_buffer("char[]", source, writable)
+
+
+def pointers(items: Sequence[Any]) -> Any:
+    """A vector of addresses. It keeps nothing alive: the caller holds on to what the items point into."""
+    return ffi.new("void *[]", items)
+
+
+def address_of(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
+
+
+def version() -> str:
+    require()
+    return str(ffi.string(lib.dmlsplit_version()).decode())
+
+
+def cpu_features() -> tuple[str, ...]:
+    """The CPU features that kernels ask for and this machine has."""
+    require()
+    return tuple(_text(lib.dmlsplit_cpu_features).split())
+
+
+class Kernel(NamedTuple):
+    name: str
+    isa: str
+    available: bool
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """The kernels compiled in, best first."""
+    require()
+
+    def text(pointer: Any) -> str:
+        return str(ffi.string(pointer).decode())
+
+    return tuple(
+        Kernel(
+            text(lib.dmlsplit_kernel_name(i)),
+            text(lib.dmlsplit_kernel_isa(i)),
+            bool(lib.dmlsplit_kernel_available(i)),
+        )
+        for i in range(lib.dmlsplit_kernel_count())
+    )
+
+
+def _text(function: Any, *arguments: Any) -> str:
+    length = function(*arguments, ffi.NULL, 0)
+    text = ffi.new("char[]", length + 1)
+    function(*arguments, text, length + 1)
+    return str(ffi.string(text).decode())
+
+
+def _error(status: int, fault: Any = None, parts: str = "") -> NativeError:
+    message = str(ffi.string(lib.dmlsplit_status_string(status)).decode())
+    if fault is not None and fault.part != lib.DMLSPLIT_WHOLE:
+        message += f" ({parts}[{fault.part}])"
+    return NativeError(message, int(status))
+
+
+def _check(status: int) -> None:
+    if status != lib.DMLSPLIT_OK:
+        raise _error(status)

@@ -1,0 +1,65 @@
+"""Exceptions: everything dmlsplit raises for a caller's or a user's mistake derives from DmlSplitError."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dmlsplit.diagnostics import Report
+
+
+class DmlSplitError(Exception):
+    """Base class of the package's exceptions."""
+
+
+class DescriptorError(DmlSplitError, ValueError):
+    """A value that the C type of a descriptor's member cannot hold; the message starts with the member's path."""
+
+
+class InputError(DmlSplitError, ValueError):
+    """A file or text that cannot be read as what it claims to be.
+
+    `file`, `line` and `column` (1-based) are None where unknown; `str()` gives `file:line:column: message`.
+    """
+
+    def __init__(
+        self, message: str, *, file: str | None = None, line: int | None = None, column: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        place = [str(part) for part in (self.file, self.line, self.column) if part is not None]
+        return ":".join(place) + ": " + self.message if place else self.message
+
+    def in_file(self, file: str) -> InputError:
+        """The same error, naming `file` unless it names one already."""
+        if self.file is not None:
+            return self
+        return InputError(self.message, file=file, line=self.line, column=self.column)
+
+
+class ValidationError(DmlSplitError, ValueError):
+    """A descriptor with faults; `report` holds all of them."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+    def __reduce__(self) -> tuple[type[ValidationError], tuple[Report]]:
+        return type(self), (self.report,)
+
+
+class BindingError(DmlSplitError, ValueError):
+    """Arrays or buffers that do not fit the compiled operator; nothing has been written when it is raised."""
+
+
+class NativeError(DmlSplitError, RuntimeError):
+    """The C core refused a plan, or the extension is missing; `status` is the C status code or None."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status

@@ -1,0 +1,58 @@
+"""The registry of rules: each rule is defined once, and everything that speaks of rules reads it from here.
+
+Scopes: input/ (reported by the readers of files), tensor/, split/, join/. Ids are never reused; a renamed rule's old id
+stays in REDIRECTS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dmlsplit.enums import OperatorType
+from dmlsplit.rules import input as _input
+from dmlsplit.rules import join, memory, split, strides, tensor
+from dmlsplit.rules._model import Judge, Member, OperatorView, Rule, Source, TensorView
+
+__all__ = [
+    "OPERATOR_RULES",
+    "REDIRECTS",
+    "RULES",
+    "TENSOR_RULES",
+    "Judge",
+    "Member",
+    "OperatorView",
+    "Rule",
+    "Source",
+    "TensorView",
+    "find_rule",
+]
+
+REDIRECTS: Final[Mapping[str, str]] = {}
+"""Old id -> the id that took its place."""
+
+
+TENSOR_RULES: Final = (*tensor.RULES, *strides.RULES, *memory.RULES)
+"""The rules of one tensor, in member order."""
+OPERATOR_RULES: Final[Mapping[OperatorType, tuple[Rule, ...]]] = {
+    OperatorType.SPLIT: split.RULES,
+    OperatorType.JOIN: join.RULES,
+}
+
+
+def _registry(*groups: tuple[Rule, ...]) -> dict[str, Rule]:
+    rules: dict[str, Rule] = {}
+    for rule in (rule for group in groups for rule in group):
+        if rule.id in rules or rule.id in REDIRECTS:
+            raise ValueError(f"rule id {rule.id} is taken")
+        rules[rule.id] = rule
+    return rules
+
+
+RULES: Final[Mapping[str, Rule]] = _registry(_input.RULES, TENSOR_RULES, split.RULES, join.RULES)
+"""Every rule by id."""
+
+
+def find_rule(id: str) -> Rule | None:
+    """The rule of an id, old ids included; None where there is none."""
+    return RULES.get(REDIRECTS.get(id, id))

@@ -1,0 +1,57 @@
+"""Descriptors for the rules' examples: variations of the documented split of {1,1,6,2} on axis 2 into 2+1+3."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike
+from dmlsplit.enums import TensorDataType
+
+F32 = TensorDataType.FLOAT32
+WHOLE = (1, 1, 6, 2)
+LENGTHS = (2, 1, 3)
+
+
+def tensor(sizes: tuple[int, ...], data_type: int = F32, **members: Any) -> BufferTensorDesc:
+    return BufferTensorDesc(data_type, sizes, **members)
+
+
+def split(
+    sizes: tuple[int, ...] = WHOLE,
+    axis: int = 2,
+    lengths: tuple[int, ...] = LENGTHS,
+    data_type: int = F32,
+    **members: Any,
+) -> SplitOperatorDesc:
+    """A split; `members` are the input tensor's."""
+    return SplitOperatorDesc.from_lengths(tensor(sizes, data_type, **members), axis, lengths)
+
+
+def join(
+    sizes: tuple[int, ...] = WHOLE,
+    axis: int = 2,
+    lengths: tuple[int, ...] = LENGTHS,
+    data_type: int = F32,
+    **members: Any,
+) -> JoinOperatorDesc:
+    """A join; `members` are the output tensor's."""
+    return JoinOperatorDesc.from_lengths(tensor(sizes, data_type, **members), axis, lengths)
+
+
+def copy_to(sizes: tuple[int, ...], data_type: int = F32, **members: Any) -> SplitOperatorDesc:
+    """A split into one output, whose members are `members`."""
+    return SplitOperatorDesc(tensor(sizes, data_type), [tensor(sizes, data_type, **members)], len(sizes) - 1)
+
+
+def with_input(tensor: TensorLike) -> SplitOperatorDesc:
+    """The documented split with another input tensor."""
+    return SplitOperatorDesc(tensor, split().output_tensors, 2)
+
+
+def with_part(desc: Any, index: int, part: BufferTensorDesc | TensorDesc | None) -> Any:
+    """The operator with one output (of a split) or input (of a join) replaced."""
+    name = "output_tensors" if isinstance(desc, SplitOperatorDesc) else "input_tensors"
+    parts = list(getattr(desc, name))
+    parts[index] = part
+    return replace(desc, **{name: parts})

@@ -1,0 +1,228 @@
+"""What a rule is, and what its check looks at."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
+from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
+from dmlsplit.enums import HResult, OperatorType, TensorDataType
+from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport
+from dmlsplit.layout import ELEMENT_BITS, extent
+
+LEARN: Final = "https://learn.microsoft.com/windows"
+
+
+class Source(NamedTuple):
+    """Where a rule comes from: a page, or what was observed."""
+
+    title: str
+    url: str = ""
+
+    def __str__(self) -> str:
+        return self.url or self.title
+
+
+SPLIT_DESC: Final = Source("DML_SPLIT_OPERATOR_DESC", SPLIT_PAGE)
+JOIN_DESC: Final = Source("DML_JOIN_OPERATOR_DESC", JOIN_PAGE)
+BUFFER_DESC: Final = Source("DML_BUFFER_TENSOR_DESC", f"{LEARN}/win32/api/directml/ns-directml-dml_buffer_tensor_desc")
+TENSOR_DESC: Final = Source("DML_TENSOR_DESC", f"{LEARN}/win32/api/directml/ns-directml-dml_tensor_desc")
+TENSOR_TYPE: Final = Source("DML_TENSOR_TYPE", f"{LEARN}/win32/api/directml/ne-directml-dml_tensor_type")
+DATA_TYPE: Final = Source("DML_TENSOR_DATA_TYPE", f"{LEARN}/win32/api/directml/ne-directml-dml_tensor_data_type")
+TENSOR_FLAGS: Final = Source("DML_TENSOR_FLAGS", f"{LEARN}/win32/api/directml/ne-directml-dml_tensor_flags")
+CONSTANTS: Final = Source("DirectML constants", f"{LEARN}/ai/directml/directml-constants")
+STRIDES_PAGE: Final = Source("Using strides to express padding and memory layout", f"{LEARN}/ai/directml/dml-strides")
+HEADER: Final = Source("DirectML.h, annotations of the struct members")
+OBSERVED: Final = Source("observed: CreateOperator of 14 DirectML builds, feature levels 2_1 to 6_4")
+OURS: Final = Source("dmlsplit's own judgement")
+
+
+class Member(enum.IntFlag):
+    """Members of a descriptor that a check relies on or finds faulty."""
+
+    NONE = 0
+    DESC = 1
+    DATA_TYPE = 2
+    FLAGS = 4
+    DIMENSION_COUNT = 8
+    SIZES = 16
+    ELEMENT_COUNT = 32
+    STRIDES = 64
+    LAYOUT = 128
+    TOTAL = 256
+    ALIGNMENT = 512
+    ARRAY = 1024
+    AXIS = 2048
+
+
+DIMENSIONS: Final = Member.DESC | Member.DIMENSION_COUNT | Member.SIZES
+EXTENT: Final = DIMENSIONS | Member.DATA_TYPE | Member.STRIDES
+
+
+class Finding(NamedTuple):
+    """What a check found: the member within the view's path, the fault, the limit, the value."""
+
+    member: str
+    message: str
+    expected: Value = None
+    actual: Value = None
+
+
+class TensorView:
+    """One tensor of an operator under judgement, with what is derived from it."""
+
+    __slots__ = ("bits", "desc", "failed", "is_output", "path", "sizes", "strides", "support", "tensor")
+
+    def __init__(self, path: str, tensor: TensorDesc | None, is_output: bool, support: TensorSupport) -> None:
+        self.path = path
+        self.tensor = tensor
+        self.is_output = is_output
+        self.support = support
+        self.failed: int = 0
+        desc = tensor.desc if tensor is not None else None
+        # A check that reads `desc` is skipped where it is null, so the stand-in is never looked at.
+        self.desc: BufferTensorDesc = desc if desc is not None else _NO_DESC
+        count = self.desc.dimension_count
+        sizes, strides = self.desc.sizes or (), self.desc.strides
+        self.sizes: tuple[int, ...] = sizes if len(sizes) <= count else sizes[:count]
+        self.strides: tuple[int, ...] | None = strides if strides is None or len(strides) <= count else strides[:count]
+        self.bits = ELEMENT_BITS.get(self.desc.data_type, 0)
+
+    @property
+    def extent(self) -> int:
+        """Elements from the first to the last; needs DIMENSIONS and STRIDES."""
+        return extent(self.sizes, self.strides)
+
+    @property
+    def implied_size(self) -> int:
+        """Bytes, rounded up to 4; needs EXTENT."""
+        return (self.extent * self.bits + 31) // 32 * 4
+
+
+_NO_DESC = BufferTensorDesc(0, None)
+
+
+class OperatorView:
+    """A Split or Join under judgement: the whole tensor, its parts, the axis."""
+
+    __slots__ = ("array", "array_name", "axis", "count", "count_name", "failed", "parts", "type", "whole")
+
+    def __init__(
+        self,
+        type: OperatorType,
+        whole: TensorView,
+        parts: Sequence[TensorView],
+        array: Sequence[TensorDesc | None] | None,
+        count: int,
+        axis: int,
+    ) -> None:
+        self.type = type
+        self.whole = whole
+        self.parts = parts
+        """The parts that the count covers."""
+        self.array = array
+        self.array_name, self.count_name = PART_MEMBERS[type]
+        self.count = count
+        self.axis = axis
+        self.failed: int = 0
+
+
+PART_MEMBERS: Final[Mapping[OperatorType, tuple[str, str]]] = {
+    OperatorType.SPLIT: ("OutputTensors", "OutputCount"),
+    OperatorType.JOIN: ("InputTensors", "InputCount"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Whose verdict is asked for."""
+
+    name: str
+    support: Mapping[OperatorType, tuple[TensorSupport, ...]]
+    invalid_argument: HResult | int = HResult.E_INVALIDARG
+
+
+View = TypeVar("View", TensorView, OperatorView)
+Findings: TypeAlias = Iterable[Finding] | None
+Check: TypeAlias = Callable[[View], Findings]
+
+_ID = re.compile(r"(input|tensor|split|join)/[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: identity, meaning, sources, check, and a pair of descriptors on the two sides of its boundary.
+
+    `reads`: members whose faults make the check meaningless (it is skipped then); `marks`: members that count as
+    faulty once the rule has found something. A rule of scope input/ has no check: the front ends report it.
+    """
+
+    id: str
+    severity: Severity
+    basis: Basis
+    summary: str
+    explanation: str
+    sources: tuple[Source, ...]
+    reads: Member = Member.NONE
+    marks: Member = Member.NONE
+    bad: Callable[[], OperatorDesc] | None = None
+    good: Callable[[], OperatorDesc] | None = None
+    feature_level: str = "6_4"
+    """The level at which `bad` is refused and `good` is not."""
+    tensor_check: Check[TensorView] | None = field(default=None, repr=False)
+    operator_check: Check[OperatorView] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.id):
+            raise ValueError(f"malformed rule id {self.id!r}")
+        if not self.sources:
+            raise ValueError(f"rule {self.id} has no source")
+
+    @property
+    def reference(self) -> str:
+        return str(self.sources[0])
+
+    def diagnostic(
+        self,
+        path: str,
+        message: str,
+        *,
+        expected: Value = None,
+        actual: Value = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> Diagnostic:
+        """A diagnostic of this rule."""
+        return Diagnostic(
+            self.id, self.severity, self.basis, path, message, expected, actual, self.reference, line, column
+        )
+
+
+def tensor_rules(rules: list[Rule]) -> Callable[..., Callable[[Check[TensorView]], Check[TensorView]]]:
+    """A decorator that turns a check of tensors into a rule, documented and an error unless said otherwise."""
+
+    def rule(
+        id: str, summary: str, explanation: str, **fields: Any
+    ) -> Callable[[Check[TensorView]], Check[TensorView]]:
+        def add(check: Check[TensorView]) -> Check[TensorView]:
+            settings = {"severity": Severity.ERROR, "basis": Basis.DOCUMENTED, **fields}
+            rules.append(Rule(id, summary=summary, explanation=explanation, tensor_check=check, **settings))
+            return check
+
+        return add
+
+    return rule
+
+
+def type_name(data_type: int) -> str:
+    """FLOAT32 for 1; the number itself where the enum has no name for it."""
+    return data_type.name if isinstance(data_type, TensorDataType) else str(int(data_type))
+
+
+def number_range(numbers: tuple[int, ...]) -> str:
+    """1-8 for (1, ..., 8); every set of dimension counts is a range."""
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"

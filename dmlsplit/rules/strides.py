@@ -1,0 +1,172 @@
+"""Rules of Strides: their number, what DirectML checks of an output's layout, and the overlaps it lets through."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.enums import TensorDataType
+from dmlsplit.layout import elements_overlap
+from dmlsplit.rules import _examples as eg
+from dmlsplit.rules._model import (
+    BUFFER_DESC,
+    DIMENSIONS,
+    HEADER,
+    OBSERVED,
+    OURS,
+    STRIDES_PAGE,
+    Finding,
+    Findings,
+    Member,
+    Rule,
+    TensorView,
+    tensor_rules,
+)
+
+RULES: Final[list[Rule]] = []
+_rule = tensor_rules(RULES)
+
+
+_READS: Final = DIMENSIONS | Member.STRIDES | Member.LAYOUT
+_OVERLAP: Final = "A dispatch writes overlapping elements in no promised order, so that the result is a race on a GPU."
+# Neither nested nor dense, and too large for the search: 537,600 elements over more than 4 * 10^9 places.
+_UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)
+
+
+@_rule(
+    "tensor/strides-too-few",
+    "Strides has fewer entries than DimensionCount says.",
+    "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
+    sources=(HEADER, BUFFER_DESC),
+    reads=DIMENSIONS,
+    marks=Member.STRIDES,
+    bad=lambda: eg.split(strides=(12, 2, 1), total_tensor_size_in_bytes=48),
+    good=lambda: eg.split(strides=(12, 12, 2, 1)),
+)
+def _strides_too_few(t: TensorView) -> Findings:
+    if t.strides is None or len(t.strides) == t.desc.dimension_count:
+        return None
+    actual, expected = len(t.strides), t.desc.dimension_count
+    return [Finding("Strides", f"has {actual} entries, DimensionCount is {expected}", expected, actual)]
+
+
+@_rule(
+    "tensor/strides-too-many",
+    "Strides has more entries than DimensionCount says.",
+    "DirectML never looks at the surplus, so the layout is another one than the array suggests.",
+    severity=Severity.WARNING,
+    basis=Basis.OURS,
+    sources=(OURS, BUFFER_DESC),
+    reads=DIMENSIONS,
+    bad=lambda: eg.split(strides=(12, 12, 2, 1, 1), total_tensor_size_in_bytes=48),
+    good=lambda: eg.split(strides=(12, 12, 2, 1)),
+)
+def _strides_too_many(t: TensorView) -> Findings:
+    actual, expected = len(t.desc.strides or ()), t.desc.dimension_count
+    if actual <= expected:
+        return None
+    return [Finding("Strides", f"has {actual} entries, of which DirectML reads {expected}", expected, actual)]
+
+
+@_rule(
+    "tensor/output-stride-zero",
+    "An output has stride 0 in a dimension larger than 1.",
+    "A stride of 0 broadcasts, which only reading allows. Strides of dimensions of size 1 are free.",
+    basis=Basis.OBSERVED,
+    sources=(OBSERVED, STRIDES_PAGE),
+    reads=_READS,
+    marks=Member.LAYOUT,
+    bad=lambda: eg.copy_to((1, 1, 6, 2), strides=(0, 0, 0, 1)),
+    good=lambda: eg.copy_to((1, 1, 1, 2), strides=(0, 0, 0, 1)),
+)
+def _stride_zero(t: TensorView) -> Findings:
+    if t.strides is None or not t.is_output:
+        return None
+    return [
+        Finding(f"Strides[{i}]", f"is 0 in a dimension of size {size}: all its elements would share one place", 1, 0)
+        for i, (size, stride) in enumerate(zip(t.sizes, t.strides, strict=True))
+        if stride == 0 and size > 1
+    ]
+
+
+@_rule(
+    "tensor/output-strides-equal",
+    "Two dimensions of an output, both larger than 1, have the same stride.",
+    "Elements (1, 0) and (0, 1) of the two dimensions would lie at the same place.",
+    basis=Basis.OBSERVED,
+    sources=(OBSERVED,),
+    reads=_READS,
+    marks=Member.LAYOUT,
+    bad=lambda: eg.copy_to((1, 1, 6, 2), strides=(0, 0, 7, 7)),
+    good=lambda: eg.copy_to((1, 1, 6, 2), strides=(0, 0, 7, 6)),
+)
+def _strides_equal(t: TensorView) -> Findings:
+    if t.strides is None or not t.is_output:
+        return None
+    first: dict[int, int] = {}
+    found = []
+    for i, (size, stride) in enumerate(zip(t.sizes, t.strides, strict=True)):
+        if size > 1 and first.setdefault(stride, i) != i:
+            message = f"is {stride}, the stride of dimension {first[stride]} too: elements would share places"
+            found.append(Finding(f"Strides[{i}]", message, f"not {stride}", stride))
+    return found
+
+
+@_rule(
+    "tensor/output-span-too-small",
+    "An output's strides span fewer places than it has elements.",
+    "Some elements must share a place then. This is the pigeonhole test that DirectML applies; it is weaker than "
+    "a test for overlap.",
+    basis=Basis.OBSERVED,
+    sources=(OBSERVED,),
+    reads=_READS,
+    marks=Member.LAYOUT,
+    bad=lambda: eg.copy_to((1, 1, 3, 4), strides=(0, 0, 2, 1)),
+    good=lambda: eg.copy_to((1, 1, 3, 4), strides=(0, 0, 4, 1)),
+)
+def _span_too_small(t: TensorView) -> Findings:
+    if t.strides is None or not t.is_output:
+        return None
+    count, places = math.prod(t.sizes), t.extent
+    if count <= places:
+        return None
+    return [Finding("Strides", f"give {count} elements only {places} places", count, places)]
+
+
+@_rule(
+    "tensor/output-elements-overlap",
+    "Elements of an output overlap although DirectML accepts the strides.",
+    "The builds observed check for equal strides and for too small a span, and let other overlaps through: "
+    "{1,1,4,3} with strides {1,1,2,3} is one. " + _OVERLAP,
+    basis=Basis.OURS,
+    sources=(OURS, OBSERVED),
+    reads=_READS,
+    marks=Member.LAYOUT,
+    bad=lambda: eg.copy_to((1, 1, 4, 3), strides=(1, 1, 2, 3)),
+    good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
+)
+def _elements_overlap(t: TensorView) -> Findings:
+    if t.strides is None or not t.is_output or not elements_overlap(t.sizes, t.strides):
+        return None
+    message = f"let elements of {list(t.sizes)} overlap; DirectML accepts it, the order of writes is a race"
+    return [Finding("Strides", message, "strides without overlap", str(list(t.strides)))]
+
+
+@_rule(
+    "tensor/output-overlap-undecided",
+    "Whether an output's elements overlap could not be decided.",
+    "For strides that are not nested the question is a search, which stops after a bound. " + _OVERLAP,
+    severity=Severity.WARNING,
+    basis=Basis.OURS,
+    sources=(OURS,),
+    reads=_READS,
+    marks=Member.LAYOUT,
+    bad=lambda: eg.copy_to(_UNDECIDED[0], TensorDataType.UINT8, strides=_UNDECIDED[1]),
+    good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
+)
+def _overlap_undecided(t: TensorView) -> Findings:
+    if t.strides is None or not t.is_output or elements_overlap(t.sizes, t.strides) is not None:
+        return None
+    message = "may let elements overlap: the bounded search did not decide, and the emulation refuses to run it"
+    return [Finding("Strides", message, "strides without overlap", str(list(t.strides)))]

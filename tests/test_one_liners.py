@@ -1,0 +1,104 @@
+"""dml.split and dml.join: any layout, any dtype without objects, none of DirectML's rules."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dmlsplit as dml
+
+DTYPES = [
+    "f2",
+    "f4",
+    "f8",
+    "?",
+    "c8",
+    "c16",
+    "M8[s]",
+    "m8[ns]",
+    "U3",
+    "S5",
+    "V0",
+    "V3",
+    ">f4",
+    "g",
+    [("a", "i1"), ("b", "f8")],
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_dtypes(dtype):
+    dtype = np.dtype(dtype)
+    bits = np.random.default_rng(0).integers(0, 256, (6, 4, max(1, dtype.itemsize)), np.uint8)
+    array = bits.view(dtype)[..., 0] if dtype.itemsize else np.zeros((6, 4), dtype)
+    parts = dml.split(array, 0, (1, 2, 3))
+    assert [p.shape for p in parts] == [(1, 4), (2, 4), (3, 4)]
+    assert {p.dtype for p in parts} == {dtype}
+    assert [p.tobytes() for p in parts] == [array[:1].tobytes(), array[1:3].tobytes(), array[3:].tobytes()]
+    assert dml.join(parts, 0).tobytes() == array.tobytes()
+
+
+@st.composite
+def arrays(draw):
+    shape = draw(st.lists(st.integers(0, 5), min_size=1, max_size=5))
+    array = np.arange(np.prod(shape), dtype=draw(st.sampled_from(["u1", "u2", "f4", "f8", "c16"]))).reshape(shape)
+    array = array.transpose(draw(st.permutations(range(len(shape)))))
+    steps = draw(st.lists(st.sampled_from([1, -1, 2, -2]), min_size=len(shape), max_size=len(shape)))
+    return array[tuple(slice(None, None, step) for step in steps)]
+
+
+@given(arrays(), st.data())
+def test_against_numpy(array, data):
+    axis = data.draw(st.integers(-array.ndim, array.ndim - 1))
+    cuts = sorted(data.draw(st.lists(st.integers(0, array.shape[axis]), max_size=4)))
+    lengths = np.diff([0, *cuts, array.shape[axis]]).tolist()
+    parts = dml.split(array, axis, lengths)
+    for ours, theirs in zip(parts, np.split(array, cuts, axis), strict=True):
+        assert ours.shape == theirs.shape
+        assert ours.flags.c_contiguous
+        assert (ours == theirs).all()
+    assert (dml.join(parts, axis) == array).all()
+    assert (dml.join(np.split(array, cuts, axis), axis) == array).all()
+
+
+def test_sections():
+    a = np.arange(12).reshape(2, 6)
+    assert [p.tolist() for p in dml.split(a, -1, sections=3)] == [
+        [[0, 1], [6, 7]],
+        [[2, 3], [8, 9]],
+        [[4, 5], [10, 11]],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda a: dml.split(a, 2, (4,)), ValueError, "axis 2 is out of range for 2 dimensions"),
+        (lambda a: dml.split(a, -3, (4,)), ValueError, "axis -3"),
+        (lambda a: dml.split(a, 1.0, (4,)), TypeError, "integer"),
+        (lambda a: dml.split(a, 1, (1, 2)), ValueError, r"lengths \(1, 2\) sum up to 3, axis 1 has size 4"),
+        (lambda a: dml.split(a, 1, (5, -1)), ValueError, "negative"),
+        (lambda a: dml.split(a, 1, ()), ValueError, "sum up to 0"),
+        (lambda a: dml.split(a, 1, sections=3), ValueError, "axis 1 of size 4 does not divide into 3 sections"),
+        (lambda a: dml.split(a, 1, sections=0), ValueError, "0 sections"),
+        (lambda a: dml.split(a, 1), ValueError, "exactly one of lengths and sections"),
+        (lambda a: dml.split(a, 1, (4,), sections=1), ValueError, "exactly one"),
+        (lambda a: dml.split(a[0, 0], 0, (1,)), ValueError, "out of range for 0 dimensions"),
+        (lambda a: dml.split(np.ma.array(a), 0, (3,)), TypeError, "masked"),
+        (lambda a: dml.split(a.astype(object), 0, (3,)), TypeError, "Python objects"),
+        (lambda a: dml.join([], 0), ValueError, "at least one"),
+        (lambda a: dml.join([a, a.astype("f8")], 0), ValueError, r"arrays\[1\] has dtype float64, arrays\[0\] float32"),
+        (lambda a: dml.join([a, a.T], 0), ValueError, r"arrays\[1\] has shape \(4, 3\)"),
+        (lambda a: dml.join([a, a[0]], 0), ValueError, r"arrays\[1\] has shape \(4,\)"),
+        (lambda a: dml.join([a, np.ma.array(a)], 0), TypeError, r"arrays\[1\] is a masked array"),
+    ],
+)
+def test_refusals(call, error, message):
+    with pytest.raises(error, match=message):
+        call(np.zeros((3, 4), "f4"))
+
+
+def test_more_dimensions_than_directml_has():
+    a = np.arange(2**12).reshape((2,) * 12)
+    parts = dml.split(a, 11, (1, 1))
+    assert (parts[1] == a[..., 1:]).all()
