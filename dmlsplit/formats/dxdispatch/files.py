@@ -1,0 +1,140 @@
+"""The files that a model refers to: opened only where that is allowed, and replaced whole or not at all."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import printable
+
+MAX_BUFFER_BYTES: Final = 1 << 40
+"""A resource larger than this, or than a quarter of the machine's memory, is refused before anything is allocated: a
+sequence exists three times while a model is run."""
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class AllowedFolders:
+    """The model's folder, against which relative paths are taken, and further folders; links are resolved first."""
+
+    def __init__(self, folder: str | os.PathLike[str], more: Iterable[str | os.PathLike[str]] = ()) -> None:
+        self.folder = os.path.realpath(folder)
+        self._roots = (self.folder, *(os.path.realpath(root) for root in more))
+
+    def source(self, path: str) -> str:
+        """The file to read: as DxDispatch does, beside the model, else in the current folder."""
+        beside = os.path.join(self.folder, path)
+        # lexists: a dangling link is to be reported, not passed over
+        return self._resolved(path if not os.path.lexists(beside) and os.path.exists(path) else beside, path)
+
+    def target(self, path: str) -> str:
+        """The file to write, relative to the model's folder; it need not exist."""
+        return self._resolved(os.path.join(self.folder, path), path)
+
+    def _resolved(self, path: str, shown: str) -> str:
+        try:
+            resolved = os.path.realpath(path)
+        except (ValueError, OSError):  # a NUL, a lone surrogate, a loop of links
+            raise InputError(f"'{printable(shown)}' is no file name") from None
+        if not any(_contains(root, resolved) for root in self._roots):
+            raise InputError(f"'{printable(shown)}' is outside the model's folder; --allow-path DIR allows another one")
+        return resolved
+
+
+def _contains(root: str, path: str) -> bool:
+    try:
+        return os.path.commonpath((os.path.normcase(root), os.path.normcase(path))) == os.path.normcase(root)
+    except ValueError:  # different drives
+        return False
+
+
+def check_size(size: int, what: str) -> None:
+    """InputError where a buffer of `size` bytes cannot reasonably be had."""
+    memory = _physical_memory()
+    limit = MAX_BUFFER_BYTES if memory is None else min(MAX_BUFFER_BYTES, memory // 4)
+    if size > limit:
+        raise InputError(f"{what} asks for {size} bytes of memory; the limit here is {limit}")
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return None
+
+
+def read_raw(path: str) -> Bytes:
+    """All bytes of a regular file. Raises InputError, OSError."""
+    size = _regular_file_size(path)
+    check_size(size, "the file")
+    return np.fromfile(path, np.uint8, size)
+
+
+def read_npy(path: str) -> np.ndarray:
+    """The array of an .npy file, C-contiguous and of native byte order. Raises InputError, OSError.
+
+    The header is held against the file's size before anything is allocated. DxDispatch pads too short a file with
+    zeros and refuses Fortran order; here both are refused.
+    """
+    file_size = _regular_file_size(path)
+    with open(path, "rb") as stream:
+        try:
+            version = np.lib.format.read_magic(stream)
+            # 3.0 differs from 2.0 in the encoding of field names, and arrays with fields are refused below.
+            npy = np.lib.format
+            read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, fortran_order, dtype = read_header(stream)
+            if version > (3, 0) or any(type(size) is not int or size < 0 for size in shape):
+                raise ValueError
+        except OSError:
+            raise
+        except Exception:
+            # The header is a Python literal from the file, and numpy lets through whatever evaluating it raises.
+            raise InputError("the header is not that of an .npy file") from None
+        if dtype.kind not in "fiub" or dtype.itemsize > 8:
+            raise InputError(f"dtype {printable(str(dtype))} has no DirectML tensor data type")
+        if fortran_order and len(shape) > 1:
+            raise InputError("the array is in Fortran order, which DxDispatch does not read")
+        count = math.prod(shape)
+        stored = file_size - stream.tell()
+        if count * dtype.itemsize != stored:
+            raise InputError(f"the header promises {count * dtype.itemsize} bytes of data, the file holds {stored}")
+        check_size(stored, "the file")
+        array = np.fromfile(stream, dtype, count)
+    return array.astype(dtype.newbyteorder("="), copy=False)
+
+
+def reason(error: OSError | InputError) -> str:
+    """Why a file could not be opened, without its name."""
+    return error.message if isinstance(error, InputError) else error.strerror or str(error)
+
+
+def _regular_file_size(path: str) -> int:
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError("it is not a regular file")
+    return status.st_size
+
+
+def write_whole(path: str, *parts: bytes | memoryview) -> None:
+    """Writes a file beside its final place and moves it there: on any failure the old one stays, and nothing else."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
+    try:
+        with open(temporary, "xb") as stream:
+            for part in parts:
+                stream.write(part)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise

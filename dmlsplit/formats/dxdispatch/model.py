@@ -1,0 +1,194 @@
+"""What a DxDispatch model says: resources, dispatchables and commands, each with its place in the text.
+
+Source: DxDispatch, src/model/JsonParsers.cpp and Model.cpp.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dmlsplit.diagnostics import Position
+from dmlsplit.errors import InputError
+from dmlsplit.formats.dxdispatch.files import AllowedFolders
+from dmlsplit.formats.dxdispatch.resources import Resource, ResourceReader
+from dmlsplit.formats.json import OtherOperatorError, ParsedOperator, read_operator
+from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A range of a resource, from `element_offset` elements on to its end.
+
+    The element size in bytes is None where the resource's data type says it. `elementCount`, `format`, `shape` and
+    `counter` say nothing to a DirectML operator and are not kept.
+    """
+
+    resource: str
+    element_offset: int
+    element_size_in_bytes: int | None
+    position: Position
+
+
+Bindings: TypeAlias = Mapping[str, tuple[Binding, ...]]
+"""Bind point -> what is bound to it, one for each tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatchable:
+    """An operator; `bindings` are those of its initialization (tensors that are OWNED_BY_DML)."""
+
+    name: str
+    operator: ParsedOperator
+    bindings: Bindings
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchCommand:
+    dispatchable: str
+    bindings: Bindings
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class PrintCommand:
+    resource: str
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFileCommand:
+    """`target_path` as the model spells it, `file` where it leads; `dimensions` empty: one dimension."""
+
+    resource: str
+    target_path: str
+    file: str
+    dimensions: tuple[int, ...]
+    position: Position
+
+
+Command: TypeAlias = DispatchCommand | PrintCommand | WriteFileCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model: `run` executes it."""
+
+    file: str
+    resources: Mapping[str, Resource]
+    dispatchables: Mapping[str, Dispatchable]
+    commands: tuple[Command, ...]
+
+    def error(self, position: Position, message: str) -> InputError:
+        """An error at a place of the model."""
+        return InputError(message, file=self.file, line=position[0], column=position[1])
+
+
+def read(path: str | os.PathLike[str], allow_paths: Iterable[str | os.PathLike[str]] = ()) -> Model:
+    """Reads a model with the initial values of its resources.
+
+    Files that it refers to have to lie in its folder, links resolved, or in one of `allow_paths`. Descriptors are not
+    judged here: `run` does that. Raises InputError, with the place, for whatever is malformed, cannot be opened or
+    needs another operator than DML_OPERATOR_SPLIT and DML_OPERATOR_JOIN.
+    """
+    file = os.fspath(path)
+    try:
+        with open(file, "rb") as stream:
+            text = JsonText(stream.read(), file=file)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=file) from None
+    return _ModelReader(text, AllowedFolders(os.path.dirname(os.path.realpath(file)), allow_paths)).model(file)
+
+
+class _ModelReader(ResourceReader):
+    def __init__(self, text: JsonText, folders: AllowedFolders) -> None:
+        super().__init__(text, folders)
+        self._resources: dict[str, Resource] = {}
+        self._dispatchables: dict[str, Dispatchable] = {}
+
+    def model(self, file: str) -> Model:
+        top = self.members_of(self.text.value, ())
+        for name in self.field(top, (), "resources", self.members_of):
+            self._resources[name] = self.resource(name, ("resources", name))
+        for name in self.field(top, (), "dispatchables", self.members_of):
+            self._dispatchables[name] = self._dispatchable(name, ("dispatchables", name))
+        commands = self.field(top, (), "commands", self.items_of)
+        return Model(
+            file,
+            self._resources,
+            self._dispatchables,
+            tuple([self._command(command, ("commands", i)) for i, command in enumerate(commands)]),
+        )
+
+    def _dispatchable(self, name: str, path: KeyPath) -> Dispatchable:
+        try:
+            operator = read_operator(self.text, path, whole_model=True)
+        except OtherOperatorError as error:
+            message = f"{error.message}, the operators that dmlsplit runs"
+            raise InputError(message, file=error.file, line=error.line, column=error.column) from None
+        bindings: Bindings = {}
+        members = self.members_of(self.text.get(path), path)
+        if isinstance(members.get("bindings"), dict):  # DxDispatch passes over anything else
+            bindings = self._bindings(members["bindings"], (*path, "bindings"))
+        return Dispatchable(name, operator, bindings, self.text.position(path))
+
+    def _command(self, value: object, path: KeyPath) -> Command:
+        members = self.members_of(value, path)
+        position = self.text.position(path)
+        kind = self.field(members, path, "type", self.string).lower()
+        if kind == "dispatch":
+            name = self._known(members, path, "dispatchable", self._dispatchables)
+            bindings = self.field(members, path, "bindings", self._bindings)
+            return DispatchCommand(name, bindings, position)
+        if kind == "print":
+            return PrintCommand(self._known(members, path, "resource", self._resources), position)
+        if kind != "writefile":
+            raise self.text.error((*path, "type"), f"{shown(members['type'])} is not dispatch, print or writeFile")
+        resource = self._known(members, path, "resource", self._resources)
+        target = self.field(members, path, "targetPath", self.string)
+        if target.lower().endswith((".jpg", ".png")):
+            raise self.text.error((*path, "targetPath"), "images (.jpg, .png) are not supported; write .npy")
+        try:
+            file = self._folders.target(target)
+        except InputError as error:
+            raise self.text.error((*path, "targetPath"), error.message) from None
+        dimensions = self.optional(members, path, "dimensions", self.uints, None)
+        return WriteFileCommand(resource, target, file, tuple(dimensions or ()), position)
+
+    def _known(self, members: dict[str, object], path: KeyPath, key: str, known: Mapping[str, object]) -> str:
+        """The name of a resource or dispatchable that has to be there."""
+        name = self.field(members, path, key, self.string)
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.75)
+            suggestion = f"; did you mean {shown(near[0])}?" if near else ""
+            kind = "dispatchable" if known is self._dispatchables else "resource"
+            raise self.text.error((*path, key), f"the model has no {kind} {shown(name)}{suggestion}")
+        return name
+
+    def _bindings(self, value: object, path: KeyPath) -> Bindings:
+        bindings = {}
+        for point, source in self.members_of(value, path).items():
+            if isinstance(source, list):
+                bindings[point] = tuple([self._binding(item, (*path, point, i)) for i, item in enumerate(source)])
+            else:
+                bindings[point] = (self._binding(source, (*path, point)),)
+        return bindings
+
+    def _binding(self, value: object, path: KeyPath) -> Binding:
+        position = self.text.position(path)
+        if isinstance(value, str):
+            if value not in self._resources:
+                raise self.text.error(path, f"the model has no resource {shown(value)}")
+            return Binding(value, 0, None, position)
+        if not isinstance(value, dict):
+            raise self.text.error(path, f"expected the name of a resource or an object, not {shown(value)}")
+        return Binding(
+            self._known(value, path, "name", self._resources),
+            self.optional(value, path, "elementOffset", self.uint64, 0),
+            self.optional(value, path, "elementSizeInBytes", self.uint64, 0) or None,
+            position,
+        )

@@ -1,0 +1,364 @@
+"""One operator in JSON, as DxDispatch writes it, to and from a descriptor.
+
+    {"Type": "DML_OPERATOR_SPLIT", "Desc": {"InputTensor": T, "OutputCount": n, "OutputTensors": [T, ...], "Axis": a}}
+
+T is {"Type": "BUFFER", "Desc": {...}} or the inner object alone. Enums are given by full name, by name without the
+prefix or by number; null stands where C would hold a null pointer. Source of names, defaults and required members:
+DxDispatch, src/model/JsonParsers.cpp; numbers and nulls are dmlsplit's addition, so that wrong descriptors have a form.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.diagnostics import Diagnostic, Position
+from dmlsplit.enums import OperatorType, TensorDataType, TensorFlags, TensorType
+from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
+from dmlsplit.rules import RULES
+
+_PREFIXES: Final[dict[type[enum.IntEnum] | type[enum.IntFlag], str]] = {
+    OperatorType: "DML_OPERATOR_",
+    TensorDataType: "DML_TENSOR_DATA_TYPE_",
+    TensorType: "DML_TENSOR_TYPE_",
+    TensorFlags: "DML_TENSOR_FLAG_",
+}
+_SPELLINGS: Final = {"Type": ("Type", "type"), "Desc": ("Desc", "desc")}
+"""DxDispatch's operators may spell these two in lower case; here its tensors may, too."""
+_PATH_TOKEN: Final = re.compile(r"([A-Za-z0-9_]+)|\[([0-9]+)\]")
+
+_T = TypeVar("_T")
+
+
+class OtherOperatorError(InputError):
+    """An operator that is neither a Split nor a Join; `type_name` is the text that names it."""
+
+    def __init__(self, message: str, type_name: str, *, file: str | None, line: int | None, column: int | None) -> None:
+        super().__init__(message, file=file, line=line, column=column)
+        self.type_name = type_name
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedOperator:
+    """A descriptor and the text that it came from; `notes` say what the reader changed."""
+
+    descriptor: OperatorDesc
+    notes: tuple[Diagnostic, ...]
+    text: JsonText
+    key_path: KeyPath
+
+    def locate(self, path: str) -> Position:
+        """Line and column of the member that a diagnostic's path names; of the nearest one around it if absent."""
+        return self.text.position(_key_path(self.text, self.key_path, path))
+
+
+def loads(text: str | bytes) -> OperatorDesc:
+    """The descriptor of one operator in JSON; InputError, with line and column, where it is malformed.
+
+    A member that is left out gets DxDispatch's default; one that is given is taken as given, so that
+    `loads(dumps(desc)) == desc`.
+    """
+    return read_operator(JsonText(text)).descriptor
+
+
+def dumps(desc: OperatorDesc, indent: int | None = None) -> str:
+    """A descriptor in JSON. A total size that is unknown (None) is left out."""
+    if isinstance(desc, SplitOperatorDesc):
+        operator = OperatorType.SPLIT
+        members: dict[str, object] = {
+            "InputTensor": _tensor_json(desc.input_tensor),
+            "OutputCount": desc.output_count,
+            "OutputTensors": _tensors_json(desc.output_tensors),
+            "Axis": desc.axis,
+        }
+    else:
+        operator = OperatorType.JOIN
+        members = {
+            "InputCount": desc.input_count,
+            "InputTensors": _tensors_json(desc.input_tensors),
+            "OutputTensor": _tensor_json(desc.output_tensor),
+            "Axis": desc.axis,
+        }
+    return json.dumps({"Type": operator.c_name, "Desc": members}, indent=indent)
+
+
+def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> ParsedOperator:
+    """The operator at `key_path` of a parsed text.
+
+    `whole_model`: it is part of a DxDispatch model, where a total size of 0 is computed and empty strides are a null
+    pointer. Raises OtherOperatorError for another operator than Split and Join, InputError where it is malformed.
+    """
+    reader = _OperatorReader(text, whole_model)
+    members, path = reader.members_of(text.get(key_path), key_path), key_path
+    operator = reader.operator_type(members, path)
+    desc_key = _spelling(members, "Desc")
+    if desc_key is not None:
+        path = (*path, desc_key)
+        members = reader.members_of(members[desc_key], path)
+    descriptor: OperatorDesc
+    if operator is OperatorType.SPLIT:
+        descriptor = SplitOperatorDesc(
+            reader.field(members, path, "InputTensor", reader.tensor),
+            reader.field(members, path, "OutputTensors", reader.tensors),
+            reader.field(members, path, "Axis", reader.uint32),
+            reader.field(members, path, "OutputCount", reader.uint32),
+        )
+    else:
+        descriptor = JoinOperatorDesc(
+            reader.field(members, path, "InputTensors", reader.tensors),
+            reader.field(members, path, "OutputTensor", reader.tensor),
+            reader.field(members, path, "Axis", reader.uint32),
+            reader.field(members, path, "InputCount", reader.uint32),
+        )
+    return ParsedOperator(descriptor, tuple(reader.notes), text, key_path)
+
+
+def _spelling(members: dict[str, object], name: str) -> str | None:
+    """The key under which a member stands; None where it is absent."""
+    return next((key for key in _SPELLINGS.get(name, (name,)) if key in members), None)
+
+
+def _key_path(text: JsonText, start: KeyPath, path: str) -> KeyPath:
+    keys = list(start)
+    value = text.get(start)
+    for name, index in _PATH_TOKEN.findall(path):
+        if isinstance(value, dict) and name:
+            desc = _spelling(value, "Desc")
+            if desc is not None and name not in _SPELLINGS:
+                keys.append(desc)
+                value = value[desc]
+            key = _spelling(value, name) if isinstance(value, dict) else None
+            if key is None:
+                break
+            keys.append(key)
+            value = value[key]
+        elif isinstance(value, list) and index and int(index) < len(value):
+            keys.append(int(index))
+            value = value[int(index)]
+        else:
+            break
+    return tuple(keys)
+
+
+class FieldReader:
+    """Typed members of a parsed text: each method takes a value and its key path and refuses what C cannot hold."""
+
+    def __init__(self, text: JsonText) -> None:
+        self.text = text
+
+    def members_of(self, value: object, path: KeyPath) -> dict[str, object]:
+        if not isinstance(value, dict):
+            raise self.text.error(path, f"expected an object, not {shown(value)}")
+        return value
+
+    def items_of(self, value: object, path: KeyPath) -> list[object]:
+        if not isinstance(value, list):
+            raise self.text.error(path, f"expected an array, not {shown(value)}")
+        return value
+
+    def string(self, value: object, path: KeyPath) -> str:
+        if not isinstance(value, str):
+            raise self.text.error(path, f"{path[-1]}: expected a string, not {shown(value)}")
+        return value
+
+    def field(self, members: dict[str, object], path: KeyPath, name: str, read: Callable[[object, KeyPath], _T]) -> _T:
+        """A required member."""
+        key = _spelling(members, name)
+        if key is None:
+            raise self.text.error(path, f"Field '{name}' is required.")
+        return read(members[key], (*path, key))
+
+    def optional(
+        self, members: dict[str, object], path: KeyPath, name: str, read: Callable[[object, KeyPath], _T], default: _T
+    ) -> _T:
+        return self.field(members, path, name, read) if _spelling(members, name) is not None else default
+
+    def uint32(self, value: object, path: KeyPath) -> int:
+        return self._uint(value, path, 32)
+
+    def uint64(self, value: object, path: KeyPath) -> int:
+        return self._uint(value, path, 64)
+
+    def _uint(self, value: object, path: KeyPath, bits: int) -> int:
+        # bool is a subclass of int
+        if type(value) is not int or not 0 <= value < 1 << bits:
+            name = f"{path[-2]}[{path[-1]}]" if isinstance(path[-1], int) else path[-1]
+            limit = (1 << bits) - 1
+            raise self.text.error(path, f"{name}: expected an unsigned integer up to {limit}, not {shown(value)}")
+        return value
+
+    def uints(self, value: object, path: KeyPath) -> list[int] | None:
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            message = f"{path[-1]}: expected an array of unsigned integers or null, not {shown(value)}"
+            raise self.text.error(path, message)
+        for i, item in enumerate(value):
+            if type(item) is not int or not 0 <= item < 1 << 32:
+                self.uint32(item, (*path, i))
+        return value
+
+    def enumerator(self, value: object, path: KeyPath, known: type[enum.IntEnum] | type[enum.IntFlag]) -> int:
+        """A member of `known` by name or number; numbers outside it are kept, names outside it are refused."""
+        if not isinstance(value, str):
+            if type(value) is int:
+                return self.uint32(value, path)
+            raise self.text.error(path, f"expected a name of {_PREFIXES[known]}* or its number, not {shown(value)}")
+        member = known.__members__.get(value.removeprefix(_PREFIXES[known]))
+        if member is None:
+            message = f"{shown(value)} is no name of {_PREFIXES[known]}*{_suggestion(value, known)}"
+            raise self.text.error(path, message)
+        return int(member)
+
+    def data_type(self, value: object, path: KeyPath) -> int:
+        return self.enumerator(value, path, TensorDataType)
+
+
+class _OperatorReader(FieldReader):
+    """Reads a Split or Join."""
+
+    def __init__(self, text: JsonText, whole_model: bool) -> None:
+        super().__init__(text)
+        self.whole_model = whole_model
+        self.notes: list[Diagnostic] = []
+
+    def operator_type(self, members: dict[str, object], path: KeyPath) -> OperatorType:
+        key = _spelling(members, "Type")
+        if key is None:
+            raise self.text.error(path, "Field 'Type' is required.")
+        value = members[key]
+        operators = (OperatorType.SPLIT, OperatorType.JOIN)
+        for operator in operators:
+            if value in (operator.c_name, operator.name) or (type(value) is int and value == operator):
+                return operator
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise self.text.error((*path, key), f"{key}: expected the name of an operator, not {shown(value)}")
+        suggestion = _suggestion(value, OperatorType) if isinstance(value, str) else ""
+        if suggestion:
+            raise self.text.error((*path, key), f"{shown(value)} is no name of DML_OPERATOR_*{suggestion}")
+        line, column = self.text.position((*path, key))
+        message = f"{shown(value)} is neither DML_OPERATOR_SPLIT nor DML_OPERATOR_JOIN"
+        raise OtherOperatorError(message, str(value), file=self.text.file, line=line, column=column)
+
+    def tensor_type(self, value: object, path: KeyPath) -> int:
+        return self.enumerator(value, path, TensorType)
+
+    def flags(self, value: object, path: KeyPath) -> int:
+        if not isinstance(value, list):
+            return self.enumerator(value, path, TensorFlags)
+        flags = 0
+        for i, item in enumerate(value):
+            flags |= self.enumerator(item, (*path, i), TensorFlags)
+        return flags
+
+    def tensors(self, value: object, path: KeyPath) -> list[TensorDesc | None] | None:
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            raise self.text.error(path, f"{path[-1]}: expected an array of tensors or null, not {shown(value)}")
+        return [self.tensor(item, (*path, i)) for i, item in enumerate(value)]
+
+    def tensor(self, value: object, path: KeyPath) -> TensorDesc | None:
+        if value is None:
+            return None
+        members = self.members_of(value, path)
+        type_ = self.optional(members, path, "Type", self.tensor_type, int(TensorType.BUFFER))
+        desc_key = _spelling(members, "Desc")
+        if desc_key is None:
+            return TensorDesc(type_, self.buffer_tensor(members, path))
+        if members[desc_key] is None:
+            return TensorDesc(type_, None)
+        path = (*path, desc_key)
+        return TensorDesc(type_, self.buffer_tensor(self.members_of(members[desc_key], path), path))
+
+    def buffer_tensor(self, members: dict[str, object], path: KeyPath) -> BufferTensorDesc:
+        data_type = self.field(members, path, "DataType", self.data_type)
+        sizes = self.field(members, path, "Sizes", self.uints)
+        strides = self.optional(members, path, "Strides", self.uints, None)
+        if self.whole_model and not strides:
+            strides = None
+        total: int | None = None
+        if "TotalTensorSizeInBytes" in members:
+            total = self.field(members, path, "TotalTensorSizeInBytes", self.uint64)
+        computed = self.whole_model and total == 0
+        desc = BufferTensorDesc(
+            data_type,
+            sizes,
+            strides=strides,
+            flags=self.optional(members, path, "Flags", self.flags, 0),
+            total_tensor_size_in_bytes=None if computed else total,
+            guaranteed_base_offset_alignment=self.optional(
+                members, path, "GuaranteedBaseOffsetAlignment", self.uint32, 0
+            ),
+            dimension_count=(
+                self.field(members, path, "DimensionCount", self.uint32) if "DimensionCount" in members else None
+            ),
+        )
+        if computed:
+            self._note_computed_total(desc.total_tensor_size_in_bytes, (*path, "TotalTensorSizeInBytes"))
+        return desc
+
+    def _note_computed_total(self, total: int | None, path: KeyPath) -> None:
+        line, column = self.text.position(path)
+        size = "a size beyond 64 bits" if total is None else f"{total} bytes"
+        self.notes.append(
+            RULES["input/total-size-computed"].diagnostic(
+                _member_path(path),
+                f"is 0; DxDispatch computes {size} in its place",
+                expected=total,
+                actual=0,
+                line=line,
+                column=column,
+            )
+        )
+
+
+def _member_path(path: KeyPath) -> str:
+    """The diagnostic path of a key path: from the tensor's name on, without the wrappers."""
+    start = next(i for i, key in enumerate(path) if str(key).startswith(("InputTensor", "OutputTensor")))
+    names = [f"[{key}]" if isinstance(key, int) else f".{key}" for key in path[start:] if key not in _SPELLINGS["Desc"]]
+    return "".join(names).removeprefix(".")
+
+
+def _suggestion(name: str, known: type[enum.IntEnum] | type[enum.IntFlag]) -> str:
+    """`; did you mean X?`, or nothing where no name is near."""
+    near = difflib.get_close_matches(name.upper().removeprefix(_PREFIXES[known]), known.__members__, 1, 0.75)
+    return f"; did you mean {_PREFIXES[known]}{near[0]}?" if near else ""
+
+
+def _name(value: int) -> str | int:
+    """An enumerator as DxDispatch spells it, without the prefix; a value without a name as a number."""
+    if isinstance(value, TensorFlags):
+        return {0: "NONE", 1: "OWNED_BY_DML"}.get(value, int(value))
+    return value.name if isinstance(value, enum.Enum) else value
+
+
+def _tensor_json(tensor: TensorDesc | None) -> dict[str, object] | None:
+    if tensor is None:
+        return None
+    desc = tensor.desc
+    if desc is None:
+        return {"Type": _name(tensor.type), "Desc": None}
+    members: dict[str, object] = {
+        "DataType": _name(desc.data_type),
+        "Flags": _name(desc.flags),
+        "DimensionCount": desc.dimension_count,
+        "Sizes": desc.sizes,
+        "Strides": desc.strides,
+        "TotalTensorSizeInBytes": desc.total_tensor_size_in_bytes,
+        "GuaranteedBaseOffsetAlignment": desc.guaranteed_base_offset_alignment,
+    }
+    if desc.total_tensor_size_in_bytes is None:
+        del members["TotalTensorSizeInBytes"]
+    return {"Type": _name(tensor.type), "Desc": members}
+
+
+def _tensors_json(tensors: tuple[TensorDesc | None, ...] | None) -> list[dict[str, object] | None] | None:
+    return None if tensors is None else [_tensor_json(tensor) for tensor in tensors]

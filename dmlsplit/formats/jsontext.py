@@ -1,0 +1,268 @@
+"""JSON text as DxDispatch takes it, with the line and column of every value on demand.
+
+Beyond RFC 8259: `//` and `/* */` comments and trailing commas, the extras that DxDispatch switches on in RapidJSON
+(kParseCommentsFlag, kParseTrailingCommasFlag; not kParseNanAndInfFlag, so NaN and Infinity are errors). Stricter than
+DxDispatch: duplicate keys (it takes the first) and text after the document (it stops reading) are errors.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from json.decoder import scanstring  # type: ignore[attr-defined]  # public in CPython, absent from typeshed
+from typing import Any, Final, NoReturn, TypeAlias
+
+from dmlsplit.diagnostics import Position
+from dmlsplit.errors import InputError
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Keys and indices from the top-level value to a member."""
+
+MAX_DEPTH: Final = 128
+"""Nested arrays and objects; a DxDispatch model needs 9."""
+
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'
+"""A string, closed or not: matched whole, so that nothing is ever looked for inside it."""
+_COMMENT = re.compile(rf"{_STRING}|(?P<comment>/\*(?:.*?\*/|(?P<open>.*))|//[^\n]*)", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"{_STRING}|[\[{{,:][ \t\r\n]*+,|(?P<comma>,)(?=[ \t\r\n]*+[\]}}])", re.DOTALL)
+"""The second branch takes a comma that follows no value (`[,]`): that one is no trailing comma."""
+_BRACKET = re.compile(rf"{_STRING}|(?P<open>[\[{{])|(?P<close>[\]}}])", re.DOTALL)
+_CONSTANT = re.compile(rf"{_STRING}|(?P<constant>-?Infinity|NaN)", re.DOTALL)
+_LONG_NUMBER = re.compile(rf"{_STRING}|(?P<number>-?[0-9]{{600,}})", re.DOTALL)
+"""640 digits is the smallest limit that CPython lets be set for conversions."""
+_KEY_OR_BRACKET = re.compile(rf"(?P<string>{_STRING})(?P<key>[ \t\r\n]*+:)?|[\[{{\]}}]", re.DOTALL)
+_SPACE = re.compile(r"[ \t\r\n]*+")
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+class _Refused(Exception):
+    """Raised by the decoder's hooks, which do not know the place."""
+
+
+class _DuplicateKey(_Refused):
+    pass
+
+
+class _Constant(_Refused):
+    pass
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _DuplicateKey
+    return members
+
+
+def _constant(name: str) -> NoReturn:
+    raise _Constant(name)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+
+
+def printable(text: str, limit: int | None = 120) -> str:
+    """`text` from a file, safe to print: control characters, escape codes and lone surrogates as backslash escapes.
+
+    Shortened in the middle to about `limit` characters; None: never.
+    """
+    if limit is not None and len(text) > limit:
+        text = f"{text[: limit // 2]}...{text[-limit // 4 :]}"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def shown(value: object) -> str:
+    """A JSON value as a message names it: short, on one line, printable."""
+    if isinstance(value, str):
+        return f"'{printable(value, 60)}'"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, int) and not -(10**40) < value < 10**40:
+        return "a number of more than 40 digits"
+    return json.dumps(value)
+
+
+class JsonText:
+    """A parsed JSON document: `value`, and where each member stands in the text.
+
+    `source` is bytes (UTF-8, with or without a byte order mark) or str; `file` names it in errors; `first_line` is the
+    number of its first line, for a line of a larger file. Raises InputError with the place for whatever is no JSON.
+    """
+
+    def __init__(self, source: str | bytes, *, file: str | None = None, first_line: int = 1) -> None:
+        self.file = file
+        self._first_line = first_line
+        self._line_starts: list[int] | None = None
+        self._children: dict[int, dict[str | int, int]] = {}
+        text = source if isinstance(source, str) else self._decoded(source)
+        self._text = text.removeprefix("\ufeff")
+        self.value = self._parsed()
+
+    def position(self, path: KeyPath) -> Position:
+        """Line and column (from 1, in code points) of the value at `path`; of the nearest one around it if absent."""
+        return self._position(self._offset(path))
+
+    def get(self, path: KeyPath) -> object:
+        """The value at `path`, which must be there."""
+        value: Any = self.value
+        for key in path:
+            value = value[key]
+        return value
+
+    def error(self, path: KeyPath, message: str) -> InputError:
+        """An InputError that points at the value at `path`."""
+        return self._error(self._offset(path), message)
+
+    def _error(self, offset: int, message: str) -> InputError:
+        line, column = self._position(offset)
+        return InputError(message, file=self.file, line=line, column=column)
+
+    def _position(self, offset: int) -> Position:
+        if self._line_starts is None:
+            self._line_starts = [0, *(newline.end() for newline in re.finditer("\n", self._text))]
+        line = bisect_right(self._line_starts, offset)
+        return self._first_line + line - 1, offset - self._line_starts[line - 1] + 1
+
+    # Reading
+
+    def _decoded(self, data: bytes) -> str:
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:2]:
+            message = "the text is UTF-16 or UTF-32; JSON is UTF-8"
+            raise InputError(message, file=self.file, line=self._first_line, column=1)
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            self._text = data[: error.start].decode("utf-8").removeprefix("\ufeff")
+            raise self._error(len(self._text), f"byte 0x{data[error.start]:02X} is not UTF-8") from None
+
+    def _parsed(self) -> object:
+        if self._text.count("[") + self._text.count("{") > MAX_DEPTH:
+            self._check_depth()
+        try:
+            return self._decode()
+        except json.JSONDecodeError as strict_error:
+            relaxed = self._without_extras()
+            if relaxed == self._text:
+                raise self._syntax_error(strict_error) from None
+        self._text = relaxed
+        try:
+            return self._decode()
+        except json.JSONDecodeError as error:
+            raise self._syntax_error(error) from None
+
+    def _decode(self) -> object:
+        try:
+            start = self._skip_space(0)
+            value, end = _DECODER.raw_decode(self._text, start)
+        except _DuplicateKey:
+            raise self._duplicate_key() from None
+        except _Constant as constant:
+            raise self._error(self._find(_CONSTANT), f"{constant} is not a JSON number") from None
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # int() refuses to convert more digits than sys.get_int_max_str_digits()
+            raise self._error(self._find(_LONG_NUMBER), "the number has too many digits") from None
+        end = self._skip_space(end)
+        if end != len(self._text):
+            raise json.JSONDecodeError("Extra data", self._text, end)
+        return value
+
+    def _syntax_error(self, error: json.JSONDecodeError) -> InputError:
+        if not self._text.strip():
+            return InputError("the text is empty", file=self.file)
+        if error.pos >= len(self._text.rstrip()):
+            return self._error(error.pos, "the JSON text ends too early")
+        return self._error(error.pos, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
+
+    def _find(self, pattern: re.Pattern[str]) -> int:
+        """Where the first named group of `pattern` matches outside strings."""
+        for match in pattern.finditer(self._text):
+            if match.lastgroup is not None:
+                return match.start(match.lastgroup)
+        return 0
+
+    def _check_depth(self) -> None:
+        depth = 0
+        # A comment may hold brackets, too.
+        for match in _BRACKET.finditer(self._without_comments()):
+            if match["open"]:
+                depth += 1
+                if depth > MAX_DEPTH:
+                    raise self._error(match.start(), f"nested more than {MAX_DEPTH} levels deep")
+            elif match["close"]:
+                depth -= 1
+
+    def _without_comments(self) -> str:
+        def blank(match: re.Match[str]) -> str:
+            if match["open"] is not None:
+                raise self._error(match.start(), "the comment is not closed")
+            comment = match["comment"]
+            return match[0] if comment is None else _NOT_NEWLINE.sub(" ", comment)
+
+        return _COMMENT.sub(blank, self._text) if "/" in self._text else self._text
+
+    def _without_extras(self) -> str:
+        """The text with comments and trailing commas blanked out, every other character at its place."""
+        return _TRAILING_COMMA.sub(lambda match: " " if match["comma"] else match[0], self._without_comments())
+
+    def _duplicate_key(self) -> InputError:
+        """The error for the first key that its object has already; the text up to there is known to be well-formed."""
+        scopes: list[set[str]] = []
+        for match in _KEY_OR_BRACKET.finditer(self._text):
+            if match["string"] is None:
+                if match[0] in "[{":
+                    scopes.append(set())
+                else:
+                    scopes.pop()
+            elif match["key"] is not None:
+                key, _ = scanstring(self._text, match.start() + 1)
+                if key in scopes[-1]:
+                    return self._error(match.start(), f"duplicate key {shown(key)}")
+                scopes[-1].add(key)
+        raise AssertionError("the decoder saw a duplicate key")
+
+    # Places
+
+    def _skip_space(self, offset: int) -> int:
+        match = _SPACE.match(self._text, offset)
+        assert match is not None  # it matches the empty string
+        return match.end()
+
+    def _offset(self, path: KeyPath) -> int:
+        offset = self._skip_space(0)
+        for key in path:
+            if self._text[offset] not in "[{":
+                break
+            # Found once, then kept: a report may ask for every member of a long array.
+            if offset not in self._children:
+                self._children[offset] = self._child_offsets(offset)
+            if key not in self._children[offset]:
+                break
+            offset = self._children[offset][key]
+        return offset
+
+    def _child_offsets(self, offset: int) -> dict[str | int, int]:
+        """Where the values inside the array or object that starts at `offset` stand, by key or index."""
+        text = self._text
+        is_object = text[offset] == "{"
+        children: dict[str | int, int] = {}
+        at = self._skip_space(offset + 1)
+        while text[at] not in "]}":
+            key: str | int = len(children)
+            if is_object:
+                key, at = scanstring(text, at + 1)
+                at = self._skip_space(self._skip_space(at) + 1)  # the colon
+            children[key] = at
+            at = self._next(at)
+        return children
+
+    def _next(self, value_offset: int) -> int:
+        """The offset of what follows a value: the next key or item, or the closing bracket."""
+        _, end = _DECODER.raw_decode(self._text, value_offset)
+        end = self._skip_space(end)
+        return self._skip_space(end + 1) if self._text[end] == "," else end

@@ -1,0 +1,161 @@
+"""What `dmlsplit check` reads: the operators of .json (one operator or a DxDispatch model) and .jsonl files.
+
+Nothing here raises for what is wrong with a file: every fault becomes an Entry, so that the rest is still read.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.diagnostics import Diagnostic, Position
+from dmlsplit.errors import InputError
+from dmlsplit.formats.json import OtherOperatorError, read_operator
+from dmlsplit.formats.jsontext import JsonText, KeyPath, printable, shown
+from dmlsplit.rules import RULES
+
+Kind: TypeAlias = Literal["json", "jsonl"]
+
+STANDARD_INPUT: Final = "<stdin>"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One operator of a file, or what stands in its place.
+
+    `name` is the dispatchable's in a DxDispatch model. `descriptor` is None where `error` says why the operator cannot
+    be read, or where a note says that it is neither a Split nor a Join. `locate` maps a diagnostic's path to line and
+    column. `index` counts the entries of the file from 0.
+    """
+
+    file: str
+    index: int
+    name: str | None
+    descriptor: OperatorDesc | None
+    error: InputError | None
+    notes: tuple[Diagnostic, ...]
+    locate: Callable[[str], Position | None]
+
+
+def read_operators(
+    source: str | os.PathLike[str] | bytes, *, name: str | None = None, kind: Kind | None = None
+) -> Iterator[Entry]:
+    """The operators of a file, of standard input ("-") or of bytes; a .jsonl file is read line by line.
+
+    `name` is what the entries call the file (its path where left out). `kind` is taken from the name's suffix; where
+    that says nothing, text that is one JSON document is "json", other text is "jsonl".
+    """
+    if isinstance(source, bytes):
+        file = name or STANDARD_INPUT
+        yield from _read_bytes(source, file, kind or _kind_of(file))
+        return
+    path = os.fspath(source)
+    if path == "-":
+        yield from _read_bytes(sys.stdin.buffer.read(), name or STANDARD_INPUT, kind)
+        return
+    file = name or path
+    kind = kind or _kind_of(file)
+    try:
+        with open(path, "rb") as stream:
+            if kind == "jsonl":
+                yield from _read_lines(stream, file)
+            else:
+                yield from _read_bytes(stream.read(), file, kind)
+    except OSError as error:
+        yield _failed(file, 0, InputError(error.strerror or str(error), file=file))
+
+
+def _kind_of(name: str) -> Kind | None:
+    suffix = os.path.splitext(name)[1].lower()
+    return "json" if suffix == ".json" else "jsonl" if suffix == ".jsonl" else None
+
+
+def _failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
+    return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
+
+
+def _everywhere(error: InputError) -> Callable[[str], Position | None]:
+    """A `locate` that knows one place."""
+    position = None if error.line is None or error.column is None else (error.line, error.column)
+    return lambda path: position
+
+
+def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
+    if kind == "jsonl":
+        yield from _read_lines(io.BytesIO(data), file)
+        return
+    try:
+        text = JsonText(data, file=file)
+    except InputError as error:
+        if kind is None and _is_lines(data):
+            yield from _read_lines(io.BytesIO(data), file)
+        else:
+            yield _failed(file, 0, error)
+        return
+    yield from _read_text(text, file, 0)
+
+
+def _is_lines(data: bytes) -> bool:
+    """Whether any line is a JSON object by itself; a document that is merely malformed is one error, not one a line."""
+    for line in data.splitlines():
+        if line.lstrip().startswith(b"{"):
+            try:
+                JsonText(line)
+            except InputError:
+                continue
+            return True
+    return False
+
+
+def _read_lines(lines: Iterable[bytes], file: str) -> Iterator[Entry]:
+    index = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            text = JsonText(line.rstrip(b"\r\n"), file=file, first_line=number)
+        except InputError as error:
+            yield _failed(file, index, error)
+            if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+                return  # UTF-16: every line would be an error
+        else:
+            yield _operator(text, (), file, index)
+        index += 1
+
+
+def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:
+    if not isinstance(text.value, dict) or "dispatchables" not in text.value:
+        yield _operator(text, (), file, index)
+        return
+    dispatchables = text.value["dispatchables"]
+    if not isinstance(dispatchables, dict):
+        message = f"dispatchables: expected an object, not {shown(dispatchables)}"
+        yield _failed(file, index, text.error(("dispatchables",), message))
+        return
+    for index, name in enumerate(dispatchables):
+        yield _operator(text, ("dispatchables", name), file, index)
+
+
+def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
+    """The entry of one operator; in a model its key path ends in the dispatchable's name."""
+    name = str(key_path[-1]) if key_path else None
+    try:
+        operator = read_operator(text, key_path, whole_model=name is not None)
+    except OtherOperatorError as other:
+        note = RULES["input/operator-not-judged"].diagnostic(
+            "",
+            f"{printable(other.type_name)} is not judged",
+            expected="DML_OPERATOR_SPLIT or DML_OPERATOR_JOIN",
+            actual=printable(other.type_name),
+            line=other.line,
+            column=other.column,
+        )
+        return Entry(file, index, name, None, None, (note,), _everywhere(other))
+    except InputError as error:
+        return _failed(file, index, error, name)
+    return Entry(file, index, name, operator.descriptor, None, operator.notes, operator.locate)
