@@ -27,7 +27,8 @@ from dmlsplit.errors import (
 )
 from dmlsplit.feature_levels import TensorSupport, tensor_support
 from dmlsplit.layout import calc_buffer_tensor_size
-from dmlsplit.validation import minimum_feature_level, supported_feature_levels, validate
+from dmlsplit.releases import Release, releases
+from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases, validate
 
 if TYPE_CHECKING:
     from dmlsplit._version import __version__ as __version__
@@ -50,6 +51,7 @@ __all__ = [
     "NativeError",
     "OperatorDesc",
     "OperatorType",
+    "Release",
     "Report",
     "Severity",
     "SplitOperatorDesc",
@@ -65,8 +67,10 @@ __all__ = [
     "join",
     "loads",
     "minimum_feature_level",
+    "releases",
     "split",
     "supported_feature_levels",
+    "supported_releases",
     "tensor_support",
     "validate",
 ]

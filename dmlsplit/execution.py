@@ -15,6 +15,7 @@ from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import BindingError, NativeError
+from dmlsplit.releases import Release
 from dmlsplit.validation import validate
 
 PLANS_PER_OPERATOR: Final = 16
@@ -24,13 +25,18 @@ PLANS_OF_ARRAYS: Final = 256
 """Plans that split and join keep."""
 
 
-def compile(desc: OperatorDesc, *, feature_level: FeatureLevel | int | str | None = None) -> CompiledOperator:
+def compile(
+    desc: OperatorDesc,
+    *,
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+) -> CompiledOperator:
     """Plans a descriptor for execution.
 
-    Raises ValidationError, which carries the Report, where `validate` finds an error; NativeError where the core
-    refuses it (outputs of which it could not be decided whether their elements overlap).
+    Raises ValidationError, which carries the Report, where `validate` with the same arguments finds an error;
+    NativeError where the core refuses it (outputs of which it could not be decided whether their elements overlap).
     """
-    report = validate(desc, feature_level=feature_level)
+    report = validate(desc, feature_level=feature_level, directml=directml)
     report.raise_if_errors()
     for diagnostic in report.diagnostics:
         if diagnostic.rule == OVERLAP_UNDECIDED:

@@ -11,26 +11,64 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDes
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel, HResult, OperatorType
 from dmlsplit.feature_levels import tensor_support
-from dmlsplit.rules import OPERATOR_RULES, TENSOR_RULES, Judge, OperatorView, TensorView
+from dmlsplit.releases import NEWEST, Release, find_release, release_of_level, releases
+from dmlsplit.rules import CRASH_RULES, OPERATOR_RULES, TENSOR_RULES, Judge, OperatorView, TensorView
 
 DEFAULT_FEATURE_LEVEL: Final = max(FeatureLevel)
+_OPERATORS: Final = (OperatorType.SPLIT, OperatorType.JOIN)
 
 
 @cache
 def level_judge(level: FeatureLevel) -> Judge:
     """The verdict by feature level: the documented tables and rules, and what every build observed refuses."""
-    operators = (OperatorType.SPLIT, OperatorType.JOIN)
-    return Judge(f"feature level {level}", {operator: tensor_support(operator, level) for operator in operators})
+    support = {operator: tensor_support(operator, level) for operator in _OPERATORS}
+    build = release_of_level(level)
+    return Judge(f"feature level {level}", level, support, builds=support if build is None else build.support)
 
 
-def validate(desc: OperatorDesc, *, feature_level: FeatureLevel | int | str | None = None) -> Report:
-    """Judges a descriptor at a feature level (the highest known one where none is given).
+@cache
+def release_judge(release: Release) -> Judge:
+    """The verdict of one release, its own arithmetic and codes included."""
+    return Judge(
+        release.judged_by,
+        release.max_feature_level,
+        release.support,
+        release.support,
+        release,
+        release.traits.arithmetic,
+        release.traits.total_counts_whole_elements,
+        release.invalid_argument,
+    )
 
-    The report holds every fault, in descriptor order. Raises ValueError for an unknown level, TypeError for what is no
-    descriptor of a Split or Join.
+
+def find_judge(feature_level: FeatureLevel | int | str | None = None, directml: Release | str | None = None) -> Judge:
+    """The judge of a feature level or of a release; the newest release where neither is given.
+
+    ValueError where both are given or the name is unknown; it offers what is known.
     """
-    level = DEFAULT_FEATURE_LEVEL if feature_level is None else FeatureLevel.parse(feature_level)
-    return judge(desc, level_judge(level))
+    if feature_level is not None and directml is not None:
+        raise ValueError("feature_level and directml exclude each other")
+    if feature_level is not None:
+        return level_judge(FeatureLevel.parse(feature_level))
+    return release_judge(NEWEST if directml is None else find_release(directml))
+
+
+def validate(
+    desc: OperatorDesc,
+    *,
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+) -> Report:
+    """Judges a descriptor by a feature level or by a DirectML release (the newest known where neither is given).
+
+    By feature level: the documented tables and rules, and what every build observed refuses. By release: what that
+    build answers, as `hresult` (None where the call ends the process). The report holds every fault, in descriptor
+    order.
+
+    Raises ValueError for an unknown level or release or for both at once, TypeError for what is no descriptor of a
+    Split or Join.
+    """
+    return judge(desc, find_judge(feature_level, directml))
 
 
 def operator_type(desc: OperatorDesc) -> OperatorType:
@@ -42,25 +80,44 @@ def operator_type(desc: OperatorDesc) -> OperatorType:
     raise TypeError(f"{type(desc).__name__} is not a SplitOperatorDesc or JoinOperatorDesc")
 
 
+# (rule, check, reads, marks), the masks as plain integers: the loops over these tables are the cost of a judgement.
+_TENSOR_CHECKS: Final = tuple(
+    (rule, rule.tensor_check, int(rule.reads), int(rule.marks)) for rule in TENSOR_RULES if rule.tensor_check
+)
+_OPERATOR_CHECKS: Final = {
+    kind: tuple((rule, rule.operator_check, int(rule.reads), int(rule.marks)) for rule in rules if rule.operator_check)
+    for kind, rules in OPERATOR_RULES.items()
+}
+
+
 def judge(desc: OperatorDesc, judge: Judge) -> Report:
     """The report of one judge."""
     operator = _view(desc, judge)
     found: list[Diagnostic] = []
+    crashes = judge.release is not None and _crashes(operator, found)
     sound: set[BufferTensorDesc] = set()
     for tensor in (operator.whole, *operator.parts):
         _judge_tensor(tensor, sound, found)
-    for rule in OPERATOR_RULES[operator.type]:
-        check = rule.operator_check
-        if check is None or rule.reads & operator.failed:
+    for rule, check, reads, marks in _OPERATOR_CHECKS[operator.type]:
+        if reads & operator.failed:
             continue
         findings = check(operator)
         if findings:
-            operator.failed |= rule.marks
+            operator.failed |= marks
             found += [rule.diagnostic(f.member, f.message, expected=f.expected, actual=f.actual) for f in findings]
     refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
     if len(found) > 1:
         found.sort(key=_descriptor_order)
-    return Report(tuple(found), judge.name, judge.invalid_argument if refused else HResult.S_OK, operator.type.c_name)
+    hresult: int | None = judge.invalid_argument if refused else HResult.S_OK
+    return Report(tuple(found), judge.name, None if crashes else hresult, operator.type.c_name)
+
+
+def _crashes(operator: OperatorView, found: list[Diagnostic]) -> bool:
+    """Whether the release ends the process; appends where."""
+    rule = CRASH_RULES[operator.type]
+    findings = rule.operator_check(operator) if rule.operator_check else None
+    found += [rule.diagnostic(f.member, f.message, expected=f.expected, actual=f.actual) for f in findings or ()]
+    return bool(findings)
 
 
 def _view(desc: OperatorDesc, judge: Judge) -> OperatorView:
@@ -68,7 +125,7 @@ def _view(desc: OperatorDesc, judge: Judge) -> OperatorView:
     inputs, outputs = judge.support[kind]
     array: Sequence[TensorDesc | None] | None
     if isinstance(desc, SplitOperatorDesc):
-        whole = TensorView("InputTensor", desc.input_tensor, False, inputs)
+        whole = TensorView("InputTensor", desc.input_tensor, False, inputs, judge)
         array, count, path, is_output, support = (
             desc.output_tensors,
             desc.output_count,
@@ -77,10 +134,12 @@ def _view(desc: OperatorDesc, judge: Judge) -> OperatorView:
             outputs,
         )
     else:
-        whole = TensorView("OutputTensor", desc.output_tensor, True, outputs)
+        whole = TensorView("OutputTensor", desc.output_tensor, True, outputs, judge)
         array, count, path, is_output, support = desc.input_tensors, desc.input_count, "InputTensors", False, inputs
-    parts = [TensorView(f"{path}[{i}]", tensor, is_output, support) for i, tensor in enumerate((array or ())[:count])]
-    return OperatorView(kind, whole, parts, array, count, desc.axis)
+    parts = [
+        TensorView(f"{path}[{i}]", tensor, is_output, support, judge) for i, tensor in enumerate((array or ())[:count])
+    ]
+    return OperatorView(kind, whole, parts, array, count, desc.axis, judge)
 
 
 def _judge_tensor(tensor: TensorView, sound: set[BufferTensorDesc], found: list[Diagnostic]) -> None:
@@ -89,13 +148,12 @@ def _judge_tensor(tensor: TensorView, sound: set[BufferTensorDesc], found: list[
     if known and tensor.desc in sound:
         return
     before = len(found)
-    for rule in TENSOR_RULES:
-        check = rule.tensor_check
-        if check is None or rule.reads & tensor.failed:
+    for rule, check, reads, marks in _TENSOR_CHECKS:
+        if reads & tensor.failed:
             continue
         findings = check(tensor)
         if findings:
-            tensor.failed |= rule.marks
+            tensor.failed |= marks
             for f in findings:
                 path = f"{tensor.path}.{f.member}" if f.member else tensor.path
                 found.append(rule.diagnostic(path, f.message, expected=f.expected, actual=f.actual))
@@ -144,3 +202,8 @@ def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:
 def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
     """The lowest feature level that takes the descriptor; None where none does."""
     return next(iter(supported_feature_levels(desc)), None)
+
+
+def supported_releases(desc: OperatorDesc) -> tuple[Release, ...]:
+    """The observed releases that take the descriptor (its report is `ok` there), the oldest first."""
+    return tuple(release for release in releases() if judge(desc, release_judge(release)).ok)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dmlsplit.formats.json import dumps
 from dmlsplit.rules import RULES, Rule
+from dmlsplit.validation import find_judge
 
 HERE = Path(__file__).parent
 HEAD = """# Rules
@@ -23,8 +24,8 @@ def rule_section(rule: Rule) -> str:
     lines += [f"- [{source.title}]({source.url})" if source.url else f"- {source.title}" for source in rule.sources]
     for title, example in (("Triggers it", rule.bad), ("Does not", rule.good)):
         if example is not None:
-            level = f" at feature level {rule.feature_level}" if rule.feature_level != "6_4" else ""
-            lines += ["", f"{title}{level}:", "", "```json", dumps(example()), "```"]
+            by = find_judge(**rule.judge_of_examples).name
+            lines += ["", f"{title} (judged by {by}):", "", "```json", dumps(example()), "```"]
     return "\n".join(lines) + "\n"
 
 

@@ -12,6 +12,7 @@ FLOORS = [
     ["layout"],
     ["descriptors", "diagnostics"],
     ["feature_levels"],
+    ["releases"],
     ["rules"],
     ["validation", "reference"],
     ["_native"],

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from dmlsplit.enums import OperatorType
+from dmlsplit.rules import crash, join, memory, split, strides, tensor
 from dmlsplit.rules import input as _input
-from dmlsplit.rules import join, memory, split, strides, tensor
 from dmlsplit.rules._model import Judge, Member, OperatorView, Rule, Source, TensorView
 
 __all__ = [
+    "CRASH_RULES",
     "OPERATOR_RULES",
     "REDIRECTS",
     "RULES",
@@ -38,6 +39,7 @@ OPERATOR_RULES: Final[Mapping[OperatorType, tuple[Rule, ...]]] = {
     OperatorType.SPLIT: split.RULES,
     OperatorType.JOIN: join.RULES,
 }
+CRASH_RULES: Final = crash.RULES
 
 
 def _registry(*groups: tuple[Rule, ...]) -> dict[str, Rule]:
@@ -49,7 +51,9 @@ def _registry(*groups: tuple[Rule, ...]) -> dict[str, Rule]:
     return rules
 
 
-RULES: Final[Mapping[str, Rule]] = _registry(_input.RULES, TENSOR_RULES, split.RULES, join.RULES)
+RULES: Final[Mapping[str, Rule]] = _registry(
+    _input.RULES, TENSOR_RULES, split.RULES, join.RULES, tuple(crash.RULES.values())
+)
 """Every rule by id."""
 
 

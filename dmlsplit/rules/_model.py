@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
-from dmlsplit.enums import HResult, OperatorType, TensorDataType
+from dmlsplit.enums import FeatureLevel, HResult, OperatorType, TensorDataType
 from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport
-from dmlsplit.layout import ELEMENT_BITS, extent
+from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.releases import Release, SizeArithmetic
 
 LEARN: Final = "https://learn.microsoft.com/windows"
 
@@ -57,6 +58,11 @@ class Member(enum.IntFlag):
     ALIGNMENT = 512
     ARRAY = 1024
     AXIS = 2048
+    # Not faults, but nothing to look at: a check that reads one of these is skipped where it is absent.
+    STRIDES_GIVEN = 4096
+    OUTPUT = 8192
+    # Set where a release crashes on the way to it: the fault is reported as that.
+    UNREAD = 16384
 
 
 DIMENSIONS: Final = Member.DESC | Member.DIMENSION_COUNT | Member.SIZES
@@ -72,17 +78,37 @@ class Finding(NamedTuple):
     actual: Value = None
 
 
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Whose verdict is asked for: a feature level's, or one release's.
+
+    `builds` is the observed support that the documented one is compared with: the release's own, or that of the builds
+    of the level.
+    """
+
+    name: str
+    feature_level: FeatureLevel
+    support: Mapping[OperatorType, tuple[TensorSupport, ...]]
+    builds: Mapping[OperatorType, tuple[TensorSupport, ...]]
+    release: Release | None = None
+    arithmetic: SizeArithmetic = SizeArithmetic.EXACT
+    total_counts_whole_elements: bool = False
+    invalid_argument: int = HResult.E_INVALIDARG
+
+
 class TensorView:
     """One tensor of an operator under judgement, with what is derived from it."""
 
-    __slots__ = ("bits", "desc", "failed", "is_output", "path", "sizes", "strides", "support", "tensor")
+    __slots__ = ("bits", "desc", "failed", "is_output", "judge", "path", "sizes", "strides", "support", "tensor")
 
-    def __init__(self, path: str, tensor: TensorDesc | None, is_output: bool, support: TensorSupport) -> None:
+    def __init__(
+        self, path: str, tensor: TensorDesc | None, is_output: bool, support: TensorSupport, judge: Judge
+    ) -> None:
         self.path = path
         self.tensor = tensor
         self.is_output = is_output
         self.support = support
-        self.failed: int = 0
+        self.judge = judge
         desc = tensor.desc if tensor is not None else None
         # A check that reads `desc` is skipped where it is null, so the stand-in is never looked at.
         self.desc: BufferTensorDesc = desc if desc is not None else _NO_DESC
@@ -91,25 +117,27 @@ class TensorView:
         self.sizes: tuple[int, ...] = sizes if len(sizes) <= count else sizes[:count]
         self.strides: tuple[int, ...] | None = strides if strides is None or len(strides) <= count else strides[:count]
         self.bits = ELEMENT_BITS.get(self.desc.data_type, 0)
+        # Members that a check may not rely on; plain integers, since an IntFlag's operators are slow.
+        self.failed = (0 if strides is not None else _NO_STRIDES) | (0 if is_output else _NO_OUTPUT)
 
-    @property
-    def extent(self) -> int:
-        """Elements from the first to the last; needs DIMENSIONS and STRIDES."""
-        return extent(self.sizes, self.strides)
-
-    @property
-    def implied_size(self) -> int:
+    def implied_size(self, arithmetic: SizeArithmetic) -> int:
         """Bytes, rounded up to 4; needs EXTENT."""
-        return (self.extent * self.bits + 31) // 32 * 4
+        return arithmetic.implied_size(self.bits, self.sizes, self.strides)
+
+    @property
+    def exact_implied_size(self) -> int:
+        return self.implied_size(SizeArithmetic.EXACT)
 
 
 _NO_DESC = BufferTensorDesc(0, None)
+_NO_STRIDES: Final = int(Member.STRIDES_GIVEN)
+_NO_OUTPUT: Final = int(Member.OUTPUT)
 
 
 class OperatorView:
     """A Split or Join under judgement: the whole tensor, its parts, the axis."""
 
-    __slots__ = ("array", "array_name", "axis", "count", "count_name", "failed", "parts", "type", "whole")
+    __slots__ = ("array", "array_name", "axis", "count", "count_name", "failed", "judge", "parts", "type", "whole")
 
     def __init__(
         self,
@@ -119,6 +147,7 @@ class OperatorView:
         array: Sequence[TensorDesc | None] | None,
         count: int,
         axis: int,
+        judge: Judge,
     ) -> None:
         self.type = type
         self.whole = whole
@@ -128,22 +157,14 @@ class OperatorView:
         self.array_name, self.count_name = PART_MEMBERS[type]
         self.count = count
         self.axis = axis
-        self.failed: int = 0
+        self.judge = judge
+        self.failed = 0
 
 
 PART_MEMBERS: Final[Mapping[OperatorType, tuple[str, str]]] = {
     OperatorType.SPLIT: ("OutputTensors", "OutputCount"),
     OperatorType.JOIN: ("InputTensors", "InputCount"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """Whose verdict is asked for."""
-
-    name: str
-    support: Mapping[OperatorType, tuple[TensorSupport, ...]]
-    invalid_argument: HResult | int = HResult.E_INVALIDARG
 
 
 View = TypeVar("View", TensorView, OperatorView)
@@ -171,8 +192,9 @@ class Rule:
     marks: Member = Member.NONE
     bad: Callable[[], OperatorDesc] | None = None
     good: Callable[[], OperatorDesc] | None = None
-    feature_level: str = "6_4"
-    """The level at which `bad` is refused and `good` is not."""
+    feature_level: str | None = None
+    release: str | None = None
+    """By whom `bad` and `good` are to be judged; the highest level where both are None."""
     tensor_check: Check[TensorView] | None = field(default=None, repr=False)
     operator_check: Check[OperatorView] | None = field(default=None, repr=False)
 
@@ -185,6 +207,13 @@ class Rule:
     @property
     def reference(self) -> str:
         return str(self.sources[0])
+
+    @property
+    def judge_of_examples(self) -> dict[str, str]:
+        """Keyword of `validate` by which `bad` and `good` are told apart; by level where nothing else is stated."""
+        if self.release is not None:
+            return {"directml": self.release}
+        return {"feature_level": self.feature_level or "6_4"}
 
     def diagnostic(
         self,

@@ -9,6 +9,7 @@ from typing import Final
 from dmlsplit.descriptors import JoinOperatorDesc
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.enums import TensorDataType
+from dmlsplit.feature_levels import tensor_support
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules import _parts
 from dmlsplit.rules._model import (
@@ -22,6 +23,7 @@ from dmlsplit.rules._model import (
     Member,
     OperatorView,
     Rule,
+    number_range,
 )
 
 _ERROR, _DOCUMENTED = Severity.ERROR, Basis.DOCUMENTED
@@ -41,7 +43,37 @@ def _input_element_count(o: OperatorView) -> Findings:
     return found
 
 
+def _dimension_count_differs(o: OperatorView) -> Findings:
+    """A note where the documented table and the builds of the same level disagree about this number of dimensions."""
+    count = o.whole.desc.dimension_count
+    if o.whole.failed & (Member.DESC | Member.DIMENSION_COUNT):
+        return None
+    level = o.judge.feature_level
+    documented = tensor_support(o.type, level)[-1].dimension_counts
+    observed = o.judge.builds[o.type][-1].dimension_counts
+    if (count in documented) == (count in observed):
+        return None
+    message = (
+        f"is {count}: the page's table for feature level {level} takes {number_range(documented)}, "
+        f"builds of that level take {number_range(observed)}"
+    )
+    return [Finding("OutputTensor.DimensionCount", message, number_range(documented), count)]
+
+
 RULES: Final = (
+    Rule(
+        "join/dimension-count-differs",
+        Severity.NOTE,
+        Basis.OBSERVED,
+        "The documented number of dimensions and that of the builds of the same feature level differ.",
+        "The page of DML_JOIN_OPERATOR_DESC has 4 dimensions at 2_1 and 4 or 5 up to 4_0; the builds observed take 5 "
+        "at 2_1 and 1 to 8 from 3_1 on, as the release notes of DirectML 1.5.0 say. By feature level the page decides.",
+        (OBSERVED, JOIN_DESC),
+        bad=lambda: eg.join((1, 1, 1, 6, 2), 3),
+        good=lambda: eg.join(),
+        release="tensorflow-directml-1.15.3.dev200619",
+        operator_check=_dimension_count_differs,
+    ),
     Rule(
         "join/input-count-zero",
         _ERROR,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from dmlsplit.diagnostics import Basis
+from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT64_MAX, UINT_MAX
+from dmlsplit.releases import SizeArithmetic
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import (
     BUFFER_DESC,
     EXTENT,
     HEADER,
     OBSERVED,
+    OURS,
     Finding,
     Findings,
     Member,
@@ -37,8 +39,9 @@ _rule = tensor_rules(RULES)
     good=lambda: eg.split((1, 1, 2**31, 1), 2, (2**30, 2**30), strides=(0, 0, 1, 1)),
 )
 def _implied_size_too_large(t: TensorView) -> Findings:
-    implied = t.implied_size
-    if implied <= UINT64_MAX:
+    implied = t.exact_implied_size
+    # Where a total is given, a release that wraps the implied size may take it: see tensor/implied-size-wraps.
+    if implied <= UINT64_MAX or (t.judge.release is not None and t.desc.total_tensor_size_in_bytes is not None):
         return None
     message = f"cannot be large enough: Sizes and Strides imply {implied} bytes"
     return [Finding("TotalTensorSizeInBytes", message, UINT64_MAX, implied)]
@@ -57,11 +60,36 @@ def _implied_size_too_large(t: TensorView) -> Findings:
 )
 def _total_size_too_small(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
-    implied = t.implied_size
+    implied = t.implied_size(t.judge.arithmetic)
     if total is None or total >= implied:
         return None
     message = f"is {total}, at least {implied} is implied by DataType, Sizes and Strides"
     return [Finding("TotalTensorSizeInBytes", message, implied, total)]
+
+
+@_rule(
+    "tensor/implied-size-wraps",
+    "TotalTensorSizeInBytes is too small, and the release does not notice because its own computation wraps.",
+    "Releases compute the size that strides imply in too few bits: up to DirectML 1.8.0 in 32 bits of bytes, later in "
+    "32 bits of elements, then in 64 bits of bytes or of bits. The operator is created, and a GPU then reads or writes "
+    "outside the bound buffer; Direct3D returns zeros and drops writes there at best.",
+    basis=Basis.OURS,
+    sources=(OURS, OBSERVED),
+    reads=EXTENT | Member.TOTAL,
+    bad=lambda: eg.split((1, 1, 3, 1), 2, (1, 2), strides=(0, 0, 2**30, 1), total_tensor_size_in_bytes=8),
+    good=lambda: eg.split((1, 1, 3, 1), 2, (1, 2), strides=(0, 0, 2**30, 1), total_tensor_size_in_bytes=2**33 + 4),
+    release="1.8.0",
+)
+def _implied_size_wraps(t: TensorView) -> Findings:
+    total = t.desc.total_tensor_size_in_bytes
+    if t.judge.arithmetic is SizeArithmetic.EXACT or total is None:
+        return None
+    exact = t.exact_implied_size
+    if total >= exact:
+        return None
+    wrapped = t.implied_size(t.judge.arithmetic)
+    message = f"is {total} where {exact} is implied; the release accepts it, because it computes {wrapped}"
+    return [Finding("TotalTensorSizeInBytes", message, exact, total)]
 
 
 @_rule(
@@ -77,10 +105,35 @@ def _total_size_too_small(t: TensorView) -> Findings:
 )
 def _total_size_too_large(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
-    if total is None or total * 8 <= UINT_MAX * t.bits:
+    if total is None:
         return None
     limit = UINT_MAX * t.bits // 8
+    if t.judge.total_counts_whole_elements:
+        limit += (t.bits - 1) // 8
+    if total <= limit:
+        return None
     message = f"is {total}, at most {limit} is taken (2^32 - 1 elements of {type_name(t.desc.data_type)})"
+    return [Finding("TotalTensorSizeInBytes", message, limit, total)]
+
+
+@_rule(
+    "tensor/total-size-beyond-documentation",
+    "TotalTensorSizeInBytes exceeds 2^32 - 1 elements by a part of an element, which the release takes.",
+    "Releases up to level 6_2 divide the total by the element size and drop the rest; the page, and level 6_4, do not.",
+    severity=Severity.NOTE,
+    basis=Basis.OBSERVED,
+    sources=(OBSERVED, BUFFER_DESC),
+    reads=Member.DESC | Member.DATA_TYPE | Member.ELEMENT_COUNT | Member.TOTAL,
+    bad=lambda: eg.split(total_tensor_size_in_bytes=4 * (2**32 - 1) + 3),
+    good=lambda: eg.split(total_tensor_size_in_bytes=4 * (2**32 - 1)),
+    release="1.13.1",
+)
+def _total_size_beyond_documentation(t: TensorView) -> Findings:
+    total = t.desc.total_tensor_size_in_bytes
+    limit = UINT_MAX * t.bits // 8
+    if total is None or total <= limit or not t.judge.total_counts_whole_elements:
+        return None
+    message = f"is {total}; the documentation allows {limit}, this release ignores a part of an element"
     return [Finding("TotalTensorSizeInBytes", message, limit, total)]
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.enums import TensorDataType
-from dmlsplit.layout import elements_overlap
+from dmlsplit.layout import elements_overlap, extent
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import (
     BUFFER_DESC,
@@ -28,7 +28,7 @@ RULES: Final[list[Rule]] = []
 _rule = tensor_rules(RULES)
 
 
-_READS: Final = DIMENSIONS | Member.STRIDES | Member.LAYOUT
+_READS: Final = DIMENSIONS | Member.STRIDES_GIVEN | Member.STRIDES | Member.LAYOUT | Member.OUTPUT
 _OVERLAP: Final = "A dispatch writes overlapping elements in no promised order, so that the result is a race on a GPU."
 # Neither nested nor dense, and too large for the search: 537,600 elements over more than 4 * 10^9 places.
 _UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)
@@ -39,13 +39,14 @@ _UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 12658
     "Strides has fewer entries than DimensionCount says.",
     "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
     sources=(HEADER, BUFFER_DESC),
-    reads=DIMENSIONS,
+    reads=DIMENSIONS | Member.STRIDES_GIVEN,
     marks=Member.STRIDES,
     bad=lambda: eg.split(strides=(12, 2, 1), total_tensor_size_in_bytes=48),
     good=lambda: eg.split(strides=(12, 12, 2, 1)),
 )
 def _strides_too_few(t: TensorView) -> Findings:
-    if t.strides is None or len(t.strides) == t.desc.dimension_count:
+    assert t.strides is not None
+    if len(t.strides) == t.desc.dimension_count:
         return None
     actual, expected = len(t.strides), t.desc.dimension_count
     return [Finding("Strides", f"has {actual} entries, DimensionCount is {expected}", expected, actual)]
@@ -58,7 +59,7 @@ def _strides_too_few(t: TensorView) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS, BUFFER_DESC),
-    reads=DIMENSIONS,
+    reads=DIMENSIONS | Member.STRIDES_GIVEN,
     bad=lambda: eg.split(strides=(12, 12, 2, 1, 1), total_tensor_size_in_bytes=48),
     good=lambda: eg.split(strides=(12, 12, 2, 1)),
 )
@@ -81,8 +82,7 @@ def _strides_too_many(t: TensorView) -> Findings:
     good=lambda: eg.copy_to((1, 1, 1, 2), strides=(0, 0, 0, 1)),
 )
 def _stride_zero(t: TensorView) -> Findings:
-    if t.strides is None or not t.is_output:
-        return None
+    assert t.strides is not None
     return [
         Finding(f"Strides[{i}]", f"is 0 in a dimension of size {size}: all its elements would share one place", 1, 0)
         for i, (size, stride) in enumerate(zip(t.sizes, t.strides, strict=True))
@@ -102,8 +102,7 @@ def _stride_zero(t: TensorView) -> Findings:
     good=lambda: eg.copy_to((1, 1, 6, 2), strides=(0, 0, 7, 6)),
 )
 def _strides_equal(t: TensorView) -> Findings:
-    if t.strides is None or not t.is_output:
-        return None
+    assert t.strides is not None
     first: dict[int, int] = {}
     found = []
     for i, (size, stride) in enumerate(zip(t.sizes, t.strides, strict=True)):
@@ -126,12 +125,33 @@ def _strides_equal(t: TensorView) -> Findings:
     good=lambda: eg.copy_to((1, 1, 3, 4), strides=(0, 0, 4, 1)),
 )
 def _span_too_small(t: TensorView) -> Findings:
-    if t.strides is None or not t.is_output:
-        return None
-    count, places = math.prod(t.sizes), t.extent
+    assert t.strides is not None
+    count, places = math.prod(t.sizes), extent(t.sizes, t.strides)
     if count <= places:
         return None
     return [Finding("Strides", f"give {count} elements only {places} places", count, places)]
+
+
+@_rule(
+    "tensor/output-span-wraps",
+    "An output's last element lies 2^32 elements or more into the buffer, and the release counts the span in 32 bits.",
+    "Releases up to DirectML 1.12.0 compare the number of elements with a span that has wrapped, and so refuse strides "
+    "that are sound in themselves. No tensor of that extent has a legal total anyway.",
+    basis=Basis.OBSERVED,
+    sources=(OBSERVED,),
+    reads=_READS,
+    marks=Member.LAYOUT | Member.TOTAL,
+    bad=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**32 - 1, 1), total_tensor_size_in_bytes=16),
+    good=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**30, 1)),
+    release="1.8.0",
+)
+def _span_wraps(t: TensorView) -> Findings:
+    count, exact = math.prod(t.sizes), extent(t.sizes, t.strides)
+    places = t.judge.arithmetic.extent(t.sizes, t.strides)
+    if count <= places or count > exact:
+        return None
+    message = f"span {exact} places, which the release counts as {places}, fewer than the {count} elements"
+    return [Finding("Strides", message, count, places)]
 
 
 @_rule(
@@ -147,10 +167,10 @@ def _span_too_small(t: TensorView) -> Findings:
     good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
 )
 def _elements_overlap(t: TensorView) -> Findings:
-    if t.strides is None or not t.is_output or not elements_overlap(t.sizes, t.strides):
+    if not elements_overlap(t.sizes, t.strides):
         return None
     message = f"let elements of {list(t.sizes)} overlap; DirectML accepts it, the order of writes is a race"
-    return [Finding("Strides", message, "strides without overlap", str(list(t.strides)))]
+    return [Finding("Strides", message, "strides without overlap", str(list(t.strides or ())))]
 
 
 @_rule(
@@ -166,7 +186,7 @@ def _elements_overlap(t: TensorView) -> Findings:
     good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
 )
 def _overlap_undecided(t: TensorView) -> Findings:
-    if t.strides is None or not t.is_output or elements_overlap(t.sizes, t.strides) is not None:
+    if elements_overlap(t.sizes, t.strides) is not None:
         return None
     message = "may let elements overlap: the bounded search did not decide, and the emulation refuses to run it"
-    return [Finding("Strides", message, "strides without overlap", str(list(t.strides)))]
+    return [Finding("Strides", message, "strides without overlap", str(list(t.strides or ())))]

@@ -42,6 +42,7 @@ _rule = tensor_rules(RULES)
     "Split and Join have no optional tensors. Every DirectML build observed reads through a null InputTensor and "
     "ends the process, so this is worth finding before the call.",
     sources=(HEADER, SPLIT_DESC, JOIN_DESC),
+    reads=Member.UNREAD,
     marks=Member.DESC,
     bad=lambda: eg.with_input(None),
     good=lambda: eg.split(),
@@ -57,7 +58,6 @@ def _null(t: TensorView) -> Findings:
     "DML_TENSOR_DESC.Type is not DML_TENSOR_TYPE_BUFFER.",
     "BUFFER (1) is the only kind of tensor that DirectML has; INVALID (0) is what a zeroed struct holds.",
     sources=(TENSOR_TYPE, TENSOR_DESC),
-    reads=Member.NONE,
     bad=lambda: eg.with_input(TensorDesc(TensorType.INVALID, eg.tensor(eg.WHOLE))),
     good=lambda: eg.with_input(TensorDesc(TensorType.BUFFER, eg.tensor(eg.WHOLE))),
 )
@@ -73,6 +73,7 @@ def _type_not_buffer(t: TensorView) -> Findings:
     "Desc points to the DML_BUFFER_TENSOR_DESC with the tensor's members. DirectML builds read through a null Desc of "
     "an input and end the process.",
     sources=(TENSOR_DESC, HEADER),
+    reads=Member.UNREAD,
     marks=Member.DESC,
     bad=lambda: eg.with_input(TensorDesc(TensorType.BUFFER, None)),
     good=lambda: eg.split(),
@@ -142,12 +143,12 @@ def _flags_unknown(t: TensorView) -> Findings:
     "The flag says that DirectML copies a tensor when the operator is initialised and owns it from then on; only "
     "inputs can be read then.",
     sources=(TENSOR_FLAGS, OBSERVED),
-    reads=Member.DESC | Member.FLAGS,
+    reads=Member.DESC | Member.FLAGS | Member.OUTPUT,
     bad=lambda: eg.copy_to(eg.WHOLE, flags=TensorFlags.OWNED_BY_DML),
     good=lambda: eg.split(flags=TensorFlags.OWNED_BY_DML),
 )
 def _output_owned(t: TensorView) -> Findings:
-    if not t.is_output or not t.desc.flags:
+    if not t.desc.flags:
         return None
     return [Finding("Flags", "is OWNED_BY_DML, which is for inputs only", "NONE", "OWNED_BY_DML")]
 

@@ -1,0 +1,107 @@
+"""Packaging checks: sdist -> wheel -> import in an empty environment, abi3 tag, exported symbols, files in the sdist.
+
+Run by .ci/run: `python tests/packaging/check.py`. Needs the package `build` and an index to install from.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SMOKE = """
+import dmlsplit as dml, numpy as np
+d = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(1, (1, 1, 6, 2)), 2, (2, 1, 3))
+assert dml.validate(d).ok
+assert [p.size for p in dml.compile(d)(np.zeros((1, 1, 6, 2), "f4"))] == [4, 2, 6]
+"""
+
+
+def run(*command: object, **options: object) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))} failed:\n{done.stdout}\n{done.stderr}")
+    return str(done.stdout)
+
+
+def tracked_files() -> set[str]:
+    return set(run("git", "ls-files", cwd=ROOT).split("\n")) - {""}
+
+
+def check_sdist(sdist: Path) -> Iterator[str]:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    # What a packager needs to build and test; the project's own automation stays in the repository.
+    wanted = {name for name in tracked_files() if not name.startswith((".", "docs/"))}
+    missing = wanted - names
+    assert not missing, f"the sdist lacks {sorted(missing)}"
+    yield "the sdist holds every tracked file"
+
+
+def check_wheel(wheel: Path) -> Iterator[str]:
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        assert "-cp311-abi3-" in wheel.name, wheel.name
+        yield "the wheel is tagged cp311-abi3"
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        extensions = [name for name in names if Path(name).name.startswith("_ffi.") and not name.endswith(".pyi")]
+        assert len(extensions) == 1, extensions
+        assert not [name for name in names if name.startswith(("tests/", "csrc/", "benchmarks/"))]
+        assert "dmlsplit/py.typed" in names
+        yield "the wheel holds the package and nothing else"
+        with tempfile.TemporaryDirectory() as folder:
+            extension = archive.extract(extensions[0], folder)
+            if shutil.which("nm") and sys.platform.startswith("linux"):
+                lines = run("nm", "-D", "--defined-only", extension).splitlines()
+                exported = {line.split()[-1] for line in lines}
+                assert exported == {"PyInit__ffi"}, exported
+                yield "the extension exports PyInit__ffi only"
+
+
+def check_import(wheel: Path, folder: Path) -> Iterator[str]:
+    environment = folder / "empty"
+    venv.create(environment, with_pip=True)
+    python = environment / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    run(python, "-m", "pip", "install", "--quiet", wheel)
+    run(python, "-I", "-c", SMOKE, cwd=folder)
+    yield "the wheel from the sdist works in an empty environment"
+    run(python, "-I", "-m", "dmlsplit", "run", ROOT / "examples" / "split.json", cwd=folder)
+    run(python.with_name("dmlsplit"), "--version", cwd=folder)
+    yield "so does its command line"
+
+
+def main() -> int:
+    passed = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # A copy, so that no build folder of a developer gets into the sdist.
+        source = folder / "source"
+        for file in tracked_files():
+            (source / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / file, source / file)
+        run(sys.executable, "-m", "build", "--outdir", folder / "dist", source)
+        (sdist,) = (folder / "dist").glob("*.tar.gz")
+        (wheel,) = (folder / "dist").glob("*.whl")
+        try:
+            for check in (check_sdist(sdist), check_wheel(wheel), check_import(wheel, folder)):
+                for line in check:
+                    passed += 1
+                    print(f"ok: {line}")
+        except AssertionError as error:
+            print(error, file=sys.stderr)
+            print(f"{passed} passed, 1 failed")
+            return 1
+    print(f"{passed} passed, 0 failed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
