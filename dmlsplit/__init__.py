@@ -27,7 +27,7 @@ from dmlsplit.errors import (
 )
 from dmlsplit.feature_levels import TensorSupport, tensor_support
 from dmlsplit.layout import calc_buffer_tensor_size
-from dmlsplit.releases import Release, releases
+from dmlsplit.releases import Release, find_release, releases
 from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases, validate
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ __all__ = [
     "calc_buffer_tensor_size",
     "compile",
     "dumps",
+    "find_release",
     "join",
     "loads",
     "minimum_feature_level",

@@ -178,22 +178,24 @@ def find_release(name: str | Release) -> Release:
 
 
 def _nearest(text: str) -> str:
-    """Of the known names of the same package (none: of the DirectML versions) the one with the closest version."""
-    package, _, version = text.rpartition("directml-")
-    prefix = f"{package}directml-" if version != text else ""
+    """Of the known names of the same package (none: of the DirectML versions): the newest that continues the version,
+    else the newest below it, else the oldest."""
+    package, separator, version = text.rpartition("directml-")
+    prefix = package + separator
     names = [release.name for release in _RELEASES if prefix and release.name.startswith(prefix)]
-    names = names or [release.directml for release in _RELEASES if release.directml]
-    wanted = _numbers(version)
-    return min(names, key=lambda candidate: _distance(wanted, _numbers(candidate.removeprefix(prefix))))
+    if not names:
+        prefix = ""
+        names = [release.directml for release in _RELEASES if release.directml]
+    names.sort(key=lambda name: _version_key(name.removeprefix(prefix)))
+    continued = [name for name in names if name.removeprefix(prefix).startswith(version + ".")]
+    below = [name for name in names if _version_key(name.removeprefix(prefix)) <= _version_key(version)]
+    return (continued or below or names)[-1 if continued or below else 0]
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number[:9]) for number in re.findall(r"\d+", version))
-
-
-def _distance(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    width = max(len(a), len(b))
-    return tuple(abs(x - y) for x, y in zip(a + (0,) * (width - len(a)), b + (0,) * (width - len(b)), strict=True))
+def _version_key(version: str) -> tuple[int, ...]:
+    """Orders 1.15.5.dev1 before 1.15.5 before 1.15.5.1; what is no version at all comes after every version."""
+    parts = [-1 if part == "dev" else int(part[:9]) for part in re.findall(r"dev|\d+", version)]
+    return tuple(parts + [0] * (6 - len(parts))) if parts else (2**31,)
 
 
 def release_of_level(level: FeatureLevel) -> Release | None:
