@@ -28,7 +28,7 @@ class BuildExt(build_ext):
         super().build_extensions()
 
 
-# cffi builds for the limited API by itself; only the wheel's tag has to be told. Free-threaded Python has no limited API.
+# cffi builds for the limited API by itself; only the wheel's tag has to be told. Free-threaded Python has no such API.
 free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 setup(

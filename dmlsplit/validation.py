@@ -14,7 +14,6 @@ from dmlsplit.feature_levels import tensor_support
 from dmlsplit.releases import NEWEST, Release, find_release, release_of_level, releases
 from dmlsplit.rules import CRASH_RULES, OPERATOR_RULES, TENSOR_RULES, Judge, OperatorView, TensorView
 
-DEFAULT_FEATURE_LEVEL: Final = max(FeatureLevel)
 _OPERATORS: Final = (OperatorType.SPLIT, OperatorType.JOIN)
 
 

@@ -78,7 +78,7 @@ class Finding(NamedTuple):
     actual: Value = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Judge:
     """Whose verdict is asked for: a feature level's, or one release's.
 

@@ -1,0 +1,79 @@
+"""The command line: arguments, exit statuses, and one line on standard error for a user's mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from dmlsplit.cli import _streams, check, doctor, levels, plan, rule, run
+from dmlsplit.errors import DmlSplitError
+
+FAILURE: Final = 2
+INTERRUPTED: Final = 130
+"""128 + SIGINT, as a shell has it."""
+BROKEN_PIPE: Final = 141
+"""128 + SIGPIPE."""
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", "show_version", is_flag=True, help="Show the version and exit.")
+@click.pass_context
+def cli(context: click.Context, show_version: bool) -> int:
+    """DirectML's Split and Join without Windows and without a GPU.
+
+    \b
+    Example:
+      dmlsplit check operator.json --feature-level 3_0
+
+    Exit status: 0 no error found; 1 a diagnostic of severity error; 2 wrong usage, unreadable or malformed input.
+    """
+    if show_version:
+        _streams.write(f"dmlsplit {doctor.version()}\n")
+        context.exit()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        return FAILURE
+    return 0
+
+
+for _command in (run.run, check.check, levels.levels, rule.rule, plan.plan, doctor.doctor):
+    cli.add_command(_command)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs a command line (None: that of the process) and returns the exit status; a user's mistake raises nothing."""
+    _streams.prepare()
+    try:
+        status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
+        _streams.flush()
+    except (BrokenPipeError, SystemExit):
+        # Whoever read the output has seen enough. click leaves by SystemExit where a command runs into this.
+        status = BROKEN_PIPE
+    except (KeyboardInterrupt, click.Abort):
+        status = INTERRUPTED
+    except (click.ClickException, DmlSplitError, OSError, MemoryError, UnicodeError) as error:
+        _streams.complain(_one_line(error))
+        status = FAILURE
+    finally:
+        _streams.leave()
+    return int(status or 0)
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx is not None else "dmlsplit"
+        return f"{_joined(error.format_message())} (try '{path} --help')"
+    if isinstance(error, click.ClickException):
+        return _joined(error.format_message())
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        return f"{error.filename}: {reason}" if error.filename is not None else reason
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    return _joined(str(error))
+
+
+def _joined(message: str) -> str:
+    return " ".join(message.split())

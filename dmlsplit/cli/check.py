@@ -1,0 +1,106 @@
+"""dmlsplit check: the verdict on every operator of the files given."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+
+from dmlsplit.cli import _streams
+from dmlsplit.cli._judging import Keep, judge_options, judged, read_entries, rule_filter
+from dmlsplit.diagnostics import Report, Severity
+from dmlsplit.errors import InputError
+from dmlsplit.report import json, text
+from dmlsplit.report.text import Judged, Tally
+from dmlsplit.rules import Judge
+
+
+@click.command(short_help="Judge the operators of files.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@judge_options
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "jsonl"]),
+    default="text",
+    show_default=True,
+    help="json: one array of answers; jsonl: one answer a line.",
+)
+@click.option("-o", "--output", "out", metavar="FILE", help="Write to FILE, which is replaced whole or not at all.")
+@click.option("--select", metavar="RULE", multiple=True, help="Report only this rule, or this scope: tensor/.")
+@click.option("--ignore", metavar="RULE", multiple=True, help="Do not report this rule or scope.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["warning", "error"]),
+    default="error",
+    show_default=True,
+    help="The lowest severity for which the exit status is 1.",
+)
+def check(
+    files: tuple[str, ...],
+    format_: str,
+    out: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    fail_on: str,
+    judges: tuple[Judge, ...],
+) -> int:
+    """Judge the Split and Join operators of FILE...
+
+    FILE is .json (one operator, or a DxDispatch model), .jsonl (one operator a line) or - (standard input). What is
+    left out by --select and --ignore does not count for the exit status either; what cannot be read always does.
+
+    Several releases at once tell what an upgrade breaks: each operator gets an answer by each of them.
+
+    \b
+    Examples:
+      dmlsplit check model.json operators.jsonl --feature-level 3_0 --format jsonl
+      dmlsplit check model.json --directml 1.8.0 --directml 1.15.4
+    """
+    keep = rule_filter(select, ignore)
+    _check_output(out, files)
+    tally = Tally()
+    # A report that goes elsewhere must not hide that a file was not read.
+    for_person = format_ == "text" and out is None and _streams.person_reads(sys.stdout)
+    items = tally.watch(_judged(files, judges, keep, repeat_errors=not for_person))
+    if for_person:
+        from dmlsplit.report import terminal
+
+        terminal.show(items, terminal.console(sys.stdout))
+    else:
+        with _streams.output(out) as write:
+            for chunk in _chunks(items, format_):
+                write(chunk)
+    if tally.verdicts["not read"]:
+        return 2
+    severities = [Severity.ERROR, Severity.WARNING] if fail_on == "warning" else [Severity.ERROR]
+    return int(any(tally.severities[severity] for severity in severities))
+
+
+def _check_output(out: str | None, files: Iterable[str]) -> None:
+    """Refuses to replace a file that is about to be read."""
+    for file in files:
+        if out is not None and os.path.isfile(out) and os.path.exists(file) and os.path.samefile(out, file):
+            raise click.UsageError(f"-o {out} would replace an input file")
+
+
+def _judged(files: Iterable[str], judges: Iterable[Judge], keep: Keep, *, repeat_errors: bool) -> Iterator[Judged]:
+    """`repeat_errors`: the first failure of each file is said on standard error as well."""
+    for file in files:
+        failure: InputError | None = None
+        for entry in read_entries(file):
+            if entry.error is not None and failure is None:
+                failure = entry.error
+                if repeat_errors:
+                    _streams.complain(failure)
+            for judge in judges:
+                yield judged(entry, judge, keep)
+
+
+def _chunks(items: Iterable[Judged], format_: str) -> Iterator[str]:
+    if format_ == "text":
+        return text.chunks(items)
+    reports: Iterator[Report] = (item.report for item in items)
+    return json.document(reports) if format_ == "json" else json.lines(reports)

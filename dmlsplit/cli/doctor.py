@@ -1,0 +1,97 @@
+"""dmlsplit doctor: what this installation consists of, and what it lacks."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from typing import Final
+
+import click
+
+from dmlsplit.cli import _streams
+
+OPTIONAL_PACKAGES: Final = {"onnx": "onnx", "ml_dtypes": "onnx", "defusedxml": "openvino", "jinja2": "html"}
+"""Importable name -> the extra of dmlsplit that installs it."""
+
+
+UNKNOWN: Final = "of unknown version (it is not installed as a package)"
+
+
+def version() -> str:
+    """The version of the installed package; UNKNOWN where it runs from a folder of sources."""
+    import importlib.metadata  # slow, and needed here only
+
+    try:
+        from dmlsplit import __version__
+    except importlib.metadata.PackageNotFoundError:
+        return UNKNOWN
+    return __version__
+
+
+@click.command(short_help="Show what this installation has and lacks.")
+def doctor() -> int:
+    """Show version, C extension, CPU features, kernels and optional packages.
+
+    The exit status is 1 where numpy or the C extension is missing: operators can be judged, but not run. A missing
+    optional package is no error.
+
+    \b
+    Example:
+      dmlsplit doctor
+    """
+    extension, fault = _extension()
+    numpy, numpy_fault = _numpy()
+    lines = [
+        f"dmlsplit     {version()}",
+        f"python       {platform.python_implementation()} {platform.python_version()} ({sys.executable})",
+        f"platform     {platform.platform()}",
+        f"numpy        {numpy}",
+        *extension,
+        *(f"{name:<12} {_optional(name, extra)}" for name, extra in OPTIONAL_PACKAGES.items()),
+    ]
+    _streams.write("\n".join(lines) + "\n")
+    return 1 if fault or numpy_fault else 0
+
+
+def _numpy() -> tuple[str, bool]:
+    try:
+        import numpy
+    except ImportError as error:
+        return f"missing ({error}); pip install numpy", True
+    return numpy.__version__, False
+
+
+def _extension() -> tuple[list[str], bool]:
+    """The lines about the C extension, and whether something is wrong with it."""
+    from dmlsplit import _native
+
+    if _native.IMPORT_ERROR is not None:
+        remedy = "operators can be judged, but not run; reinstall with a C compiler"
+        return [f"extension    missing ({_native.IMPORT_ERROR}): {remedy}"], True
+    try:
+        number, features, kernels = _native.version(), _native.cpu_features(), _native.kernels()
+    except AttributeError as error:
+        return [f"extension    left over from another version ({error}); reinstall dmlsplit"], True
+    lines = [
+        f"extension    {number}",
+        f"cpu          {platform.machine()}: {' '.join(features) or 'no feature that a kernel asks for'}",
+    ]
+    for kernel in kernels:
+        state = "available" if kernel.available else "not available on this CPU"
+        lines.append(f"kernel       {kernel.name} ({kernel.isa}): {state}")
+    stale = version() not in (number, UNKNOWN)
+    if stale:
+        lines[0] += f", which is not that of the package ({version()}); reinstall dmlsplit"
+    return lines, stale
+
+
+def _optional(name: str, extra: str) -> str:
+    import importlib.metadata
+    import importlib.util
+
+    if importlib.util.find_spec(name) is None:
+        return f"not installed; pip install 'dmlsplit[{extra}]'"
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "installed, version unknown"

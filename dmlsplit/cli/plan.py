@@ -1,0 +1,44 @@
+"""dmlsplit plan: how the C core would run an operator."""
+
+from __future__ import annotations
+
+import click
+
+from dmlsplit.cli import _streams
+from dmlsplit.cli._judging import judged, read_entries
+from dmlsplit.errors import NativeError, ValidationError
+from dmlsplit.report import text
+from dmlsplit.validation import find_judge
+
+
+@click.command(short_help="Show how operators would run.")
+@click.argument("file", metavar="FILE")
+def plan(file: str) -> int:
+    """Show how the operators of FILE would run: loops after folding, kernels, and why not faster ones.
+
+    \b
+    Example:
+      dmlsplit plan operator.json
+    """
+    from dmlsplit import _native
+    from dmlsplit.execution import compile
+
+    _native.require()
+    status = 0
+    for entry in read_entries(file):
+        if entry.error is not None:
+            _streams.complain(entry.error)
+            status = 2
+            continue
+        item = judged(entry, find_judge())
+        lines = text.lines(item)
+        if entry.descriptor is not None:
+            try:
+                lines += [f"  {line}" for line in compile(entry.descriptor).plan.describe().splitlines()]
+            except ValidationError:  # its report is printed already
+                status = max(status, 1)
+            except NativeError as error:
+                lines.append(f"  no plan: {error}")
+                status = max(status, 1)
+        _streams.write("\n".join(lines) + "\n")
+    return status

@@ -1,0 +1,255 @@
+"""A descriptor in C memory, and back: DirectML.h's structs as a 64-bit program lays them out.
+
+`write` makes the structs for a call through ctypes, cffi or an emulated device; `read` takes over what a C program has
+built. Null pointers stand for None on both sides.
+
+Source of the layouts: DirectML.h, member order; they are the same on x64 and ARM64.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final, TypeAlias, TypeVar
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.enums import OperatorType
+from dmlsplit.errors import DescriptorError
+
+MAX_TENSOR_COUNT: Final = 2**20
+"""OutputCount or InputCount of an array that is read or written; a larger one is taken for garbage."""
+MAX_DIMENSION_COUNT: Final = 64
+"""DimensionCount of sizes or strides that are read or written."""
+
+_UINT_ALIGNMENT: Final = 4
+
+
+class DML_TENSOR_DESC(ctypes.Structure):
+    _fields_ = (("Type", ctypes.c_uint32), ("Desc", ctypes.c_void_p))
+
+
+class DML_BUFFER_TENSOR_DESC(ctypes.Structure):
+    _fields_ = (
+        ("DataType", ctypes.c_uint32),
+        ("Flags", ctypes.c_uint32),
+        ("DimensionCount", ctypes.c_uint32),
+        ("Sizes", ctypes.c_void_p),
+        ("Strides", ctypes.c_void_p),
+        ("TotalTensorSizeInBytes", ctypes.c_uint64),
+        ("GuaranteedBaseOffsetAlignment", ctypes.c_uint32),
+    )
+
+
+class DML_OPERATOR_DESC(ctypes.Structure):
+    _fields_ = (("Type", ctypes.c_uint32), ("Desc", ctypes.c_void_p))
+
+
+class DML_SPLIT_OPERATOR_DESC(ctypes.Structure):
+    _fields_ = (
+        ("InputTensor", ctypes.c_void_p),
+        ("OutputCount", ctypes.c_uint32),
+        ("OutputTensors", ctypes.c_void_p),
+        ("Axis", ctypes.c_uint32),
+    )
+
+
+class DML_JOIN_OPERATOR_DESC(ctypes.Structure):
+    _fields_ = (
+        ("InputCount", ctypes.c_uint32),
+        ("InputTensors", ctypes.c_void_p),
+        ("OutputTensor", ctypes.c_void_p),
+        ("Axis", ctypes.c_uint32),
+    )
+
+
+class CStruct:
+    """The structs of one descriptor, with everything that they point to.
+
+    The memory belongs to this object and is valid as long as it is referenced; the addresses keep nothing alive.
+    """
+
+    def __init__(self, type: OperatorType, desc: ctypes.Structure, memory: list[Any]) -> None:
+        self.type: Final = type
+        self._operator = DML_OPERATOR_DESC(type, ctypes.addressof(desc))
+        self._memory = (desc, memory)
+        self.address: Final = ctypes.addressof(desc)
+        """Of the DML_SPLIT_OPERATOR_DESC or DML_JOIN_OPERATOR_DESC."""
+        self.operator_desc_address: Final = ctypes.addressof(self._operator)
+        """Of a DML_OPERATOR_DESC of `type` that points to `address`."""
+
+
+def write(desc: OperatorDesc) -> CStruct:
+    """Writes a descriptor into fresh C memory, which the result owns.
+
+    C knows no array lengths: of an array longer than its count only the counted entries are written. Refused with
+    DescriptorError, which names the member, is what has no form in C or would be read past its end: sizes or strides
+    shorter than DimensionCount, a count larger than its array, None inside the array of tensors (which holds structs,
+    not pointers), a total size beyond 64 bits, a count above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT.
+    """
+    writer = _Writer()
+    struct: ctypes.Structure
+    if isinstance(desc, SplitOperatorDesc):
+        outputs = writer.tensors(desc.output_tensors, desc.output_count, "OutputTensors", "OutputCount")
+        whole = writer.tensor(desc.input_tensor, "InputTensor")
+        struct = DML_SPLIT_OPERATOR_DESC(whole, desc.output_count, outputs, desc.axis)
+        return CStruct(OperatorType.SPLIT, struct, writer.memory)
+    if isinstance(desc, JoinOperatorDesc):
+        inputs = writer.tensors(desc.input_tensors, desc.input_count, "InputTensors", "InputCount")
+        whole = writer.tensor(desc.output_tensor, "OutputTensor")
+        struct = DML_JOIN_OPERATOR_DESC(desc.input_count, inputs, whole, desc.axis)
+        return CStruct(OperatorType.JOIN, struct, writer.memory)
+    raise TypeError(f"{type(desc).__name__} is not a SplitOperatorDesc or JoinOperatorDesc")
+
+
+def read(address: int, type: OperatorType | None = None) -> OperatorDesc:
+    """The descriptor at an address of this process; everything is copied, nothing of the memory is referenced later.
+
+    `address` is that of the DML_SPLIT_OPERATOR_DESC or DML_JOIN_OPERATOR_DESC that `type` says; without `type` it is
+    that of a DML_OPERATOR_DESC. Whatever its Type, a tensor's Desc is taken for a DML_BUFFER_TENSOR_DESC: there is no
+    other kind.
+
+    Raises DescriptorError, which names the member, for a null or misaligned address, a misaligned pointer, a count
+    above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT of an array that is not null, and an operator other than Split and
+    Join. Any other address is the caller's contract: this reads whatever is there, and memory that is not mapped ends
+    the process.
+    """
+    if type is None:
+        operator = _at(DML_OPERATOR_DESC, address, "DML_OPERATOR_DESC")
+        number, address, name = operator.Type, operator.Desc or 0, "Desc"
+    else:
+        number, name = type, f"DML_{OperatorType(type).name}_OPERATOR_DESC"
+    if number == OperatorType.SPLIT:
+        split = _at(DML_SPLIT_OPERATOR_DESC, address, name)
+        outputs = _read_tensors(split.OutputTensors, split.OutputCount, "OutputTensors", "OutputCount")
+        return SplitOperatorDesc(
+            _read_tensor(split.InputTensor, "InputTensor"), outputs, split.Axis, output_count=split.OutputCount
+        )
+    if number == OperatorType.JOIN:
+        join = _at(DML_JOIN_OPERATOR_DESC, address, name)
+        inputs = _read_tensors(join.InputTensors, join.InputCount, "InputTensors", "InputCount")
+        return JoinOperatorDesc(
+            inputs, _read_tensor(join.OutputTensor, "OutputTensor"), join.Axis, input_count=join.InputCount
+        )
+    raise DescriptorError(f"Type: {int(number)} is neither DML_OPERATOR_SPLIT (62) nor DML_OPERATOR_JOIN (63)")
+
+
+Address: TypeAlias = int | None
+"""None is a null pointer, as ctypes has it."""
+
+_T = TypeVar("_T")
+_Struct = TypeVar("_Struct", bound=ctypes.Structure)
+
+
+def _check_count(count: int, limit: int, path: str) -> None:
+    if count > limit:
+        raise DescriptorError(f"{path}: {count} is more than {limit}, the largest count that is read or written")
+
+
+class _Writer:
+    """Makes the parts of a descriptor; `memory` holds whatever an address was given out for."""
+
+    def __init__(self) -> None:
+        self.memory: list[Any] = []
+
+    def _address(self, data: ctypes.Structure | ctypes.Array[Any]) -> int:
+        self.memory.append(data)
+        return ctypes.addressof(data)
+
+    def tensor(self, tensor: TensorDesc | None, path: str) -> Address:
+        if tensor is None:
+            return None
+        return self._address(DML_TENSOR_DESC(tensor.type, self.buffer_tensor(tensor.desc, path)))
+
+    def tensors(self, tensors: tuple[TensorDesc | None, ...] | None, count: int, path: str, count_path: str) -> Address:
+        covered = self._covered(tensors, count, MAX_TENSOR_COUNT, path, count_path)
+        if covered is None:
+            return None
+        # An array without entries still is no null pointer.
+        array = (DML_TENSOR_DESC * max(count, 1))()
+        for i, tensor in enumerate(covered):
+            if tensor is None:
+                raise DescriptorError(f"{path}[{i}]: null cannot be written; the array holds structs, not pointers")
+            array[i] = DML_TENSOR_DESC(tensor.type, self.buffer_tensor(tensor.desc, f"{path}[{i}]"))
+        return self._address(array)
+
+    def buffer_tensor(self, desc: BufferTensorDesc | None, path: str) -> Address:
+        if desc is None:
+            return None
+        if desc.total_tensor_size_in_bytes is None:
+            raise DescriptorError(f"{path}.TotalTensorSizeInBytes: the implied size does not fit a UINT64")
+        struct = DML_BUFFER_TENSOR_DESC(
+            desc.data_type,
+            desc.flags,
+            desc.dimension_count,
+            self.uints(desc.sizes, desc.dimension_count, f"{path}.Sizes", f"{path}.DimensionCount"),
+            self.uints(desc.strides, desc.dimension_count, f"{path}.Strides", f"{path}.DimensionCount"),
+            desc.total_tensor_size_in_bytes,
+            desc.guaranteed_base_offset_alignment,
+        )
+        return self._address(struct)
+
+    def uints(self, values: tuple[int, ...] | None, count: int, path: str, count_path: str) -> Address:
+        covered = self._covered(values, count, MAX_DIMENSION_COUNT, path, count_path)
+        return None if covered is None else self._address((ctypes.c_uint32 * max(count, 1))(*covered))
+
+    @staticmethod
+    def _covered(
+        values: tuple[_T, ...] | None, count: int, limit: int, path: str, count_path: str
+    ) -> tuple[_T, ...] | None:
+        if values is None:
+            return None
+        if count > len(values):
+            raise DescriptorError(f"{path}: {len(values)} entries, but {count_path} is {count}")
+        _check_count(count, limit, count_path)
+        return values[:count]
+
+
+def _checked(address: Address, alignment: int, path: str) -> int:
+    """The address, which is not null."""
+    if not address:
+        raise DescriptorError(f"{path}: the address is null")
+    if not 0 < address < 1 << 64:
+        raise DescriptorError(f"{path}: {address:#x} is no 64-bit address")
+    if address % alignment:
+        raise DescriptorError(f"{path}: the address {address:#x} is not a multiple of {alignment}")
+    return address
+
+
+def _at(struct: type[_Struct], address: Address, path: str) -> _Struct:
+    return struct.from_address(_checked(address, ctypes.alignment(struct), path))
+
+
+def _read_tensor(address: Address, path: str) -> TensorDesc | None:
+    if address is None:
+        return None
+    return _tensor(_at(DML_TENSOR_DESC, address, path), path)
+
+
+def _tensor(struct: DML_TENSOR_DESC, path: str) -> TensorDesc:
+    if struct.Desc is None:
+        return TensorDesc(struct.Type, None)
+    desc = _at(DML_BUFFER_TENSOR_DESC, struct.Desc, f"{path}.Desc")
+    buffer = BufferTensorDesc(
+        desc.DataType,
+        _read_uints(desc.Sizes, desc.DimensionCount, f"{path}.Sizes", f"{path}.DimensionCount"),
+        strides=_read_uints(desc.Strides, desc.DimensionCount, f"{path}.Strides", f"{path}.DimensionCount"),
+        flags=desc.Flags,
+        total_tensor_size_in_bytes=desc.TotalTensorSizeInBytes,
+        guaranteed_base_offset_alignment=desc.GuaranteedBaseOffsetAlignment,
+        dimension_count=desc.DimensionCount,
+    )
+    return TensorDesc(struct.Type, buffer)
+
+
+def _read_tensors(address: Address, count: int, path: str, count_path: str) -> list[TensorDesc] | None:
+    if address is None:
+        return None
+    _check_count(count, MAX_TENSOR_COUNT, count_path)
+    array = (DML_TENSOR_DESC * count).from_address(_checked(address, ctypes.alignment(DML_TENSOR_DESC), path))
+    return [_tensor(struct, f"{path}[{i}]") for i, struct in enumerate(array)]
+
+
+def _read_uints(address: Address, count: int, path: str, count_path: str) -> list[int] | None:
+    if address is None:
+        return None
+    _check_count(count, MAX_DIMENSION_COUNT, count_path)
+    return list((ctypes.c_uint32 * count).from_address(_checked(address, _UINT_ALIGNMENT, path)))

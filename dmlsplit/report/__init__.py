@@ -1,0 +1,1 @@
+"""Reports as something to read: plain text, a terminal, JSON."""

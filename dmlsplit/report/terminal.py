@@ -1,0 +1,96 @@
+"""Reports and tables for a person at a terminal: colours, and the line of the source with a caret."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, TextIO
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.report.table import WIDTH, Table
+from dmlsplit.report.text import SEVERITY_STYLES, Judged, Part, Tally, diagnostic_parts, verdict_parts
+
+EXCERPT_WIDTH: Final = 96
+"""Characters of a source line that are shown; a line of a .jsonl file may have thousands."""
+
+
+def console(stream: TextIO) -> Console:
+    """A console that takes text as it is: no markup, no emoji codes, no highlighting."""
+    return Console(file=stream, markup=False, emoji=False, highlight=False)
+
+
+def show(items: Iterable[Judged], console: Console) -> None:
+    """Prints many operators and a summary, as `text.chunks` has them."""
+    tally = Tally()
+    for item in tally.watch(items):
+        _print(console, verdict_parts(item))
+        for diagnostic in item.report.diagnostics:
+            _print(console, diagnostic_parts(diagnostic, item.report.file))
+            for parts in _excerpt_of(diagnostic, item.report.file):
+                _print(console, parts)
+    _print(console, [(tally.summary(), "bold")])
+
+
+def show_table(table: Table, console: Console) -> None:
+    """Prints a table with rules between its columns, or without them where there is no room."""
+    if console.width < WIDTH:
+        console.print(Text(table.plain(console.width)), soft_wrap=True, end="")
+        return
+    grid = RichTable(title=Text(table.title) if table.title else None, title_justify="left")
+    for heading in table.header[:-1]:
+        grid.add_column(heading, no_wrap=True)
+    grid.add_column(table.header[-1], overflow="fold")
+    for row in table.rows:
+        grid.add_row(*map(Text, row))
+    console.print(grid)
+
+
+def _print(console: Console, parts: list[Part]) -> None:
+    # Lines are not wrapped at the terminal's width: a place that is torn apart cannot be clicked or copied.
+    console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def _excerpt_of(diagnostic: Diagnostic, file: str | None) -> list[list[Part]]:
+    line, column = diagnostic.line, diagnostic.column
+    if file is None or line is None or column is None:
+        return []
+    lines = _source_lines(file)
+    if not 1 <= line <= len(lines) or column > len(lines[line - 1]) + 1:
+        return []
+    text, indent = excerpt(lines[line - 1].rstrip("\r"), column)
+    gutter = f"{line:>5} | "
+    return [
+        [(gutter, "dim"), (text, "")],
+        [(" " * (len(gutter) - 2) + "| ", "dim"), (" " * indent + "^", SEVERITY_STYLES[diagnostic.severity])],
+    ]
+
+
+def excerpt(line: str, column: int) -> tuple[str, int]:
+    """The part of a line around a column (from 1), and how many terminal cells of it precede that column."""
+    start = max(0, min(column - 1 - EXCERPT_WIDTH // 3, len(line) - EXCERPT_WIDTH))
+    end = start + EXCERPT_WIDTH
+    before = ("..." if start else "") + _visible(line[start : column - 1])
+    return before + _visible(line[column - 1 : end]) + ("..." if end < len(line) else ""), cell_len(before)
+
+
+def _visible(text: str) -> str:
+    return printable(text.replace("\t", " "), None)
+
+
+@lru_cache(maxsize=1)
+def _source_lines(file: str) -> list[str]:
+    """The lines of a regular file, empty for anything else; a byte that is no UTF-8 counts as a character."""
+    try:
+        if not os.path.isfile(file):
+            return []
+        with open(file, encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+            return stream.read().split("\n")
+    except OSError:
+        return []

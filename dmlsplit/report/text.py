@@ -1,0 +1,138 @@
+"""Reports as plain text: a verdict a line, a diagnostic a line, each beginning with its place.
+
+A line is made of parts with a style each, so that the terminal's colours are put on the very text that a pipe gets.
+Whatever comes from a file is made printable: escape codes, line breaks and lone surrogates are shown, not obeyed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from dmlsplit.diagnostics import Diagnostic, Position, Report, Severity
+from dmlsplit.enums import HResult
+from dmlsplit.formats.jsontext import printable
+
+Part: TypeAlias = tuple[str, str]
+"""A piece of a line and its style: a rich style, or empty."""
+
+SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+_VERDICT_STYLES = {"ok": "bold green", "not ok": "bold red", "not judged": "bold cyan", "not read": "bold red"}
+
+
+class Judged(NamedTuple):
+    """A report, and what of its operator the report does not say: the name in its file, line and column."""
+
+    report: Report
+    name: str | None = None
+    position: Position | None = None
+
+
+def verdict(report: Report) -> str:
+    """ok, not ok, not judged (neither a Split nor a Join) or not read (malformed)."""
+    if report.hresult is None and report.operator is None:
+        return "not judged" if report.ok else "not read"
+    return "ok" if report.ok else "not ok"
+
+
+def place(file: str | None, position: Position | None) -> str:
+    """file:line:column, as much as is known."""
+    known = [] if file is None else [printable(file, None)]
+    return ":".join([*known, *map(str, position or ())])
+
+
+def verdict_parts(judged: Judged) -> list[Part]:
+    """The line of an operator's verdict."""
+    report = judged.report
+    word = verdict(report)
+    parts = [*_place_parts(report.file, judged.position), (word, _VERDICT_STYLES[word])]
+    subject = _subject(judged)
+    if subject:
+        parts.append((f": {subject}", "bold"))
+    if report.operator is not None:
+        parts.append((f" ({report.judged_by}, {_code(report.hresult)})", ""))
+    return parts
+
+
+def _code(hresult: HResult | int | None) -> str:
+    if hresult is None:
+        return "no HRESULT"
+    return "S_OK" if hresult == HResult.S_OK else f"HRESULT 0x{hresult:08X}"
+
+
+def subject_parts(judged: Judged) -> list[Part]:
+    """The place, name and type of an operator, for a line that says something else than the verdict."""
+    return [*_place_parts(judged.report.file, judged.position), (_subject(judged) or "operator", "bold")]
+
+
+def _subject(judged: Judged) -> str:
+    name = None if judged.name is None else f"'{printable(judged.name)}'"
+    return " ".join(filter(None, [name, judged.report.operator]))
+
+
+def diagnostic_parts(diagnostic: Diagnostic, file: str | None) -> list[Part]:
+    """The line of a diagnostic: `file:line:column: error[rule] path: message`."""
+    line, column = diagnostic.line, diagnostic.column
+    parts = _place_parts(file, None if line is None or column is None else (line, column))
+    parts += [(str(diagnostic.severity), SEVERITY_STYLES[diagnostic.severity]), (f"[{diagnostic.rule}] ", "")]
+    if diagnostic.path:
+        parts.append((f"{diagnostic.path}: ", "bold"))
+    parts.append((printable(diagnostic.message, None), ""))
+    return parts
+
+
+def _place_parts(file: str | None, position: Position | None) -> list[Part]:
+    where = place(file, position)
+    return [(f"{where}: ", "")] if where else []
+
+
+def plain(parts: Iterable[Part]) -> str:
+    """The line without its styles."""
+    return "".join([text for text, _ in parts])
+
+
+def lines(judged: Judged) -> list[str]:
+    """An operator's verdict and its diagnostics."""
+    diagnostics = [plain(diagnostic_parts(d, judged.report.file)) for d in judged.report.diagnostics]
+    return [plain(verdict_parts(judged)), *diagnostics]
+
+
+class Tally:
+    """Counts verdicts and diagnostics."""
+
+    def __init__(self) -> None:
+        self.verdicts: Counter[str] = Counter()
+        self.severities: Counter[Severity] = Counter()
+        self._accepted: dict[tuple[str | None, int], set[bool]] = {}
+
+    def watch(self, items: Iterable[Judged]) -> Iterator[Judged]:
+        """The same items, counted as they pass."""
+        for item in items:
+            self.verdicts[verdict(item.report)] += 1
+            self.severities.update([d.severity for d in item.report.diagnostics])
+            self._accepted.setdefault((item.report.file, item.report.index), set()).add(item.report.ok)
+            yield item
+
+    def summary(self) -> str:
+        """One line: `3 operators: 2 ok, 1 not ok; 1 error, 2 warnings`."""
+        verdicts = [f"{count} {word}" for word in _VERDICT_STYLES if (count := self.verdicts[word])]
+        severities = [_counted(count, str(severity)) for severity in Severity if (count := self.severities[severity])]
+        total, operators = self.verdicts.total(), len(self._accepted)
+        head = _counted(operators, "operator")
+        if total > operators:
+            differing = sum(len(outcomes) > 1 for outcomes in self._accepted.values())
+            head += f", {_counted(differing, 'verdict')} that depend{'s' if differing == 1 else ''} on the release"
+        return "; ".join(filter(None, [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities)]))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def chunks(items: Iterable[Judged]) -> Iterator[str]:
+    """The text of many operators piece by piece, with a summary at the end."""
+    tally = Tally()
+    for item in tally.watch(items):
+        yield "\n".join([*lines(item), ""])
+    yield tally.summary() + "\n"

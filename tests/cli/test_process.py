@@ -1,0 +1,229 @@
+"""What only a process of its own shows: signals, closed and full streams, terminals, encodings, start-up."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import BAD, GOOD, HOSTILE_SHOWN, MALFORMED, command, environment
+
+posix = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
+needs_dev_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+
+
+def test_python_m_gives_the_exit_status(process, tmp_path):
+    (tmp_path / "a.json").write_text(BAD)
+    result = process("check", "a.json")
+    assert result.returncode == 1
+    assert b"1 operator: 1 not ok; 1 error\n" in result.stdout
+    assert result.stderr == b""
+
+
+def test_version(process):
+    assert process("--version").stdout.startswith(b"dmlsplit ")
+
+
+def test_no_command(process):
+    result = process()
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"Commands:" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["run", "check", "levels", "rule", "plan", "doctor"])
+def test_help_has_an_example(process, name):
+    result = process(name, "--help")
+    assert result.returncode == 0
+    assert f"  dmlsplit {name}".encode() in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_unknown_command(process):
+    result = process("chekc")
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"dmlsplit: No such command 'chekc'")
+    assert result.stderr.count(b"\n") == 1
+
+
+@posix
+@pytest.mark.parametrize(
+    "args",
+    [["check", "a.jsonl"], ["check", "a.jsonl", "--format", "json"], ["levels"], ["rule"], ["doctor"], ["--help"]],
+    ids=" ".join,
+)
+def test_closed_pipe_is_quiet(tmp_path, args):
+    (tmp_path / "a.jsonl").write_text(f"{GOOD}\n" * 300)
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run(
+        command(*args), cwd=tmp_path, env=environment(), stdout=write, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    os.close(write)
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
+@posix
+def test_interrupt(tmp_path):
+    os.mkfifo(tmp_path / "slow.jsonl")
+    child = subprocess.Popen(
+        command("check", "slow.jsonl"),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    writer = None
+    while writer is None and child.poll() is None:
+        with contextlib.suppress(OSError):  # until the child has opened its end: then it is at work
+            writer = os.open(tmp_path / "slow.jsonl", os.O_WRONLY | os.O_NONBLOCK)
+    assert writer is not None
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    os.close(writer)
+    assert child.returncode == 130
+    assert b"Traceback" not in err
+    assert out == b""
+
+
+@needs_dev_full
+@pytest.mark.parametrize("args", [["check", "a.jsonl"], ["levels"], ["--help"], ["doctor"]], ids=" ".join)
+def test_full_disk_on_standard_output(process, tmp_path, args):
+    (tmp_path / "a.jsonl").write_text(f"{GOOD}\n" * 300)
+    with open("/dev/full", "wb") as full:
+        result = process(*args, stdout=full)
+    assert result.returncode == 2
+    assert result.stderr in (
+        b"dmlsplit: standard output: No space left on device\n",
+        b"dmlsplit: No space left on device\n",  # from within click
+    )
+
+
+@posix
+def test_full_disk_while_writing_a_file(process, tmp_path):
+    """A limit on file sizes stands in for the disk: writing fails half way."""
+    resource = pytest.importorskip("resource")
+    (tmp_path / "a.jsonl").write_text(f"{GOOD}\n" * 3000)
+    (tmp_path / "out").write_text("old")
+    result = process(
+        "check",
+        "a.jsonl",
+        "-o",
+        "out",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)),
+    )
+    assert (result.returncode, result.stderr) == (2, b"dmlsplit: out: File too large\n")
+    assert (tmp_path / "out").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "out"]
+
+
+@posix
+@pytest.mark.parametrize("descriptor", [1, 2], ids=["stdout", "stderr"])
+def test_closed_streams(process, tmp_path, descriptor):
+    (tmp_path / "a.json").write_text(MALFORMED)
+    result = process("check", "a.json", preexec_fn=lambda: os.close(descriptor))
+    assert result.returncode == 2
+    assert b"Traceback" not in result.stderr
+    if descriptor == 1:
+        assert b"dmlsplit: standard output: Bad file descriptor\n" in result.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a file name")
+@pytest.mark.parametrize("format_", ["text", "json", "jsonl"])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_file_name_that_is_not_utf8(process, tmp_path, format_, encoding):
+    with open(os.fsencode(tmp_path) + b"/\xff\xfc.json", "w") as file:
+        file.write(BAD)
+    result = process("check", b"\xff\xfc.json", "--format", format_, env={"PYTHONIOENCODING": encoding})
+    assert (result.returncode, result.stderr) == (1, b"")
+    assert rb"\udcff\udcfc.json" in result.stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_characters_that_the_output_lacks(process, tmp_path, encoding):
+    (tmp_path / "model.json").write_text(f'{{"dispatchables": {{"名前": {GOOD}}}}}', encoding="utf-8")
+    result = process("check", "model.json", env={"PYTHONIOENCODING": encoding})
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert rb"'\u540d\u524d'" in result.stdout
+
+
+@pytest.mark.parametrize("args", [["check", "a.json"], ["levels"], ["rule"], ["--version"]], ids=" ".join)
+def test_numpy_and_rich_are_not_imported(tmp_path, args):
+    (tmp_path / "a.json").write_text(GOOD)
+    code = (
+        "import sys; from dmlsplit.cli import main; status = main(sys.argv[1:]);"
+        "print([name for name in ('numpy', 'rich', 'dmlsplit._native') if name in sys.modules], file=sys.stderr);"
+        "sys.exit(status)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, *args], cwd=tmp_path, env=environment(), capture_output=True, check=True
+    )
+    assert result.stderr.strip() == b"[]"
+
+
+def on_terminal(tmp_path, *args: str, **changes: str) -> tuple[int, str]:
+    """Runs a command line with a terminal of 80 columns as its output."""
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    env = environment(**{"TERM": "xterm-256color", "COLUMNS": "80", **changes})
+    child = subprocess.Popen(command(*args), cwd=tmp_path, env=env, stdout=follower, stderr=follower)
+    os.close(follower)
+    out = b""
+    while True:
+        try:
+            data = os.read(leader, 65536)
+        except OSError:  # Linux's way of saying that the other end is closed
+            break
+        if not data:
+            break
+        out += data
+    os.close(leader)
+    return child.wait(timeout=60), out.decode().replace("\r\n", "\n")
+
+
+class TestTerminal:
+    def test_colours_and_a_caret(self, tmp_path):
+        (tmp_path / "a.json").write_text('{"Type": "DML_OPERATOR_SPLIT",\n "Desc": 5}')
+        status, out = on_terminal(tmp_path, "check", "a.json")
+        assert status == 2
+        assert "\x1b[1;31merror\x1b[0m[input/malformed]" in out
+        assert '    2 | \x1b[0m "Desc": 5}\n' in out
+        assert "      | \x1b[0m\x1b[1;31m         ^\x1b[0m\n" in out
+        assert "dmlsplit: " not in out  # the person sees the report
+
+    @pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=lambda changes: next(iter(changes)))
+    @pytest.mark.parametrize("args", [["check", "a.json"], ["levels"], ["rule"]], ids=" ".join)
+    def test_no_colours(self, tmp_path, args, changes):
+        (tmp_path / "a.json").write_text(BAD)
+        _, out = on_terminal(tmp_path, *args, **changes)
+        assert "\x1b" not in out
+        assert (
+            out
+            == subprocess.run(
+                command(*args), cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True, check=False
+            ).stdout
+        )
+
+    @pytest.mark.parametrize("args", [["levels"], ["rule"]], ids=" ".join)
+    def test_tables(self, tmp_path, args):
+        status, out = on_terminal(tmp_path, *args)
+        assert status == 0
+        assert "┃" in out
+
+    @pytest.mark.parametrize("columns", ["40", "80", "200"])
+    def test_rule_list_is_whole(self, tmp_path, columns):
+        _, out = on_terminal(tmp_path, "rule", COLUMNS=columns)
+        assert "tensor/dimension-count-not-supported" in out
+        assert "…" not in out
+        assert "documented" in out
+
+    def test_hostile_names(self, tmp_path):
+        name = r"a\u001b[31m[bold red]b[/]\r\n\u202ec\ud800"
+        (tmp_path / "model.json").write_text(f'{{"dispatchables": {{"{name}": {GOOD}}}}}')
+        status, out = on_terminal(tmp_path, "check", "model.json")
+        assert status == 0
+        assert f"'{HOSTILE_SHOWN}'" in out
+        assert "\x1b[31m" not in out
