@@ -38,6 +38,11 @@ DATA_TYPE_OF_NUMPY: Final[dict[tuple[str, int], TensorDataType]] = {
 """numpy's (dtype.kind, dtype.itemsize) of a native byte order -> DML_TENSOR_DATA_TYPE."""
 
 
+_DATA_TYPES = {int(m): m for m in TensorDataType}
+_TENSOR_TYPES = {int(m): m for m in TensorType}
+_FLAGS = {0: TensorFlags.NONE, 1: TensorFlags.OWNED_BY_DML}
+
+
 def _uint(value: object, path: str, bits: int = 32) -> int:
     try:
         number = operator.index(value)  # type: ignore[arg-type]
@@ -59,12 +64,12 @@ def _uints(values: Iterable[int] | None, path: str) -> tuple[int, ...] | None:
 
 def _data_type(value: int) -> TensorDataType | int:
     number = _uint(value, "DataType")
-    return TensorDataType(number) if number in TensorDataType._value2member_map_ else number
+    return _DATA_TYPES.get(number, number)
 
 
 def _tensor_type(value: int) -> TensorType | int:
     number = _uint(value, "Type")
-    return TensorType(number) if number in TensorType._value2member_map_ else number
+    return _TENSOR_TYPES.get(number, number)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -100,7 +105,8 @@ class BufferTensorDesc:
         put(self, "data_type", _data_type(data_type))
         put(self, "sizes", _uints(sizes, "Sizes"))
         put(self, "strides", _uints(strides, "Strides"))
-        put(self, "flags", TensorFlags(_uint(flags, "Flags")))
+        number = _uint(flags, "Flags")
+        put(self, "flags", _FLAGS[number] if number in _FLAGS else TensorFlags(number))
         if dimension_count is None:
             dimension_count = len(self.sizes) if self.sizes is not None else 0
         put(self, "dimension_count", _uint(dimension_count, "DimensionCount"))

@@ -108,7 +108,10 @@ class Report:
         for diagnostic in self.diagnostics:
             position = locate(diagnostic.path)
             if position is not None:
-                diagnostic = replace(diagnostic, line=position[0], column=position[1])
+                d, (line, column) = diagnostic, position
+                diagnostic = Diagnostic(
+                    d.rule, d.severity, d.basis, d.path, d.message, d.expected, d.actual, d.reference, line, column
+                )
             found.append(diagnostic)
         return replace(self, diagnostics=tuple(found))
 

@@ -54,7 +54,10 @@ def extent(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
     """Elements from the first to the last one addressed, both included; every size must be at least 1."""
     if strides is None:
         return math.prod(sizes)
-    return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    last = 0
+    for size, stride in zip(sizes, strides, strict=True):
+        last += (size - 1) * stride
+    return last + 1
 
 
 def implied_size(data_type: int, sizes: Sequence[int] | None, strides: Sequence[int] | None = None) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -29,29 +29,28 @@ class SizeArithmetic(enum.Enum):
     BYTES_64 = "bytes wrap at 2^64"
     BITS_64 = "bits wrap at 2^64"
 
-    def extent(self, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-        """Elements up to the last one, as the build's check of an output's layout counts them."""
+    def extent(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
+        """Elements (of `bits` each) up to the last one, as the build's check of an output's layout counts them."""
         exact = extent(sizes, strides)
-        if strides is None:
+        if strides is None or self is SizeArithmetic.EXACT:
             return exact
-        if self is SizeArithmetic.BYTES_32:
-            return exact % 2**32
         if self is SizeArithmetic.INDEX_32:
             return (exact - 1) % 2**32 + 1
-        return exact
+        return exact % _EXTENT_WRAP[self](bits)
 
     def implied_size(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
         """Bytes that the build computes for a tensor, `bits` per element; the rounding up to 4 does not wrap."""
-        wrapped = self.extent(sizes, strides) * bits
-        if strides is not None:
-            wrapped %= _WRAP_BITS.get(self, wrapped + 1)
-        return (wrapped + 31) // 32 * 4
+        size = self.extent(bits, sizes, strides) * bits
+        if strides is not None and self is SizeArithmetic.BYTES_32:
+            size %= 8 * 2**32
+        return (size + 31) // 32 * 4
 
 
-_WRAP_BITS: Final = {
-    SizeArithmetic.BYTES_32: 8 * 2**32,
-    SizeArithmetic.BYTES_64: 8 * 2**64,
-    SizeArithmetic.BITS_64: 2**64,
+# How many elements make the extent wrap to 0, by the bits of one element.
+_EXTENT_WRAP: Final[Mapping[SizeArithmetic, Callable[[int], int]]] = {
+    SizeArithmetic.BYTES_32: lambda bits: 2**32,
+    SizeArithmetic.BYTES_64: lambda bits: 8 * 2**64 // bits,
+    SizeArithmetic.BITS_64: lambda bits: 2**64 // bits,
 }
 
 

@@ -1,222 +1,207 @@
-"""dmlsplit levels: documented tensor support, or the feature levels that take the operators of a file."""
+"""dmlsplit levels: tensor support, or which feature levels or releases take the operators of a file."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from dmlsplit.cli import _streams
 from dmlsplit.cli._judging import judged, read_entries
+from dmlsplit.cli._support import print_levels, print_releases
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
-from dmlsplit.enums import FeatureLevel, OperatorType
-from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport, table_levels, tensor_support
+from dmlsplit.enums import FeatureLevel
+from dmlsplit.releases import releases
 from dmlsplit.report import text
-from dmlsplit.report.table import Table
+from dmlsplit.report.table import WIDTH
 from dmlsplit.report.text import Judged
-from dmlsplit.validation import level_judge
+from dmlsplit.rules import Judge
+from dmlsplit.validation import level_judge, release_judge
 
 if TYPE_CHECKING:
     from dmlsplit.formats.operators import Entry
 
-_PAGES: Final = {OperatorType.SPLIT: SPLIT_PAGE, OperatorType.JOIN: JOIN_PAGE}
 
-
-@click.command(short_help="Show tensor support by feature level.")
+@click.command(short_help="Show what feature levels or releases take.")
 @click.argument("file", metavar="[FILE]", required=False)
+@click.option(
+    "--releases", "by_release", is_flag=True, help="The observed DirectML releases instead of feature levels."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def levels(file: str | None, as_json: bool) -> int:
-    """Show the documented tensor support of Split and Join, or which feature levels take the operators of FILE.
+def levels(file: str | None, by_release: bool, as_json: bool) -> int:
+    """Show the tensor support of Split and Join, or which feature levels (or releases) take the operators of FILE.
 
-    For each level that refuses an operator, the rules and members that refuse it are named. The exit status is 1 where
-    an operator is taken by no level.
+    For each level that refuses an operator, the rules and members that refuse it are named; a matrix of all operators
+    follows. The exit status is 1 where an operator is taken by no level.
 
     \b
     Examples:
       dmlsplit levels
       dmlsplit levels model.json
+      dmlsplit levels model.json --releases --json
     """
     if file is None:
-        _print_support(as_json)
+        (print_releases if by_release else print_levels)(as_json)
         return 0
-    return _print_answers(file, as_json)
+    return _print_answers(file, _RELEASES if by_release else _LEVELS, as_json)
 
 
-class Support(NamedTuple):
-    """A documented table, with the feature levels that it holds for: its own and those without one of their own."""
+class Column(NamedTuple):
+    """A level or release that is asked."""
 
-    levels: tuple[FeatureLevel, ...]
-    tensors: tuple[TensorSupport, ...]
-
-
-def _support(operator: OperatorType) -> list[Support]:
-    own = table_levels(operator)
-    ends = [*own[1:], None]
-    return [
-        Support(
-            tuple(level for level in FeatureLevel if start <= level and (end is None or level < end)),
-            tensor_support(operator, start),
-        )
-        for start, end in zip(own, ends, strict=True)
-    ]
+    label: str
+    judge: Judge
+    observed: bool
+    """Whether a build of it was seen; the verdict rests on documentation alone otherwise."""
 
 
-def _print_support(as_json: bool) -> None:
-    if as_json:
-        operators = [
-            {"operator": operator.c_name, "source": page, "tables": [_support_json(s) for s in _support(operator)]}
-            for operator, page in _PAGES.items()
-        ]
-        _streams.write(json.dumps({"schema": SCHEMA, "operators": operators}, indent=2) + "\n")
-        return
-    tables = [_support_table(operator) for operator in _PAGES]
-    if _streams.person_reads(sys.stdout):
-        from dmlsplit.report import terminal
+class Columns(NamedTuple):
+    """All levels or all releases, the oldest first, and what JSON and text call them."""
 
-        for table in tables:
-            terminal.show_table(table, terminal.console(sys.stdout))
-    else:
-        _streams.write("\n".join(table.plain() for table in tables))
+    key: str
+    noun: str
+    columns: tuple[Column, ...]
 
 
-def _support_json(support: Support) -> dict[str, Any]:
-    return {
-        "feature_levels": [str(level) for level in support.levels],
-        "tensors": [
-            {
-                "tensor": tensor.tensor,
-                "kind": tensor.kind,
-                "dimension_counts": tensor.dimension_counts,
-                "data_types": [data_type.name for data_type in sorted(tensor.data_types)],
-                "source": tensor.source,
-            }
-            for tensor in support.tensors
-        ],
-    }
-
-
-def _support_table(operator: OperatorType) -> Table:
-    rows = [
-        (
-            _span(support.levels),
-            tensor.tensor,
-            tensor.kind,
-            "-".join(str(count) for count in sorted({min(tensor.dimension_counts), max(tensor.dimension_counts)})),
-            " ".join(data_type.name for data_type in sorted(tensor.data_types)),
-        )
-        for support in _support(operator)
-        for tensor in support.tensors
-    ]
-    header = ("Level", "Tensor", "Kind", "Dimensions", "Data types")
-    return Table(f"Tensor support of {operator.c_name}", header, rows)
+_SEEN: Final = {release.max_feature_level for release in releases()}
+_LEVELS: Final = Columns(
+    "feature_levels",
+    "feature level",
+    tuple(Column(str(level), level_judge(level), level in _SEEN) for level in FeatureLevel),
+)
+_RELEASES: Final = Columns(
+    "releases", "release", tuple(Column(r.directml or r.name, release_judge(r), True) for r in releases())
+)
 
 
 class Refusal(NamedTuple):
-    """Consecutive feature levels that refuse an operator for the same reasons."""
+    """Consecutive columns that refuse an operator for the same reasons."""
 
-    levels: tuple[FeatureLevel, ...]
+    labels: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
 
 
 class Answer(NamedTuple):
-    """An operator (as the highest level judges it), the levels that take it, and why the others do not."""
+    """An operator (as the newest column judges it), the columns that take it, and why the others do not."""
 
     item: Judged
-    taken: tuple[FeatureLevel, ...]
+    taken: tuple[str, ...]
     refusals: list[Refusal]
 
 
-def _answer(entry: Entry) -> Answer:
-    items = [judged(entry, level_judge(level)) for level in FeatureLevel]
+def _answer(entry: Entry, asked: Columns) -> Answer:
+    items = [judged(entry, column.judge) for column in asked.columns]
     if entry.descriptor is None:
         return Answer(items[-1], (), [])
-    taken = tuple([level for level, item in zip(FeatureLevel, items, strict=True) if item.report.ok])
-    return Answer(items[-1], taken, list(_refusals(items)))
+    taken = [column.label for column, item in zip(asked.columns, items, strict=True) if item.report.ok]
+    return Answer(items[-1], tuple(taken), list(_refusals(asked, items)))
 
 
-def _print_answers(file: str, as_json: bool) -> int:
+def _refusals(asked: Columns, items: Iterable[Judged]) -> Iterator[Refusal]:
+    run: list[str] = []
+    reasons: tuple[Diagnostic, ...] = ()
+    for column, item in zip(asked.columns, items, strict=True):
+        errors = item.report.errors
+        if run and errors != reasons:
+            yield Refusal(tuple(run), reasons)
+            run = []
+        if errors:
+            run.append(column.label)
+        reasons = errors
+    if run:
+        yield Refusal(tuple(run), reasons)
+
+
+def _print_answers(file: str, asked: Columns, as_json: bool) -> int:
     status = 0
     answers = []
     for entry in read_entries(file):
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
-        answer = _answer(entry)
+        answer = _answer(entry, asked)
         if entry.descriptor is not None and not answer.taken:
             status = max(status, 1)
-        if as_json:
-            answers.append(_answer_json(answer))
-        elif entry.error is None:
-            _streams.write(_answer_text(answer))
+        answers.append(answer)
     if as_json:
-        _streams.write(json.dumps(answers, indent=2) + "\n")
+        _streams.write(json.dumps([_answer_json(answer, asked) for answer in answers], indent=2) + "\n")
+        return status
+    shown = [answer for answer in answers if answer.item.report.operator or answer.item.report.ok]
+    for answer in shown:
+        _streams.write(_answer_text(answer, asked))
+    for chunk in _matrix([answer for answer in shown if answer.item.report.operator], asked):
+        _streams.write(chunk)
     return status
 
 
-def _refusals(items: Iterable[Judged]) -> Iterator[Refusal]:
-    run: list[FeatureLevel] = []
-    reasons: tuple[Diagnostic, ...] = ()
-    for level, item in zip(FeatureLevel, items, strict=True):
-        errors = item.report.errors
-        if run and errors != reasons:
-            yield Refusal(tuple(run), reasons)
-            run = []
-        if errors:
-            run.append(level)
-        reasons = errors
-    if run:
-        yield Refusal(tuple(run), reasons)
-
-
-def _answer_json(answer: Answer) -> dict[str, Any]:
+def _answer_json(answer: Answer, asked: Columns) -> dict[str, Any]:
     item, taken, refusals = answer
     unread = item.report.diagnostics if item.report.operator is None else ()
-    return {
+    found: dict[str, Any] = {
         "schema": SCHEMA,
         "file": item.report.file,
         "index": item.report.index,
         "name": item.name,
         "operator": item.report.operator,
-        "minimum_feature_level": str(taken[0]) if taken else None,
-        "feature_levels": [str(level) for level in taken],
-        "refused": [
-            {
-                "feature_levels": [str(level) for level in refusal.levels],
-                "diagnostics": [diagnostic.to_dict() for diagnostic in refusal.diagnostics],
-            }
-            for refusal in refusals
-        ],
-        "diagnostics": [diagnostic.to_dict() for diagnostic in unread],
     }
+    if asked is _LEVELS:
+        found["minimum_feature_level"] = taken[0] if taken else None
+        found["documented_only"] = [column.label for column in asked.columns if not column.observed]
+    found[asked.key] = taken
+    found["refused"] = [
+        {asked.key: refusal.labels, "diagnostics": [diagnostic.to_dict() for diagnostic in refusal.diagnostics]}
+        for refusal in refusals
+    ]
+    found["diagnostics"] = [diagnostic.to_dict() for diagnostic in unread]
+    return found
 
 
-def _answer_text(answer: Answer) -> str:
+def _answer_text(answer: Answer, asked: Columns) -> str:
     item, taken, refusals = answer
     subject = text.plain(text.subject_parts(item))
     if item.report.operator is None:
         return f"{subject}: not judged\n"
-    lines = [f"{subject}: {f'taken by {_spans(taken)}' if taken else 'taken by no feature level'}"]
+    labels = [column.label for column in asked.columns]
+    lines = [f"{subject}: {f'taken by {_spans(taken, labels)}' if taken else f'taken by no {asked.noun}'}"]
     for refusal in refusals:
-        lines.append(f"  refused by {_span(refusal.levels)}:")
-        lines += [f"    {text.plain(text.diagnostic_parts(d, item.report.file))}" for d in refusal.diagnostics]
+        lines += _wrapped(f"refused by {_spans(refusal.labels, labels)}:", 2)
+        for diagnostic in refusal.diagnostics:
+            lines += _wrapped(text.plain(text.diagnostic_parts(replace(diagnostic, line=None, column=None), None)), 4)
     return "\n".join(lines) + "\n"
 
 
-def _span(run: tuple[FeatureLevel, ...]) -> str:
-    """3_0-4_0 for consecutive levels."""
-    return str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}"
+def _wrapped(line: str, indent: int) -> list[str]:
+    start, rest = " " * indent, " " * (indent + 2)
+    return textwrap.wrap(
+        line, WIDTH, initial_indent=start, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
 
 
-def _spans(levels: Iterable[FeatureLevel]) -> str:
-    """The runs of consecutive levels."""
-    order = list(FeatureLevel)
-    runs: list[tuple[FeatureLevel, ...]] = []
-    for level in levels:
-        if runs and order.index(level) == order.index(runs[-1][-1]) + 1:
-            runs[-1] = (*runs[-1], level)
+def _matrix(answers: Sequence[Answer], asked: Columns) -> Iterator[str]:
+    """Levels or releases down, operators across; as many blocks as 80 columns make necessary."""
+    width = max(len(column.label) for column in asked.columns) + 2
+    per_block = (WIDTH - width) // 6
+    for start in range(0, len(answers), per_block):
+        block = answers[start : start + per_block]
+        yield "\n" + " " * width + "".join(f"{f'#{start + i}':>6}" for i in range(len(block))) + "\n"
+        for column in asked.columns:
+            label = column.label if column.observed else f"{column.label}*"
+            cells = ["yes" if column.label in answer.taken else "no" for answer in block]
+            yield f"{label:<{width}}" + "".join(f"{cell:>6}" for cell in cells) + "\n"
+    if answers and not all(column.observed for column in asked.columns):
+        yield "* no build of this level was observed: it rests on documentation alone\n"
+
+
+def _spans(labels: Sequence[str], order: list[str]) -> str:
+    """The runs of consecutive labels: 1_0-2_0, 4_1."""
+    runs: list[list[str]] = []
+    for label in labels:
+        if runs and order.index(label) == order.index(runs[-1][-1]) + 1:
+            runs[-1].append(label)
         else:
-            runs.append((level,))
-    return ", ".join(map(_span, runs))
+            runs.append([label])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

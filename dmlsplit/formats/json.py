@@ -30,8 +30,13 @@ _PREFIXES: Final[dict[type[enum.IntEnum] | type[enum.IntFlag], str]] = {
     TensorType: "DML_TENSOR_TYPE_",
     TensorFlags: "DML_TENSOR_FLAG_",
 }
+_VALUES: Final = {
+    known: {name: int(member) for short, member in known.__members__.items() for name in (short, prefix + short)}
+    for known, prefix in _PREFIXES.items()
+}
 _SPELLINGS: Final = {"Type": ("Type", "type"), "Desc": ("Desc", "desc")}
 """DxDispatch's operators may spell these two in lower case; here its tensors may, too."""
+_LOWER_CASE: Final = {"Type": "type", "Desc": "desc"}
 _PATH_TOKEN: Final = re.compile(r"([A-Za-z0-9_]+)|\[([0-9]+)\]")
 
 _T = TypeVar("_T")
@@ -122,7 +127,10 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
 
 def _spelling(members: dict[str, object], name: str) -> str | None:
     """The key under which a member stands; None where it is absent."""
-    return next((key for key in _SPELLINGS.get(name, (name,)) if key in members), None)
+    if name in members:
+        return name
+    lower = _LOWER_CASE.get(name)
+    return lower if lower in members else None
 
 
 def _key_path(text: JsonText, start: KeyPath, path: str) -> KeyPath:
@@ -178,7 +186,8 @@ class FieldReader:
     def optional(
         self, members: dict[str, object], path: KeyPath, name: str, read: Callable[[object, KeyPath], _T], default: _T
     ) -> _T:
-        return self.field(members, path, name, read) if _spelling(members, name) is not None else default
+        key = _spelling(members, name)
+        return default if key is None else read(members[key], (*path, key))
 
     def uint32(self, value: object, path: KeyPath) -> int:
         return self._uint(value, path, 32)
@@ -211,11 +220,11 @@ class FieldReader:
             if type(value) is int:
                 return self.uint32(value, path)
             raise self.text.error(path, f"expected a name of {_PREFIXES[known]}* or its number, not {shown(value)}")
-        member = known.__members__.get(value.removeprefix(_PREFIXES[known]))
+        member = _VALUES[known].get(value)
         if member is None:
             message = f"{shown(value)} is no name of {_PREFIXES[known]}*{_suggestion(value, known)}"
             raise self.text.error(path, message)
-        return int(member)
+        return member
 
     def data_type(self, value: object, path: KeyPath) -> int:
         return self.enumerator(value, path, TensorDataType)

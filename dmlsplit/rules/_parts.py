@@ -7,7 +7,10 @@ from typing import Final
 from dmlsplit.rules._model import DIMENSIONS, Finding, Findings, Member, OperatorView, TensorView, type_name
 
 # What a comparison of two tensors needs of both.
-SAME_RANK: Final = Member.DESC | Member.DIMENSION_COUNT
+SAME_RANK: Final = int(Member.DESC | Member.DIMENSION_COUNT)
+_DIMENSIONS: Final = int(DIMENSIONS)
+_DATA_TYPE: Final = int(Member.DESC | Member.DATA_TYPE)
+_DIMENSION_COUNT: Final = int(Member.DIMENSION_COUNT)
 
 
 def count_zero(o: OperatorView) -> Findings:
@@ -47,7 +50,7 @@ def axis_out_of_range(o: OperatorView) -> Findings:
 
 
 def data_type_mismatch(o: OperatorView) -> Findings:
-    reads = Member.DESC | Member.DATA_TYPE
+    reads = _DATA_TYPE
     expected = o.whole.desc.data_type
     if o.whole.failed & reads:
         return None
@@ -68,20 +71,20 @@ def dimension_count_mismatch(o: OperatorView) -> Findings:
     for part in o.parts:
         actual = part.desc.dimension_count
         if actual != expected and not part.failed & SAME_RANK:
-            part.failed |= Member.DIMENSION_COUNT
+            part.failed |= _DIMENSION_COUNT
             message = f"is {actual}, {o.whole.path} has {expected}"
             found.append(Finding(_of(part, "DimensionCount"), message, expected, actual))
     return found
 
 
 def size_mismatch(o: OperatorView) -> Findings:
-    if o.whole.failed & DIMENSIONS:
+    if o.whole.failed & _DIMENSIONS:
         return None
     axis, sizes = o.axis, o.whole.sizes
     before, after = sizes[:axis], sizes[axis + 1 :]
     found = []
     for part in o.parts:
-        if part.failed & DIMENSIONS or (part.sizes[:axis] == before and part.sizes[axis + 1 :] == after):
+        if part.failed & _DIMENSIONS or (part.sizes[:axis] == before and part.sizes[axis + 1 :] == after):
             continue
         for i, (actual, expected) in enumerate(zip(part.sizes, sizes, strict=True)):
             if i != axis and actual != expected:
@@ -91,7 +94,7 @@ def size_mismatch(o: OperatorView) -> Findings:
 
 
 def axis_sizes_sum(o: OperatorView) -> Findings:
-    if o.whole.failed & DIMENSIONS or any(part.failed & DIMENSIONS for part in o.parts):
+    if o.whole.failed & _DIMENSIONS or any(part.failed & _DIMENSIONS for part in o.parts):
         return None
     expected = o.whole.sizes[o.axis]
     actual = sum([part.sizes[o.axis] for part in o.parts])

@@ -6,13 +6,14 @@ not a promised crash.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.enums import OperatorType
+from dmlsplit.enums import UINT_MAX, OperatorType
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import OBSERVED, Finding, Findings, Member, OperatorView, Rule, TensorView
 
@@ -21,15 +22,20 @@ _CRASHED: Final = int(Member.DESC | Member.UNREAD)
 
 def _reads_before_checking(o: OperatorView) -> Findings:
     release = o.judge.release
-    if release is None:
+    if release is None or o.count == 0:
         return None
     whole = o.whole
+    is_split = o.type is OperatorType.SPLIT
+    walks = not is_split or release.traits.split_walks_sizes_unchecked
+    if is_split and walks and o.axis >= max(whole.support.dimension_counts):
+        return None  # refused before the input is looked at
     if whole.tensor is None or whole.tensor.desc is None:
         return _crash(whole, "" if whole.tensor is None else "Desc")
-    walks = o.type is OperatorType.JOIN or release.traits.split_walks_sizes_unchecked
-    refused_first = o.type is OperatorType.SPLIT and whole.desc.dimension_count not in whole.support.dimension_counts
-    if not walks or refused_first or o.count == 0 or o.axis >= whole.desc.dimension_count:
+    if not walks:
         return None
+    dimensions = whole.desc.dimension_count
+    if dimensions not in whole.support.dimension_counts if is_split else o.axis >= dimensions:
+        return None  # refused
     if o.array is None:
         o.failed |= Member.ARRAY
         return [Finding(o.array_name, f"is null: {_CRASH}", "a pointer", None)]
@@ -37,23 +43,43 @@ def _reads_before_checking(o: OperatorView) -> Findings:
 
 
 def _walk(o: OperatorView) -> Findings:
-    """The comparison of sizes that comes before the tensors themselves are checked."""
-    sizes = o.whole.desc.sizes
+    """The comparison of sizes that comes before the tensors themselves are checked.
+
+    A split takes the input's DimensionCount for that of every output, a join each input's for that of the output.
+    """
+    is_join = o.type is OperatorType.JOIN
+    total = 0
     for part in o.parts:
         if part.tensor is None or part.tensor.desc is None:
             return _crash(part, "" if part.tensor is None else "Desc")
-        if o.type is OperatorType.SPLIT and part.desc.dimension_count != o.whole.desc.dimension_count:
-            return None  # refused; a join does not compare these yet
-        for d in range(part.desc.dimension_count):
-            if part.desc.sizes is None or d >= len(part.desc.sizes):
+        dimensions = (part if is_join else o.whole).desc.dimension_count
+        sizes = part.desc.sizes
+        if is_join:
+            if len(sizes or ()) < dimensions:
+                return _crash(part, "Sizes")
+            # A 32-bit product, taken for a signed number: the bound of 2^31 - 1 elements.
+            if math.prod((sizes or ())[:dimensions]) % 2**32 >= 2**31:
+                return None  # refused
+        for d in range(dimensions):
+            if sizes is None or d >= len(sizes):
                 return _crash(part, "Sizes")
             if d == o.axis:
+                total += sizes[d]
+                if total > UINT_MAX:
+                    return None  # refused
                 continue
-            if sizes is None or d >= len(sizes):
+            expected = _size(o.whole, d)
+            if expected is None:
                 return _crash(o.whole, "Sizes")
-            if part.desc.sizes[d] != sizes[d]:
+            if sizes[d] != expected:
                 return None  # refused
-    return None
+    return _crash(o.whole, "Sizes") if _size(o.whole, o.axis) is None else None
+
+
+def _size(tensor: TensorView, d: int) -> int | None:
+    """None where there is nothing to read."""
+    sizes = tensor.desc.sizes
+    return None if sizes is None or d >= len(sizes) else sizes[d]
 
 
 _CRASH: Final = "this release crashes here"

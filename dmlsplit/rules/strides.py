@@ -134,12 +134,13 @@ def _span_too_small(t: TensorView) -> Findings:
 
 @_rule(
     "tensor/output-span-wraps",
-    "An output's last element lies 2^32 elements or more into the buffer, and the release counts the span in 32 bits.",
-    "Releases up to DirectML 1.12.0 compare the number of elements with a span that has wrapped, and so refuse strides "
-    "that are sound in themselves. No tensor of that extent has a legal total anyway.",
+    "An output spans so many places that the release's count of them wraps.",
+    "Releases count the span in 32 bits up to DirectML 1.12.0, later in 64 bits of bytes or of bits, compare the number "
+    "of elements with what is left, and so refuse strides that are sound in themselves. No tensor of that extent has a "
+    "legal total anyway.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    reads=_READS,
+    reads=_READS | Member.DATA_TYPE,
     marks=Member.LAYOUT | Member.TOTAL,
     bad=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**32 - 1, 1), total_tensor_size_in_bytes=16),
     good=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**30, 1)),
@@ -147,7 +148,7 @@ def _span_too_small(t: TensorView) -> Findings:
 )
 def _span_wraps(t: TensorView) -> Findings:
     count, exact = math.prod(t.sizes), extent(t.sizes, t.strides)
-    places = t.judge.arithmetic.extent(t.sizes, t.strides)
+    places = t.judge.arithmetic.extent(t.bits, t.sizes, t.strides)
     if count <= places or count > exact:
         return None
     message = f"span {exact} places, which the release counts as {places}, fewer than the {count} elements"

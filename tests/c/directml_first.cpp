@@ -1,4 +1,4 @@
-/* directml_first.cpp - dmlsplit_directml.h after a DirectML.h
+/* directml_first.cpp - dmlsplit_capture.h and dmlsplit_directml.h after a DirectML.h
  *
  * What stands here for Microsoft's header is as that is: C++ only, no typedefs, UINT and UINT64 from windows.h, its include guard and the macro
  * that it defines along with its types. Built and linked with the core, whose own declarations must then match these.
@@ -50,6 +50,10 @@ struct DML_JOIN_OPERATOR_DESC {
     UINT Axis;
 };
 
+#include "dmlsplit_capture.h"
+#ifdef DMLSPLIT_H
+#error "dmlsplit_capture.h needs no other header of this project here"
+#endif
 #include "dmlsplit_directml.h"
 
 int main()
@@ -69,5 +73,8 @@ int main()
         return 1;
     const bool copied = dmlsplit_split(plan, numbers, parts) == DMLSPLIT_OK && first[0] == 1 && second[0] == 2 && second[1] == 3;
     dmlsplit_plan_destroy(plan);
-    return copied ? 0 : 1;
+
+    const DML_SPLIT_OPERATOR_DESC faulty = {&input, 0, nullptr, 0};
+    const DML_OPERATOR_DESC op = {DML_OPERATOR_SPLIT, &faulty};
+    return copied && dmlsplit_write_json(stdout, &op) == 0 ? 0 : 1;
 }

@@ -4,7 +4,8 @@
 
     plain     test_*.c with the warnings as errors, optimised
     asan      the same under AddressSanitizer and UndefinedBehaviorSanitizer
-    headers   each header alone as C99, C11 and C++11; the DirectML header after a DirectML.h
+    headers   each header alone as C99, C11 and C++11; those of DirectML's structs after a DirectML.h; capture.c, which
+              calls all of dmlsplit_capture.h, under the sanitizers
     example   examples/c/split.c from the headers and csrc alone, with no flag but the include path
     valgrind  test_*.c again, each under valgrind's memcheck: minutes
 
@@ -37,6 +38,11 @@ MODES = {
     "asan": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"],
 }
 VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full"]
+CAPTURED = (
+    '{"Type": "DML_OPERATOR_SPLIT", "Desc": {"InputTensor": {"Type": "BUFFER", "Desc": {"DataType": "FLOAT32", '
+    '"Flags": "NONE", "DimensionCount": 1, "Sizes": [3], "Strides": null, "TotalTensorSizeInBytes": 12, '
+    '"GuaranteedBaseOffsetAlignment": 0}}, "OutputCount": 0, "OutputTensors": null, "Axis": 0}}\n'
+)
 EXAMPLE_OUTPUT = "part 0: 1 2 3 4\npart 1: 5 6\npart 2: 7 8 9 10 11 12\n"
 
 
@@ -104,9 +110,17 @@ def header_tests(_, folder):
                 binary,
             ]
         )
-        run([binary])
+        run([binary], CAPTURED)
 
-    yield "dmlsplit_directml.h after DirectML.h", after_directml
+    def capture(compiler, options):
+        binary = folder / "capture"
+        run([*compiler, *options, *STRICT, *MODES["asan"], *INCLUDE, HERE / "capture.c", "-o", binary])
+        run([binary, HERE / "capture.c"])
+
+    yield "dmlsplit_directml.h and dmlsplit_capture.h after DirectML.h", after_directml
+    for compiler, standard, language in ((CC, "c99", "c"), (CXX, "c++11", "c++")):
+        options = [f"-std={standard}", "-x", language]
+        yield f"dmlsplit_capture.h, sanitized, as {standard}", lambda c=compiler, o=options: capture(c, o)
 
 
 def example_tests(_, folder):

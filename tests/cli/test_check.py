@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, INT64, MALFORMED, OTHER, WARNED
+import dmlsplit as dml
+from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, INT64, MALFORMED, OTHER, WARNED, X
 
 KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics"]
 DIAGNOSTIC_KEYS = [
@@ -220,3 +221,48 @@ class TestOutputFile:
         assert cli("check", "-", "-o", "out").status == 2
         assert (tmp_path / "out").read_text() == "old"
         assert os.listdir(tmp_path) == ["out"]
+
+
+class TestJudges:
+    def test_several_releases_tell_what_an_upgrade_changes(self, cli, tmp_path):
+        (tmp_path / "a.json").write_text(INT64)
+        args = ("check", "a.json", "--directml", "1.5.1", "--directml", "1.15.4")
+        status, out, _ = cli(*args)
+        assert status == 1
+        assert "a.json:1:1: not ok: DML_OPERATOR_SPLIT (directml 1.5.1, HRESULT 0x80070057)" in out
+        assert "a.json:1:1: ok: DML_OPERATOR_SPLIT (directml 1.15.4, S_OK)" in out
+        assert out.splitlines()[-1].startswith("1 operator, 1 verdict that depends on the release: 1 ok, 1 not ok")
+        answers = [json.loads(line) for line in cli(*args, "--format", "jsonl").out.splitlines()]
+        assert [(a["judged_by"], a["ok"]) for a in answers] == [("directml 1.5.1", False), ("directml 1.15.4", True)]
+
+    def test_the_newest_release_judges_by_default(self, cli, tmp_path):
+        (tmp_path / "a.json").write_text(GOOD)
+        (answer,) = json.loads(cli("check", "a.json", "--format", "json").out)
+        assert answer["judged_by"] == "directml 1.15.4"
+
+    def test_a_package_names_a_release_too(self, cli, tmp_path):
+        (tmp_path / "a.json").write_text(INT64)
+        result = cli("check", "a.json", "--directml", "tensorflow-directml-1.15.4.dev201216", "--format", "json")
+        (answer,) = json.loads(result.out)
+        assert (answer["judged_by"], answer["hresult"]) == ("tensorflow-directml-1.15.4.dev201216", "0x80000003")
+
+    @pytest.mark.parametrize(
+        ("args", "message"),
+        [
+            (["--directml", "1.9"], "unknown DirectML release '1.9'; the nearest is '1.8.0'"),
+            (["--feature-level", "7_0"], "unknown feature level '7_0'; known: 1_0"),
+            (["--feature-level", "3_0", "--directml", "1.8.0"], "exclude each other"),
+        ],
+    )
+    def test_usage(self, cli, tmp_path, args, message):
+        (tmp_path / "a.json").write_text(GOOD)
+        status, out, err = cli("check", "a.json", *args)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert message in err
+
+    def test_a_crash_is_reported_without_a_code(self, cli, tmp_path):
+        (tmp_path / "a.json").write_text(dml.dumps(dml.SplitOperatorDesc(None, [X], 0)))
+        (answer,) = json.loads(cli("check", "a.json", "--format", "json").out)
+        assert (answer["ok"], answer["hresult"]) == (False, None)
+        assert ["this release crashes here" in d["message"] for d in answer["diagnostics"]] == [True]
+        assert "no HRESULT" in cli("check", "a.json").out

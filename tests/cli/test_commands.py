@@ -50,14 +50,48 @@ class TestLevels:
             "a.jsonl:2:1: DML_OPERATOR_SPLIT: taken by 4_1-6_4",
             "  refused by 1_0-2_0:",
         ]
-        assert lines[3].startswith("    a.jsonl:2:")
-        assert "error[tensor/data-type-not-supported] InputTensor.DataType: is INT64" in lines[3]
+        assert lines[3] == "    error[tensor/data-type-not-supported] InputTensor.DataType: is INT64;"
         assert {line for line in lines if line.startswith("  refused by")} == {
             "  refused by 1_0-2_0:",
             "  refused by 2_1:",
             "  refused by 3_0-4_0:",
         }
-        assert lines[-1] == "a.jsonl:3:10: operator: not judged"
+        assert "a.jsonl:3:10: operator: not judged" in lines
+        assert max(map(len, lines)) <= 80
+        assert lines[-17].split() == ["#0", "#1"]
+        matrix = {line.split()[0]: line.split()[1:] for line in lines[-16:-1]}
+        assert [label.rstrip("*") for label in matrix] == [str(level) for level in dml.FeatureLevel]
+        assert [label[:-1] for label in matrix if label.endswith("*")] == ["1_0", "2_0", "4_0", "5_1", "6_0", "6_3"]
+        assert [cells[1] for cells in matrix.values()] == ["no"] * 6 + ["yes"] * 9
+        assert lines[-1].startswith("* no build of this level was observed")
+
+    def test_file_by_release(self, cli, tmp_path):
+        (tmp_path / "a.json").write_text(INT64)
+        status, out, _ = cli("levels", "a.json", "--releases")
+        assert status == 0
+        assert max(map(len, out.splitlines())) <= 80
+        assert "taken by tensorflow-directml-1.15.5-1.15.4" in out
+        (answer,) = json.loads(cli("levels", "a.json", "--releases", "--json").out)
+        taken = [r.directml or r.name for r in dml.supported_releases(dml.loads(INT64))]
+        assert answer["releases"] == taken
+        refused = [name for refusal in answer["refused"] for name in refusal["releases"]]
+        assert refused + taken == [r.directml or r.name for r in dml.releases()]
+
+    def test_a_matrix_of_many_operators_fits_80_columns(self, cli, tmp_path):
+        (tmp_path / "a.jsonl").write_text(f"{GOOD}\n" * 30)
+        out = cli("levels", "a.jsonl").out
+        assert max(map(len, out.splitlines())) <= 80
+        assert [cell for line in out.splitlines() for cell in line.split() if cell.startswith("#")] == [
+            f"#{i}" for i in range(30)
+        ]
+
+    def test_releases(self, cli):
+        status, out, _ = cli("levels", "--releases")
+        assert status == 0
+        assert max(map(len, out.splitlines())) <= 80
+        rows = json.loads(cli("levels", "--releases", "--json").out)["releases"]
+        assert [row["name"] for row in rows] == [release.name for release in dml.releases()]
+        assert all(release.name in out for release in dml.releases())
 
     def test_file_json_agrees_with_the_api(self, cli, tmp_path):
         (tmp_path / "a.jsonl").write_text(f"{GOOD}\n{INT64}\n{BAD}\n{MALFORMED}\n{OTHER}\n")

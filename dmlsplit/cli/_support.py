@@ -1,0 +1,133 @@
+"""What `dmlsplit levels` shows without a file: documented tensor support by level, observed support by release."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from dmlsplit.cli import _streams
+from dmlsplit.diagnostics import SCHEMA
+from dmlsplit.enums import FeatureLevel, OperatorType
+from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport, table_levels, tensor_support
+from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.releases import Release, releases
+from dmlsplit.report.table import Table
+
+_PAGES: Final = {OperatorType.SPLIT: SPLIT_PAGE, OperatorType.JOIN: JOIN_PAGE}
+
+
+class Support(NamedTuple):
+    """A documented table, with the feature levels that it holds for: its own and those without one of their own."""
+
+    levels: tuple[FeatureLevel, ...]
+    tensors: tuple[TensorSupport, ...]
+
+
+def _support(operator: OperatorType) -> list[Support]:
+    own = table_levels(operator)
+    ends = [*own[1:], None]
+    return [
+        Support(
+            tuple(level for level in FeatureLevel if start <= level and (end is None or level < end)),
+            tensor_support(operator, start),
+        )
+        for start, end in zip(own, ends, strict=True)
+    ]
+
+
+def print_levels(as_json: bool) -> None:
+    """The documented tables of both operators."""
+    if as_json:
+        operators = [
+            {"operator": operator.c_name, "source": page, "tables": [_support_json(s) for s in _support(operator)]}
+            for operator, page in _PAGES.items()
+        ]
+        _streams.write(json.dumps({"schema": SCHEMA, "operators": operators}, indent=2) + "\n")
+    else:
+        _print_tables([_support_table(operator) for operator in _PAGES])
+
+
+def print_releases(as_json: bool) -> None:
+    """The observed builds and what they take."""
+    if as_json:
+        found = [_release_json(release) for release in releases()]
+        _streams.write(json.dumps({"schema": SCHEMA, "releases": found}, indent=2) + "\n")
+        return
+    rows = [
+        (
+            release.directml or "-",
+            str(release.max_feature_level),
+            _range(release.traits.split_dimension_counts),
+            _range(release.traits.join_dimension_counts),
+            str(max(ELEMENT_BITS[data_type] for data_type in release.traits.data_types)),
+            release.name,
+        )
+        for release in releases()
+    ]
+    header = ("DirectML", "Level", "Split", "Join", "Bits", "Package")
+    _print_tables([Table("Observed releases: dimensions of Split and of Join, widest data type", header, rows)])
+
+
+def _release_json(release: Release) -> dict[str, Any]:
+    traits = release.traits
+    return {
+        "name": release.name,
+        "directml": release.directml,
+        "platform": release.platform,
+        "max_feature_level": str(release.max_feature_level),
+        "split_dimension_counts": traits.split_dimension_counts,
+        "join_dimension_counts": traits.join_dimension_counts,
+        "data_types": [data_type.name for data_type in sorted(traits.data_types)],
+        "size_arithmetic": traits.arithmetic.value,
+        "total_counts_whole_elements": traits.total_counts_whole_elements,
+        "invalid_argument": f"0x{release.invalid_argument:08X}",
+    }
+
+
+def _print_tables(tables: list[Table]) -> None:
+    if _streams.person_reads(sys.stdout):
+        from dmlsplit.report import terminal
+
+        for table in tables:
+            terminal.show_table(table, terminal.console(sys.stdout))
+    else:
+        _streams.write("\n".join(table.plain() for table in tables))
+
+
+def _support_json(support: Support) -> dict[str, Any]:
+    return {
+        "feature_levels": [str(level) for level in support.levels],
+        "tensors": [
+            {
+                "tensor": tensor.tensor,
+                "kind": tensor.kind,
+                "dimension_counts": tensor.dimension_counts,
+                "data_types": [data_type.name for data_type in sorted(tensor.data_types)],
+                "source": tensor.source,
+            }
+            for tensor in support.tensors
+        ],
+    }
+
+
+def _support_table(operator: OperatorType) -> Table:
+    rows = [
+        (
+            _range(support.levels),
+            tensor.tensor,
+            tensor.kind,
+            _range(tensor.dimension_counts),
+            " ".join(data_type.name for data_type in sorted(tensor.data_types)),
+        )
+        for support in _support(operator)
+        for tensor in support.tensors
+    ]
+    header = ("Level", "Tensor", "Kind", "Dimensions", "Data types")
+    return Table(f"Tensor support of {operator.c_name}", header, rows)
+
+
+def _range(values: Sequence[object]) -> str:
+    """3_0-4_0 for consecutive values."""
+    return str(values[0]) if len(values) == 1 else f"{values[0]}-{values[-1]}"

@@ -1,0 +1,171 @@
+"""include/dmlsplit_capture.h: what a C or C++ program writes is read back, and judged by check."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit.errors import InputError
+from dmlsplit.formats import cstruct
+from dmlsplit.formats.json import OtherOperatorError, loads
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "tests" / "c" / "capture.c"
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
+BUILDS = {
+    "C99": ("CC", "cc", ["-std=c99", "-x", "c"]),
+    "C++11": ("CXX", "c++", ["-std=c++11", "-x", "c++"]),
+    "C99 after dmlsplit_directml.h": ("CC", "cc", ["-std=c99", "-x", "c", "-DCAPTURE_AFTER_DMLSPLIT"]),
+}
+
+UINT_MAX = 2**32 - 1
+F32 = dml.TensorDataType.FLOAT32
+WHOLE = dml.BufferTensorDesc(
+    F32,
+    (1, 1, 6, 2),
+    strides=(12, 12, 2, 1),
+    flags=dml.TensorFlags.OWNED_BY_DML,
+    total_tensor_size_in_bytes=48,
+    guaranteed_base_offset_alignment=256,
+)
+PLAIN = dml.BufferTensorDesc(F32, (1, 1, 6, 2), total_tensor_size_in_bytes=48)
+PARTS = [
+    dml.BufferTensorDesc(
+        F32,
+        (1, 1, 2, 2),
+        strides=(UINT_MAX, 0, 16, 1),
+        total_tensor_size_in_bytes=72,
+        guaranteed_base_offset_alignment=16,
+    ),
+    dml.BufferTensorDesc(F32, (1, 1, 1, 2), total_tensor_size_in_bytes=8),
+    dml.BufferTensorDesc(F32, (1, 1, 3, 2), total_tensor_size_in_bytes=24),
+]
+NO_DESC = dml.TensorDesc(dml.TensorType.BUFFER, None)
+PARTS_WITHOUT_DESC = [PARTS[0], NO_DESC, PARTS[2]]
+MOST = (UINT_MAX, 0, 2**31, *[0] * 61)
+EXTREME = dml.TensorDesc(
+    UINT_MAX,
+    dml.BufferTensorDesc(
+        UINT_MAX,
+        MOST,
+        strides=MOST,
+        flags=UINT_MAX,
+        total_tensor_size_in_bytes=2**64 - 1,
+        guaranteed_base_offset_alignment=UINT_MAX,
+    ),
+)
+BEYOND_DOUBLE = dml.BufferTensorDesc(
+    dml.TensorDataType.INT64, MOST[:3], strides=MOST[:3], total_tensor_size_in_bytes=2**53 + 1
+)
+
+
+def split_of(sizes: tuple[int, ...] | None, count: int, strides: tuple[int, ...] | None = None) -> dml.OperatorDesc:
+    """A split whose input has these sizes and strides, and a DimensionCount of its own."""
+    whole = dml.BufferTensorDesc(F32, sizes, strides=strides, total_tensor_size_in_bytes=48, dimension_count=count)
+    return dml.SplitOperatorDesc(whole, PARTS, 2)
+
+
+# As tests/c/capture.c has them: the descriptor, what `dmlsplit check` says of it, and one of the rules that say so.
+CASES: list[tuple[dml.OperatorDesc, str, str | None]] = [
+    (dml.SplitOperatorDesc(WHOLE, PARTS, 2), "ok", None),
+    (dml.SplitOperatorDesc(EXTREME, [EXTREME], UINT_MAX), "not ok", "tensor/type-not-buffer"),
+    (dml.SplitOperatorDesc(None, PARTS, 2), "not ok", "tensor/null"),
+    (dml.SplitOperatorDesc(NO_DESC, PARTS, 2), "not ok", "tensor/desc-null"),
+    (dml.SplitOperatorDesc(PLAIN, None, 2, 3), "not ok", "split/outputs-null"),
+    (dml.SplitOperatorDesc(PLAIN, PARTS_WITHOUT_DESC, 2), "not ok", "tensor/desc-null"),
+    (split_of(None, 4), "not ok", "tensor/sizes-null"),
+    (split_of((), 0, ()), "not ok", "tensor/dimension-count-out-of-range"),
+    (split_of((), 65), "not ok", "tensor/dimension-count-out-of-range"),
+    (split_of((), UINT_MAX, ()), "not ok", "tensor/dimension-count-out-of-range"),
+    (
+        dml.SplitOperatorDesc(dml.TensorDesc(dml.TensorType.INVALID, BEYOND_DOUBLE), PARTS, 2),
+        "not ok",
+        "tensor/type-not-buffer",
+    ),
+    (dml.SplitOperatorDesc(PLAIN, [], 2, 0), "not ok", "split/output-count-zero"),
+    (dml.SplitOperatorDesc(PLAIN, [], 2, 2**20 + 1), "not ok", "split/output-count-exceeds-array"),
+    (dml.SplitOperatorDesc(PLAIN, [], 2, UINT_MAX), "not ok", "split/output-count-exceeds-array"),
+    (dml.SplitOperatorDesc(None, None, 0, 0), "not ok", "tensor/null"),
+    (dml.JoinOperatorDesc(PARTS, PLAIN, 2), "ok", None),
+    (dml.JoinOperatorDesc(None, None, 0, 2), "not ok", "join/inputs-null"),
+    (dml.JoinOperatorDesc(PARTS_WITHOUT_DESC, NO_DESC, 2), "not ok", "tensor/desc-null"),
+    (dml.JoinOperatorDesc([], PLAIN, 2, UINT_MAX), "not ok", "join/input-count-exceeds-array"),
+]
+OTHER_TYPES = [60, UINT_MAX]
+MALFORMED = [
+    '{"Type": "DML_OPERATOR_SPLIT", "Desc": null}',
+    '{"Type": "DML_OPERATOR_JOIN", "Desc": null}',
+    "null",
+]
+VERDICTS = [*[verdict for _, verdict, _ in CASES], *["not judged"] * len(OTHER_TYPES), *["not read"] * len(MALFORMED)]
+
+
+@pytest.fixture(scope="module", params=list(BUILDS))
+def lines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the program writes, built in each of the ways."""
+    variable, default, options = BUILDS[request.param]
+    compiler = shlex.split(os.environ.get(variable, default))
+    if shutil.which(compiler[0]) is None:
+        pytest.skip(f"there is no compiler {compiler[0]} (${variable} names another)")
+    program = tmp_path_factory.mktemp("capture") / "capture"
+    command = [*compiler, *options, *STRICT, "-I", str(ROOT / "include"), str(SOURCE), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=300)
+    done = subprocess.run([program, SOURCE], stdout=subprocess.PIPE, check=True, timeout=60)
+    return done.stdout.decode("ascii").splitlines()
+
+
+def check(lines: list[str], *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dmlsplit", "check", "-", "--feature-level", "6_4", *options]
+    return subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=120)
+
+
+def test_every_line_reads_back(lines):
+    assert [loads(line) for line in lines[: len(CASES)]] == [desc for desc, _, _ in CASES]
+    assert len(lines) == len(VERDICTS)
+
+
+def test_form_is_that_of_dumps(lines):
+    """Members, their order and their names are those of dmlsplit's own writer."""
+    assert lines[: len(CASES)] == [dml.dumps(desc) for desc, _, _ in CASES]
+
+
+def test_other_operators_and_what_is_none(lines):
+    rest = lines[len(CASES) :]
+    assert rest == [*(f'{{"Type": {number}}}' for number in OTHER_TYPES), *MALFORMED]
+    for line in rest:
+        with pytest.raises(OtherOperatorError if line.startswith('{"Type": ') and "Desc" not in line else InputError):
+            loads(line)
+
+
+def test_check_gives_a_verdict_for_each_line(lines):
+    done = check(lines)
+    verdicts = re.findall(r"^<stdin>:(\d+):\d+: (ok|not ok|not judged|not read)\b", done.stdout, re.MULTILINE)
+    assert verdicts == [(str(number), verdict) for number, verdict in enumerate(VERDICTS, 1)]
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_check_explains(lines):
+    done = check(lines[: len(CASES)], "--format", "jsonl")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    for answer, (_, verdict, rule) in zip(answers, CASES, strict=True):
+        assert answer["ok"] is (verdict == "ok")
+        rules = {diagnostic["rule"] for diagnostic in answer["diagnostics"]}
+        assert not rules if rule is None else rule in rules
+    assert done.returncode == 1
+
+
+def test_limits_are_those_of_cstruct():
+    header = (ROOT / "include" / "dmlsplit_capture.h").read_text("utf-8")
+    limits = dict(re.findall(r"^#define (DMLSPLIT_CAPTURE_MAX_\w+) (\d+)u", header, re.MULTILINE))
+    assert int(limits["DMLSPLIT_CAPTURE_MAX_DIMENSIONS"]) == cstruct.MAX_DIMENSION_COUNT
+    assert int(limits["DMLSPLIT_CAPTURE_MAX_TENSORS"]) == cstruct.MAX_TENSOR_COUNT
