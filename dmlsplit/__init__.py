@@ -32,7 +32,8 @@ from dmlsplit.validation import minimum_feature_level, supported_feature_levels,
 
 if TYPE_CHECKING:
     from dmlsplit._version import __version__ as __version__
-    from dmlsplit.execution import BoundOperator, CompiledOperator, compile, join, split
+    from dmlsplit.arrays import join, split
+    from dmlsplit.execution import BoundOperator, CompiledOperator, compile
     from dmlsplit.formats.json import dumps, loads
 
 __all__ = [
@@ -82,8 +83,8 @@ _LAZY = {
     "BoundOperator": "dmlsplit.execution",
     "CompiledOperator": "dmlsplit.execution",
     "compile": "dmlsplit.execution",
-    "join": "dmlsplit.execution",
-    "split": "dmlsplit.execution",
+    "join": "dmlsplit.arrays",
+    "split": "dmlsplit.arrays",
     "dumps": "dmlsplit.formats.json",
     "loads": "dmlsplit.formats.json",
 }

@@ -5,6 +5,7 @@ Importing this module without the extension works; using it raises NativeError.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +21,10 @@ except ImportError as error:  # pragma: no cover - an installation without a com
 
 SPLIT: Final = 0
 JOIN: Final = 1
+DISPATCHER_TENSORS: Final = 33
+"""What an ArrayDispatcher takes at most."""
+HAS_GIL: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Without it an ArrayDispatcher is not safe: the list of arrays may change while it is read."""
 MAX_RANK: Final = 64
 """DMLSPLIT_MAX_RANK, which is numpy's limit too."""
 
@@ -130,6 +135,30 @@ class Plan:
     def describe(self) -> str:
         """For people: the loops after folding, the kernels chosen, and why those before them were refused."""
         return _text(lib.dmlsplit_plan_describe, self._pointer)
+
+
+class ArrayDispatcher:
+    """Runs a plan on ndarrays that are exactly what it expects, checks included, in one call.
+
+    `layouts`: sizes and strides (bytes) of the whole, then of the parts, at most 33 in all and of at most 8 dimensions.
+    """
+
+    __slots__ = ("_arguments", "_keep")
+
+    def __init__(
+        self, plan: Plan, array_type: type, dtype: object, layouts: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> None:
+        tensors = ffi.new("dms_array_tensor[]", [{"sizes": sizes, "strides": strides} for sizes, strides in layouts])
+        spec = ffi.new("dms_array_spec *")
+        spec.array_type, spec.dtype = id(array_type), id(dtype)
+        spec.rank, spec.part_count = len(layouts[0][0]), plan.part_count
+        spec.split, spec.tensors = plan.direction == SPLIT, tensors
+        self._arguments = plan._pointer, spec
+        self._keep = tensors, array_type, dtype, plan
+
+    def run(self, whole: object, parts: object) -> bool:
+        """False, and nothing is copied, where anything has to be looked at more closely."""
+        return bool(lib.dms_dispatch_arrays(*self._arguments, id(whole), id(parts)))
 
 
 def address(number: int) -> Any:

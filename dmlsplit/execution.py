@@ -1,8 +1,7 @@
-"""Running splits and joins: compiled operators, bindings, and the one-liners on arrays."""
+"""Running descriptors: compiled operators and their bindings."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -21,8 +20,6 @@ from dmlsplit.validation import validate
 PLANS_PER_OPERATOR: Final = 16
 """Plans a compiled operator keeps for inputs whose strides are not the descriptor's."""
 OVERLAP_UNDECIDED: Final = "tensor/output-overlap-undecided"
-PLANS_OF_ARRAYS: Final = 256
-"""Plans that split and join keep."""
 
 
 def compile(
@@ -71,6 +68,11 @@ class CompiledOperator:
         self._own_strides = self._whole.strides, tuple(part.strides for part in self._parts)
         self.plan = self._new_plan(*self._own_strides)
         """How the C core runs it; `plan.describe()` tells in words."""
+        tensors = [self._whole, *self._parts]
+        self._dispatcher = None
+        if len(tensors) <= _native.DISPATCHER_TENSORS and _native.HAS_GIL:
+            layouts = [(tensor.sizes, tensor.strides) for tensor in tensors]
+            self._dispatcher = _native.ArrayDispatcher(self.plan, np.ndarray, self._whole.dtype, layouts)
 
     def _new_plan(self, strides: tuple[int, ...], part_strides: tuple[tuple[int, ...], ...]) -> _native.Plan:
         return _native.Plan(
@@ -92,7 +94,9 @@ class CompiledOperator:
 
     def dispatch(self, input: Any, out: Any) -> None:
         """Executes into the caller's buffers; BindingError where one does not fit, before anything is written."""
-        self.bind(input, out).dispatch()
+        whole, parts = (input, out) if self._is_split else (out, input)
+        if self._dispatcher is None or not self._dispatcher.run(whole, parts):
+            self.bind(input, out).dispatch()
 
     def bind(self, input: Any, out: Any) -> BoundOperator:
         """Resolves the buffers once, for many dispatches. The result keeps them alive."""
@@ -137,90 +141,3 @@ def _bound_tensor(path: str, tensor: TensorDesc | None, is_output: bool) -> Boun
     assert tensor is not None
     assert tensor.desc is not None
     return BoundTensor(path, tensor.desc, is_output)
-
-
-def split(
-    array: np.ndarray, axis: int, lengths: Sequence[int] | None = None, *, sections: int | None = None
-) -> list[np.ndarray]:
-    """Cuts an array along `axis` into fresh C-contiguous arrays.
-
-    Either `lengths` (which sum up to the array's size; 0 gives an empty piece) or `sections` (equal pieces). The array
-    may have any strides and any dtype without Python objects; a negative axis counts from the end. None of DirectML's
-    limits apply. ValueError for what does not fit, TypeError for arrays that cannot be copied byte by byte.
-    """
-    source = _plain_array(array, "array")
-    axis = _axis(axis, source.ndim)
-    size = source.shape[axis]
-    if (lengths is None) == (sections is None):
-        raise ValueError("exactly one of lengths and sections is needed")
-    if lengths is not None:
-        pieces = tuple([operator.index(length) for length in lengths])
-        if any(length < 0 for length in pieces):
-            raise ValueError(f"lengths {_short(pieces)} has a negative entry")
-        if sum(pieces) != size or not pieces:
-            raise ValueError(f"lengths {_short(pieces)} sum up to {sum(pieces)}, axis {axis} has size {size}")
-    else:
-        count = operator.index(sections)  # type: ignore[arg-type]
-        if count < 1 or size % count:
-            raise ValueError(f"axis {axis} of size {size} does not divide into {count} sections")
-        pieces = (size // count,) * count
-    before, after = source.shape[:axis], source.shape[axis + 1 :]
-    outputs = [np.empty((*before, length, *after), source.dtype) for length in pieces]
-    if source.dtype.itemsize:
-        plan = _array_plan(_native.SPLIT, source.dtype.itemsize, source.shape, source.strides, axis, pieces, None)
-        plan.run(_pointer(source), _native.pointers([_pointer(output) for output in outputs]))
-    return outputs
-
-
-def join(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
-    """Lays arrays one after another along `axis` into a fresh C-contiguous array; the inverse of split.
-
-    All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free.
-    """
-    sources = [_plain_array(array, f"arrays[{i}]") for i, array in enumerate(arrays)]
-    if not sources:
-        raise ValueError("at least one array is needed")
-    first = sources[0]
-    axis = _axis(axis, first.ndim)
-    for i, source in enumerate(sources):
-        if source.dtype != first.dtype:
-            raise ValueError(f"arrays[{i}] has dtype {source.dtype}, arrays[0] {first.dtype}; a join converts nothing")
-        shape = source.shape[:axis] + first.shape[axis : axis + 1] + source.shape[axis + 1 :]
-        if source.ndim != first.ndim or shape != first.shape:
-            raise ValueError(
-                f"arrays[{i}] has shape {source.shape}, arrays[0] {first.shape}; only axis {axis} may differ"
-            )
-    pieces = tuple([source.shape[axis] for source in sources])
-    output = np.empty((*first.shape[:axis], sum(pieces), *first.shape[axis + 1 :]), first.dtype)
-    if first.dtype.itemsize:
-        strides = tuple([stride for source in sources for stride in source.strides])
-        plan = _array_plan(_native.JOIN, first.dtype.itemsize, output.shape, None, axis, pieces, strides)
-        plan.run(_pointer(output), _native.pointers([_pointer(source) for source in sources]))
-    return output
-
-
-_array_plan = lru_cache(PLANS_OF_ARRAYS)(_native.Plan)
-
-
-def _plain_array(array: Any, name: str) -> np.ndarray:
-    if isinstance(array, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array; pass its data, or fill it first")
-    plain = np.asarray(array)
-    if plain.dtype.hasobject:
-        raise TypeError(f"{name} has dtype {plain.dtype}, which holds Python objects")
-    return plain
-
-
-def _axis(axis: int, rank: int) -> int:
-    number = operator.index(axis)
-    if not -rank <= number < rank:
-        raise ValueError(f"axis {number} is out of range for {rank} dimensions")
-    return number % rank
-
-
-def _pointer(array: np.ndarray) -> Any:
-    return _native.address(array.__array_interface__["data"][0])
-
-
-def _short(numbers: Sequence[int]) -> str:
-    return str(numbers) if len(numbers) <= 8 else f"({', '.join(map(str, numbers[:8]))}, ...)"

@@ -1,6 +1,7 @@
 """Compiled operators: results against the reference, and every refusal before anything is written."""
 
 import dataclasses
+import sys
 import threading
 
 import numpy as np
@@ -284,3 +285,48 @@ def test_plan_describes_itself():
     text = dml.compile(SPLIT).plan.describe()
     assert "split" in text
     assert "kernel" in text
+
+
+@pytest.mark.parametrize("container", [list, tuple], ids=["list", "tuple"])
+def test_dispatch_holds_on_to_nothing(container):
+    """The short way takes and releases every buffer, whether it copies or leaves the call to the long one."""
+    op, a, outputs = dml.compile(SPLIT), example(), pieces()
+    counts = [sys.getrefcount(x) for x in (a, *outputs, a.dtype)]
+    for _ in range(1000):
+        op.dispatch(a, out=container(outputs))
+        with pytest.raises(dml.BindingError):
+            op.dispatch(a, out=container([*outputs[:2], outputs[1]]))
+        with pytest.raises(dml.BindingError):
+            op.dispatch(a, out=container(outputs[:2]))
+        with pytest.raises(dml.BindingError):
+            op.dispatch(a, out=container([*outputs[:2], None]))
+    assert [sys.getrefcount(x) for x in (a, *outputs)] == counts[:-1]
+    assert abs(sys.getrefcount(a.dtype) - counts[-1]) < 50
+    assert outputs[1].ravel().tolist() == [5, 6]
+
+
+def test_the_short_way_is_for_plain_arrays():
+    """What it does not take, it leaves alone: the caller's buffers are untouched."""
+    op = dml.compile(SPLIT)
+    dispatcher = op._dispatcher
+    a, outputs = example(), pieces(-1.0)
+    assert dispatcher.run(a, outputs)
+    assert outputs[1].ravel().tolist() == [5, 6]
+    outputs = pieces(-1.0)
+    for whole, parts in [
+        (a.astype("f8"), outputs),
+        (a.view(np.recarray), outputs),
+        (np.asfortranarray(a), outputs),
+        (a.ravel(), outputs),
+        (bytes(48), outputs),
+        (a, outputs[0]),
+        (a, outputs[:2]),
+        (a, [*outputs, outputs[0]]),
+        (a, {0: outputs[0]}),
+        (a, None),
+        (a, [outputs[0], outputs[1], read_only(np.zeros((1, 1, 3, 2), "f4"))]),
+        (a, [outputs[0], outputs[1], a[:, :, 3:]]),
+    ]:
+        assert not dispatcher.run(whole, parts)
+    assert all((o == -1).all() for o in outputs)
+    assert (a == example()).all()

@@ -16,7 +16,7 @@ FLOORS = [
     ["rules"],
     ["validation", "reference"],
     ["_native"],
-    ["_buffers"],
+    ["arrays", "_buffers"],
     ["execution"],
     ["formats"],
     ["report"],

@@ -135,9 +135,9 @@ def _span_too_small(t: TensorView) -> Findings:
 @_rule(
     "tensor/output-span-wraps",
     "An output spans so many places that the release's count of them wraps.",
-    "Releases count the span in 32 bits up to DirectML 1.12.0, later in 64 bits of bytes or of bits, compare the number "
-    "of elements with what is left, and so refuse strides that are sound in themselves. No tensor of that extent has a "
-    "legal total anyway.",
+    "Releases count the span in 32 bits up to DirectML 1.12.0, later in 64 bits of bytes or of bits, compare the "
+    "number of elements with what is left, and so refuse strides that are sound in themselves. No tensor of that "
+    "extent has a legal total anyway.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
     reads=_READS | Member.DATA_TYPE,

@@ -1,0 +1,150 @@
+"""Splits and joins of numpy arrays without descriptors: any layout, none of DirectML's rules."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from dmlsplit import _native
+from dmlsplit.layout import packed_strides
+
+RECIPES: Final = 256
+"""Recipes that split and join keep each; the least recently used one goes first."""
+_DISPATCHER_RANK: Final = 8
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+def split(
+    array: np.ndarray, axis: int, lengths: Sequence[int] | None = None, *, sections: int | None = None
+) -> list[np.ndarray]:
+    """Cuts an array along `axis` into fresh C-contiguous arrays.
+
+    Either `lengths` (which sum up to the array's size; 0 gives an empty piece) or `sections` (equal pieces). The array
+    may have any strides and any dtype without Python objects; a negative axis counts from the end. None of DirectML's
+    limits apply. ValueError for what does not fit, TypeError for arrays that cannot be copied byte by byte.
+    """
+    source = _plain_array(array, "array")
+    pieces = None if lengths is None else tuple([operator.index(length) for length in lengths])
+    recipe = _split_recipe(source.shape, source.strides, source.dtype, axis, pieces, sections)
+    outputs = [np.empty(shape, source.dtype) for shape in recipe.part_shapes]
+    recipe.copy(source, outputs)
+    return outputs
+
+
+def join(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    """Lays arrays one after another along `axis` into a fresh C-contiguous array; the inverse of split.
+
+    All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free.
+    """
+    sources = [_plain_array(array, f"arrays[{i}]") for i, array in enumerate(arrays)]
+    if not sources:
+        raise ValueError("at least one array is needed")
+    for i, source in enumerate(sources):
+        if source.dtype != sources[0].dtype:
+            raise ValueError(
+                f"arrays[{i}] has dtype {source.dtype}, arrays[0] {sources[0].dtype}; a join converts nothing"
+            )
+    layouts = tuple([(source.shape, source.strides) for source in sources])
+    recipe = _join_recipe(layouts, sources[0].dtype, axis)
+    output = np.empty(recipe.whole_shape, sources[0].dtype)
+    recipe.copy(output, sources)
+    return output
+
+
+class _Recipe:
+    """A checked and planned split or join of arrays of certain shapes and strides."""
+
+    __slots__ = ("_dispatcher", "_plan", "part_shapes", "whole_shape")
+
+    def __init__(
+        self,
+        direction: int,
+        dtype: np.dtype[Any],
+        axis: int,
+        whole: tuple[Shape, Shape | None],
+        parts: Sequence[tuple[Shape, Shape | None]],
+    ) -> None:
+        self.whole_shape, whole_strides = whole
+        self.part_shapes = [shape for shape, _ in parts]
+        self._plan: _native.Plan | None = None
+        self._dispatcher: _native.ArrayDispatcher | None = None
+        if dtype.itemsize == 0:
+            return
+        lengths = [shape[axis] for shape in self.part_shapes]
+        given = [stride for _, strides in parts if strides is not None for stride in strides]
+        self._plan = _native.Plan(
+            direction, dtype.itemsize, self.whole_shape, whole_strides, axis, lengths, given or None
+        )
+        if len(parts) < _native.DISPATCHER_TENSORS and len(self.whole_shape) <= _DISPATCHER_RANK and _native.HAS_GIL:
+            layouts = [
+                (shape, strides or [stride * dtype.itemsize for stride in packed_strides(shape)])
+                for shape, strides in (whole, *parts)
+            ]
+            self._dispatcher = _native.ArrayDispatcher(self._plan, np.ndarray, dtype, layouts)
+
+    def copy(self, whole: np.ndarray, parts: list[np.ndarray]) -> None:
+        """Copies; the arrays are those that the recipe was made for."""
+        if self._plan is None or (self._dispatcher is not None and self._dispatcher.run(whole, parts)):
+            return
+        self._plan.run(_pointer(whole), _native.pointers([_pointer(part) for part in parts]))
+
+
+@lru_cache(RECIPES, typed=True)
+def _split_recipe(
+    shape: Shape, strides: Shape, dtype: np.dtype[Any], axis: int, lengths: Shape | None, sections: int | None
+) -> _Recipe:
+    axis = _axis(axis, len(shape))
+    size = shape[axis]
+    if (lengths is None) == (sections is None):
+        raise ValueError("exactly one of lengths and sections is needed")
+    if lengths is None:
+        count = operator.index(sections)  # type: ignore[arg-type]
+        if count < 1 or size % count:
+            raise ValueError(f"axis {axis} of size {size} does not divide into {count} sections")
+        lengths = (size // count,) * count
+    elif any(length < 0 for length in lengths):
+        raise ValueError(f"lengths {_short(lengths)} has a negative entry")
+    elif sum(lengths) != size or not lengths:
+        raise ValueError(f"lengths {_short(lengths)} sum up to {sum(lengths)}, axis {axis} has size {size}")
+    parts: list[tuple[Shape, Shape | None]] = [((*shape[:axis], n, *shape[axis + 1 :]), None) for n in lengths]
+    return _Recipe(_native.SPLIT, dtype, axis, (shape, strides), parts)
+
+
+@lru_cache(RECIPES, typed=True)
+def _join_recipe(layouts: tuple[tuple[Shape, Shape], ...], dtype: np.dtype[Any], axis: int) -> _Recipe:
+    first, _ = layouts[0]
+    axis = _axis(axis, len(first))
+    for i, (shape, _) in enumerate(layouts):
+        if len(shape) != len(first) or shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]:
+            raise ValueError(f"arrays[{i}] has shape {shape}, arrays[0] {first}; only axis {axis} may differ")
+    whole = (*first[:axis], sum(shape[axis] for shape, _ in layouts), *first[axis + 1 :])
+    return _Recipe(_native.JOIN, dtype, axis, (whole, None), layouts)
+
+
+def _plain_array(array: Any, name: str) -> np.ndarray:
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; pass its data, or fill it first")
+    plain = np.asarray(array)
+    if plain.dtype.hasobject:
+        raise TypeError(f"{name} has dtype {plain.dtype}, which holds Python objects")
+    return plain
+
+
+def _axis(axis: int, rank: int) -> int:
+    number = operator.index(axis)
+    if not -rank <= number < rank:
+        raise ValueError(f"axis {number} is out of range for {rank} dimensions")
+    return number % rank
+
+
+def _pointer(array: np.ndarray) -> Any:
+    return _native.address(array.__array_interface__["data"][0])
+
+
+def _short(numbers: Sequence[int]) -> str:
+    return str(numbers) if len(numbers) <= 8 else f"({', '.join(map(str, numbers[:8]))}, ...)"
