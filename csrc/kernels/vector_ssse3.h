@@ -1,0 +1,23 @@
+/* vector_ssse3.h - the words of the templates, with 16-byte vectors */
+#include <tmmintrin.h>
+
+#define DMS_NAME(name) name##_ssse3
+#define DMS_TARGET DMS_TARGET_SSSE3
+#define VECTOR 16
+
+typedef __m128i vector;
+
+static inline DMS_TARGET vector load(const char *from)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)from);
+}
+
+static inline DMS_TARGET void store(char *to, vector v)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, v);
+}
+
+static inline DMS_TARGET void stream(char *to, vector v)    /* aligned */
+{
+    _mm_stream_si128((__m128i *)(void *)to, v);
+}
