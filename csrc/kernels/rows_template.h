@@ -29,7 +29,7 @@ typedef struct writer {
 /* Runs from this size on are left to memcpy, unless they are streamed. */
 #define LONGEST_INLINE 4096
 
-/* More writers than this would not fit the first-level cache, nor a small stack. */
+/* Parts that advance together: the carries of more would not fit the first-level cache, nor a small stack. */
 #define MOST_WRITERS 128
 
 static DMS_TARGET inline void DMS_NAME(stream_line)(char *to, const char *from)
@@ -128,69 +128,115 @@ const char *DMS_NAME(dms_accept_rows)(const dmlsplit_plan *plan)
     return dms_refuse_rows(plan);
 }
 
+/* One part on a stretch of equidistant rows. */
+typedef struct piece {
+    char *to;
+    const char *from;
+    int64_t to_step, from_step;
+    size_t size;
+} piece;
+
 /* Whether the pieces of what is written follow each other, or are long enough to be streamed one by one. */
 static bool is_streamable(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
     const bool split = plan->direction == DMLSPLIT_SPLIT;
-    if (!plan->stream || (split && plan->part_count > MOST_WRITERS))
+    if (!plan->stream)
         return false;
     for (uint64_t i = split ? 1 : 0; i < (split ? space->operand_count : 1); i++) {
-        const uint64_t piece = space->operands[i].length * space->element_size;
-        if (piece < SHORTEST_STREAM && space->operands[i].strides[space->axis - 1] != (int64_t)piece)
+        const uint64_t size = space->operands[i].length * space->element_size;
+        if (size < SHORTEST_STREAM && space->operands[i].strides[space->axis - 1] != (int64_t)size)
             return false;
     }
     return true;
 }
 
-static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, writer *writers)
+/* Fills pieces with parts from *part on, as they lie in the row with this index. Returns how many; *part becomes the first one left. */
+static size_t find_pieces(const dmlsplit_plan *plan, const dms_buffers *buffers, const uint64_t *index, uint64_t *part, piece *pieces)
 {
     const dms_space *space = &plan->space;
     const bool split = plan->direction == DMLSPLIT_SPLIT;
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_row_index(space, first, index);
-    for (uint64_t row = first; row < last; row++) {
-        char *whole_row = (char *)buffers->whole + dms_row_offset(space, &space->operands[0], index);
-        const dms_shape *shape = NULL;
-        int64_t offset = 0;
-        size_t size = 0;
-        for (uint64_t i = 0; i < plan->part_count; i++) {
-            const dms_part *part = &plan->parts[i];
-            if (part->shape == NULL)
-                continue;
-            if (part->shape != shape) {
-                shape = part->shape;
-                offset = shape->operand->offset + dms_row_offset(space, shape->operand, index);
-                size = (size_t)(shape->operand->length * space->element_size);
-            }
-            char *in_part = dms_part_base(buffers, i) + offset;
-            char *in_whole = whole_row + part->place;
-            if (writers == NULL)
-                DMS_NAME(copy_piece)(split ? in_part : in_whole, split ? in_whole : in_part, size);
-            else if (split)
-                DMS_NAME(put)(&writers[i], in_part, in_whole, size);
-            else
-                DMS_NAME(put)(&writers[0], in_whole, in_part, size);
-        }
-        dms_next_row(space, index);
+    char *const whole = (char *)buffers->whole + dms_row_offset(space, &space->operands[0], index);
+    const int64_t whole_step = space->operands[0].strides[space->axis - 1];
+    size_t count = 0;
+    for (; *part < plan->part_count && count < MOST_WRITERS; ++*part) {
+        const dms_shape *shape = plan->parts[*part].shape;
+        if (shape == NULL)
+            continue;
+        const dms_operand *operand = shape->operand;
+        char *const in_part = dms_part_base(buffers, *part) + operand->offset + dms_row_offset(space, operand, index);
+        char *const in_whole = whole + plan->parts[*part].place;
+        const int64_t part_step = operand->strides[space->axis - 1];
+        piece *p = &pieces[count++];
+        p->to = split ? in_part : in_whole;
+        p->from = split ? in_whole : in_part;
+        p->to_step = split ? part_step : whole_step;
+        p->from_step = split ? whole_step : part_step;
+        p->size = (size_t)(operand->length * space->element_size);
     }
+    return count;
+}
+
+static DMS_TARGET void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64_t rows)
+{
+    for (; rows > 0; rows--)
+        for (size_t i = 0; i < count; i++) {
+            piece *p = &pieces[i];
+            char *const to = p->to;
+            const char *const from = p->from;
+            p->to += p->to_step;
+            p->from += p->from_step;
+            DMS_NAME(copy_piece)(to, from, p->size);
+        }
+}
+
+/* writer_step 0: all pieces go to one writer. */
+static DMS_TARGET void DMS_NAME(stream_pieces)(piece *pieces, size_t count, uint64_t rows, writer *writers, size_t writer_step)
+{
+    for (; rows > 0; rows--)
+        for (size_t i = 0; i < count; i++) {
+            piece *p = &pieces[i];
+            DMS_NAME(put)(&writers[i * writer_step], p->to, p->from, p->size);
+            p->to += p->to_step;
+            p->from += p->from_step;
+        }
+}
+
+/* Copies as many parts as fit the pieces, from *part on, on all the rows. */
+static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, uint64_t *part)
+{
+    const dms_space *space = &plan->space;
+    const uint64_t line = space->sizes[space->axis - 1], begin = *part;
+    const bool streamed = is_streamable(plan);
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    piece pieces[MOST_WRITERS];
+    writer writers[MOST_WRITERS];
+    if (streamed)
+        for (size_t i = 0; i < MOST_WRITERS; i++) {
+            writers[i].line = NULL;
+            writers[i].begin = writers[i].fill = 0;
+        }
+    for (uint64_t row = first, rows; row < last; row += rows) {
+        dms_row_index(space, row, index);
+        rows = line - index[space->axis - 1];
+        if (rows > last - row)
+            rows = last - row;
+        *part = begin;
+        const size_t count = find_pieces(plan, buffers, index, part, pieces);
+        if (streamed)
+            DMS_NAME(stream_pieces)(pieces, count, rows, writers, plan->direction == DMLSPLIT_SPLIT);
+        else
+            DMS_NAME(copy_pieces)(pieces, count, rows);
+    }
+    if (streamed)
+        for (size_t i = 0; i < MOST_WRITERS; i++)
+            DMS_NAME(flush)(&writers[i]);
 }
 
 DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    writer writers[MOST_WRITERS];
-    if (!is_streamable(plan)) {
-        DMS_NAME(copy_rows)(plan, buffers, first, last, NULL);
-        return;
-    }
-    const uint64_t count = plan->direction == DMLSPLIT_SPLIT ? plan->part_count : 1;
-    for (uint64_t i = 0; i < count; i++) {
-        writers[i].line = NULL;
-        writers[i].begin = writers[i].fill = 0;
-    }
-    DMS_NAME(copy_rows)(plan, buffers, first, last, writers);
-    for (uint64_t i = 0; i < count; i++)
-        DMS_NAME(flush)(&writers[i]);
+    for (uint64_t part = 0; part < plan->part_count;)
+        DMS_NAME(copy_rows)(plan, buffers, first, last, &part);
     _mm_sfence();
 }
 
