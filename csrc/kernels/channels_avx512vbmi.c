@@ -29,7 +29,24 @@ static DMS_ALWAYS_INLINE void fill_table(uint8_t *table, unsigned target, unsign
     }
 }
 
-/* A permute looks at the low bits of the table only: 7 of them choose from two vectors, 6 from one. upper: where the table is at 128 or above. */
+typedef struct gather_tables {
+    unsigned shift;                     /* of the width */
+    __m512i table[4];
+    __mmask64 upper[4];                 /* where the table is at 128 or above */
+} gather_tables;
+
+static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void fill_tables(gather_tables *tables, unsigned count, size_t width, bool split)
+{
+    tables->shift = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;
+    for (unsigned i = 0; i < count; i++) {
+        uint8_t bytes[DMS_LINE];
+        fill_table(bytes, i, count, tables->shift, split);
+        tables->table[i] = _mm512_loadu_si512(bytes);
+        tables->upper[i] = _mm512_movepi8_mask(tables->table[i]);
+    }
+}
+
+/* A permute looks at the low bits of the table only: 7 of them choose from two vectors, 6 from one. */
 static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE __m512i gather(const __m512i *from, unsigned count, __m512i table, __mmask64 upper)
 {
     const __m512i low = _mm512_permutex2var_epi8(from[0], table, from[1]);
@@ -41,9 +58,10 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE __m512i gather(const __m512i *fro
 }
 
 /* One stretch of rows. count, split and streamed are constants. */
-static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_equal(const dms_channels *c, unsigned count, bool split, bool streamed)
+static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_equal(const dms_channels *c, const gather_tables *tables, unsigned count, bool split,
+                                                                bool streamed)
 {
-    const unsigned shift = c->widths[0] == 1 ? 0 : c->widths[0] == 2 ? 1 : c->widths[0] == 4 ? 2 : c->widths[0] == 8 ? 3 : 4;
+    const unsigned shift = tables->shift;
     const uint64_t block = DMS_LINE >> shift;
     const unsigned targets = split ? count : 1;
     __m512i table[4], from[4];
@@ -52,10 +70,8 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_equal(const dms_channel
     const char *source[4];
     size_t source_step = split ? count * DMS_LINE : DMS_LINE;
     for (unsigned i = 0; i < count; i++) {
-        uint8_t bytes[DMS_LINE];
-        fill_table(bytes, i, count, shift, split);
-        table[i] = _mm512_loadu_si512(bytes);
-        upper[i] = _mm512_movepi8_mask(table[i]);
+        table[i] = tables->table[i];
+        upper[i] = tables->upper[i];
         source[i] = split ? c->whole + i * DMS_LINE : c->parts[i];
     }
     for (unsigned i = 0; i < targets; i++)
@@ -110,32 +126,34 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_equal(const dms_channel
         finish_lines(&writers[i]);
 }
 
-static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_count(const dms_channels *c, unsigned count, bool split, bool streamed)
+/* All stretches. count and split are constants. */
+static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_all(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first,
+                                                             uint64_t last, unsigned count, bool split)
 {
-    if (split && streamed)
-        copy_equal(c, count, true, true);
-    else if (split)
-        copy_equal(c, count, true, false);
-    else if (streamed)
-        copy_equal(c, count, false, true);
-    else
-        copy_equal(c, count, false, false);
+    dms_channels channels;
+    gather_tables tables;
+    fill_tables(&tables, count, dms_equal_width(plan), split);
+    while (first < last) {
+        dms_next_channels(plan, buffers, &first, last, &channels);
+        if (plan->stream)
+            copy_equal(&channels, &tables, count, split, true);
+        else
+            copy_equal(&channels, &tables, count, split, false);
+    }
 }
 
-static DMS_TARGET_AVX512VBMI void copy_2(const dms_channels *c, bool split, bool streamed)
-{
-    copy_count(c, 2, split, streamed);
-}
+#define COPY_ALL(name, count, split)                                                                                                 \
+    static DMS_TARGET_AVX512VBMI void name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)        \
+    {                                                                                                                                \
+        copy_all(plan, buffers, first, last, count, split);                                                                          \
+    }
 
-static DMS_TARGET_AVX512VBMI void copy_3(const dms_channels *c, bool split, bool streamed)
-{
-    copy_count(c, 3, split, streamed);
-}
-
-static DMS_TARGET_AVX512VBMI void copy_4(const dms_channels *c, bool split, bool streamed)
-{
-    copy_count(c, 4, split, streamed);
-}
+COPY_ALL(split_2, 2, true)
+COPY_ALL(split_3, 3, true)
+COPY_ALL(split_4, 4, true)
+COPY_ALL(join_2, 2, false)
+COPY_ALL(join_3, 3, false)
+COPY_ALL(join_4, 4, false)
 
 const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
@@ -150,17 +168,10 @@ const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
 
 void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    const bool split = plan->direction == DMLSPLIT_SPLIT;
-    dms_channels channels;
-    while (first < last) {
-        dms_next_channels(plan, buffers, &first, last, &channels);
-        if (channels.count == 2)
-            copy_2(&channels, split, plan->stream);
-        else if (channels.count == 3)
-            copy_3(&channels, split, plan->stream);
-        else
-            copy_4(&channels, split, plan->stream);
-    }
+    void (*const run[2][3])(const dmlsplit_plan *, const dms_buffers *, uint64_t, uint64_t) = {{split_2, split_3, split_4},
+                                                                                               {join_2, join_3, join_4}};
+    const uint64_t count = plan->space.operands[0].length / plan->space.operands[1].length;
+    run[plan->direction][count - 2](plan, buffers, first, last);
     _mm_sfence();
 }
 #endif
