@@ -21,3 +21,12 @@ static inline DMS_TARGET void stream(char *to, vector v)    /* aligned */
 {
     _mm_stream_si128((__m128i *)(void *)to, v);
 }
+
+/* Sixteen bytes for each lane of the vector, step apart. */
+static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
+{
+    (void)step;
+    return load(from);
+}
+
+#define UNPACK(half, bits, a, b) _mm_unpack##half##_epi##bits(a, b)
