@@ -37,8 +37,11 @@ enum { DMS_AHEAD = 16384 };
 
 #if DMS_X86
 #include <xmmintrin.h>
-#define DMS_PREFETCH(address) _mm_prefetch((const char *)((uintptr_t)(address) + DMS_AHEAD), _MM_HINT_T0)
+#define DMS_PREFETCH_AT(address, distance) _mm_prefetch((const char *)((uintptr_t)(address) + (uintptr_t)(distance)), _MM_HINT_T0)
+#else
+#define DMS_PREFETCH_AT(address, distance) ((void)0)
 #endif
+#define DMS_PREFETCH(address) DMS_PREFETCH_AT(address, DMS_AHEAD)
 
 /* What all kernels of rows ask of a plan (kernels/rows.c): NULL, or why not. */
 const char *dms_refuse_rows(const dmlsplit_plan *plan);

@@ -16,6 +16,7 @@ typedef struct dms_tile {
     size_t rows, columns;
     const char *from[DMS_TILE_ROWS];
     char *to[DMS_TILE_BYTES];
+    int64_t next;                       /* bytes from each row to that of the next tile, which can be fetched meanwhile */
     bool streamed;                      /* every to[j] begins a line of memory, and its stores had better pass by the caches */
     _Alignas(64) char staged[DMS_TILE_ROWS * DMS_TILE_PITCH];
 } dms_tile;

@@ -14,6 +14,8 @@ void dms_stage(dms_tile *tile)
     const size_t bytes = tile->columns * tile->element_size;
     for (size_t i = 0; i < tile->rows; i++) {
         char *to = tile->staged + i * DMS_TILE_PITCH;
+        DMS_PREFETCH_AT(tile->from[i], tile->next);
+        DMS_PREFETCH_AT(tile->from[i], tile->next + DMS_LINE);
         if (bytes == DMS_TILE_BYTES)
             memcpy(to, tile->from[i], DMS_TILE_BYTES);
         else
@@ -85,6 +87,7 @@ static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *co
 {
     const size_t size = tile->element_size, width = DMS_TILE_BYTES / size;
     const size_t shift = (uintptr_t)target % DMS_LINE;
+    tile->next = (int64_t)smaller(rows->size, DMS_TILE_ROWS) * rows->source_stride;
     const bool streamed = stream && columns->target_stride % DMS_LINE == 0 && shift % size == 0;
     for (uint64_t column = 0; column < columns->size; column += tile->columns) {
         tile->columns = smaller(columns->size - column, width);
@@ -186,6 +189,7 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_tile tile;
     tile.element_size = (size_t)space->element_size;
+    tile.next = DMS_TILE_BYTES;
     tile.streamed = false;              /* parts begin anywhere */
     for (uint64_t row = first, rows; row < last; row += rows) {
         dms_row_index(space, row, index);

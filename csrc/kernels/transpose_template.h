@@ -38,27 +38,34 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_square)(const dms_tile *t
     vector a[16], b[16];
     for (size_t k = 0; k < n; k++)
         a[k] = load_lanes(tile->staged + (row + k) * DMS_TILE_PITCH + column * size, n * DMS_TILE_PITCH);
-    for (size_t rounds = n; rounds > 1; rounds /= 4) {
+    if (n == 16 || n == 4) {            /* 4 or 2 rounds */
         DMS_NAME(shuffle)(b, a, size);
-        if (rounds == 2) {
-            for (size_t k = 0; k < n; k++)
-                a[k] = b[k];
-            break;
-        }
         DMS_NAME(shuffle)(a, b, size);
     }
+    if (n == 16) {
+        DMS_NAME(shuffle)(b, a, size);
+        DMS_NAME(shuffle)(a, b, size);
+    }
+    if (n == 8) {                       /* 3 rounds */
+        DMS_NAME(shuffle)(b, a, size);
+        DMS_NAME(shuffle)(a, b, size);
+        DMS_NAME(shuffle)(b, a, size);
+    }
+    if (n == 2)                         /* 1 round */
+        DMS_NAME(shuffle)(b, a, size);
+    const vector *turned = n == 8 || n == 2 ? b : a;
     const size_t columns = tile->columns - column < n ? tile->columns - column : n;
     const size_t bytes = (tile->rows - row) * size;
     for (size_t k = 0; k < columns; k++) {
         char *to = tile->to[column + k] + row * size;
         if (bytes < VECTOR) {
             char rest[VECTOR];
-            store(rest, a[k]);
+            store(rest, turned[k]);
             dms_copy_short(to, rest, bytes);
         } else if (VECTOR == DMS_LINE && tile->streamed) {
-            stream(to, a[k]);
+            stream(to, turned[k]);
         } else {
-            store(to, a[k]);
+            store(to, turned[k]);
         }
     }
 }
@@ -70,9 +77,27 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(const dms_tile *til
             DMS_NAME(turn_square)(tile, row, column, size);
 }
 
+/* Rows that are a power of two apart share few sets of the cache, where they would evict each other before the last of their bytes is read: so
+ * each row is read once, and whole. */
+static DMS_TARGET void DMS_NAME(stage)(dms_tile *tile)
+{
+    if (tile->columns * tile->element_size < DMS_TILE_BYTES) {
+        dms_stage(tile);
+        return;
+    }
+    for (size_t i = 0; i < tile->rows; i++) {
+        const char *from = tile->from[i];
+        char *to = tile->staged + i * DMS_TILE_PITCH;
+        DMS_PREFETCH_AT(from, tile->next);
+        DMS_PREFETCH_AT(from, tile->next + DMS_LINE);
+        for (size_t at = 0; at < DMS_TILE_BYTES; at += VECTOR)
+            store(to + at, load(from + at));
+    }
+}
+
 static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
 {
-    dms_stage(tile);
+    DMS_NAME(stage)(tile);
     switch (tile->element_size) {
     case 1: DMS_NAME(turn_tile)(tile, 1); break;
     case 2: DMS_NAME(turn_tile)(tile, 2); break;
