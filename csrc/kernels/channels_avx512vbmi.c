@@ -15,7 +15,7 @@
 #if DMS_X86
 #include <immintrin.h>
 
-#include "shuffle_avx512vbmi.h"
+#include "lines_avx512vbmi.h"
 
 /* Source bytes of the target's byte t, counted through the vectors 0 to count - 1. width is a power of two. */
 static DMS_ALWAYS_INLINE void fill_table(uint8_t *table, unsigned target, unsigned count, unsigned shift, bool split)

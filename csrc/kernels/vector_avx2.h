@@ -34,3 +34,28 @@ static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
 }
 
 #define UNPACK(half, bits, a, b) _mm256_unpack##half##_epi##bits(a, b)
+
+static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
+{
+    if (step == 16) {
+        store(to, v);
+        return;
+    }
+    _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(v));
+    _mm_storeu_si128((__m128i *)(void *)(to + step), _mm256_extracti128_si256(v, 1));
+}
+
+static inline DMS_TARGET vector load_table(const uint8_t *table)    /* into every lane */
+{
+    return _mm256_broadcastsi128_si256(load_lane((const char *)table));
+}
+
+static inline DMS_TARGET vector shuffle_bytes(vector v, vector table)
+{
+    return _mm256_shuffle_epi8(v, table);
+}
+
+static inline DMS_TARGET vector either(vector a, vector b)
+{
+    return _mm256_or_si256(a, b);
+}

@@ -30,3 +30,24 @@ static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
 }
 
 #define UNPACK(half, bits, a, b) _mm_unpack##half##_epi##bits(a, b)
+
+static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
+{
+    (void)step;
+    store(to, v);
+}
+
+static inline DMS_TARGET vector load_table(const uint8_t *table)    /* into every lane */
+{
+    return load((const char *)table);
+}
+
+static inline DMS_TARGET vector shuffle_bytes(vector v, vector table)
+{
+    return _mm_shuffle_epi8(v, table);
+}
+
+static inline DMS_TARGET vector either(vector a, vector b)
+{
+    return _mm_or_si128(a, b);
+}

@@ -84,7 +84,7 @@ static const form forms[] = {
     {"3 bytes columns", 3, 1, {9, 7}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
 };
 
-static const uint64_t row_counts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 193};
+static const uint64_t row_counts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 193, 583};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

@@ -1,6 +1,6 @@
-/* shuffle_avx512vbmi.h - vectors of a stream of bytes, stored as whole lines of memory wherever the stream begins */
-#ifndef SHUFFLE_AVX512VBMI_H
-#define SHUFFLE_AVX512VBMI_H
+/* lines_avx512vbmi.h - vectors of a stream of bytes, stored as whole lines of memory wherever the stream begins */
+#ifndef LINES_AVX512VBMI_H
+#define LINES_AVX512VBMI_H
 
 typedef struct line_writer {
     char *line;                         /* the next one to be stored: a multiple of 64 */
