@@ -4,9 +4,6 @@
 /* Below about this many bytes the call costs more than the copy (measured: memcpy of single bytes takes ten times the scalar loop's time). */
 #define SHORTEST_RUN 32u
 
-/* Above this many parts, a row writes to (or reads from) more pages than the second-level TLB of current cores has entries. */
-#define MOST_PARTS 1024
-
 const char *dms_accept_memcpy(const dms_nest *nest)
 {
     return nest->run >= SHORTEST_RUN ? NULL : "contiguous runs are shorter than 32 bytes";
@@ -15,57 +12,4 @@ const char *dms_accept_memcpy(const dms_nest *nest)
 void dms_run_memcpy(const dms_nest *nest, char *target, const char *source)
 {
     dms_copy_nest(nest, target, source, nest->run);
-}
-
-/* All parts advance together, so that the whole is read (or written) once and in order. */
-
-const char *dms_accept_memcpy_rows(const dmlsplit_plan *plan)
-{
-    const dms_space *space = &plan->space;
-    if (plan->rows < 2)
-        return "there is one row only";
-    if (plan->part_count < 2)
-        return "there is one part only";
-    if (plan->part_count > MOST_PARTS)
-        return "there are more than 1024 parts";
-    for (uint64_t i = 0; i < space->operand_count; i++) {
-        const dms_operand *operand = &space->operands[i];
-        if (operand->length > 1 && operand->strides[space->axis] != (int64_t)space->element_size)
-            return "pieces of a row are not contiguous";
-    }
-    for (uint64_t i = 1; i < space->operand_count; i++)
-        if (space->operands[i].length * space->element_size < SHORTEST_RUN)
-            return "some pieces of a row are shorter than 32 bytes";
-    return NULL;
-}
-
-void dms_run_memcpy_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
-{
-    const dms_space *space = &plan->space;
-    const dms_operand *whole = &space->operands[0];
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_row_index(space, first, index);
-    for (uint64_t row = first; row < last; row++) {
-        char *whole_row = (char *)buffers->whole + dms_row_offset(space, whole, index);
-        const dms_shape *shape = NULL;
-        int64_t offset = 0;
-        size_t size = 0;
-        for (uint64_t i = 0; i < plan->part_count; i++) {
-            const dms_part *part = &plan->parts[i];
-            if (part->shape == NULL)
-                continue;
-            if (part->shape != shape) {
-                shape = part->shape;
-                offset = shape->operand->offset + dms_row_offset(space, shape->operand, index);
-                size = (size_t)(shape->operand->length * space->element_size);
-            }
-            char *in_part = dms_part_base(buffers, i) + offset;
-            char *in_whole = whole_row + part->place;
-            if (plan->direction == DMLSPLIT_SPLIT)
-                memcpy(in_part, in_whole, size);
-            else
-                memcpy(in_whole, in_part, size);
-        }
-        dms_next_row(space, index);
-    }
 }

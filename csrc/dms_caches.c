@@ -1,0 +1,142 @@
+/* dms_caches.c - the sizes of this machine's caches, asked once, and what follows from them */
+#include "dms_internal.h"
+
+#if DMS_X86
+#if DMS_MSVC
+#include <intrin.h>
+#else
+#include <cpuid.h>
+#endif
+#elif defined(__linux__)
+#include <unistd.h>
+#endif
+
+/* What is assumed where the machine does not say: an L3 of which a thread can hope for 16 MiB. */
+#define FALLBACK_BYTES (UINT64_C(16) << 20)
+
+#if DMS_X86
+
+/* Intel's leaf 4 and AMD's leaf 0x8000001D have one format (Intel SDM volume 2A, CPUID; AMD APM volume 3, E.4.15): one cache a subleaf, type
+ * 0 after the last. Returns the largest data or unified cache; 0: the leaf is not there. */
+static uint64_t largest_cache(uint32_t leaf)
+{
+    enum { MOST_CACHES = 16 };          /* a hypervisor that repeats the last one for ever */
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < MOST_CACHES; i++) {
+        uint32_t eax, ebx, ecx, edx;
+#if DMS_MSVC
+        int out[4];
+        __cpuid(out, (int)(leaf & 0x80000000u));
+        if ((uint32_t)out[0] < leaf)
+            return 0;
+        __cpuidex(out, (int)leaf, (int)i);
+        eax = (uint32_t)out[0];
+        ebx = (uint32_t)out[1];
+        ecx = (uint32_t)out[2];
+        edx = (uint32_t)out[3];
+#else
+        if (!__get_cpuid_count(leaf, i, &eax, &ebx, &ecx, &edx))
+            return 0;
+#endif
+        (void)edx;
+        const uint32_t type = eax & 31;
+        const uint64_t ways = (ebx >> 22) + 1, partitions = (ebx >> 12 & 1023) + 1, line = (ebx & 4095) + 1;
+        const uint64_t size = ways * partitions * line * ((uint64_t)ecx + 1);
+        if (type == 0)
+            break;
+        if (type != 2 && size > largest)
+            largest = size;
+    }
+    return largest;
+}
+
+static uint64_t detect(void)
+{
+    const uint64_t size = largest_cache(4);
+    return size > 0 ? size : largest_cache(0x8000001Du);
+}
+
+#elif defined(__linux__) && defined(_SC_LEVEL3_CACHE_SIZE)
+
+static uint64_t detect(void)
+{
+    const long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return size > 0 ? (uint64_t)size : 0;
+}
+
+#else
+
+static uint64_t detect(void)
+{
+    return 0;
+}
+
+#endif
+
+/* From about 0.8 to 1.0 times the largest cache on (bytes read and written), what is stored is evicted before anybody reads it, and stores that
+ * pass by the caches save reading every line before it is written: 0.73 times the time of memcpy at 128 MB (measured on Zen 5). */
+static uint64_t threshold_of(uint64_t cache)
+{
+    return (cache > 0 ? cache : FALLBACK_BYTES) / 100 * 85;
+}
+
+/* Kept in one word that races can only fill with the same value: 0 is no answer yet. Units of 64 KiB make it fit. */
+#define UNIT 65536u
+
+#if DMS_MSVC
+
+static volatile long cached;
+
+static uint32_t load_cached(void)
+{
+    return (uint32_t)_InterlockedOr(&cached, 0);
+}
+
+static void store_cached(uint32_t value)
+{
+    (void)_InterlockedExchange(&cached, (long)value);
+}
+
+#else
+
+#include <stdatomic.h>
+
+static _Atomic uint32_t cached;
+
+static uint32_t load_cached(void)
+{
+    return atomic_load_explicit(&cached, memory_order_relaxed);
+}
+
+static void store_cached(uint32_t value)
+{
+    atomic_store_explicit(&cached, value, memory_order_relaxed);
+}
+
+#endif
+
+#ifdef DMS_TESTING
+static uint64_t forced_threshold;
+static bool is_forced;
+
+void dms_force_stream_threshold(uint64_t bytes)
+{
+    forced_threshold = bytes;
+    is_forced = true;
+}
+#endif
+
+uint64_t dms_stream_threshold(void)
+{
+#ifdef DMS_TESTING
+    if (is_forced)
+        return forced_threshold;
+#endif
+    uint32_t value = load_cached();
+    if (value == 0) {
+        const uint64_t units = threshold_of(detect()) / UNIT;
+        value = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
+        store_cached(value);
+    }
+    return (uint64_t)value * UNIT;
+}

@@ -1,0 +1,32 @@
+/* dms_channels.h - rows that are small enough to be cut by shuffles inside registers (kernels/channels*.c) */
+#ifndef DMS_CHANNELS_H
+#define DMS_CHANNELS_H
+
+#include "dms_kernel.h"
+
+enum { DMS_MOST_CHANNELS = 16, DMS_WIDEST_ROW = 64 };
+
+/* A stretch of rows that follow each other without gaps, in the whole and in every part. */
+typedef struct dms_channels {
+    size_t count;                       /* parts, without the empty ones */
+    size_t row;                         /* bytes of a row of the whole */
+    size_t widths[DMS_MOST_CHANNELS];   /* bytes of a row of each part */
+    size_t places[DMS_MOST_CHANNELS];   /* where they begin in a row of the whole */
+    char *whole;
+    char *parts[DMS_MOST_CHANNELS];
+    uint64_t rows;
+} dms_channels;
+
+/* NULL, or why a plan does not consist of such stretches. */
+const char *dms_refuse_channels(const dmlsplit_plan *plan);
+
+/* The stretch that begins at *row and ends before last; *row becomes the row after it. */
+void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last, dms_channels *channels);
+
+/* The common width of all parts, or 0. */
+size_t dms_equal_width(const dmlsplit_plan *plan);
+
+/* Copies the rows from first on one by one: what shuffles leave over. */
+void dms_copy_channels(const dms_channels *channels, bool split, uint64_t first);
+
+#endif

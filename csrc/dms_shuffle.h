@@ -1,0 +1,45 @@
+/* dms_shuffle.h - small rows of any widths as a list of byte shuffles (kernels/shuffle*.c) */
+#ifndef DMS_SHUFFLE_H
+#define DMS_SHUFFLE_H
+
+#include "dms_channels.h"
+
+enum { DMS_MOST_STEPS = 256, DMS_MOST_VECTORS = 64, DMS_WIDEST_UNIT = 64, DMS_OUT_OF_STEP = 0x80 };
+
+/* Takes bytes from one source vector: byte t of the target is byte table[t] of the source where mask has bit t. Elsewhere the table holds
+ * DMS_OUT_OF_STEP, which makes pshufb give 0. */
+typedef struct dms_step {
+    _Alignas(64) uint8_t table[DMS_WIDEST_UNIT];
+    uint64_t mask;
+    uint32_t source;                    /* index of a source stream */
+    uint32_t offset;                    /* bytes from the block's begin in it */
+} dms_step;
+
+/* A vector of the target and the number of steps that make it. */
+typedef struct dms_woven {
+    uint32_t target;                    /* index of a target stream */
+    uint32_t offset;                    /* bytes from the block's begin in it */
+    uint32_t steps;
+} dms_woven;
+
+/* How to copy a block of rows, the fewest that are whole vectors in every stream. In a split the whole is the only source stream and the parts
+ * are the targets; in a join the reverse. */
+typedef struct dms_shuffle {
+    uint64_t rows;
+    size_t sources, targets;
+    size_t source_block[DMS_MOST_CHANNELS], target_block[DMS_MOST_CHANNELS];    /* bytes */
+    size_t vector_count, step_count;
+    dms_woven vectors[DMS_MOST_VECTORS];
+    dms_step steps[DMS_MOST_STEPS];     /* in the order of the vectors */
+} dms_shuffle;
+
+/* unit: bytes of a vector. Returns false where there would be too many steps. */
+bool dms_build_shuffle(const dmlsplit_plan *plan, size_t unit, dms_shuffle *shuffle);
+
+/* NULL, or why not. most: steps that a vector may take on average. */
+const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t most);
+
+/* Pointers of the streams at the begin of a stretch of rows. */
+void dms_shuffle_streams(const dms_channels *channels, bool split, const char **sources, char **targets);
+
+#endif

@@ -1,0 +1,116 @@
+/* channels.c - small rows on any machine: a block of rows at a time, part by part, so that the whole stays in the first-level cache */
+#include "../dms_channels.h"
+
+/* Rows that are read again for each part while they are in the cache. */
+#define BLOCK_BYTES 8192
+
+const char *dms_refuse_channels(const dmlsplit_plan *plan)
+{
+    const dms_space *space = &plan->space;
+    const uint64_t row = space->operands[0].length * space->element_size;
+    uint64_t parts = 0;
+    if (plan->rows < 2)
+        return "there is one row only";
+    if (row > DMS_WIDEST_ROW)
+        return "rows are longer than 64 bytes";
+    for (uint64_t i = 0; i < plan->part_count; i++)
+        parts += plan->parts[i].shape != NULL;
+    if (parts < 2 || parts > DMS_MOST_CHANNELS)
+        return "there are not 2 to 16 parts";
+    for (uint64_t i = 0; i < space->operand_count; i++) {
+        const dms_operand *operand = &space->operands[i];
+        const int64_t size = (int64_t)(operand->length * space->element_size);
+        if (operand->length > 1 && operand->strides[space->axis] != (int64_t)space->element_size)
+            return "pieces of a row are not contiguous";
+        if (operand->strides[space->axis - 1] != size)
+            return "rows do not follow each other without gaps";
+    }
+    return NULL;
+}
+
+size_t dms_equal_width(const dmlsplit_plan *plan)
+{
+    const dms_space *space = &plan->space;
+    for (uint64_t i = 2; i < space->operand_count; i++)
+        if (space->operands[i].length != space->operands[1].length)
+            return 0;
+    return (size_t)(space->operands[1].length * space->element_size);
+}
+
+void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last, dms_channels *channels)
+{
+    const dms_space *space = &plan->space;
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_row_index(space, *row, index);
+    channels->rows = space->sizes[space->axis - 1] - index[space->axis - 1];
+    if (channels->rows > last - *row)
+        channels->rows = last - *row;
+    *row += channels->rows;
+    channels->row = (size_t)(space->operands[0].length * space->element_size);
+    channels->whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], index);
+    channels->count = 0;
+    size_t place = 0;
+    for (uint64_t i = 0; i < plan->part_count; i++) {
+        if (plan->parts[i].shape == NULL)
+            continue;
+        const dms_operand *operand = plan->parts[i].shape->operand;
+        const size_t c = channels->count++;
+        channels->widths[c] = (size_t)(operand->length * space->element_size);
+        channels->places[c] = place;
+        channels->parts[c] = dms_part_base(buffers, i) + operand->offset + dms_row_offset(space, operand, index);
+        place += channels->widths[c];
+    }
+}
+
+/* size is a constant where it pays: two moves for sizes between powers of two. */
+static DMS_ALWAYS_INLINE void copy_stretch(char *to, const char *from, size_t to_step, size_t from_step, uint64_t rows, size_t size)
+{
+    for (; rows > 0; rows--, to += to_step, from += from_step)
+        dms_copy_short(to, from, size);
+}
+
+static void copy_part(char *to, const char *from, size_t to_step, size_t from_step, uint64_t rows, size_t size)
+{
+    switch (size) {
+    case 1: copy_stretch(to, from, to_step, from_step, rows, 1); break;
+    case 2: copy_stretch(to, from, to_step, from_step, rows, 2); break;
+    case 3: copy_stretch(to, from, to_step, from_step, rows, 3); break;
+    case 4: copy_stretch(to, from, to_step, from_step, rows, 4); break;
+    case 6: copy_stretch(to, from, to_step, from_step, rows, 6); break;
+    case 8: copy_stretch(to, from, to_step, from_step, rows, 8); break;
+    case 12: copy_stretch(to, from, to_step, from_step, rows, 12); break;
+    case 16: copy_stretch(to, from, to_step, from_step, rows, 16); break;
+    case 32: copy_stretch(to, from, to_step, from_step, rows, 32); break;
+    default: copy_stretch(to, from, to_step, from_step, rows, size); break;
+    }
+}
+
+void dms_copy_channels(const dms_channels *c, bool split, uint64_t first)
+{
+    const uint64_t block = BLOCK_BYTES / c->row;
+    for (uint64_t row = first, rows; row < c->rows; row += rows) {
+        rows = c->rows - row < block ? c->rows - row : block;
+        for (size_t i = 0; i < c->count; i++) {
+            char *in_whole = c->whole + row * c->row + c->places[i];
+            char *in_part = c->parts[i] + row * c->widths[i];
+            if (split)
+                copy_part(in_part, in_whole, c->widths[i], c->row, rows, c->widths[i]);
+            else
+                copy_part(in_whole, in_part, c->row, c->widths[i], rows, c->widths[i]);
+        }
+    }
+}
+
+const char *dms_accept_channels(const dmlsplit_plan *plan)
+{
+    return dms_refuse_channels(plan);
+}
+
+void dms_run_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+{
+    dms_channels channels;
+    while (first < last) {
+        dms_next_channels(plan, buffers, &first, last, &channels);
+        dms_copy_channels(&channels, plan->direction == DMLSPLIT_SPLIT, 0);
+    }
+}

@@ -1,0 +1,276 @@
+/* rows_template.h - contiguous pieces: a kernel for rows that are cut into them, and one for nests of runs
+ *
+ * Included after vector_<isa>.h, which defines DMS_NAME, DMS_TARGET, VECTOR, vector, load, store and stream.
+ *
+ * rows reads the whole once and in order, and all parts advance together (in a join the whole is written so):
+ *
+ *     whole   |aaaa b cccccccccc|aaaa b cccccccccc|...        a  aaaa aaaa ...
+ *                                                        ->   b  b b ...
+ *                                                             c  cccccccccc cccccccccc ...
+ *
+ * What fits the caches is copied by moves that may overlap. What does not is stored past them, which pays for whole lines only: a writer
+ * collects the bytes of its current line until the line is full, across the pieces that follow each other in memory.
+ *
+ *     memory   ....|..ppppqq|qqqqqqqq|qqq.....|       p, q: pieces
+ *                   ^ begin  ^ streamed  ^ fill: carried on to the next piece
+ *                   ordinary stores
+ */
+#include "../dms_kernel.h"
+
+typedef struct writer {
+    char *line;                         /* address of the line that is being filled: a multiple of 64 */
+    size_t begin, fill;                 /* its bytes [begin, fill) are in carry: those before begin are not ours */
+    _Alignas(DMS_LINE) char carry[DMS_LINE];
+} writer;
+
+/* Pieces from this size on may be streamed with ragged ends: below, gaps between the pieces of a part make ordinary stores the better ones. */
+#define SHORTEST_STREAM 1024
+
+/* Runs from this size on are left to memcpy, unless they are streamed. */
+#define LONGEST_INLINE 4096
+
+/* Parts that advance together: the carries of more would not fit the first-level cache, nor a small stack. */
+#define MOST_WRITERS 128
+
+static DMS_TARGET inline void DMS_NAME(stream_line)(char *to, const char *from)
+{
+    for (int i = 0; i < DMS_LINE; i += VECTOR)
+        stream(to + i, load(from + i));
+}
+
+/* Copies without streaming. Large pieces: aligned stores between two that overlap them. */
+static DMS_TARGET inline void DMS_NAME(copy_piece)(char *to, const char *from, size_t size)
+{
+    if (size < VECTOR) {
+        dms_copy_short(to, from, size);
+        return;
+    }
+    char *const last = to + size - VECTOR;
+    const vector tail = load(from + size - VECTOR);
+    if (size >= 8 * VECTOR) {
+        const size_t head = VECTOR - ((uintptr_t)to & (VECTOR - 1));
+        store(to, load(from));
+        to += head;
+        from += head;
+        for (; last - to >= 4 * VECTOR; to += 4 * VECTOR, from += 4 * VECTOR) {
+            const vector a = load(from), b = load(from + VECTOR), c = load(from + 2 * VECTOR), d = load(from + 3 * VECTOR);
+            store(to, a);
+            store(to + VECTOR, b);
+            store(to + 2 * VECTOR, c);
+            store(to + 3 * VECTOR, d);
+        }
+    }
+    for (; to < last; to += VECTOR, from += VECTOR)
+        store(to, load(from));
+    store(last, tail);
+}
+
+/* Adds less than a line to the carry, which has room for it. */
+static DMS_TARGET inline void DMS_NAME(carry)(writer *w, const char *from, size_t size)
+{
+#if VECTOR == DMS_LINE                  /* the whole line as one value: no load has to wait for several smaller stores */
+    const __mmask64 mine = ((UINT64_C(1) << size) - 1) << w->fill;
+    const vector bytes = _mm512_mask_loadu_epi8(load(w->carry), mine, (const void *)((uintptr_t)from - w->fill));
+    store(w->carry, bytes);
+#else
+    dms_copy_short(w->carry + w->fill, from, size);
+#endif
+    w->fill += size;
+}
+
+static DMS_TARGET inline void DMS_NAME(flush)(writer *w)
+{
+    if (w->begin == 0 && w->fill == DMS_LINE)
+        DMS_NAME(stream_line)(w->line, w->carry);
+    else
+        dms_copy_short(w->line + w->begin, w->carry + w->begin, w->fill - w->begin);
+    w->line += w->fill;
+    w->begin = w->fill = 0;
+}
+
+static DMS_TARGET void DMS_NAME(move_writer)(writer *w, char *to)
+{
+    DMS_NAME(flush)(w);
+    w->fill = w->begin = (uintptr_t)to & (DMS_LINE - 1);
+    w->line = to - w->begin;
+}
+
+static DMS_TARGET inline void DMS_NAME(put)(writer *w, char *to, const char *from, size_t size)
+{
+    if (w->line + w->fill != to)
+        DMS_NAME(move_writer)(w, to);
+    DMS_PREFETCH(from);
+    if (w->fill + size < DMS_LINE) {
+        DMS_NAME(carry)(w, from, size);
+        return;
+    }
+    if (w->fill > 0) {
+        const size_t head = DMS_LINE - w->fill;
+        DMS_NAME(carry)(w, from, head);
+        DMS_NAME(flush)(w);
+        from += head;
+        size -= head;
+    }
+    char *line = w->line;
+    for (; size >= DMS_LINE; size -= DMS_LINE, line += DMS_LINE, from += DMS_LINE) {
+        DMS_PREFETCH(from);
+        DMS_NAME(stream_line)(line, from);
+    }
+    w->line = line;
+    if (size > 0)
+        DMS_NAME(carry)(w, from, size);
+}
+
+/* ---- Rows ---- */
+
+const char *DMS_NAME(dms_accept_rows)(const dmlsplit_plan *plan)
+{
+    return dms_refuse_rows(plan);
+}
+
+/* One part on a stretch of equidistant rows. */
+typedef struct piece {
+    char *to;
+    const char *from;
+    int64_t to_step, from_step;
+    size_t size;
+} piece;
+
+/* Whether the pieces of what is written follow each other, or are long enough to be streamed one by one. */
+static bool is_streamable(const dmlsplit_plan *plan)
+{
+    const dms_space *space = &plan->space;
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
+    if (!plan->stream)
+        return false;
+    for (uint64_t i = split ? 1 : 0; i < (split ? space->operand_count : 1); i++) {
+        const uint64_t size = space->operands[i].length * space->element_size;
+        if (size < SHORTEST_STREAM && space->operands[i].strides[space->axis - 1] != (int64_t)size)
+            return false;
+    }
+    return true;
+}
+
+/* Fills pieces with parts from *part on, as they lie in the row with this index. Returns how many; *part becomes the first one left. */
+static size_t find_pieces(const dmlsplit_plan *plan, const dms_buffers *buffers, const uint64_t *index, uint64_t *part, piece *pieces)
+{
+    const dms_space *space = &plan->space;
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
+    char *const whole = (char *)buffers->whole + dms_row_offset(space, &space->operands[0], index);
+    const int64_t whole_step = space->operands[0].strides[space->axis - 1];
+    size_t count = 0;
+    for (; *part < plan->part_count && count < MOST_WRITERS; ++*part) {
+        const dms_shape *shape = plan->parts[*part].shape;
+        if (shape == NULL)
+            continue;
+        const dms_operand *operand = shape->operand;
+        char *const in_part = dms_part_base(buffers, *part) + operand->offset + dms_row_offset(space, operand, index);
+        char *const in_whole = whole + plan->parts[*part].place;
+        const int64_t part_step = operand->strides[space->axis - 1];
+        piece *p = &pieces[count++];
+        p->to = split ? in_part : in_whole;
+        p->from = split ? in_whole : in_part;
+        p->to_step = split ? part_step : whole_step;
+        p->from_step = split ? whole_step : part_step;
+        p->size = (size_t)(operand->length * space->element_size);
+    }
+    return count;
+}
+
+static DMS_TARGET void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64_t rows)
+{
+    for (; rows > 0; rows--)
+        for (size_t i = 0; i < count; i++) {
+            piece *p = &pieces[i];
+            char *const to = p->to;
+            const char *const from = p->from;
+            p->to += p->to_step;
+            p->from += p->from_step;
+            DMS_NAME(copy_piece)(to, from, p->size);
+        }
+}
+
+/* writer_step 0: all pieces go to one writer. */
+static DMS_TARGET void DMS_NAME(stream_pieces)(piece *pieces, size_t count, uint64_t rows, writer *writers, size_t writer_step)
+{
+    for (; rows > 0; rows--)
+        for (size_t i = 0; i < count; i++) {
+            piece *p = &pieces[i];
+            DMS_NAME(put)(&writers[i * writer_step], p->to, p->from, p->size);
+            p->to += p->to_step;
+            p->from += p->from_step;
+        }
+}
+
+/* Copies as many parts as fit the pieces, from *part on, on all the rows. */
+static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, uint64_t *part)
+{
+    const dms_space *space = &plan->space;
+    const uint64_t line = space->sizes[space->axis - 1], begin = *part;
+    const bool streamed = is_streamable(plan);
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    piece pieces[MOST_WRITERS];
+    writer writers[MOST_WRITERS];
+    if (streamed)
+        for (size_t i = 0; i < MOST_WRITERS; i++) {
+            writers[i].line = NULL;
+            writers[i].begin = writers[i].fill = 0;
+        }
+    for (uint64_t row = first, rows; row < last; row += rows) {
+        dms_row_index(space, row, index);
+        rows = line - index[space->axis - 1];
+        if (rows > last - row)
+            rows = last - row;
+        *part = begin;
+        const size_t count = find_pieces(plan, buffers, index, part, pieces);
+        if (streamed)
+            DMS_NAME(stream_pieces)(pieces, count, rows, writers, plan->direction == DMLSPLIT_SPLIT);
+        else
+            DMS_NAME(copy_pieces)(pieces, count, rows);
+    }
+    if (streamed)
+        for (size_t i = 0; i < MOST_WRITERS; i++)
+            DMS_NAME(flush)(&writers[i]);
+}
+
+DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+{
+    for (uint64_t part = 0; part < plan->part_count;)
+        DMS_NAME(copy_rows)(plan, buffers, first, last, &part);
+    _mm_sfence();
+}
+
+/* ---- Runs ---- */
+
+const char *DMS_NAME(dms_accept_runs)(const dms_nest *nest)
+{
+    if (nest->run <= 16)
+        return "contiguous runs are not longer than 16 bytes";
+    return nest->stream || nest->run < LONGEST_INLINE ? NULL : "runs of 4096 bytes and more that fit the caches: memcpy is as fast";
+}
+
+static DMS_TARGET void DMS_NAME(stream_runs)(const dms_nest *nest, char *target, const char *source)
+{
+    uint64_t index[DMLSPLIT_MAX_RANK] = {0};
+    writer w;
+    w.line = NULL;
+    w.begin = w.fill = 0;
+    do
+        DMS_NAME(put)(&w, target, source, nest->run);
+    while (dms_next(nest->loops, nest->rank, index, &target, &source));
+    DMS_NAME(flush)(&w);
+    _mm_sfence();
+}
+
+DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
+{
+    const bool packed = nest->rank == 0 || nest->loops[nest->rank - 1].target_stride == (int64_t)nest->run;
+    if (nest->stream && (packed || nest->run >= SHORTEST_STREAM)) {
+        DMS_NAME(stream_runs)(nest, target, source);
+        return;
+    }
+    uint64_t index[DMLSPLIT_MAX_RANK] = {0};
+    do
+        DMS_NAME(copy_piece)(target, source, nest->run);
+    while (dms_next(nest->loops, nest->rank, index, &target, &source));
+}

@@ -1,0 +1,132 @@
+/* shuffle.c - small rows as a list of byte shuffles: how the list is made
+ *
+ * A block of rows that is a whole number of vectors in every stream repeats the same shuffles over and over. Here parts of 1 and 2 units, vectors
+ * of 4, a split: 4 rows are 1 vector of part a, 2 of part b and 3 of the whole; each load that is used for a vector is a step.
+ *
+ *     whole  abbabbabbabb       a: aaaa = a..a from byte 0, ..a..a from byte 4
+ *            ^ a row            b: bbbb = bb.b from byte 1, then ...b from byte 5; ...
+ */
+#include "../dms_shuffle.h"
+
+/* A stream on one side of the copy: the whole, or the parts between which its bytes alternate. */
+typedef struct layout {
+    size_t row;
+    size_t count;
+    size_t widths[DMS_MOST_CHANNELS], places[DMS_MOST_CHANNELS];
+} layout;
+
+static layout find_layout(const dmlsplit_plan *plan)
+{
+    const dms_space *space = &plan->space;
+    layout l;
+    l.row = l.count = 0;
+    for (uint64_t i = 0; i < plan->part_count; i++) {
+        if (plan->parts[i].shape == NULL)
+            continue;
+        l.places[l.count] = l.row;
+        l.widths[l.count] = (size_t)(plan->parts[i].shape->operand->length * space->element_size);
+        l.row += l.widths[l.count++];
+    }
+    return l;
+}
+
+/* The fewest rows that are whole units in every part: widths and units share powers of two only. */
+static size_t rows_of_block(const layout *l, size_t unit)
+{
+    size_t bits = unit;
+    for (size_t i = 0; i < l->count; i++)
+        bits |= l->widths[i];
+    return unit / (bits & (0 - bits));
+}
+
+/* Lets byte t of the current vector come from a byte of a source stream. first: the vector's first step. */
+static bool add_byte(dms_shuffle *s, size_t first, size_t unit, size_t t, uint32_t source, size_t byte)
+{
+    size_t i = first;
+    while (i < s->step_count && (s->steps[i].source != source || byte < s->steps[i].offset || byte >= s->steps[i].offset + unit))
+        i++;
+    dms_step *step = &s->steps[i];
+    if (i == s->step_count) {
+        if (s->step_count == DMS_MOST_STEPS)
+            return false;
+        s->step_count++;
+        memset(step->table, DMS_OUT_OF_STEP, sizeof step->table);
+        step->mask = 0;
+        step->source = source;          /* no load may leave the block, behind which the stream may end */
+        step->offset = (uint32_t)(byte + unit <= s->source_block[source] ? byte : s->source_block[source] - unit);
+    }
+    step->table[t] = (uint8_t)(byte - step->offset);
+    step->mask |= UINT64_C(1) << t;
+    return true;
+}
+
+static bool add_vector(dms_shuffle *s, const layout *l, bool split, size_t unit, uint32_t target, size_t offset)
+{
+    const size_t first = s->step_count, width = split ? l->widths[target] : l->row;
+    size_t row = offset / width, column = offset % width;
+    uint32_t part = split ? target : 0;
+    if (s->vector_count == DMS_MOST_VECTORS)
+        return false;
+    for (size_t t = 0; t < unit; t++) {
+        while (!split && column >= l->places[part] + l->widths[part])
+            part++;
+        const size_t byte = split ? row * l->row + l->places[target] + column : row * l->widths[part] + column - l->places[part];
+        if (!add_byte(s, first, unit, t, split ? 0 : part, byte))
+            return false;
+        if (++column == width) {
+            column = 0;
+            row++;
+            part = split ? target : 0;
+        }
+    }
+    dms_woven *v = &s->vectors[s->vector_count++];
+    v->target = target;
+    v->offset = (uint32_t)offset;
+    v->steps = (uint32_t)(s->step_count - first);
+    return true;
+}
+
+bool dms_build_shuffle(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
+{
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
+    const layout l = find_layout(plan);
+    s->rows = rows_of_block(&l, unit);
+    s->sources = split ? 1 : l.count;
+    s->targets = split ? l.count : 1;
+    s->vector_count = s->step_count = 0;
+    for (size_t i = 0; i < s->sources; i++)
+        s->source_block[i] = (split ? l.row : l.widths[i]) * (size_t)s->rows;
+    for (size_t i = 0; i < s->targets; i++)
+        s->target_block[i] = (split ? l.widths[i] : l.row) * (size_t)s->rows;
+    for (uint32_t i = 0; i < s->targets; i++)
+        for (size_t offset = 0; offset < s->target_block[i]; offset += unit)
+            if (!add_vector(s, &l, split, unit, i, offset))
+                return false;
+    return true;
+}
+
+const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t most)
+{
+    enum { LEAST_BLOCKS = 8 };          /* of rows that follow each other: what remains of them is copied one by one */
+    dms_shuffle shuffle;
+    const char *refusal = dms_refuse_channels(plan);
+    if (refusal != NULL)
+        return refusal;
+    if (!dms_build_shuffle(plan, unit, &shuffle) || shuffle.step_count > most * shuffle.vector_count)
+        return "too many vectors have to be looked at for one";
+    if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * shuffle.rows)
+        return "there are too few rows for the tables to pay";
+    return NULL;
+}
+
+void dms_shuffle_streams(const dms_channels *channels, bool split, const char **sources, char **targets)
+{
+    if (split) {
+        sources[0] = channels->whole;
+        memcpy(targets, channels->parts, channels->count * sizeof targets[0]);
+    } else {
+        targets[0] = channels->whole;
+        for (size_t i = 0; i < channels->count; i++)
+            sources[i] = channels->parts[i];
+    }
+}

@@ -1,0 +1,313 @@
+/* test_kernels.c - every line of the kernel table against the scalar kernel
+ *
+ * Forms that the kernels were made for x row counts around their tiles x misalignments 0 to 63 x both directions x streaming or not. The list of
+ * kernels under test is the table itself, and one that never ran fails. Buffers lie against unmapped pages, before or after them; inputs
+ * are painted with period 251; outputs start with a sentinel, and gaps and surroundings must still hold it.
+ */
+#define _DEFAULT_SOURCE                 /* mmap's MAP_ANONYMOUS */
+#include "check.h"
+#include "guarded.h"
+
+#include "dms_internal.h"
+
+#include <string.h>
+
+enum { PARTS = 80, RANK = 3, ROOM = 1 << 18, MARGIN = 64, DRAWS = 2 };
+
+typedef enum order { ROWS, COLUMNS, BROADCAST_ROWS, BROADCAST_COLUMNS, BACKWARDS } order;
+
+/* lines x rows x lengths, the axis last. Gaps are bytes after each row and each line. */
+typedef struct form {
+    const char *name;
+    uint32_t element_size;
+    uint64_t lines;
+    uint64_t lengths[16];               /* up to the first 0 */
+    uint64_t repeat;                    /* the lengths, so many times; 0: once */
+    order whole, part;                  /* how they lie in memory; broadcasts only where they are read */
+    int64_t row_gap, line_gap, part_row_gap, part_line_gap;
+} form;
+
+static const form forms[] = {
+    {"u8 x 2", 1, 1, {1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 x 3", 1, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 x 3, cropped", 1, 3, {1, 1, 1}, 0, ROWS, ROWS, 0, 7, 0, 0},
+    {"u8 x 3, lines apart", 1, 3, {1, 1, 1}, 0, ROWS, ROWS, 0, 7, 0, 5},
+    {"u8 x 3, rows apart", 1, 1, {1, 1, 1}, 0, ROWS, ROWS, 1, 0, 2, 0},
+    {"u8 x 4", 1, 1, {1, 1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 x 5", 1, 1, {1}, 5, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 x 16", 1, 1, {1}, 16, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 x 80", 1, 1, {1}, 80, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 3 + 1", 1, 1, {3, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 1 + 2 + 5 + 7", 1, 1, {1, 2, 5, 7}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 15 + 17", 1, 2, {15, 17}, 0, ROWS, ROWS, 0, 3, 0, 0},
+    {"u8 1 + 63", 1, 1, {1, 63}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u16 x 2", 2, 1, {1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u16 x 3", 2, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u16 x 4", 2, 2, {1, 1, 1, 1}, 0, ROWS, ROWS, 0, 4, 0, 0},
+    {"u16 x 7", 2, 1, {1}, 7, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 x 2", 4, 1, {1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 x 3", 4, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 x 4", 4, 1, {1, 1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 x 4, rows apart", 4, 1, {1, 1, 1, 1}, 0, ROWS, ROWS, 4, 0, 4, 0},
+    {"u32 x 16", 4, 1, {1}, 16, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 x 33", 4, 2, {1}, 33, ROWS, ROWS, 8, 16, 0, 4},
+    {"u64 x 2", 8, 1, {1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u64 x 3", 8, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u64 x 4", 8, 2, {1, 1, 1, 1}, 0, ROWS, ROWS, 0, 8, 0, 8},
+    {"u64 1 + 2 + 5", 8, 1, {1, 2, 5}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u64 x 17", 8, 1, {1}, 17, ROWS, ROWS, 0, 0, 0, 0},
+    {"16 bytes x 3", 16, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"16 bytes x 9", 16, 1, {1}, 9, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 4 + 1 + 80", 4, 1, {4, 1, 80}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 4 + 1 + 80, apart", 4, 2, {4, 1, 80}, 0, ROWS, ROWS, 12, 8, 4, 4},
+    {"bytes 30 + 1 + 33 + 64 + 65", 1, 1, {30, 1, 33, 64, 65}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"bytes 200 + 119 + 1", 1, 1, {200, 119, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"bytes 1025 + 700", 1, 1, {1025, 700}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"bytes 1025 + 1031, apart", 1, 1, {1025, 1031}, 0, ROWS, ROWS, 3, 0, 9, 0},
+    {"bytes 33 x 17", 1, 1, {33}, 17, ROWS, ROWS, 0, 0, 0, 0},
+    {"bytes 20 x 2, backwards", 1, 2, {20, 33}, 0, BACKWARDS, ROWS, 0, 0, 0, 0},
+    {"broadcast rows", 4, 1, {40, 30}, 0, BROADCAST_ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 broadcast columns", 1, 2, {40, 30}, 0, BROADCAST_COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u16 broadcast columns", 2, 2, {40, 30}, 0, BROADCAST_COLUMNS, ROWS, 3, 0, 0, 0},
+    {"u32 broadcast columns", 4, 2, {40, 30}, 0, BROADCAST_COLUMNS, ROWS, 0, 0, 8, 0},
+    {"u64 broadcast columns", 8, 2, {40, 30}, 0, BROADCAST_COLUMNS, ROWS, 0, 0, 0, 0},
+    {"16 bytes broadcast columns", 16, 1, {20, 15}, 0, BROADCAST_COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u8 columns", 1, 1, {40, 71}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u8 columns, apart", 1, 2, {16, 65}, 0, COLUMNS, ROWS, 5, 3, 1, 0},
+    {"u16 columns", 2, 2, {33, 8}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u32 columns", 4, 1, {16, 17, 3}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u32 columns, apart", 4, 2, {16, 17, 3}, 0, COLUMNS, ROWS, 4, 3, 1, 0},
+    {"u32 from rows to columns", 4, 2, {16, 17, 3}, 0, ROWS, COLUMNS, 0, 0, 0, 0},
+    {"u32 columns to whole lines", 4, 1, {64, 32}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u64 columns", 8, 1, {9, 15}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
+    {"16 bytes columns", 16, 1, {9, 7}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
+    {"3 bytes columns", 3, 1, {9, 7}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
+};
+
+static const uint64_t row_counts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 193, 583};
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* ---- Tensors ---- */
+
+/* A piece of one large guarded mapping that serves all cases. */
+typedef struct tensor {
+    guarded *memory;
+    int64_t strides[RANK];
+    int64_t begin, end;
+    char *base;
+    char *painted;                      /* from here */
+    size_t painted_size;                /* the tensor's range with MARGIN bytes around it, as far as mapped */
+} tensor;
+
+static guarded mappings[PARTS + 1];
+
+static void lay_out(tensor *t, order o, uint32_t element_size, uint64_t lines, uint64_t rows, uint64_t length, int64_t row_gap, int64_t line_gap)
+{
+    const int64_t e = element_size, r = (int64_t)rows, l = (int64_t)length;
+    int64_t *s = t->strides;
+    switch (o) {
+    case ROWS: s[2] = e, s[1] = l * e + row_gap, s[0] = r * s[1] + line_gap; break;
+    case COLUMNS: s[1] = e, s[2] = r * e + row_gap, s[0] = l * s[2] + line_gap; break;
+    case BROADCAST_ROWS: s[2] = e, s[1] = 0, s[0] = l * e + line_gap; break;
+    case BROADCAST_COLUMNS: s[2] = 0, s[1] = e + row_gap, s[0] = r * s[1] + line_gap; break;
+    case BACKWARDS: s[2] = e, s[1] = -(l * e + row_gap), s[0] = -r * s[1] + line_gap; break;
+    }
+    const int64_t spans[RANK] = {(int64_t)(lines - 1) * s[0], (r - 1) * s[1], (l - 1) * s[2]};
+    t->begin = 0;
+    t->end = e;
+    for (int d = 0; d < RANK; d++)
+        *(spans[d] < 0 ? &t->begin : &t->end) += spans[d];
+}
+
+/* The range begins shift bytes after the mapping's first byte or ends so many before its last one. */
+static void place(tensor *t, guarded *memory, size_t shift, bool at_end)
+{
+    const size_t size = (size_t)(t->end - t->begin);
+    if (size + shift + MARGIN > ROOM)
+        abort();
+    char *first = at_end ? memory->bytes + ROOM - shift - size : memory->bytes + shift;
+    t->memory = memory;
+    t->base = first - t->begin;
+    t->painted = at_end ? first - MARGIN : memory->bytes;
+    t->painted_size = size + shift + MARGIN;
+}
+
+static void paint(tensor *t, bool written, size_t seed)
+{
+    for (size_t i = 0; i < t->painted_size; i++)
+        t->painted[i] = written ? (char)(0xA5 ^ (i & 0x1F)) : (char)((i + seed) % 251);
+}
+
+/* ---- Cases ---- */
+
+typedef struct kernel_case {
+    dmlsplit_geometry geometry;
+    uint64_t sizes[RANK], lengths[PARTS];
+    int64_t part_strides[PARTS * RANK];
+    tensor whole, parts[PARTS];
+    char *expected[PARTS + 1];          /* what the scalar kernel leaves in what is written */
+} kernel_case;
+
+static char name[200];
+static uint64_t ran[DMS_KERNEL_COUNT][2];   /* by direction */
+
+static bool build(kernel_case *c, const form *f, uint64_t rows, uint32_t direction, uint64_t draw)
+{
+    dmlsplit_geometry *g = &c->geometry;
+    const bool split = direction == DMLSPLIT_SPLIT, broadcast = f->whole == BROADCAST_ROWS || f->whole == BROADCAST_COLUMNS;
+    uint64_t total = 0;
+    if (broadcast && !split)
+        return false;
+    memset(c, 0, sizeof *c);
+    for (uint64_t again = 0; again == 0 || again < f->repeat; again++)
+        for (size_t i = 0; i < COUNT(f->lengths) && f->lengths[i] > 0; i++)
+            total += c->lengths[g->part_count++] = f->lengths[i];
+    if (f->element_size * total * rows * f->lines > ROOM / 2)
+        return false;
+    g->struct_size = sizeof *g;
+    g->direction = direction;
+    g->element_size = f->element_size;
+    g->rank = RANK;
+    g->axis = 2;
+    g->sizes = c->sizes;
+    g->strides = c->whole.strides;
+    g->lengths = c->lengths;
+    g->part_strides = c->part_strides;
+    c->sizes[0] = f->lines;
+    c->sizes[1] = rows;
+    c->sizes[2] = total;
+    lay_out(&c->whole, f->whole, f->element_size, f->lines, rows, total, f->row_gap, f->line_gap);
+    place(&c->whole, &mappings[PARTS], (size_t)(draw * 37 % 64), draw & 1);
+    for (uint64_t i = 0; i < g->part_count; i++) {
+        tensor *t = &c->parts[i];
+        lay_out(t, f->part, f->element_size, f->lines, rows, c->lengths[i], f->part_row_gap, f->part_line_gap);
+        memcpy(c->part_strides + i * RANK, t->strides, sizeof t->strides);
+        /* Every third draw has all parts on line boundaries, as allocators give them. */
+        place(t, &mappings[i], draw % 3 == 2 ? 0 : (size_t)((draw * 11 + i * 7) % 64), draw % 3 == 2 ? 0 : (draw >> 1 ^ i) & 1);
+        paint(t, split, 40 * i + 1);
+    }
+    paint(&c->whole, !split, 0);
+    return true;
+}
+
+static void run_plan(kernel_case *c, const dmlsplit_plan *plan)
+{
+    const bool split = c->geometry.direction == DMLSPLIT_SPLIT;
+    void *targets[PARTS];
+    const void *sources[PARTS];
+    if (!split)
+        paint(&c->whole, true, 0);
+    for (uint64_t i = 0; i < c->geometry.part_count; i++) {
+        if (split)
+            paint(&c->parts[i], true, 0);
+        sources[i] = targets[i] = c->parts[i].base;
+    }
+    CHECK_EQUAL(split ? dmlsplit_split(plan, c->whole.base, targets) : dmlsplit_join(plan, sources, c->whole.base), DMLSPLIT_OK);
+}
+
+static tensor *written(kernel_case *c, uint64_t i)
+{
+    return c->geometry.direction == DMLSPLIT_SPLIT ? &c->parts[i] : &c->whole;
+}
+
+static uint64_t count_written(const kernel_case *c)
+{
+    return c->geometry.direction == DMLSPLIT_SPLIT ? c->geometry.part_count : 1;
+}
+
+static dmlsplit_plan *create(kernel_case *c, const char *kernel, dmlsplit_status *status)
+{
+    dmlsplit_plan *plan = NULL;
+    c->geometry.kernel = kernel;
+    *status = dmlsplit_plan_create(&c->geometry, &plan, NULL);
+    return plan;
+}
+
+static void compare(kernel_case *c, const char *form_name, const char *kernel, uint64_t rows, uint64_t draw, bool streamed)
+{
+    for (uint64_t i = 0; i < count_written(c); i++) {
+        const tensor *t = written(c, i);
+        if (memcmp(t->painted, c->expected[i], t->painted_size) == 0)
+            continue;
+        size_t at = 0;
+        while (t->painted[at] == c->expected[i][at])
+            at++;
+        snprintf(name, sizeof name, "%s, %s, %s, %llu rows, draw %llu, %s: tensor %llu, byte %lld", form_name, kernel,
+                 c->geometry.direction == DMLSPLIT_SPLIT ? "split" : "join", (unsigned long long)rows, (unsigned long long)draw,
+                 streamed ? "streamed" : "not streamed", (unsigned long long)i, (long long)(t->painted + at - t->base));
+        check_case = name;
+        CHECK(!"differs from the scalar kernel");
+        return;
+    }
+}
+
+static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw)
+{
+    dmlsplit_status status;
+    check_case = f->name;
+    dmlsplit_plan *plan = create(c, "scalar", &status);
+    if (!CHECK_EQUAL(status, DMLSPLIT_OK))
+        return;
+    run_plan(c, plan);
+    dmlsplit_plan_destroy(plan);
+    for (uint64_t i = 0; i < count_written(c); i++) {
+        c->expected[i] = malloc(written(c, i)->painted_size);
+        if (c->expected[i] == NULL)
+            abort();
+        memcpy(c->expected[i], written(c, i)->painted, written(c, i)->painted_size);
+    }
+    for (int streamed = 0; streamed < 2; streamed++) {
+        dms_force_stream_threshold(streamed ? 0 : UINT64_MAX);
+        for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++) {
+            const char *kernel = dmlsplit_kernel_name(k);
+            plan = create(c, kernel, &status);
+            if (plan == NULL) {
+                CHECK_EQUAL(status, DMLSPLIT_KERNEL_REFUSED);
+                continue;
+            }
+            run_plan(c, plan);
+            compare(c, f->name, kernel, rows, draw, streamed);
+            ran[k][c->geometry.direction]++;
+            dmlsplit_plan_destroy(plan);
+        }
+        for (uint32_t mask = 0; mask < 32; mask = 2 * mask + 1) {   /* what each older CPU would choose, from bare to full */
+            dms_cpu_mask(mask);
+            plan = create(c, NULL, &status);
+            run_plan(c, plan);
+            compare(c, f->name, "the chosen kernel", rows, draw, streamed);
+            dmlsplit_plan_destroy(plan);
+        }
+        dms_cpu_mask(UINT32_MAX);
+    }
+    for (uint64_t i = 0; i < count_written(c); i++)
+        free(c->expected[i]);
+}
+
+/* No kernel may pass because it never ran. One that this CPU lacks is named. */
+static void every_kernel_ran(void)
+{
+    for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++) {
+        check_case = dmlsplit_kernel_name(k);
+        if (dmlsplit_kernel_available(k))
+            CHECK(ran[k][DMLSPLIT_SPLIT] > 0 && ran[k][DMLSPLIT_JOIN] > 0);
+        else
+            printf("SKIPPED kernel %s: this CPU lacks %s\n", dmlsplit_kernel_name(k), dmlsplit_kernel_isa(k));
+    }
+}
+
+int main(void)
+{
+    static kernel_case c;
+    uint64_t draw = 0;
+    for (size_t i = 0; i < COUNT(mappings); i++)
+        mappings[i] = guarded_allocate(ROOM, 0);
+    for (size_t i = 0; i < COUNT(forms); i++)
+        for (size_t r = 0; r < COUNT(row_counts); r++)
+            for (uint32_t direction = 0; direction < 2; direction++)
+                for (int again = 0; again < DRAWS; again++)
+                    if (build(&c, &forms[i], row_counts[r], direction, draw++))
+                        run_case(&c, &forms[i], row_counts[r], draw - 1);
+    every_kernel_ran();
+    return check_report();
+}
