@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import dmlsplit as dml
@@ -20,10 +21,45 @@ def test_kernels():
     assert all(kernel.isa for kernel in kernels)
 
 
+KERNEL_REFUSED = 15  # DMLSPLIT_KERNEL_REFUSED
+
+
+def layouts():
+    """Arrays of the shapes that kernels are made for, the axis, and the lengths to cut it into."""
+    matrix = np.arange(64 * 192, dtype="f4").reshape(64, 192)
+    yield matrix, 1, (64, 128)  # rows
+    yield np.arange(4096 * 3, dtype="u1").reshape(4096, 3), 1, (1, 1, 1)  # channels
+    yield np.arange(512 * 8, dtype="f8").reshape(512, 8), 1, (1, 2, 5)  # small mixed widths
+    yield matrix, 1, (1,) * 192  # columns
+    yield np.arange(96 * 160, dtype="f4").reshape(160, 96).T, 0, (32, 64)  # transposed
+    yield np.arange(64 * 4096, dtype="u1").reshape(64, 4096), 0, (32, 32)  # long runs
+    yield np.pad(matrix, ((0, 0), (0, 7)))[:, :192], 1, (192,)  # one part out of padded rows
+
+
 @pytest.mark.parametrize("kernel", _native.kernels(), ids=lambda k: k.name)
 def test_a_kernel_can_be_forced(kernel):
-    plan = _native.Plan(_native.SPLIT, 1, [4, 4096], None, 1, [2048, 2048], None, kernel=kernel.name)
-    assert kernel.name in plan.describe()
+    """Each one takes at least one of the layouts, and copies it as slices do."""
+    if not kernel.available:
+        pytest.skip(f"this CPU has no {kernel.isa}")
+    taken = 0
+    for array, axis, lengths in layouts():
+        shape = [(n, *array.shape[1:]) if axis == 0 else (*array.shape[:-1], n) for n in lengths]
+        outputs = [np.full(s, 99, array.dtype) for s in shape]
+        try:
+            plan = _native.Plan(
+                _native.SPLIT, array.itemsize, array.shape, array.strides, axis, lengths, None, kernel=kernel.name
+            )
+        except dml.NativeError as error:
+            if error.status != KERNEL_REFUSED:
+                raise
+            continue
+        assert kernel.name in plan.describe()
+        pointers = _native.pointers([_native.buffer(output, True) for output in outputs])
+        plan.run(_native.address(array.__array_interface__["data"][0]), pointers)
+        ends = np.cumsum(lengths)[:-1]
+        assert all((x == y).all() for x, y in zip(outputs, np.split(array, ends, axis), strict=True))
+        taken += 1
+    assert taken
 
 
 def test_refusals_name_the_part():
