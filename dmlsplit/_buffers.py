@@ -155,8 +155,6 @@ def _elements(tensor: BoundTensor, binding: Binding) -> np.ndarray:
 
 
 def new_output(tensor: BoundTensor) -> np.ndarray:
-    """A fresh array with the sizes and strides of an output; bytes between its elements are 0."""
-    if tensor.packed:
-        return np.empty(tensor.sizes, tensor.dtype)
+    """A fresh array with the strides of an output that is not packed; bytes between its elements are 0."""
     extent = 1 + sum((n - 1) * s for n, s in zip(tensor.sizes, tensor.strides, strict=True)) // tensor.dtype.itemsize
     return np.ndarray(tensor.sizes, tensor.dtype, buffer=np.zeros(extent, tensor.dtype), strides=tensor.strides)

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dmlsplit import _native
+from dmlsplit._fresh import FreshArrays
 from dmlsplit.layout import packed_strides
 
 RECIPES: Final = 256
@@ -31,7 +32,7 @@ def split(
     source = _plain_array(array, "array")
     pieces = None if lengths is None else tuple([operator.index(length) for length in lengths])
     recipe = _split_recipe(source.shape, source.strides, source.dtype, axis, pieces, sections)
-    outputs = [np.empty(shape, source.dtype) for shape in recipe.part_shapes]
+    outputs = recipe.fresh.make()
     recipe.copy(source, outputs)
     return outputs
 
@@ -59,7 +60,7 @@ def join(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
 class _Recipe:
     """A checked and planned split or join of arrays of certain shapes and strides."""
 
-    __slots__ = ("_dispatcher", "_plan", "part_shapes", "whole_shape")
+    __slots__ = ("_dispatcher", "_plan", "fresh", "whole_shape")
 
     def __init__(
         self,
@@ -70,12 +71,13 @@ class _Recipe:
         parts: Sequence[tuple[Shape, Shape | None]],
     ) -> None:
         self.whole_shape, whole_strides = whole
-        self.part_shapes = [shape for shape, _ in parts]
+        part_shapes = [shape for shape, _ in parts]
+        self.fresh = FreshArrays(part_shapes, dtype)
         self._plan: _native.Plan | None = None
         self._dispatcher: _native.ArrayDispatcher | None = None
         if dtype.itemsize == 0:
             return
-        lengths = [shape[axis] for shape in self.part_shapes]
+        lengths = [shape[axis] for shape in part_shapes]
         given = [stride for _, strides in parts if strides is not None for stride in strides]
         self._plan = _native.Plan(
             direction, dtype.itemsize, self.whole_shape, whole_strides, axis, lengths, given or None

@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlsplit import _native
 from dmlsplit._buffers import Binding, BoundTensor, bind, check_apart, new_output
+from dmlsplit._fresh import FreshArrays
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
@@ -64,6 +65,8 @@ class CompiledOperator:
             _bound_tensor(f"{path}[{i}]", tensor, self._is_split) for i, tensor in enumerate((array or ())[:count])
         ]
         self._lengths = [part.sizes[desc.axis] for part in self._parts]
+        self._outputs = self._parts if self._is_split else [self._whole]
+        self._fresh = FreshArrays([tensor.sizes for tensor in self._outputs if tensor.packed], self._whole.dtype)
         self._other_plan = lru_cache(PLANS_PER_OPERATOR)(self._new_plan)
         self._own_strides = self._whole.strides, tuple(part.strides for part in self._parts)
         self.plan = self._new_plan(*self._own_strides)
@@ -88,7 +91,9 @@ class CompiledOperator:
 
     def __call__(self, input: Any) -> Any:
         """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
-        out: Any = [new_output(part) for part in self._parts] if self._is_split else new_output(self._whole)
+        packed = iter(self._fresh.make())
+        made = [next(packed) if tensor.packed else new_output(tensor) for tensor in self._outputs]
+        out: Any = made if self._is_split else made[0]
         self.dispatch(input, out)
         return out
 

@@ -16,6 +16,7 @@ FLOORS = [
     ["rules"],
     ["validation", "reference"],
     ["_native"],
+    ["_fresh"],
     ["arrays", "_buffers"],
     ["execution"],
     ["formats"],

@@ -1,0 +1,46 @@
+"""Fresh output arrays. What they cost is page faults, so the pages should be large ones.
+
+numpy asks for huge pages for arrays of 4 MB and more, where the system has them. Several smaller outputs get one such
+allocation between them, bounded so that one surviving output never pins a large block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+import numpy as np
+
+HUGE_PAGE_ARRAY: Final = 4 << 20
+"""Bytes from which numpy advises the kernel to use huge pages (numpy/_core/src/multiarray/alloc.c)."""
+ARENA_LIMIT: Final = 32 << 20
+LINE: Final = 64
+
+
+class FreshArrays:
+    """Makes packed arrays of given shapes again and again; thread-safe."""
+
+    __slots__ = ("_dtype", "_offsets", "_shapes", "_size")
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype[Any]) -> None:
+        self._shapes = list(shapes)
+        self._dtype = dtype
+        sizes = [math.prod(shape) * dtype.itemsize for shape in shapes]
+        *offsets, total = accumulate([(size + LINE - 1) // LINE * LINE for size in sizes], initial=0)
+        one_block = max(sizes, default=0) < HUGE_PAGE_ARRAY <= total <= ARENA_LIMIT
+        self._offsets = offsets if one_block else None
+        self._size = total + LINE
+
+    def make(self) -> list[np.ndarray]:
+        """New arrays, their contents undefined; MemoryError where there is no room."""
+        dtype = self._dtype
+        if self._offsets is None:
+            return [np.empty(shape, dtype) for shape in self._shapes]
+        block = np.empty(self._size, np.uint8)
+        start = -block.__array_interface__["data"][0] % LINE
+        return [
+            np.ndarray(shape, dtype, block, start + offset)
+            for shape, offset in zip(self._shapes, self._offsets, strict=True)
+        ]
