@@ -32,7 +32,7 @@ static void run_nests(const dmlsplit_plan *plan, const dms_buffers *buffers)
     }
 }
 
-static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction direction, const dms_buffers *buffers)
+static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction direction, const dms_buffers *buffers, uint32_t threads)
 {
     if (plan == NULL)
         return DMLSPLIT_NULL_POINTER;
@@ -41,7 +41,9 @@ static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction directi
     const dmlsplit_status status = check_pointers(plan, buffers);
     if (status != DMLSPLIT_OK || plan->bytes == 0)
         return status;
-    if (plan->group != NULL) {
+    if (threads > 1) {
+        dms_run_on_threads(plan, buffers, threads);
+    } else if (plan->group != NULL) {
         DMS_COUNT_RUN(plan->group);
         plan->group->run_group(plan, buffers, 0, plan->rows);
     } else {
@@ -53,13 +55,25 @@ static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction directi
 dmlsplit_status dmlsplit_split(const dmlsplit_plan *plan, const void *whole, void *const *parts)
 {
     const dms_buffers buffers = {(void *)whole, parts};
-    return run(plan, DMLSPLIT_SPLIT, &buffers);
+    return run(plan, DMLSPLIT_SPLIT, &buffers, 1);
 }
 
 dmlsplit_status dmlsplit_join(const dmlsplit_plan *plan, const void *const *parts, void *whole)
 {
     const dms_buffers buffers = {whole, parts};
-    return run(plan, DMLSPLIT_JOIN, &buffers);
+    return run(plan, DMLSPLIT_JOIN, &buffers, 1);
+}
+
+dmlsplit_status dmlsplit_split_threads(const dmlsplit_plan *plan, const void *whole, void *const *parts, uint32_t threads)
+{
+    const dms_buffers buffers = {(void *)whole, parts};
+    return run(plan, DMLSPLIT_SPLIT, &buffers, threads);
+}
+
+dmlsplit_status dmlsplit_join_threads(const dmlsplit_plan *plan, const void *const *parts, void *whole, uint32_t threads)
+{
+    const dms_buffers buffers = {whole, parts};
+    return run(plan, DMLSPLIT_JOIN, &buffers, threads);
 }
 
 /* ---- Ranges ---- */

@@ -196,6 +196,11 @@ dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name);
 /* DMLSPLIT_OK where the name is NULL or in the table. */
 dmlsplit_status dms_check_kernel_name(const char *name);
 
+/* ---- Threads (dms_threads.c) ---- */
+
+/* Runs a plan with something to copy on up to so many threads, the caller's among them. */
+void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads);
+
 #ifdef DMS_TESTING
 extern uint64_t dms_kernel_runs[DMS_KERNEL_COUNT];
 #define DMS_COUNT_RUN(kernel) ((void)dms_kernel_runs[(kernel) - dms_kernel_table]++)

@@ -121,16 +121,19 @@ class Plan:
 
     def run(self, whole: Any, parts: Any) -> None:
         """Copies. `whole` is an address, `parts` a vector of them (see pointers): the memory behind is not checked."""
-        run = lib.dmlsplit_split if self.direction == SPLIT else lib.dmlsplit_join
-        status = run(self._pointer, whole, parts) if self.direction == SPLIT else run(self._pointer, parts, whole)
-        if status:
-            _check(status)
+        function, arguments = self.bound_call(whole, parts, 1)
+        _check(function(*arguments))
 
-    def bound_call(self, whole: Any, parts: Any) -> tuple[Any, Any, Any, Any]:
-        """The C function and its three arguments, for callers that run the same addresses many times."""
+    def bound_call(self, whole: Any, parts: Any, threads: int) -> tuple[Any, tuple[Any, ...]]:
+        """The C function and its arguments, for callers that run the same addresses many times."""
         if self.direction == SPLIT:
-            return lib.dmlsplit_split, self._pointer, whole, parts
-        return lib.dmlsplit_join, self._pointer, parts, whole
+            return lib.dmlsplit_split_threads, (self._pointer, whole, parts, threads)
+        return lib.dmlsplit_join_threads, (self._pointer, parts, whole, threads)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes a run copies."""
+        return int(lib.dmlsplit_plan_bytes(self._pointer))
 
     def describe(self) -> str:
         """For people: the loops after folding, the kernels chosen, and why those before them were refused."""
@@ -156,9 +159,9 @@ class ArrayDispatcher:
         self._arguments = plan._pointer, spec
         self._keep = tensors, array_type, dtype, plan
 
-    def run(self, whole: object, parts: object) -> bool:
+    def run(self, whole: object, parts: object, threads: int = 1) -> bool:
         """False, and nothing is copied, where anything has to be looked at more closely."""
-        return bool(lib.dms_dispatch_arrays(*self._arguments, id(whole), id(parts)))
+        return bool(lib.dms_dispatch_arrays(*self._arguments, id(whole), id(parts), threads))
 
 
 def address(number: int) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from dmlsplit import _native
 from dmlsplit._buffers import Binding, BoundTensor, bind, check_apart, new_output
 from dmlsplit._fresh import FreshArrays
+from dmlsplit._threads import NumThreads, thread_count
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
@@ -28,8 +29,12 @@ def compile(
     *,
     feature_level: FeatureLevel | int | str | None = None,
     directml: Release | str | None = None,
+    num_threads: NumThreads = None,
 ) -> CompiledOperator:
     """Plans a descriptor for execution.
+
+    `num_threads`: how many threads a dispatch uses; "auto" takes several only where it pays, None is what the
+    environment variable DMLSPLIT_NUM_THREADS says, or 1. Threads live for one dispatch only.
 
     Raises ValidationError, which carries the Report, where `validate` with the same arguments finds an error;
     NativeError where the core refuses it (outputs of which it could not be decided whether their elements overlap).
@@ -39,7 +44,7 @@ def compile(
     for diagnostic in report.diagnostics:
         if diagnostic.rule == OVERLAP_UNDECIDED:
             raise NativeError(f"{diagnostic.path}: {diagnostic.message}")
-    return CompiledOperator(desc, report)
+    return CompiledOperator(desc, report, num_threads)
 
 
 class CompiledOperator:
@@ -50,7 +55,7 @@ class CompiledOperator:
     least TotalTensorSizeInBytes, 1-D uint8 arrays) is laid out as the descriptor says.
     """
 
-    def __init__(self, desc: OperatorDesc, report: Report) -> None:
+    def __init__(self, desc: OperatorDesc, report: Report, num_threads: NumThreads = None) -> None:
         self.desc = desc
         self.report = report
         if isinstance(desc, SplitOperatorDesc):
@@ -71,6 +76,7 @@ class CompiledOperator:
         self._own_strides = self._whole.strides, tuple(part.strides for part in self._parts)
         self.plan = self._new_plan(*self._own_strides)
         """How the C core runs it; `plan.describe()` tells in words."""
+        self.num_threads = thread_count(num_threads, self.plan.bytes)
         tensors = [self._whole, *self._parts]
         self._dispatcher = None
         if len(tensors) <= _native.DISPATCHER_TENSORS and _native.HAS_GIL:
@@ -97,14 +103,19 @@ class CompiledOperator:
         self.dispatch(input, out)
         return out
 
-    def dispatch(self, input: Any, out: Any) -> None:
-        """Executes into the caller's buffers; BindingError where one does not fit, before anything is written."""
-        whole, parts = (input, out) if self._is_split else (out, input)
-        if self._dispatcher is None or not self._dispatcher.run(whole, parts):
-            self.bind(input, out).dispatch()
+    def dispatch(self, input: Any, out: Any, *, num_threads: NumThreads = None) -> None:
+        """Executes into the caller's buffers; BindingError where one does not fit, before anything is written.
 
-    def bind(self, input: Any, out: Any) -> BoundOperator:
+        `num_threads` None: as many as the operator was compiled for.
+        """
+        threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
+        whole, parts = (input, out) if self._is_split else (out, input)
+        if self._dispatcher is None or not self._dispatcher.run(whole, parts, threads):
+            self.bind(input, out, num_threads=threads).dispatch()
+
+    def bind(self, input: Any, out: Any, *, num_threads: NumThreads = None) -> BoundOperator:
         """Resolves the buffers once, for many dispatches. The result keeps them alive."""
+        threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
         whole_value, part_values = (input, out) if self._is_split else (out, input)
         whole = bind(self._whole, whole_value)
         parts = self._bind_parts(part_values)
@@ -113,7 +124,7 @@ class CompiledOperator:
         vector = _native.pointers([part.pointer for part in parts])
         if not plan.ranges_apart(whole.pointer, vector):
             check_apart(plan, self._whole, whole, list(zip(self._parts, parts, strict=True)))
-        return BoundOperator(plan, whole, parts, vector)
+        return BoundOperator(plan, whole, parts, vector, threads)
 
     def _bind_parts(self, values: Any) -> list[Binding]:
         path = "OutputTensors" if self._is_split else "InputTensors"
@@ -130,11 +141,10 @@ class BoundOperator:
 
     __slots__ = ("_arguments", "_keep", "_run", "plan")
 
-    def __init__(self, plan: _native.Plan, whole: Binding, parts: list[Binding], vector: Any) -> None:
+    def __init__(self, plan: _native.Plan, whole: Binding, parts: list[Binding], vector: Any, threads: int) -> None:
         self.plan = plan
         self._keep = (whole, parts, vector)
-        self._run, *arguments = plan.bound_call(whole.pointer, vector)
-        self._arguments = tuple(arguments)
+        self._run, self._arguments = plan.bound_call(whole.pointer, vector, threads)
 
     def dispatch(self) -> None:
         """Copies once; the GIL is released meanwhile."""

@@ -89,6 +89,11 @@ class Release:
         return f"{self.package}-{self.package_version}"
 
     @property
+    def split_reads_input_first(self) -> bool:
+        """A split's input is read before OutputCount is: observed on the Windows builds, the Linux ones count first."""
+        return self.platform == "windows"
+
+    @property
     def judged_by(self) -> str:
         """How a report names it."""
         return f"directml {self.directml}" if self.directml else self.name

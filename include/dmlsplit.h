@@ -137,6 +137,12 @@ DMLSPLIT_API dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *pla
 DMLSPLIT_API dmlsplit_status dmlsplit_split(const dmlsplit_plan *plan, const void *whole, void *const *parts);
 DMLSPLIT_API dmlsplit_status dmlsplit_join(const dmlsplit_plan *plan, const void *const *parts, void *whole);
 
+/* The same on up to so many threads, the caller's among them (0 and 1: the caller's alone). Each writes a share of its own. The other threads
+ * are started for the call, which costs some 50 us, and joined before it returns; the caller does the share of one that cannot be
+ * had. Safe after fork() and from within other threads. Not promised: how many threads do anything (64 at most). */
+DMLSPLIT_API dmlsplit_status dmlsplit_split_threads(const dmlsplit_plan *plan, const void *whole, void *const *parts, uint32_t threads);
+DMLSPLIT_API dmlsplit_status dmlsplit_join_threads(const dmlsplit_plan *plan, const void *const *parts, void *whole, uint32_t threads);
+
 /* Writes a text for people: the loops after folding, the kernels chosen, and why those before them were refused. As snprintf: at most capacity
  * bytes with the terminating 0, which is always there if capacity > 0; returns the full length without it. buffer may be NULL if
  * capacity is 0. A NULL plan gives an empty text. The wording is not an interface. */

@@ -16,7 +16,7 @@ FLOORS = [
     ["rules"],
     ["validation", "reference"],
     ["_native"],
-    ["_fresh"],
+    ["_fresh", "_threads"],
     ["arrays", "_buffers"],
     ["execution"],
     ["formats"],

@@ -111,3 +111,11 @@ def test_release_of_level():
     assert name("2_1") == "tensorflow-directml-1.15.3.dev200619"
     assert name("4_0") == "tensorflow-directml-1.15.5.dev210422"
     assert name("6_4") == "onnxruntime-directml-1.19.2"
+
+
+def test_a_null_input_of_no_outputs_is_read_by_the_windows_builds_only():
+    d = dml.SplitOperatorDesc(None, [], 0)
+    codes = {release.platform: set() for release in dml.releases()}
+    for release in dml.releases():
+        codes[release.platform].add(dml.validate(d, directml=release).hresult)
+    assert codes == {"windows": {None}, "linux": {0x80000003, 0x80070057}}

@@ -32,12 +32,13 @@ static int dms_take(PyObject *object, const dms_array_spec *spec, const dms_arra
     return same;
 }
 
-static int dms_copy(const dmlsplit_plan *plan, void *whole, void **parts, int split)
+static int dms_copy(const dmlsplit_plan *plan, void *whole, void **parts, int split, uint32_t threads)
 {
     if (dmlsplit_plan_check_ranges(plan, whole, (const void *const *)parts, NULL) != DMLSPLIT_OK)
         return 0;
     PyThreadState *state = dmlsplit_plan_bytes(plan) > 65536 ? PyEval_SaveThread() : NULL;
-    const dmlsplit_status status = split ? dmlsplit_split(plan, whole, parts) : dmlsplit_join(plan, (const void *const *)parts, whole);
+    const dmlsplit_status status = split ? dmlsplit_split_threads(plan, whole, parts, threads)
+                                         : dmlsplit_join_threads(plan, (const void *const *)parts, whole, threads);
     if (state != NULL)
         PyEval_RestoreThread(state);
     return status == DMLSPLIT_OK;
@@ -52,7 +53,7 @@ static PyObject *dms_item(PyObject *sequence, uint32_t index)
 }
 
 /* 1: copied; 0: nothing was, and no exception is set. */
-int dms_dispatch_arrays(const dmlsplit_plan *plan, const dms_array_spec *spec, uintptr_t whole, uintptr_t parts)
+int dms_dispatch_arrays(const dmlsplit_plan *plan, const dms_array_spec *spec, uintptr_t whole, uintptr_t parts, uint32_t threads)
 {
     Py_buffer views[DMS_MOST_ARRAYS];
     void *pointers[DMS_MOST_ARRAYS];
@@ -69,7 +70,7 @@ int dms_dispatch_arrays(const dmlsplit_plan *plan, const dms_array_spec *spec, u
             pointers[taken - 1] = views[taken].buf;
         }
         if (taken > spec->part_count)
-            done = dms_copy(plan, views[0].buf, pointers, spec->split);
+            done = dms_copy(plan, views[0].buf, pointers, spec->split, threads);
     }
     PyErr_Clear();
     while (taken > 0)

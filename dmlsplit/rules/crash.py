@@ -22,16 +22,18 @@ _CRASHED: Final = int(Member.DESC | Member.UNREAD)
 
 def _reads_before_checking(o: OperatorView) -> Findings:
     release = o.judge.release
-    if release is None or o.count == 0:
+    if release is None:
         return None
     whole = o.whole
     is_split = o.type is OperatorType.SPLIT
+    if o.count == 0 and not (is_split and release.split_reads_input_first):
+        return None  # refused
     walks = not is_split or release.traits.split_walks_sizes_unchecked
     if is_split and walks and o.axis >= max(whole.support.dimension_counts):
         return None  # refused before the input is looked at
     if whole.tensor is None or whole.tensor.desc is None:
         return _crash(whole, "" if whole.tensor is None else "Desc")
-    if not walks:
+    if not walks or o.count == 0:
         return None
     dimensions = whole.desc.dimension_count
     if dimensions not in whole.support.dimension_counts if is_split else o.axis >= dimensions:

@@ -1,9 +1,10 @@
 """Builds and runs the C tests.
 
-    python tests/c/run.py [plain] [asan] [headers] [example] [valgrind]     the first four without arguments
+    python tests/c/run.py [plain] [asan] [tsan] [headers] [example] [valgrind]     all but the last without arguments
 
     plain     test_*.c with the warnings as errors, optimised
     asan      the same under AddressSanitizer and UndefinedBehaviorSanitizer
+    tsan      test_threads.c under ThreadSanitizer
     headers   each header alone as C99, C11 and C++11; those of DirectML's structs after a DirectML.h; capture.c, which
               calls all of dmlsplit_capture.h, under the sanitizers
     example   examples/c/split.c from the headers and csrc alone, with no flag but the include path
@@ -34,6 +35,7 @@ STRICT_C = [*STRICT, "-Wstrict-prototypes", "-Wmissing-prototypes"]
 CORE_ONLY = ["-Wconversion"]
 MODES = {
     "plain": ["-O2"],
+    "tsan": ["-O1", "-g", "-fsanitize=thread"],
     "valgrind": ["-O1", "-g"],
     "asan": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"],
 }
@@ -74,7 +76,9 @@ def compile_core(folder, flags):
 
 def core_tests(mode, folder):
     """One case for each test program, and one for the core that they share."""
-    flags = [*MODES[mode], "-DDMS_TESTING"]
+    # The counters of the test hooks are no atomics, and test_threads does without them.
+    flags = MODES[mode] if mode == "tsan" else [*MODES[mode], "-DDMS_TESTING"]
+    tests = [test for test in TESTS if mode != "tsan" or test.stem == "test_threads"]
     objects = []
 
     def core():
@@ -82,11 +86,26 @@ def core_tests(mode, folder):
 
     def program(test):
         binary = folder / test.stem
-        run([*CC, "-std=c11", *STRICT_C, *flags, *INCLUDE, "-I", ROOT / "csrc", test, *objects, "-o", binary])
+        run(
+            [
+                *CC,
+                "-std=c11",
+                *STRICT_C,
+                *flags,
+                *INCLUDE,
+                "-I",
+                ROOT / "csrc",
+                test,
+                *objects,
+                "-pthread",
+                "-o",
+                binary,
+            ]
+        )
         return run([*VALGRIND, binary] if mode == "valgrind" else [binary])
 
     yield "core", core
-    for test in TESTS:
+    for test in tests:
         yield test.stem, lambda test=test: program(test)
 
 
@@ -132,7 +151,13 @@ def example_tests(_, folder):
     yield "examples/c/split.c", example
 
 
-DEFAULT = {"plain": core_tests, "asan": core_tests, "headers": header_tests, "example": example_tests}
+DEFAULT = {
+    "plain": core_tests,
+    "asan": core_tests,
+    "tsan": core_tests,
+    "headers": header_tests,
+    "example": example_tests,
+}
 SUITES = {**DEFAULT, "valgrind": core_tests}
 
 

@@ -1,0 +1,145 @@
+/* test_threads.c - runs on several threads give what one thread gives, from several threads at once */
+#include "check.h"
+#include "dms_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+
+enum { RANK = 3, PARTS = 5, CALLERS = 3 };
+
+/* Sizes of the whole, strides in elements of whole and parts (0: packed), lengths on the axis. */
+typedef struct shape {
+    const char *name;
+    uint32_t element_size, axis, part_count;
+    uint64_t sizes[RANK];
+    int64_t strides[RANK];
+    uint64_t lengths[PARTS];
+} shape;
+
+static const shape shapes[] = {
+    {"one run", 1, 0, 1, {3000001, 1, 1}, {0}, {3000001}},
+    {"long runs", 4, 0, 3, {1000, 701, 1}, {0}, {300, 1, 699}},
+    {"rows", 4, 1, 3, {1500, 400, 1}, {0}, {100, 101, 199}},
+    {"channels", 1, 2, 3, {700, 901, 3}, {0}, {1, 1, 1}},
+    {"small rows", 8, 1, 3, {90001, 8, 1}, {0}, {1, 2, 5}},
+    {"transposed", 4, 0, 2, {1200, 900, 1}, {1, 1201, 1}, {500, 700}},
+    {"padded", 2, 1, 2, {5000, 100, 1}, {117, 1, 1}, {30, 70}},
+    {"broadcast", 4, 1, 2, {2000, 100, 1}, {0, 1, 1}, {40, 60}},
+    {"a few bytes", 4, 0, 2, {5, 1, 1}, {0}, {2, 3}},
+    {"nothing", 4, 0, 2, {0, 7, 1}, {0}, {0, 0}},
+};
+
+static uint64_t count_of(const shape *s)
+{
+    return s->sizes[0] * s->sizes[1] * s->sizes[2];
+}
+
+/* The whole's and the parts' memory: all parts lie in one block, one after the other. */
+typedef struct memory {
+    unsigned char *whole, *block;
+    void *parts[PARTS];
+    size_t whole_size, block_size;
+} memory;
+
+static memory make_memory(const shape *s, const dmlsplit_plan *plan, bool split, size_t skew)
+{
+    memory m;
+    int64_t begin, end;
+    dmlsplit_plan_whole_range(plan, &begin, &end);
+    m.whole_size = (size_t)end + 1;
+    m.block_size = (size_t)count_of(s) * s->element_size + 64 + skew;
+    m.whole = malloc(m.whole_size);
+    m.block = malloc(m.block_size);
+    if (m.whole == NULL || m.block == NULL)
+        abort();
+    for (size_t i = 0; i < m.whole_size; i++)
+        m.whole[i] = (unsigned char)(split ? i % 251 : 0xA5);
+    for (size_t i = 0; i < m.block_size; i++)
+        m.block[i] = (unsigned char)(split ? 0xA5 : (i + 17) % 251);
+    unsigned char *next = m.block + skew;
+    for (uint32_t i = 0; i < s->part_count; i++) {
+        m.parts[i] = next;
+        if (s->sizes[s->axis] > 0)
+            next += count_of(s) / s->sizes[s->axis] * s->lengths[i] * s->element_size;
+    }
+    return m;
+}
+
+static void free_memory(memory *m)
+{
+    free(m->whole);
+    free(m->block);
+}
+
+static dmlsplit_status run(const dmlsplit_plan *plan, bool split, memory *m, uint32_t threads)
+{
+    return split ? dmlsplit_split_threads(plan, m->whole, m->parts, threads)
+                 : dmlsplit_join_threads(plan, (const void *const *)m->parts, m->whole, threads);
+}
+
+static dmlsplit_plan *make_plan(const shape *s, bool split)
+{
+    int64_t strides[RANK];
+    dmlsplit_geometry g;
+    memset(&g, 0, sizeof g);
+    for (uint32_t d = 0; d < RANK; d++)
+        strides[d] = s->strides[d] * (int64_t)s->element_size;
+    g.struct_size = sizeof g;
+    g.direction = split ? DMLSPLIT_SPLIT : DMLSPLIT_JOIN;
+    g.element_size = s->element_size;
+    g.rank = RANK;
+    g.axis = s->axis;
+    g.part_count = s->part_count;
+    g.sizes = s->sizes;
+    g.strides = s->strides[1] != 0 || s->strides[0] != 0 ? strides : NULL;
+    g.lengths = s->lengths;
+    dmlsplit_plan *plan = NULL;
+    CHECK(dmlsplit_plan_create(&g, &plan, NULL) == DMLSPLIT_OK);
+    return plan;
+}
+
+static void compare(const shape *s, bool split, uint32_t threads, size_t skew)
+{
+    dmlsplit_plan *plan = make_plan(s, split);
+    if (plan == NULL)
+        return;
+    memory one = make_memory(s, plan, split, skew), several = make_memory(s, plan, split, skew);
+    CHECK(run(plan, split, &one, 1) == DMLSPLIT_OK);
+    CHECK(run(plan, split, &several, threads) == DMLSPLIT_OK);
+    CHECK(memcmp(one.whole, several.whole, one.whole_size) == 0);
+    CHECK(memcmp(one.block, several.block, one.block_size) == 0);
+    free_memory(&one);
+    free_memory(&several);
+    dmlsplit_plan_destroy(plan);
+}
+
+static void *call(void *unused)
+{
+    static const uint32_t threads[] = {0, 2, 3, 7, 1000};
+    (void)unused;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
+            compare(&shapes[i], true, threads[t], (i * 7 + t) % 64);
+            /* A broadcast whole cannot be written. */
+            if (shapes[i].strides[0] != 0 || shapes[i].strides[1] == 0)
+                compare(&shapes[i], false, threads[t], t % 64);
+        }
+    return NULL;
+}
+
+int main(void)
+{
+    call(NULL);
+#ifndef _WIN32
+    pthread_t callers[CALLERS];
+    for (int i = 0; i < CALLERS; i++)
+        CHECK(pthread_create(&callers[i], NULL, call, NULL) == 0);
+    for (int i = 0; i < CALLERS; i++)
+        CHECK(pthread_join(callers[i], NULL) == 0);
+#endif
+    return check_report();
+}

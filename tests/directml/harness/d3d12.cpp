@@ -1,0 +1,8 @@
+// Stands in for libd3d12.so of the Windows Subsystem for Linux. DirectML imports one function from it, which it calls
+// where it compiles an operator; creating one does not get there.
+#include "com.h"
+
+extern "C" harness::HResult D3D12SerializeVersionedRootSignature(const void*, harness::Unknown**, harness::Unknown**) {
+    harness::trace("D3D12SerializeVersionedRootSignature: not implemented");
+    return harness::notImplemented;
+}

@@ -1,0 +1,26 @@
+#include "library.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <stdexcept>
+
+namespace harness {
+
+DmlDevice* createDmlDevice(const std::string& path, Unknown* d3d12Device, std::uint32_t minimumFeatureLevel) {
+    using CreateDevice1 = HResult (*)(Unknown*, std::uint32_t, std::uint32_t, const Guid&, void**);
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(dlerror());
+    const auto create = reinterpret_cast<CreateDevice1>(dlsym(library, "DMLCreateDevice1"));
+    if (create == nullptr) throw std::runtime_error(dlerror());
+    void* device = nullptr;
+    const HResult result = create(d3d12Device, 0, minimumFeatureLevel, iidDmlDevice, &device);
+    if (result < 0) {
+        char text[64];
+        std::snprintf(text, sizeof text, "DMLCreateDevice1 returned 0x%08X", static_cast<unsigned>(result));
+        throw std::runtime_error(text);
+    }
+    return static_cast<DmlDevice*>(device);
+}
+
+}  // namespace harness

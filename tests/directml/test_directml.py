@@ -1,0 +1,115 @@
+"""Microsoft's library itself: the prediction of each release is what its build answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import dmlsplit as dml
+from tests import oracle
+from tests.directml import build
+from tests.directml.compare import compare, representatives, shrunk
+from tests.directml.conftest import COUNT, FRESH_SEED, compared
+from tests.directml.generator import descriptor
+from tests.directml.library import HarnessError, Library, create
+from tests.test_recorded_verdicts import reason_to_leave_out
+
+pytestmark = pytest.mark.directml
+
+FIXED_SEED = 20240914
+LEAST_ACCEPTED = 0.1
+"""Of the generated descriptors: a build that refused nearly all of them would agree for the wrong reason."""
+
+TENSOR = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
+SPLIT = dml.SplitOperatorDesc.from_lengths(TENSOR, 2, (2, 1, 3))
+NO_INPUT = replace(SPLIT, input_tensor=None)
+
+
+def test_every_linux_release_can_be_asked():
+    assert [made.name for made in build.BUILDS] == [r.name for r in dml.releases() if r.platform == "linux"]
+
+
+@pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
+def test_the_prediction_is_the_answer(made, library, seed):
+    descs = [descriptor(seed, index) for index in range(COUNT)]
+    tally = compare(library, made.name, descs, f"seed {seed}, descriptor {{}}")
+    accepted = tally.answers[0] / COUNT
+    compared.append(
+        f"{made.name}: {COUNT} descriptors of seed {seed} (DMLSPLIT_DIRECTML_SEED={seed} repeats them), "
+        f"{accepted:.0%} accepted, {len(tally.disagreements)} disagreements"
+    )
+    if tally.disagreements:
+        shown = [str(shrunk(library, found)) for found in representatives(tally.disagreements, 5)]
+        heading = f"{len(tally.disagreements)} disagreements of {COUNT}; repeat with DMLSPLIT_DIRECTML_SEED={seed}"
+        pytest.fail("\n".join([heading, *shown]), pytrace=False)
+    assert COUNT < 1000 or accepted > LEAST_ACCEPTED
+
+
+@pytest.mark.parametrize("name", ["random", "boundary"])
+def test_the_recorded_verdicts_reproduce(made, library, name):
+    header, *recorded = oracle.records(name)
+    column = header["builds"].index(made.name)
+    sample = [record for record in recorded if not reason_to_leave_out(record)][:500]
+    answers = library.judge(oracle.operator(record["desc"]) for record in sample)
+    found = ["CRASH" if answer is None else f"0x{answer:08X}" for answer in answers]
+    assert found == [record["verdicts"][column] for record in sample]
+
+
+def test_a_crash_costs_one_answer(made, library):
+    refused = dml.find_release(made.name).invalid_argument
+    wrong = replace(SPLIT, axis=4)
+    assert library.judge([SPLIT, NO_INPUT, wrong, NO_INPUT, NO_INPUT, SPLIT]) == [0, None, refused, None, None, 0]
+
+
+def test_a_read_past_an_array_is_a_crash(library):
+    """What the guard pages are for: the count says more than the array holds."""
+    assert library.judge([replace(SPLIT, output_count=4)]) == [None]
+    short = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6), dimension_count=4)
+    assert library.judge([replace(SPLIT, input_tensor=dml.TensorDesc(1, short))]) == [None]
+
+
+def test_more_tensors_than_guarded_places(library):
+    """Beyond them arrays are unguarded, and the verdict is the same."""
+    lengths = (1,) * 20_000
+    whole = dml.BufferTensorDesc(dml.TensorDataType.UINT8, (1, 1, len(lengths), 1))
+    split = dml.SplitOperatorDesc.from_lengths(whole, 2, lengths)
+    join = dml.JoinOperatorDesc.from_lengths(whole, 2, lengths)
+    assert library.judge([split, join, SPLIT]) == [0, 0, 0]
+
+
+def test_a_null_operator_descriptor(made, library):
+    """DML_OPERATOR_DESC.Desc null, which dmlsplit cannot express."""
+    assert library.answers(["create 62", "create 63"]) == [dml.find_release(made.name).invalid_argument] * 2
+
+
+def test_the_device_has_options(made, programs, shared_object):
+    """Without typed UAV loads the builds up to level 5_2 refuse 8-bit types; all others take them."""
+    desc = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(dml.TensorDataType.UINT8, (1, 1, 6, 2)), 2, (2, 4))
+    release = dml.find_release(made.name)
+    refused = release.invalid_argument if release.max_feature_level <= dml.FeatureLevel.FL_5_2 else 0
+    with Library(programs, shared_object, {"typed-uav-load": 0}) as less, Library(programs, shared_object) as full:
+        assert (less.judge([desc]), full.judge([desc])) == ([refused], [0])
+
+
+def test_too_high_a_minimum_feature_level(made, programs, shared_object):
+    highest = int(dml.find_release(made.name).max_feature_level)
+    with Library(programs, shared_object, {"minimum-feature-level": highest}) as asked:
+        assert asked.judge([SPLIT]) == [0]
+    too_high = Library(programs, shared_object, {"minimum-feature-level": highest + 1})
+    with too_high as asked, pytest.raises(HarnessError, match="DMLCreateDevice1 returned 0x8"):
+        asked.judge([SPLIT])
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["destroy 62", "create", "create 62 ", "create 1 -", create(SPLIT) + " 0", create(SPLIT)[:-2], "create 4294967296"],
+)
+def test_a_malformed_command_is_no_verdict(programs, shared_object, command):
+    with Library(programs, shared_object) as asked, pytest.raises(HarnessError, match="command 2"):
+        asked.answers([create(SPLIT), command])
+
+
+def test_an_unknown_option(programs, shared_object):
+    with Library(programs, shared_object, {"colour": 1}) as asked, pytest.raises(HarnessError, match="unknown option"):
+        asked.judge([SPLIT])

@@ -1,0 +1,100 @@
+"""num_threads: what it means, and that the bytes are the same."""
+
+import multiprocessing
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import dmlsplit as dml
+from dmlsplit import _threads
+from dmlsplit._threads import AUTO_BYTES, thread_count
+
+ROWS = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(dml.TensorDataType.UINT16, (3000, 301)), 1, (100, 201))
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "small", "large"),
+    [
+        (None, None, 1, 1),
+        (None, "3", 3, 3),
+        (None, "auto", 1, 4),
+        (2, "3", 2, 2),
+        ("auto", None, 1, 4),
+        ("auto", "3", 1, 4),
+    ],
+)
+def test_thread_count(monkeypatch, given, environment, small, large):
+    monkeypatch.setattr(_threads, "_usable_cpus", lambda: 4)
+    monkeypatch.delenv("DMLSPLIT_NUM_THREADS", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("DMLSPLIT_NUM_THREADS", environment)
+    assert thread_count(given, AUTO_BYTES - 1) == small
+    assert thread_count(given, AUTO_BYTES) == large
+
+
+@pytest.mark.parametrize("value", [0, -1, "many", 2.5])
+def test_what_is_no_number_of_threads(value):
+    with pytest.raises(ValueError, match=r"num_threads: .* is neither a positive number nor 'auto'"):
+        dml.compile(ROWS, num_threads=value)
+    with pytest.raises(ValueError, match="num_threads"):
+        dml.compile(ROWS).dispatch(None, None, num_threads=value)
+
+
+def test_the_environment_variable_is_named_where_it_is_wrong(monkeypatch):
+    monkeypatch.setenv("DMLSPLIT_NUM_THREADS", "x")
+    with pytest.raises(ValueError, match="DMLSPLIT_NUM_THREADS: 'x'"):
+        dml.compile(ROWS)
+
+
+def check(op, **options):
+    array = np.arange(3000 * 301, dtype="u2").reshape(3000, 301)
+    outputs = [np.zeros((3000, n), "u2") for n in (100, 201)]
+    op.dispatch(array, out=outputs, **options)
+    assert (outputs[0] == array[:, :100]).all()
+    assert (outputs[1] == array[:, 100:]).all()
+    op.dispatch(array[:, ::-1].copy()[:, ::-1], out=outputs, **options)  # by another plan
+    assert (outputs[1] == array[:, 100:]).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, "auto"])
+def test_results(threads):
+    check(dml.compile(ROWS, num_threads=threads))
+    check(dml.compile(ROWS), num_threads=threads)
+
+
+def test_from_several_threads_at_once():
+    op = dml.compile(ROWS, num_threads=3)
+    failures = []
+
+    def work():
+        try:
+            for _ in range(20):
+                check(op)
+        except AssertionError as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
+
+
+def in_child(op):
+    check(op)
+    os._exit(0)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_after_a_fork():
+    op = dml.compile(ROWS, num_threads=2)
+    check(op)
+    child = multiprocessing.get_context("fork").Process(target=in_child, args=(op,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    check(op)
