@@ -117,7 +117,7 @@ static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_shuffle *s, const dms_ch
 
 const char *DMS_NAME(dms_accept_shuffle)(const dmlsplit_plan *plan)
 {
-    return dms_refuse_shuffle(plan, UNIT, 16);
+    return dms_refuse_shuffle(plan, UNIT, 8);
 }
 
 void DMS_NAME(dms_run_shuffle)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
