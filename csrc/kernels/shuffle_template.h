@@ -15,40 +15,42 @@ enum {
     GROUP_BYTES = 16384                 /* blocks that are woven together: read once for each vector, and staged before they are streamed */
 };
 
-/* steps is a constant up to 8, and more than it otherwise. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_shuffle *s, const dms_step *step, size_t steps, const char *const *from, char *to,
-                                                         size_t to_step, uint64_t blocks)
+/* steps is a constant up to 8, and more than it otherwise. one: there is one source stream (a constant), so that one register counts for all. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_shuffle *s, const dms_step *step, size_t steps, bool one, const char *const *from,
+                                                         char *to, size_t to_step, uint64_t blocks)
 {
     enum { IN_REGISTERS = 8 };
     const size_t first = steps < IN_REGISTERS ? steps : IN_REGISTERS;
     vector table[IN_REGISTERS];
-    const char *source[IN_REGISTERS];
-    size_t source_step[IN_REGISTERS];
     uint64_t mask[IN_REGISTERS];
+    const char *source[IN_REGISTERS];
+    size_t size[IN_REGISTERS], at = 0;
     for (size_t i = 0; i < first; i++) {
         table[i] = load_table(step[i].table);
         mask[i] = step[i].mask;
         source[i] = from[step[i].source] + step[i].offset;
-        source_step[i] = s->source_block[step[i].source];
+        size[i] = s->source_block[one ? 0 : step[i].source];
     }
     for (uint64_t block = 0; block < blocks; block += LANES) {
-        vector woven = shuffle_bytes(load_lanes(source[0], source_step[0]), table[0], mask[0]);
-        source[0] += LANES * source_step[0];
-        for (size_t i = 1; i < first; i++) {
-            woven = shuffle_into(woven, load_lanes(source[i], source_step[i]), table[i], mask[i]);
-            source[i] += LANES * source_step[i];
-        }
+        vector woven = shuffle_bytes(load_lanes(source[0] + at, size[0]), table[0], mask[0]);
+        for (size_t i = 1; i < first; i++)
+            woven = shuffle_into(woven, load_lanes(source[i] + at, size[one ? 0 : i]), table[i], mask[i]);
         for (size_t i = first; i < steps; i++) {
-            const size_t size = s->source_block[step[i].source];
-            const char *at = from[step[i].source] + step[i].offset + block * size;
-            woven = shuffle_into(woven, load_lanes(at, size), load_table(step[i].table), step[i].mask);
+            const size_t stride = s->source_block[step[i].source];
+            const char *bytes = from[step[i].source] + step[i].offset + block * stride;
+            woven = shuffle_into(woven, load_lanes(bytes, stride), load_table(step[i].table), step[i].mask);
         }
         store_lanes(to, to_step, woven);
         to += LANES * to_step;
+        if (one)
+            at += LANES * size[0];
+        for (size_t i = 0; i < first && !one; i++)
+            source[i] += LANES * size[i];
     }
 }
 
-static DMS_TARGET void DMS_NAME(weave_group)(const dms_shuffle *s, const char *const *from, char *const *to, uint64_t blocks)
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_group)(const dms_shuffle *s, bool one, const char *const *from, char *const *to,
+                                                               uint64_t blocks)
 {
     const dms_step *step = s->steps;
     for (size_t i = 0; i < s->vector_count; i++) {
@@ -56,18 +58,28 @@ static DMS_TARGET void DMS_NAME(weave_group)(const dms_shuffle *s, const char *c
         char *at = to[v->target] + v->offset;
         const size_t to_step = s->target_block[v->target];
         switch (v->steps) {
-        case 1: DMS_NAME(weave)(s, step, 1, from, at, to_step, blocks); break;
-        case 2: DMS_NAME(weave)(s, step, 2, from, at, to_step, blocks); break;
-        case 3: DMS_NAME(weave)(s, step, 3, from, at, to_step, blocks); break;
-        case 4: DMS_NAME(weave)(s, step, 4, from, at, to_step, blocks); break;
-        case 5: DMS_NAME(weave)(s, step, 5, from, at, to_step, blocks); break;
-        case 6: DMS_NAME(weave)(s, step, 6, from, at, to_step, blocks); break;
-        case 7: DMS_NAME(weave)(s, step, 7, from, at, to_step, blocks); break;
-        case 8: DMS_NAME(weave)(s, step, 8, from, at, to_step, blocks); break;
-        default: DMS_NAME(weave)(s, step, v->steps, from, at, to_step, blocks); break;
+        case 1: DMS_NAME(weave)(s, step, 1, one, from, at, to_step, blocks); break;
+        case 2: DMS_NAME(weave)(s, step, 2, one, from, at, to_step, blocks); break;
+        case 3: DMS_NAME(weave)(s, step, 3, one, from, at, to_step, blocks); break;
+        case 4: DMS_NAME(weave)(s, step, 4, one, from, at, to_step, blocks); break;
+        case 5: DMS_NAME(weave)(s, step, 5, one, from, at, to_step, blocks); break;
+        case 6: DMS_NAME(weave)(s, step, 6, one, from, at, to_step, blocks); break;
+        case 7: DMS_NAME(weave)(s, step, 7, one, from, at, to_step, blocks); break;
+        case 8: DMS_NAME(weave)(s, step, 8, one, from, at, to_step, blocks); break;
+        default: DMS_NAME(weave)(s, step, v->steps, one, from, at, to_step, blocks); break;
         }
         step += v->steps;
     }
+}
+
+static DMS_TARGET void DMS_NAME(weave_split)(const dms_shuffle *s, const char *const *from, char *const *to, uint64_t blocks)
+{
+    DMS_NAME(weave_group)(s, true, from, to, blocks);
+}
+
+static DMS_TARGET void DMS_NAME(weave_join)(const dms_shuffle *s, const char *const *from, char *const *to, uint64_t blocks)
+{
+    DMS_NAME(weave_group)(s, false, from, to, blocks);
 }
 
 static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_shuffle *s, const dms_channels *c, bool split, bool streamed)
@@ -95,7 +107,10 @@ static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_shuffle *s, const dms_ch
             for (size_t at = 0; at < blocks * s->source_block[i]; at += DMS_LINE)
                 DMS_PREFETCH(from[i] + at);
 #endif
-        DMS_NAME(weave_group)(s, from, to, blocks);
+        if (split)
+            DMS_NAME(weave_split)(s, from, to, blocks);
+        else
+            DMS_NAME(weave_join)(s, from, to, blocks);
         for (size_t i = 0; i < s->sources; i++)
             from[i] += blocks * s->source_block[i];
         for (size_t i = 0; i < s->targets; i++)
