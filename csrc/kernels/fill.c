@@ -26,8 +26,9 @@ static void fill_line(char *to, const char *element, size_t run, uint64_t size)
 
 void dms_run_fill(const dms_nest *nest, char *target, const char *source)
 {
-    uint64_t index[DMLSPLIT_MAX_RANK] = {0};
+    uint64_t index[DMLSPLIT_MAX_RANK];
     const uint64_t size = nest->loops[nest->rank - 1].size * nest->run;
+    dms_first(nest->rank, index);
     do
         fill_line(target, source, nest->run, size);
     while (dms_next(nest->loops, nest->rank - 1, index, &target, &source));
