@@ -56,6 +56,12 @@ static inline char *dms_part_base(const dms_buffers *buffers, uint64_t part)
     return base;
 }
 
+/* The first combination of indices. An initializer would clear all 64, which takes longer than many a copy. */
+static inline void dms_first(uint32_t count, uint64_t *index)
+{
+    memset(index, 0, count * sizeof index[0]);
+}
+
 /* Advances both pointers to the next combination of the indices of loops[0, count), the last one fastest. index holds count zeros at
  * first; returns false after the last combination, with everything as at the start. */
 static inline bool dms_next(const dms_loop *loops, uint32_t count, uint64_t *index, char **target, const char **source)
@@ -81,7 +87,7 @@ static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, 
     const dms_loop line = nest->rank > 0 ? nest->loops[nest->rank - 1] : once;
     const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
     uint64_t index[DMLSPLIT_MAX_RANK];
-    memset(index, 0, outer * sizeof index[0]);
+    dms_first(outer, index);
     do {
         for (uint64_t i = 0; i < line.size; i++)
             memcpy(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);

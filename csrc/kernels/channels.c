@@ -80,7 +80,10 @@ static void copy_part(char *to, const char *from, size_t to_step, size_t from_st
     case 8: copy_stretch(to, from, to_step, from_step, rows, 8); break;
     case 12: copy_stretch(to, from, to_step, from_step, rows, 12); break;
     case 16: copy_stretch(to, from, to_step, from_step, rows, 16); break;
+    case 24: copy_stretch(to, from, to_step, from_step, rows, 24); break;
     case 32: copy_stretch(to, from, to_step, from_step, rows, 32); break;
+    case 40: copy_stretch(to, from, to_step, from_step, rows, 40); break;
+    case 48: copy_stretch(to, from, to_step, from_step, rows, 48); break;
     default: copy_stretch(to, from, to_step, from_step, rows, size); break;
     }
 }

@@ -251,10 +251,11 @@ const char *DMS_NAME(dms_accept_runs)(const dms_nest *nest)
 
 static DMS_TARGET void DMS_NAME(stream_runs)(const dms_nest *nest, char *target, const char *source)
 {
-    uint64_t index[DMLSPLIT_MAX_RANK] = {0};
+    uint64_t index[DMLSPLIT_MAX_RANK];
     writer w;
     w.line = NULL;
     w.begin = w.fill = 0;
+    dms_first(nest->rank, index);
     do
         DMS_NAME(put)(&w, target, source, nest->run);
     while (dms_next(nest->loops, nest->rank, index, &target, &source));
@@ -269,7 +270,8 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
         DMS_NAME(stream_runs)(nest, target, source);
         return;
     }
-    uint64_t index[DMLSPLIT_MAX_RANK] = {0};
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_first(nest->rank, index);
     do
         DMS_NAME(copy_piece)(target, source, nest->run);
     while (dms_next(nest->loops, nest->rank, index, &target, &source));

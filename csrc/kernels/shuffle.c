@@ -105,13 +105,26 @@ bool dms_build_shuffle(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
     return true;
 }
 
+static uint64_t parts_of(const dmlsplit_plan *plan)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < plan->part_count; i++)
+        count += plan->parts[i].shape != NULL;
+    return count;
+}
+
 const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t most)
 {
-    enum { LEAST_BLOCKS = 8 };          /* of rows that follow each other: what remains of them is copied one by one */
+    enum {
+        LEAST_BLOCKS = 8,               /* of rows that follow each other: what remains of them is copied one by one */
+        WIDE = 8
+    };
     dms_shuffle shuffle;
     const char *refusal = dms_refuse_channels(plan);
     if (refusal != NULL)
         return refusal;
+    if (plan->space.operands[0].length * plan->space.element_size >= WIDE * parts_of(plan))
+        return "pieces of a row are of 8 bytes or more on average: moves are as fast";
     if (!dms_build_shuffle(plan, unit, &shuffle) || shuffle.step_count > most * shuffle.vector_count)
         return "too many vectors have to be looked at for one";
     if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * shuffle.rows)

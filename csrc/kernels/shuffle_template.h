@@ -1,56 +1,149 @@
-/* shuffle_template.h - small rows by pshufb, which shuffles within 16 bytes
+/* shuffle_template.h - small rows of any widths by byte shuffles
  *
- * Included after vector_<isa>.h. A vector of the target is the union of what each step takes from a vector of the source (see shuffle.c). Vectors
- * with two lanes work on two blocks of rows at once, one in each lane.
+ * Included after vector_<isa>.h. A vector of the target is the union of what each step takes from a vector of the source (see shuffle.c). One vector
+ * after the other is made for many blocks of rows, so that its tables stay in registers while the blocks stay in the first-level cache:
+ *
+ *     for each vector of a block:  tables -> registers
+ *         for each block:          load, shuffle, load, shuffle ..., store
+ *
+ * Instructions that shuffle within 16 bytes work on as many blocks at once as vectors have such lanes.
  */
 #include "../dms_shuffle.h"
 
-enum { LANES = VECTOR / 16 };
+enum {
+    UNIT = VECTOR / LANES,
+    GROUP_BYTES = 16384                 /* blocks that are woven together: read once for each vector, and staged before they are streamed */
+};
 
-static DMS_TARGET DMS_ALWAYS_INLINE vector DMS_NAME(weave)(const dms_step *step, size_t count, const char *const *from, const size_t *block)
+/* steps is a constant up to 8, and more than it otherwise. one: there is one source stream (a constant), so that one register counts for all. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_shuffle *s, const dms_step *step, size_t steps, bool one, const char *const *from,
+                                                         char *to, size_t to_step, uint64_t blocks)
 {
-    vector woven = shuffle_bytes(load_lanes(from[step->source] + step->offset, block[step->source]), load_table(step->table));
-    for (size_t i = 1; i < count; i++) {
-        step++;
-        woven = either(woven, shuffle_bytes(load_lanes(from[step->source] + step->offset, block[step->source]), load_table(step->table)));
+    enum { IN_REGISTERS = 8 };
+    const size_t first = steps < IN_REGISTERS ? steps : IN_REGISTERS;
+    vector table[IN_REGISTERS];
+    uint64_t mask[IN_REGISTERS];
+    const char *source[IN_REGISTERS];
+    size_t size[IN_REGISTERS], at = 0;
+    for (size_t i = 0; i < first; i++) {
+        table[i] = load_table(step[i].table);
+        mask[i] = step[i].mask;
+        source[i] = from[step[i].source] + step[i].offset;
+        size[i] = s->source_block[one ? 0 : step[i].source];
     }
-    return woven;
+    for (uint64_t block = 0; block < blocks; block += LANES) {
+        vector woven = shuffle_bytes(load_lanes(source[0] + at, size[0]), table[0], mask[0]);
+        for (size_t i = 1; i < first; i++)
+            woven = shuffle_into(woven, load_lanes(source[i] + at, size[one ? 0 : i]), table[i], mask[i]);
+        for (size_t i = first; i < steps; i++) {
+            const size_t stride = s->source_block[step[i].source];
+            const char *bytes = from[step[i].source] + step[i].offset + block * stride;
+            woven = shuffle_into(woven, load_lanes(bytes, stride), load_table(step[i].table), step[i].mask);
+        }
+        store_lanes(to, to_step, woven);
+        to += LANES * to_step;
+        if (one)
+            at += LANES * size[0];
+        for (size_t i = 0; i < first && !one; i++)
+            source[i] += LANES * size[i];
+    }
 }
 
-static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_shuffle *s, const dms_channels *c, bool split)
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_group)(const dms_shuffle *s, bool one, const char *const *from, char *const *to,
+                                                               uint64_t blocks)
 {
+    const dms_step *step = s->steps;
+    for (size_t i = 0; i < s->vector_count; i++) {
+        const dms_woven *v = &s->vectors[i];
+        char *at = to[v->target] + v->offset;
+        const size_t to_step = s->target_block[v->target];
+        switch (v->steps) {
+        case 1: DMS_NAME(weave)(s, step, 1, one, from, at, to_step, blocks); break;
+        case 2: DMS_NAME(weave)(s, step, 2, one, from, at, to_step, blocks); break;
+        case 3: DMS_NAME(weave)(s, step, 3, one, from, at, to_step, blocks); break;
+        case 4: DMS_NAME(weave)(s, step, 4, one, from, at, to_step, blocks); break;
+        case 5: DMS_NAME(weave)(s, step, 5, one, from, at, to_step, blocks); break;
+        case 6: DMS_NAME(weave)(s, step, 6, one, from, at, to_step, blocks); break;
+        case 7: DMS_NAME(weave)(s, step, 7, one, from, at, to_step, blocks); break;
+        case 8: DMS_NAME(weave)(s, step, 8, one, from, at, to_step, blocks); break;
+        default: DMS_NAME(weave)(s, step, v->steps, one, from, at, to_step, blocks); break;
+        }
+        step += v->steps;
+    }
+}
+
+static DMS_TARGET void DMS_NAME(weave_split)(const dms_shuffle *s, const char *const *from, char *const *to, uint64_t blocks)
+{
+    DMS_NAME(weave_group)(s, true, from, to, blocks);
+}
+
+static DMS_TARGET void DMS_NAME(weave_join)(const dms_shuffle *s, const char *const *from, char *const *to, uint64_t blocks)
+{
+    DMS_NAME(weave_group)(s, false, from, to, blocks);
+}
+
+static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_shuffle *s, const dms_channels *c, bool split, bool streamed)
+{
+    const uint64_t most = GROUP_BYTES / ((uint64_t)c->row * s->rows) / LANES * LANES;
     const char *from[DMS_MOST_CHANNELS];
     char *to[DMS_MOST_CHANNELS];
-    uint64_t row = 0;
+#if STREAMS
+    _Alignas(DMS_LINE) char staged[GROUP_BYTES];
+    line_writer writers[DMS_MOST_CHANNELS];
+#endif
+    uint64_t left = c->rows / s->rows / LANES * LANES;      /* blocks */
+    const uint64_t done = left * s->rows;
     dms_shuffle_streams(c, split, from, to);
-    for (; c->rows - row >= LANES * s->rows; row += LANES * s->rows) {
-        const dms_step *step = s->steps;
-        for (size_t i = 0; i < s->vector_count; i++) {
-            const dms_woven *v = &s->vectors[i];
-            store_lanes(to[v->target] + v->offset, s->target_block[v->target], DMS_NAME(weave)(step, v->steps, from, s->source_block));
-            step += v->steps;
-        }
-        for (size_t i = 0; i < s->sources; i++)
-            from[i] += LANES * s->source_block[i];
-        for (size_t i = 0; i < s->targets; i++)
-            to[i] += LANES * s->target_block[i];
+#if STREAMS
+    for (size_t i = 0, place = 0; streamed && i < s->targets; place += (size_t)most * s->target_block[i++]) {
+        writers[i] = start_lines(to[i]);
+        to[i] = staged + place;
     }
-    dms_copy_channels(c, split, row);
+#endif
+    for (uint64_t blocks; left > 0; left -= blocks) {
+        blocks = left < most ? left : most;
+#if STREAMS
+        for (size_t i = 0; streamed && i < s->sources; i++)
+            for (size_t at = 0; at < blocks * s->source_block[i]; at += DMS_LINE)
+                DMS_PREFETCH(from[i] + at);
+#endif
+        if (split)
+            DMS_NAME(weave_split)(s, from, to, blocks);
+        else
+            DMS_NAME(weave_join)(s, from, to, blocks);
+        for (size_t i = 0; i < s->sources; i++)
+            from[i] += blocks * s->source_block[i];
+        for (size_t i = 0; i < s->targets; i++)
+#if STREAMS
+            if (streamed)
+                put_lines(&writers[i], to[i], (size_t)blocks * s->target_block[i]);
+            else
+#endif
+                to[i] += blocks * s->target_block[i];
+    }
+#if STREAMS
+    for (size_t i = 0; streamed && i < s->targets; i++)
+        finish_lines(&writers[i]);
+#else
+    (void)streamed;
+#endif
+    dms_copy_channels(c, split, done);
 }
 
 const char *DMS_NAME(dms_accept_shuffle)(const dmlsplit_plan *plan)
 {
-    return dms_refuse_shuffle(plan, 16, 8);
+    return dms_refuse_shuffle(plan, UNIT, 8);
 }
 
 void DMS_NAME(dms_run_shuffle)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     dms_shuffle shuffle;
     dms_channels channels;
-    if (!dms_build_shuffle(plan, 16, &shuffle))
+    if (!dms_build_shuffle(plan, UNIT, &shuffle))
         return;                         /* not after it was accepted */
     while (first < last) {
         dms_next_channels(plan, buffers, &first, last, &channels);
-        DMS_NAME(shuffle_rows)(&shuffle, &channels, plan->direction == DMLSPLIT_SPLIT);
+        DMS_NAME(shuffle_rows)(&shuffle, &channels, plan->direction == DMLSPLIT_SPLIT, plan->stream);
     }
+    _mm_sfence();
 }

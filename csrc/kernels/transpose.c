@@ -109,7 +109,7 @@ static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *co
 void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn_tile)
 {
     const uint32_t columns = source_loop(nest);
-    uint64_t index[DMLSPLIT_MAX_RANK] = {0};
+    uint64_t index[DMLSPLIT_MAX_RANK];
     dms_loop around[DMLSPLIT_MAX_RANK];
     uint32_t count = 0;
     dms_tile tile;
@@ -117,6 +117,7 @@ void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_t
     for (uint32_t d = 0; d + 1 < nest->rank; d++)
         if (d != columns)
             around[count++] = nest->loops[d];
+    dms_first(count, index);
     do
         turn_matrix(&tile, &nest->loops[nest->rank - 1], &nest->loops[columns], target, source, turn_tile, nest->stream);
     while (dms_next(around, count, index, &target, &source));

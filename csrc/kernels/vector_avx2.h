@@ -4,6 +4,8 @@
 #define DMS_NAME(name) name##_avx2
 #define DMS_TARGET DMS_TARGET_AVX2
 #define VECTOR 32
+#define LANES 2
+#define STREAMS 0
 
 typedef __m256i vector;
 
@@ -50,12 +52,15 @@ static inline DMS_TARGET vector load_table(const uint8_t *table)    /* into ever
     return _mm256_broadcastsi128_si256(load_lane((const char *)table));
 }
 
-static inline DMS_TARGET vector shuffle_bytes(vector v, vector table)
+/* Bytes of the table with the high bit set give 0, so no mask is needed. */
+static inline DMS_TARGET vector shuffle_bytes(vector v, vector table, uint64_t mask)
 {
+    (void)mask;
     return _mm256_shuffle_epi8(v, table);
 }
 
-static inline DMS_TARGET vector either(vector a, vector b)
+static inline DMS_TARGET vector shuffle_into(vector woven, vector v, vector table, uint64_t mask)
 {
-    return _mm256_or_si256(a, b);
+    (void)mask;
+    return _mm256_or_si256(woven, _mm256_shuffle_epi8(v, table));
 }

@@ -4,6 +4,8 @@
 #define DMS_NAME(name) name##_ssse3
 #define DMS_TARGET DMS_TARGET_SSSE3
 #define VECTOR 16
+#define LANES 1
+#define STREAMS 0
 
 typedef __m128i vector;
 
@@ -42,12 +44,15 @@ static inline DMS_TARGET vector load_table(const uint8_t *table)    /* into ever
     return load((const char *)table);
 }
 
-static inline DMS_TARGET vector shuffle_bytes(vector v, vector table)
+/* Bytes of the table with the high bit set give 0, so no mask is needed. */
+static inline DMS_TARGET vector shuffle_bytes(vector v, vector table, uint64_t mask)
 {
+    (void)mask;
     return _mm_shuffle_epi8(v, table);
 }
 
-static inline DMS_TARGET vector either(vector a, vector b)
+static inline DMS_TARGET vector shuffle_into(vector woven, vector v, vector table, uint64_t mask)
 {
-    return _mm_or_si128(a, b);
+    (void)mask;
+    return _mm_or_si128(woven, _mm_shuffle_epi8(v, table));
 }

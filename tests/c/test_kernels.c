@@ -72,6 +72,8 @@ static const form forms[] = {
     {"u32 broadcast columns", 4, 2, {40, 30}, 0, BROADCAST_COLUMNS, ROWS, 0, 0, 8, 0},
     {"u64 broadcast columns", 8, 2, {40, 30}, 0, BROADCAST_COLUMNS, ROWS, 0, 0, 0, 0},
     {"16 bytes broadcast columns", 16, 1, {20, 15}, 0, BROADCAST_COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u16 broadcast parts", 2, 2, {40, 30}, 0, ROWS, BROADCAST_COLUMNS, 3, 0, 0, 0},
+    {"u64 broadcast rows of parts", 8, 1, {12, 30}, 0, ROWS, BROADCAST_ROWS, 0, 0, 0, 0},
     {"u8 columns", 1, 1, {40, 71}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
     {"u8 columns, apart", 1, 2, {16, 65}, 0, COLUMNS, ROWS, 5, 3, 1, 0},
     {"u16 columns", 2, 2, {33, 8}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
@@ -155,9 +157,10 @@ static uint64_t ran[DMS_KERNEL_COUNT][2];   /* by direction */
 static bool build(kernel_case *c, const form *f, uint64_t rows, uint32_t direction, uint64_t draw)
 {
     dmlsplit_geometry *g = &c->geometry;
-    const bool split = direction == DMLSPLIT_SPLIT, broadcast = f->whole == BROADCAST_ROWS || f->whole == BROADCAST_COLUMNS;
+    const bool split = direction == DMLSPLIT_SPLIT;
+    const order written_order = split ? f->part : f->whole;
     uint64_t total = 0;
-    if (broadcast && !split)
+    if (written_order == BROADCAST_ROWS || written_order == BROADCAST_COLUMNS)
         return false;
     memset(c, 0, sizeof *c);
     for (uint64_t again = 0; again == 0 || again < f->repeat; again++)
