@@ -1,6 +1,6 @@
 """Builds and runs the C tests.
 
-    python tests/c/run.py [plain] [asan] [tsan] [headers] [example] [valgrind]     all but the last without arguments
+    python tests/c/run.py [plain] [asan] [tsan] [headers] [example] [fuzz] [valgrind]     all but the last two by default
 
     plain     test_*.c with the warnings as errors, optimised
     asan      the same under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -8,6 +8,7 @@
     headers   each header alone as C99, C11 and C++11; those of DirectML's structs after a DirectML.h; capture.c, which
               calls all of dmlsplit_capture.h, under the sanitizers
     example   examples/c/split.c from the headers and csrc alone, with no flag but the include path
+    fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60): by libFuzzer where the compiler has it, else by a loop of its own
     valgrind  test_*.c again, each under valgrind's memcheck: minutes
 
 The compilers are $CC and $CXX, or cc and c++. Exit status 1 where anything failed.
@@ -151,6 +152,24 @@ def example_tests(_, folder):
     yield "examples/c/split.c", example
 
 
+def fuzz_tests(_, folder):
+    """One case: as many inputs as the time allows."""
+    seconds = os.environ.get("FUZZ_SECONDS", "60")
+    target = [HERE.parent / "fuzz" / "fuzz_plan.c", *SOURCES, *INCLUDE, "-std=c11", "-pthread", *MODES["asan"]]
+
+    def fuzz():
+        binary = folder / "fuzz_plan"
+        try:
+            run([*CC, *target, "-fsanitize=fuzzer", "-o", binary])
+        except Failure:
+            run([*CC, *target, "-DSTANDALONE", "-o", binary])
+            return run([binary, seconds])
+        said = run([binary, f"-max_total_time={seconds}", "-max_len=300"])
+        return said.splitlines()[-1] + "\n"
+
+    yield "any geometry", fuzz
+
+
 DEFAULT = {
     "plain": core_tests,
     "asan": core_tests,
@@ -158,7 +177,7 @@ DEFAULT = {
     "headers": header_tests,
     "example": example_tests,
 }
-SUITES = {**DEFAULT, "valgrind": core_tests}
+SUITES = {**DEFAULT, "fuzz": fuzz_tests, "valgrind": core_tests}
 
 
 def main(names):
