@@ -1,6 +1,6 @@
 """Builds and runs the C tests.
 
-    python tests/c/run.py [plain] [asan] [tsan] [headers] [example] [fuzz] [valgrind]     all but the last two by default
+    python tests/c/run.py [plain] [asan] [tsan] [headers] [example] [fuzz] [valgrind]   without arguments the first five
 
     plain     test_*.c with the warnings as errors, optimised
     asan      the same under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -8,7 +8,7 @@
     headers   each header alone as C99, C11 and C++11; those of DirectML's structs after a DirectML.h; capture.c, which
               calls all of dmlsplit_capture.h, under the sanitizers
     example   examples/c/split.c from the headers and csrc alone, with no flag but the include path
-    fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60): by libFuzzer where the compiler has it, else by a loop of its own
+    fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60), by libFuzzer where the compiler has it
     valgrind  test_*.c again, each under valgrind's memcheck: minutes
 
 The compilers are $CC and $CXX, or cc and c++. Exit status 1 where anything failed.
