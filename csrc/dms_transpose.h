@@ -6,7 +6,7 @@
 
 enum {
     DMS_TILE_ROWS = 64,                 /* of the source: each row of the target gets at least a line of memory */
-    DMS_TILE_BYTES = 128,               /* of each of them: two lines, which are fetched in pairs */
+    DMS_TILE_BYTES = 256,               /* of each of them: measured best of 64 to 512 */
     DMS_TILE_PITCH = DMS_TILE_BYTES + 16    /* from row to row of a staged tile: no two rows in one set of the cache */
 };
 

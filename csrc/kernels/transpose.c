@@ -14,8 +14,6 @@ void dms_stage(dms_tile *tile)
     const size_t bytes = tile->columns * tile->element_size;
     for (size_t i = 0; i < tile->rows; i++) {
         char *to = tile->staged + i * DMS_TILE_PITCH;
-        DMS_PREFETCH_AT(tile->from[i], tile->next);
-        DMS_PREFETCH_AT(tile->from[i], tile->next + DMS_LINE);
         if (bytes == DMS_TILE_BYTES)
             memcpy(to, tile->from[i], DMS_TILE_BYTES);
         else

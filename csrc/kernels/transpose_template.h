@@ -88,8 +88,8 @@ static DMS_TARGET void DMS_NAME(stage)(dms_tile *tile)
     for (size_t i = 0; i < tile->rows; i++) {
         const char *from = tile->from[i];
         char *to = tile->staged + i * DMS_TILE_PITCH;
-        DMS_PREFETCH_AT(from, tile->next);
-        DMS_PREFETCH_AT(from, tile->next + DMS_LINE);
+        for (size_t at = 0; at < DMS_TILE_BYTES; at += DMS_LINE)
+            DMS_PREFETCH_AT(from + at, tile->next);
         for (size_t at = 0; at < DMS_TILE_BYTES; at += VECTOR)
             store(to + at, load(from + at));
     }
