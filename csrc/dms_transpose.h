@@ -26,6 +26,15 @@ typedef void dms_turn(dms_tile *tile);
 /* Reads the tile's rows, one after the other, into staged: rows that are a power of two apart share few sets of the cache. */
 void dms_stage(dms_tile *tile);
 
+/* The loops of a nest that turns a matrix: rows are contiguous in the target, columns in the source. around: the other loops. */
+typedef struct dms_matrix {
+    const dms_loop *rows, *columns;
+    uint32_t count;
+    dms_loop around[DMLSPLIT_MAX_RANK];
+} dms_matrix;
+
+dms_matrix dms_find_matrix(const dms_nest *nest);
+
 /* NULL, or why not. A nest that turns a matrix, the loops around it apart. */
 const char *dms_refuse_transpose(const dms_nest *nest);
 void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn);

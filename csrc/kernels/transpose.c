@@ -104,21 +104,29 @@ static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *co
     }
 }
 
-void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn_tile)
+dms_matrix dms_find_matrix(const dms_nest *nest)
 {
     const uint32_t columns = source_loop(nest);
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_loop around[DMLSPLIT_MAX_RANK];
-    uint32_t count = 0;
-    dms_tile tile;
-    tile.element_size = nest->run;
+    dms_matrix m;
+    m.rows = &nest->loops[nest->rank - 1];
+    m.columns = &nest->loops[columns];
+    m.count = 0;
     for (uint32_t d = 0; d + 1 < nest->rank; d++)
         if (d != columns)
-            around[count++] = nest->loops[d];
-    dms_first(count, index);
+            m.around[m.count++] = nest->loops[d];
+    return m;
+}
+
+void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn_tile)
+{
+    const dms_matrix m = dms_find_matrix(nest);
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_tile tile;
+    tile.element_size = nest->run;
+    dms_first(m.count, index);
     do
-        turn_matrix(&tile, &nest->loops[nest->rank - 1], &nest->loops[columns], target, source, turn_tile, nest->stream);
-    while (dms_next(around, count, index, &target, &source));
+        turn_matrix(&tile, m.rows, m.columns, target, source, turn_tile, nest->stream);
+    while (dms_next(m.around, m.count, index, &target, &source));
 }
 
 const char *dms_accept_transpose(const dms_nest *nest)
