@@ -167,13 +167,13 @@ const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
     return NULL;
 }
 
-void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+DMS_TARGET_AVX512VBMI void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     void (*const run[2][3])(const dmlsplit_plan *, const dms_buffers *, uint64_t, uint64_t) = {{split_2, split_3, split_4},
                                                                                                {join_2, join_3, join_4}};
     const uint64_t count = plan->space.operands[0].length / plan->space.operands[1].length;
     run[plan->direction][count - 2](plan, buffers, first, last);
-    _mm_sfence();
+    DMS_LEAVE_AVX(plan->stream);
 }
 
 /* ---- Planes: one part between pixels and planes, a matrix with 2 to 4 rows or columns ---- */
@@ -228,7 +228,7 @@ TURN_PLANES(to_pixels_2, 2, false)
 TURN_PLANES(to_pixels_3, 3, false)
 TURN_PLANES(to_pixels_4, 4, false)
 
-void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
+DMS_TARGET_AVX512VBMI void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
 {
     void (*const to_planes[3])(const dms_nest *, char *, const char *) = {to_planes_2, to_planes_3, to_planes_4};
     void (*const to_pixels[3])(const dms_nest *, char *, const char *) = {to_pixels_2, to_pixels_3, to_pixels_4};
@@ -237,6 +237,6 @@ void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *s
         to_planes[m.columns->size - 2](nest, target, source);
     else
         to_pixels[m.rows->size - 2](nest, target, source);
-    _mm_sfence();
+    DMS_LEAVE_AVX(nest->stream);
 }
 #endif

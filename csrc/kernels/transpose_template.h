@@ -112,10 +112,10 @@ const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
     return dms_refuse_transpose(nest);
 }
 
-void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
+DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
     dms_transpose(nest, target, source, DMS_NAME(turn));
-    _mm_sfence();
+    LEAVE(nest->stream);
 }
 
 const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
@@ -123,7 +123,8 @@ const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
     return dms_refuse_columns(plan);
 }
 
-void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     dms_transpose_columns(plan, buffers, first, last, DMS_NAME(turn));
+    LEAVE(false);
 }
