@@ -31,8 +31,9 @@
 
 enum { DMS_LINE = 64 };                 /* bytes of a cache line */
 
-/* How far ahead of what is read now memory is asked for: measured best of 1 to 32 KiB on Zen 5 together with streaming stores. The address
- * may lie beyond the buffer, which a prefetch survives; computed as a number, because a pointer may not go there. */
+/* How far ahead of what is read now memory is asked for, where stores are streamed: rows of 100 MB then take 0.77 in place of 0.87 times the
+ * time of memcpy on Zen 5, and shorter distances hardly help. The address may lie beyond the buffer, which a prefetch survives; it is
+ * computed as a number, because a pointer may not go there. */
 enum { DMS_AHEAD = 16384 };
 
 /* What a kernel does last: stores that passed by the caches become visible before those after them, as ordinary ones would; and MSVC leaves it

@@ -7,6 +7,7 @@
  *     from[1]  efgh....    ->    efgh        ->       to[1]  bfjn....
  *     from[2]  ijkl....          ijkl                 to[2]  cgko....
  */
+#include "../dms_channels.h"
 #include "../dms_transpose.h"
 
 void dms_stage(dms_tile *tile)
@@ -154,6 +155,8 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
     for (uint64_t i = 1; i < space->operand_count; i++)
         if (space->operands[i].length != 1 || space->operands[i].strides[space->axis - 1] != size)
             return "parts are not contiguous columns of one element";
+    if (size >= 8 && dms_refuse_channels(plan) == NULL)
+        return "few elements of 8 bytes or more a row: moves are faster";
     return NULL;
 }
 
