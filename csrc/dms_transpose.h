@@ -6,7 +6,7 @@
 
 enum {
     DMS_TILE_ROWS = 64,                 /* of the source: each row of the target gets at least a line of memory */
-    DMS_TILE_BYTES = 128,               /* of each of them: two lines, which are fetched in pairs */
+    DMS_TILE_BYTES = 256,               /* of each of them: measured best of 64 to 512 */
     DMS_TILE_PITCH = DMS_TILE_BYTES + 16    /* from row to row of a staged tile: no two rows in one set of the cache */
 };
 
@@ -25,6 +25,15 @@ typedef void dms_turn(dms_tile *tile);
 
 /* Reads the tile's rows, one after the other, into staged: rows that are a power of two apart share few sets of the cache. */
 void dms_stage(dms_tile *tile);
+
+/* The loops of a nest that turns a matrix: rows are contiguous in the target, columns in the source. around: the other loops. */
+typedef struct dms_matrix {
+    const dms_loop *rows, *columns;
+    uint32_t count;
+    dms_loop around[DMLSPLIT_MAX_RANK];
+} dms_matrix;
+
+dms_matrix dms_find_matrix(const dms_nest *nest);
 
 /* NULL, or why not. A nest that turns a matrix, the loops around it apart. */
 const char *dms_refuse_transpose(const dms_nest *nest);

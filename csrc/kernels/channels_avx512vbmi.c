@@ -11,6 +11,7 @@
  *     previous  PQRSTUVW   now  ijklmnop        line in memory   |UVWijklm|    (shift 3; nop is carried on)
  */
 #include "../dms_channels.h"
+#include "../dms_transpose.h"
 
 #if DMS_X86
 #include <immintrin.h>
@@ -166,12 +167,76 @@ const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
     return NULL;
 }
 
-void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+DMS_TARGET_AVX512VBMI void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     void (*const run[2][3])(const dmlsplit_plan *, const dms_buffers *, uint64_t, uint64_t) = {{split_2, split_3, split_4},
                                                                                                {join_2, join_3, join_4}};
     const uint64_t count = plan->space.operands[0].length / plan->space.operands[1].length;
     run[plan->direction][count - 2](plan, buffers, first, last);
-    _mm_sfence();
+    DMS_LEAVE_AVX(plan->stream);
+}
+
+/* ---- Planes: one part between pixels and planes, a matrix with 2 to 4 rows or columns ---- */
+
+static bool is_few(uint64_t count)
+{
+    return count >= 2 && count <= 4;
+}
+
+const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
+{
+    const char *refusal = dms_refuse_transpose(nest);
+    if (refusal != NULL)
+        return refusal;
+    const dms_matrix m = dms_find_matrix(nest);
+    const bool to_planes = is_few(m.columns->size) && m.rows->source_stride == (int64_t)(m.columns->size * nest->run);
+    const bool to_pixels = is_few(m.rows->size) && m.columns->target_stride == (int64_t)(m.rows->size * nest->run);
+    return to_planes || to_pixels ? NULL : "it does not turn pixels of 2 to 4 elements to planes or back";
+}
+
+/* Pixels to planes is a split, planes to pixels a join. count and split are constants. */
+static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void turn_planes(const dms_nest *nest, char *target, const char *source, unsigned count, bool split)
+{
+    const dms_matrix m = dms_find_matrix(nest);
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_channels c;
+    gather_tables tables;
+    fill_tables(&tables, count, nest->run, split);
+    c.rows = split ? m.rows->size : m.columns->size;
+    dms_first(m.count, index);
+    do {
+        c.whole = split ? (char *)(uintptr_t)source : target;       /* const is dropped as in dms_buffers */
+        for (unsigned i = 0; i < count; i++)
+            c.parts[i] = split ? target + (int64_t)i * m.columns->target_stride : (char *)(uintptr_t)source + (int64_t)i * m.rows->source_stride;
+        if (nest->stream)
+            copy_equal(&c, &tables, count, split, true);
+        else
+            copy_equal(&c, &tables, count, split, false);
+    } while (dms_next(m.around, m.count, index, &target, &source));
+}
+
+#define TURN_PLANES(name, count, split)                                                                  \
+    static DMS_TARGET_AVX512VBMI void name(const dms_nest *nest, char *target, const char *source)       \
+    {                                                                                                    \
+        turn_planes(nest, target, source, count, split);                                                 \
+    }
+
+TURN_PLANES(to_planes_2, 2, true)
+TURN_PLANES(to_planes_3, 3, true)
+TURN_PLANES(to_planes_4, 4, true)
+TURN_PLANES(to_pixels_2, 2, false)
+TURN_PLANES(to_pixels_3, 3, false)
+TURN_PLANES(to_pixels_4, 4, false)
+
+DMS_TARGET_AVX512VBMI void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
+{
+    void (*const to_planes[3])(const dms_nest *, char *, const char *) = {to_planes_2, to_planes_3, to_planes_4};
+    void (*const to_pixels[3])(const dms_nest *, char *, const char *) = {to_pixels_2, to_pixels_3, to_pixels_4};
+    const dms_matrix m = dms_find_matrix(nest);
+    if (is_few(m.columns->size) && m.rows->source_stride == (int64_t)(m.columns->size * nest->run))
+        to_planes[m.columns->size - 2](nest, target, source);
+    else
+        to_pixels[m.rows->size - 2](nest, target, source);
+    DMS_LEAVE_AVX(nest->stream);
 }
 #endif

@@ -237,7 +237,7 @@ DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buff
 {
     for (uint64_t part = 0; part < plan->part_count;)
         DMS_NAME(copy_rows)(plan, buffers, first, last, &part);
-    _mm_sfence();
+    LEAVE(plan->stream);
 }
 
 /* ---- Runs ---- */
@@ -260,7 +260,6 @@ static DMS_TARGET void DMS_NAME(stream_runs)(const dms_nest *nest, char *target,
         DMS_NAME(put)(&w, target, source, nest->run);
     while (dms_next(nest->loops, nest->rank, index, &target, &source));
     DMS_NAME(flush)(&w);
-    _mm_sfence();
 }
 
 DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
@@ -268,6 +267,7 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
     const bool packed = nest->rank == 0 || nest->loops[nest->rank - 1].target_stride == (int64_t)nest->run;
     if (nest->stream && (packed || nest->run >= SHORTEST_STREAM)) {
         DMS_NAME(stream_runs)(nest, target, source);
+        LEAVE(true);
         return;
     }
     uint64_t index[DMLSPLIT_MAX_RANK];
@@ -275,4 +275,5 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
     do
         DMS_NAME(copy_piece)(target, source, nest->run);
     while (dms_next(nest->loops, nest->rank, index, &target, &source));
+    LEAVE(false);
 }

@@ -135,7 +135,7 @@ const char *DMS_NAME(dms_accept_shuffle)(const dmlsplit_plan *plan)
     return dms_refuse_shuffle(plan, UNIT, 8);
 }
 
-void DMS_NAME(dms_run_shuffle)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+DMS_TARGET void DMS_NAME(dms_run_shuffle)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     dms_shuffle shuffle;
     dms_channels channels;
@@ -145,5 +145,5 @@ void DMS_NAME(dms_run_shuffle)(const dmlsplit_plan *plan, const dms_buffers *buf
         dms_next_channels(plan, buffers, &first, last, &channels);
         DMS_NAME(shuffle_rows)(&shuffle, &channels, plan->direction == DMLSPLIT_SPLIT, plan->stream);
     }
-    _mm_sfence();
+    LEAVE(plan->stream);
 }

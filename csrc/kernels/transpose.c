@@ -7,6 +7,7 @@
  *     from[1]  efgh....    ->    efgh        ->       to[1]  bfjn....
  *     from[2]  ijkl....          ijkl                 to[2]  cgko....
  */
+#include "../dms_channels.h"
 #include "../dms_transpose.h"
 
 void dms_stage(dms_tile *tile)
@@ -14,8 +15,6 @@ void dms_stage(dms_tile *tile)
     const size_t bytes = tile->columns * tile->element_size;
     for (size_t i = 0; i < tile->rows; i++) {
         char *to = tile->staged + i * DMS_TILE_PITCH;
-        DMS_PREFETCH_AT(tile->from[i], tile->next);
-        DMS_PREFETCH_AT(tile->from[i], tile->next + DMS_LINE);
         if (bytes == DMS_TILE_BYTES)
             memcpy(to, tile->from[i], DMS_TILE_BYTES);
         else
@@ -106,21 +105,29 @@ static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *co
     }
 }
 
-void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn_tile)
+dms_matrix dms_find_matrix(const dms_nest *nest)
 {
     const uint32_t columns = source_loop(nest);
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_loop around[DMLSPLIT_MAX_RANK];
-    uint32_t count = 0;
-    dms_tile tile;
-    tile.element_size = nest->run;
+    dms_matrix m;
+    m.rows = &nest->loops[nest->rank - 1];
+    m.columns = &nest->loops[columns];
+    m.count = 0;
     for (uint32_t d = 0; d + 1 < nest->rank; d++)
         if (d != columns)
-            around[count++] = nest->loops[d];
-    dms_first(count, index);
+            m.around[m.count++] = nest->loops[d];
+    return m;
+}
+
+void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn_tile)
+{
+    const dms_matrix m = dms_find_matrix(nest);
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_tile tile;
+    tile.element_size = nest->run;
+    dms_first(m.count, index);
     do
-        turn_matrix(&tile, &nest->loops[nest->rank - 1], &nest->loops[columns], target, source, turn_tile, nest->stream);
-    while (dms_next(around, count, index, &target, &source));
+        turn_matrix(&tile, m.rows, m.columns, target, source, turn_tile, nest->stream);
+    while (dms_next(m.around, m.count, index, &target, &source));
 }
 
 const char *dms_accept_transpose(const dms_nest *nest)
@@ -148,6 +155,8 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
     for (uint64_t i = 1; i < space->operand_count; i++)
         if (space->operands[i].length != 1 || space->operands[i].strides[space->axis - 1] != size)
             return "parts are not contiguous columns of one element";
+    if (size >= 8 && dms_refuse_channels(plan) == NULL)
+        return "few elements of 8 bytes or more a row: moves are faster";
     return NULL;
 }
 

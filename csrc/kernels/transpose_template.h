@@ -88,8 +88,8 @@ static DMS_TARGET void DMS_NAME(stage)(dms_tile *tile)
     for (size_t i = 0; i < tile->rows; i++) {
         const char *from = tile->from[i];
         char *to = tile->staged + i * DMS_TILE_PITCH;
-        DMS_PREFETCH_AT(from, tile->next);
-        DMS_PREFETCH_AT(from, tile->next + DMS_LINE);
+        for (size_t at = 0; at < DMS_TILE_BYTES; at += DMS_LINE)
+            DMS_PREFETCH_AT(from + at, tile->next);
         for (size_t at = 0; at < DMS_TILE_BYTES; at += VECTOR)
             store(to + at, load(from + at));
     }
@@ -112,10 +112,10 @@ const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
     return dms_refuse_transpose(nest);
 }
 
-void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
+DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
     dms_transpose(nest, target, source, DMS_NAME(turn));
-    _mm_sfence();
+    LEAVE(nest->stream);
 }
 
 const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
@@ -123,7 +123,8 @@ const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
     return dms_refuse_columns(plan);
 }
 
-void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     dms_transpose_columns(plan, buffers, first, last, DMS_NAME(turn));
+    LEAVE(false);
 }

@@ -4,6 +4,7 @@
 #define DMS_NAME(name) name##_avx2
 #define DMS_TARGET DMS_TARGET_AVX2
 #define VECTOR 32
+#define LEAVE(streamed) DMS_LEAVE_AVX(streamed)
 #define LANES 2
 #define STREAMS 0
 

@@ -4,6 +4,7 @@
 #define DMS_NAME(name) name##_avx512
 #define DMS_TARGET DMS_TARGET_AVX512
 #define VECTOR 64
+#define LEAVE(streamed) DMS_LEAVE_AVX(streamed)
 
 typedef __m512i vector;
 

@@ -6,6 +6,7 @@
 #define DMS_NAME(name) name##_avx512vbmi
 #define DMS_TARGET DMS_TARGET_AVX512VBMI
 #define VECTOR 64
+#define LEAVE(streamed) DMS_LEAVE_AVX(streamed)
 #define LANES 1
 #define STREAMS 1
 

@@ -4,6 +4,7 @@
 #define DMS_NAME(name) name##_ssse3
 #define DMS_TARGET DMS_TARGET_SSSE3
 #define VECTOR 16
+#define LEAVE(streamed) DMS_LEAVE_SSE(streamed)
 #define LANES 1
 #define STREAMS 0
 
