@@ -80,6 +80,8 @@ static DMS_TARGET inline void DMS_NAME(carry)(writer *w, const char *from, size_
 
 static DMS_TARGET inline void DMS_NAME(flush)(writer *w)
 {
+    if (w->fill == 0)
+        return;
     if (w->begin == 0 && w->fill == DMS_LINE)
         DMS_NAME(stream_line)(w->line, w->carry);
     else
@@ -97,7 +99,7 @@ static DMS_TARGET void DMS_NAME(move_writer)(writer *w, char *to)
 
 static DMS_TARGET inline void DMS_NAME(put)(writer *w, char *to, const char *from, size_t size)
 {
-    if (w->line + w->fill != to)
+    if ((uintptr_t)w->line + w->fill != (uintptr_t)to)          /* line is NULL at first */
         DMS_NAME(move_writer)(w, to);
     DMS_PREFETCH(from);
     if (w->fill + size < DMS_LINE) {
