@@ -135,6 +135,12 @@ class BufferTensorDesc:
         them: view them as an integer type of the same width), byte-swapped data, negative strides, strides that are
         no multiple of the element size.
         """
+        import numpy as np
+
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{type(array).__name__} is not an ndarray")
+        if isinstance(array, np.ma.MaskedArray):
+            raise DescriptorError("Desc: a masked array has no descriptor; pass its data, or fill it first")
         dtype = array.dtype
         data_type = DATA_TYPE_OF_NUMPY.get((dtype.kind, dtype.itemsize))
         if data_type is None:
@@ -304,9 +310,11 @@ OperatorDesc: TypeAlias = SplitOperatorDesc | JoinOperatorDesc
 def _packed_parts(
     whole: TensorDesc | BufferTensorDesc, axis: int, lengths: Sequence[int], path: str
 ) -> tuple[int, list[BufferTensorDesc]]:
-    sizes = whole.sizes
-    if sizes is None:
+    if not isinstance(whole, (TensorDesc, BufferTensorDesc)):
+        raise TypeError(f"{whole!r} is not a TensorDesc or BufferTensorDesc")
+    if whole.sizes is None:
         raise DescriptorError("Sizes: null, so that there is nothing to cut")
+    sizes = whole.sizes[: whole.dimension_count]
     axis = operator.index(axis)
     if axis < 0:
         if axis < -len(sizes):

@@ -88,10 +88,12 @@ class Report:
     operator: str | None
     file: str | None = None
     index: int = 0
+    hidden: tuple[Diagnostic, ...] = ()
+    """Diagnostics that whoever asked did not want to see; they count for `ok` all the same."""
 
     @property
     def ok(self) -> bool:
-        return not any(d.severity is Severity.ERROR for d in self.diagnostics)
+        return not any(d.severity is Severity.ERROR for d in (*self.diagnostics, *self.hidden))
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

@@ -6,6 +6,7 @@ Members drop the common prefix of the C name: DML_TENSOR_DATA_TYPE_FLOAT32 is Te
 from __future__ import annotations
 
 import enum
+import re
 from typing import Final
 
 TENSOR_DIMENSION_COUNT_MAX: Final = 5
@@ -90,6 +91,8 @@ class FeatureLevel(enum.IntEnum):
     @classmethod
     def parse(cls, value: FeatureLevel | int | str) -> FeatureLevel:
         """The level named "3_0", "3.0", "FL_3_0", "DML_FEATURE_LEVEL_3_0" or 0x3000; ValueError for any other."""
+        if isinstance(value, str) and re.fullmatch(r"\s*0[xX][0-9a-fA-F]{1,8}\s*", value):
+            value = int(value, 16)
         if isinstance(value, str):
             text = value.strip().upper().removeprefix("DML_FEATURE_LEVEL_").removeprefix("FL_").replace(".", "_")
             if f"FL_{text}" in cls.__members__:

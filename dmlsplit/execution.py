@@ -95,6 +95,9 @@ class CompiledOperator:
             overlap_allowed=True,  # validation has decided that nothing written overlaps
         )
 
+    def __reduce__(self) -> tuple[type[CompiledOperator], tuple[OperatorDesc, Report, int]]:
+        return type(self), (self.desc, self.report, self.num_threads)
+
     def __call__(self, input: Any) -> Any:
         """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
         packed = iter(self._fresh.make())

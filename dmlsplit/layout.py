@@ -6,7 +6,9 @@ Sizes and strides count elements, as in DML_BUFFER_TENSOR_DESC. Element (i0, i1,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from dmlsplit.enums import TensorDataType
@@ -29,7 +31,8 @@ ELEMENT_BITS: Final[dict[int, int]] = {
 """Bits per element; UNKNOWN and values outside the enum have none."""
 
 OVERLAP_SEARCH_LIMIT: Final = 20_000
-"""Steps after which elements_overlap gives up; a few milliseconds."""
+"""Steps after which elements_overlap gives up; some 10 milliseconds."""
+_HUGE: Final = 2**512
 
 
 def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -53,11 +56,23 @@ def is_packed(sizes: Sequence[int], strides: Sequence[int] | None) -> bool:
 def extent(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
     """Elements from the first to the last one addressed, both included; every size must be at least 1."""
     if strides is None:
-        return math.prod(sizes)
+        return _product(sizes)
     last = 0
     for size, stride in zip(sizes, strides, strict=True):
         last += (size - 1) * stride
     return last + 1
+
+
+def _product(sizes: Sequence[int]) -> int:
+    """Exact for as many dimensions as DirectML has; for more, where no tensor is valid, at least it if it is huge."""
+    if len(sizes) <= 8:
+        return math.prod(sizes)
+    product = 1
+    for size in sizes:
+        product *= size
+        if product > _HUGE:
+            break
+    return product
 
 
 def implied_size(data_type: int, sizes: Sequence[int] | None, strides: Sequence[int] | None = None) -> int | None:
@@ -72,15 +87,19 @@ def implied_size(data_type: int, sizes: Sequence[int] | None, strides: Sequence[
     return (extent(sizes, strides) * bits + 31) // 32 * 4
 
 
-def calc_buffer_tensor_size(data_type: int, sizes: Sequence[int], strides: Sequence[int] | None = None) -> int:
+def calc_buffer_tensor_size(data_type: int, sizes: Iterable[int], strides: Iterable[int] | None = None) -> int:
     """The minimum TotalTensorSizeInBytes of a tensor: DirectML's helper DMLCalcBufferTensorSize without its overflows.
 
     `sizes` and `strides` count elements; the result is in bytes, rounded up to a multiple of 4. Like the helper it
     answers 0 for a data type without a size; it also answers 0 where the helper's answer has no meaning (no
-    dimensions, a size of 0). ValueError where `strides` and `sizes` differ in length or a number is negative.
+    dimensions, a size of 0). ValueError where `strides` and `sizes` differ in length or a number is negative, TypeError
+    for what is no integer.
 
     Source: DirectML helper functions, DirectMLX.h (which counts bits, for the 4-bit types).
     """
+    data_type = operator.index(data_type)
+    sizes = [operator.index(size) for size in sizes]
+    strides = None if strides is None else [operator.index(stride) for stride in strides]
     if strides is not None and len(strides) != len(sizes):
         raise ValueError(f"{len(strides)} strides for {len(sizes)} sizes")
     if min(sizes, default=0) < 0 or min(strides or (), default=0) < 0:
@@ -97,8 +116,11 @@ def elements_overlap(sizes: Sequence[int], strides: Sequence[int] | None) -> boo
     drops a branch as soon as the inner dimensions cannot bring the sum back to 0 (too far, or not a multiple of
     their greatest common divisor).
     """
-    if strides is None:
-        return False
+    return False if strides is None else _overlap(tuple(sizes), tuple(strides))
+
+
+@lru_cache(1024)
+def _overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool | None:
     dims = sorted(((stride, size - 1) for size, stride in zip(sizes, strides, strict=True) if size > 1), reverse=True)
     if not dims:
         return False

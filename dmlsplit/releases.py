@@ -155,6 +155,9 @@ _RELEASES: Final = (
     Release(_ORT, "1.24.4", "windows", "1.15.4", FeatureLevel.FL_6_4, _LEVEL_6_4),
 )
 
+# Packages that ship the very file of another one.
+_SAME_FILE: Final = {"torch-directml-0.2.1.dev240521": "torch-directml-0.2.5.dev240914"}
+
 NEWEST: Final = _RELEASES[-1]
 
 
@@ -172,7 +175,8 @@ def find_release(name: str | Release) -> Release:
         return name
     if not isinstance(name, str):
         raise TypeError(f"a release is named by a string, not {type(name).__name__}")
-    text = name.strip().lower()
+    text = "-".join(name.lower().split())
+    text = _SAME_FILE.get(text, text)
     for release in _RELEASES:
         if text in (release.directml, release.name):
             return release

@@ -12,7 +12,7 @@ from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel, HResult, OperatorType
 from dmlsplit.feature_levels import tensor_support
 from dmlsplit.releases import NEWEST, Release, find_release, release_of_level, releases
-from dmlsplit.rules import CRASH_RULES, OPERATOR_RULES, TENSOR_RULES, Judge, OperatorView, TensorView
+from dmlsplit.rules import CRASH_RULES, OPERATOR_RULES, RULES, TENSOR_RULES, Judge, OperatorView, TensorView
 
 _OPERATORS: Final = (OperatorType.SPLIT, OperatorType.JOIN)
 
@@ -108,6 +108,8 @@ def judge(desc: OperatorDesc, judge: Judge) -> Report:
     if len(found) > 1:
         found.sort(key=_descriptor_order)
     hresult: int | None = judge.invalid_argument if refused else HResult.S_OK
+    if judge.release is not None and any(RULES[d.rule].undefined for d in found):
+        hresult = None
     return Report(tuple(found), judge.name, None if crashes else hresult, operator.type.c_name)
 
 
@@ -200,7 +202,7 @@ def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:
 
 def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
     """The lowest feature level that takes the descriptor; None where none does."""
-    return next(iter(supported_feature_levels(desc)), None)
+    return next((level for level in FeatureLevel if judge(desc, level_judge(level)).ok), None)
 
 
 def supported_releases(desc: OperatorDesc) -> tuple[Release, ...]:

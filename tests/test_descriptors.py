@@ -145,6 +145,7 @@ def test_from_array(name):
     [
         (np.zeros(4, "?"), "DataType: DirectML has no tensor data type for dtype bool"),
         (np.zeros(4, "c8"), "DataType: .*complex64"),
+        (np.ma.array([1.0], mask=True), "Desc: a masked array"),
         (np.zeros(4, object), "DataType: .*object"),
         (np.zeros(4, "M8[s]"), "DataType: .*datetime64"),
         (np.zeros(4, ">f4"), "DataType: .*byte-swapped"),
@@ -155,6 +156,19 @@ def test_from_array(name):
 def test_from_array_refuses(array, message):
     with pytest.raises(dml.DescriptorError, match=message):
         dml.BufferTensorDesc.from_array(array)
+
+
+def test_from_array_takes_arrays_only():
+    with pytest.raises(TypeError, match="list is not an ndarray"):
+        dml.BufferTensorDesc.from_array([1, 2])
+    with pytest.raises(TypeError, match="None is not a TensorDesc"):
+        dml.SplitOperatorDesc.from_lengths(None, 0, (1,))
+
+
+def test_from_lengths_counts_an_axis_from_the_end_of_what_counts():
+    x = dml.BufferTensorDesc(F32, (6, 2, 9), dimension_count=2)
+    d = dml.SplitOperatorDesc.from_lengths(x, -1, (1, 1))
+    assert (d.axis, d.output_tensors[0].sizes) == (1, (6, 1))
 
 
 def test_from_array_represents_empty_arrays():

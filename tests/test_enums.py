@@ -27,7 +27,9 @@ def test_feature_levels():
         assert level.value == int(major) << 12 | int(minor) << 8
 
 
-@pytest.mark.parametrize("spelling", ["3_0", "3.0", "FL_3_0", "dml_feature_level_3_0", "DML_FEATURE_LEVEL_3_0", 0x3000])
+@pytest.mark.parametrize(
+    "spelling", ["3_0", "3.0", "FL_3_0", "dml_feature_level_3_0", "DML_FEATURE_LEVEL_3_0", "0x3000", 0x3000]
+)
 def test_feature_level_spellings(spelling):
     assert dml.FeatureLevel.parse(spelling) is dml.FeatureLevel.FL_3_0
     assert dml.FeatureLevel.parse(dml.FeatureLevel.FL_3_0) is dml.FeatureLevel.FL_3_0

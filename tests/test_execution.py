@@ -1,6 +1,7 @@
 """Compiled operators: results against the reference, and every refusal before anything is written."""
 
 import dataclasses
+import pickle
 import sys
 import threading
 
@@ -330,3 +331,9 @@ def test_the_short_way_is_for_plain_arrays():
         assert not dispatcher.run(whole, parts)
     assert all((o == -1).all() for o in outputs)
     assert (a == example()).all()
+
+
+def test_compiled_operators_can_be_pickled():
+    op = pickle.loads(pickle.dumps(dml.compile(SPLIT, num_threads=2)))
+    assert (op.desc, op.num_threads) == (SPLIT, 2)
+    assert op(example())[1].ravel().tolist() == [5, 6]

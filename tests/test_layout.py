@@ -82,3 +82,16 @@ def test_packed():
     assert layout.packed_strides(()) == ()
     assert layout.is_packed((2, 1, 4), (4, 99, 1))
     assert not layout.is_packed((2, 3), (4, 1))
+
+
+def test_calc_buffer_tensor_size_takes_any_integers():
+    np = pytest.importorskip("numpy")
+    assert dml.calc_buffer_tensor_size(1, (n for n in (2, 3))) == 24
+    assert dml.calc_buffer_tensor_size(1, np.array([65536, 65536], "i4")) == 2**34
+    for wrong in ((1, (1.5, 2)), ("FLOAT32", (2, 3)), (1, (2,), (1.0,))):
+        with pytest.raises(TypeError):
+            dml.calc_buffer_tensor_size(*wrong)
+
+
+def test_sizes_far_beyond_any_tensor_take_no_time():
+    assert dml.BufferTensorDesc(1, (2**32 - 1,) * 65536).total_tensor_size_in_bytes is None

@@ -35,6 +35,12 @@ def test_every_release_is_found_by_its_names(release):
         assert find_release(f" {release.directml} ") is release
 
 
+def test_other_spellings():
+    same = find_release("torch-directml-0.2.5.dev240914")
+    assert find_release("torch-directml-0.2.1.dev240521") is same
+    assert find_release("Torch-DirectML 0.2.5.dev240914") is same
+
+
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [

@@ -77,7 +77,9 @@ def judged(entry: Entry, judge: Judge, keep: Keep = lambda rule: True) -> Judged
         if entry.notes:
             report = replace(report, diagnostics=entry.notes + report.diagnostics)
     if entry.error is None and report.diagnostics:
-        report = replace(report, diagnostics=tuple([d for d in report.diagnostics if keep(d.rule)]))
+        kept = tuple([d for d in report.diagnostics if keep(d.rule)])
+        hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
+        report = replace(report, diagnostics=kept, hidden=hidden)
     return Judged(replace(report, file=entry.file, index=entry.index), entry.name, entry.locate(""))
 
 

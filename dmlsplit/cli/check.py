@@ -68,10 +68,10 @@ def check(
     if for_person:
         from dmlsplit.report import terminal
 
-        terminal.show(items, terminal.console(sys.stdout))
+        terminal.show(items, terminal.console(sys.stdout), len(judges))
     else:
         with _streams.output(out) as write:
-            for chunk in _chunks(items, format_):
+            for chunk in _chunks(items, format_, len(judges)):
                 write(chunk)
     if tally.verdicts["not read"]:
         return 2
@@ -99,8 +99,8 @@ def _judged(files: Iterable[str], judges: Iterable[Judge], keep: Keep, *, repeat
                 yield judged(entry, judge, keep)
 
 
-def _chunks(items: Iterable[Judged], format_: str) -> Iterator[str]:
+def _chunks(items: Iterable[Judged], format_: str, judges: int) -> Iterator[str]:
     if format_ == "text":
-        return text.chunks(items)
+        return text.chunks(items, judges)
     reports: Iterator[Report] = (item.report for item in items)
     return json.document(reports) if format_ == "json" else json.lines(reports)

@@ -197,11 +197,12 @@ def _matrix(answers: Sequence[Answer], asked: Columns) -> Iterator[str]:
 
 
 def _spans(labels: Sequence[str], order: list[str]) -> str:
-    """The runs of consecutive labels: 1_0-2_0, 4_1."""
+    """The runs of consecutive labels: 1_0-2_0, 4_1; package names have hyphens of their own."""
+    to = " to " if any("-" in label for label in order) else "-"
     runs: list[list[str]] = []
     for label in labels:
         if runs and order.index(label) == order.index(runs[-1][-1]) + 1:
             runs[-1].append(label)
         else:
             runs.append([label])
-    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{to}{run[-1]}" for run in runs)

@@ -14,6 +14,7 @@ from dmlsplit.cli._judging import known_rule_id
 from dmlsplit.diagnostics import SCHEMA
 from dmlsplit.report.table import WIDTH, Table
 from dmlsplit.rules import RULES, Rule
+from dmlsplit.validation import find_judge
 
 
 @click.command(short_help="List the rules, or explain one.")
@@ -54,7 +55,7 @@ def _rule_text(rule: Rule) -> str:
     for name in ("bad", "good"):
         example = _example(rule, name)
         if example is not None:
-            paragraphs.append(f"{name.title()}, at feature level {rule.feature_level}:\n{example}")
+            paragraphs.append(f"{name.title()}, judged by {find_judge(**rule.judge_of_examples).name}:\n{example}")
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -76,7 +77,8 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "summary": rule.summary,
         "explanation": rule.explanation,
         "sources": [{"title": source.title, "url": source.url or None} for source in rule.sources],
-        "feature_level": rule.feature_level,
+        "feature_level": rule.judge_of_examples.get("feature_level"),
+        "directml": rule.judge_of_examples.get("directml"),
         **{name: None if example is None else json.loads(example) for name, example in examples.items()},
     }
 

@@ -174,7 +174,7 @@ class JsonText:
 
     def _syntax_error(self, error: json.JSONDecodeError) -> InputError:
         if not self._text.strip():
-            return InputError("the text is empty", file=self.file)
+            return InputError("the text is empty", file=self.file, line=self._first_line, column=1)
         if error.pos >= len(self._text.rstrip()):
             return self._error(error.pos, "the JSON text ends too early")
         return self._error(error.pos, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")

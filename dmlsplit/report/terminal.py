@@ -26,9 +26,9 @@ def console(stream: TextIO) -> Console:
     return Console(file=stream, markup=False, emoji=False, highlight=False)
 
 
-def show(items: Iterable[Judged], console: Console) -> None:
+def show(items: Iterable[Judged], console: Console, judges: int = 1) -> None:
     """Prints many operators and a summary, as `text.chunks` has them."""
-    tally = Tally()
+    tally = Tally(judges)
     for item in tally.watch(items):
         _print(console, verdict_parts(item))
         for diagnostic in item.report.diagnostics:

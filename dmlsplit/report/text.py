@@ -99,29 +99,30 @@ def lines(judged: Judged) -> list[str]:
 
 
 class Tally:
-    """Counts verdicts and diagnostics."""
+    """Counts verdicts and diagnostics; the answers of several judges to one operator come one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, judges: int = 1) -> None:
+        self._judges = judges
         self.verdicts: Counter[str] = Counter()
         self.severities: Counter[Severity] = Counter()
-        self._accepted: dict[tuple[str | None, int], set[bool]] = {}
+        self._outcomes: list[bool] = []
 
     def watch(self, items: Iterable[Judged]) -> Iterator[Judged]:
         """The same items, counted as they pass."""
         for item in items:
             self.verdicts[verdict(item.report)] += 1
             self.severities.update([d.severity for d in item.report.diagnostics])
-            self._accepted.setdefault((item.report.file, item.report.index), set()).add(item.report.ok)
+            self._outcomes.append(item.report.ok)
             yield item
 
     def summary(self) -> str:
         """One line: `3 operators: 2 ok, 1 not ok; 1 error, 2 warnings`."""
         verdicts = [f"{count} {word}" for word in _VERDICT_STYLES if (count := self.verdicts[word])]
         severities = [_counted(count, str(severity)) for severity in Severity if (count := self.severities[severity])]
-        total, operators = self.verdicts.total(), len(self._accepted)
-        head = _counted(operators, "operator")
-        if total > operators:
-            differing = sum(len(outcomes) > 1 for outcomes in self._accepted.values())
+        each = [set(self._outcomes[i : i + self._judges]) for i in range(0, len(self._outcomes), self._judges)]
+        head = _counted(len(each), "operator")
+        if self._judges > 1:
+            differing = sum(len(outcomes) > 1 for outcomes in each)
             head += f", {_counted(differing, 'verdict')} that depend{'s' if differing == 1 else ''} on the release"
         return "; ".join(filter(None, [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities)]))
 
@@ -130,9 +131,9 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def chunks(items: Iterable[Judged]) -> Iterator[str]:
+def chunks(items: Iterable[Judged], judges: int = 1) -> Iterator[str]:
     """The text of many operators piece by piece, with a summary at the end."""
-    tally = Tally()
+    tally = Tally(judges)
     for item in tally.watch(items):
         yield "\n".join([*lines(item), ""])
     yield tally.summary() + "\n"

@@ -195,6 +195,8 @@ class Rule:
     feature_level: str | None = None
     release: str | None = None
     """By whom `bad` and `good` are to be judged; the highest level where both are None."""
+    undefined: bool = False
+    """What a build does is undefined, since it reads past an array: a release has no HRESULT to predict."""
     tensor_check: Check[TensorView] | None = field(default=None, repr=False)
     operator_check: Check[OperatorView] | None = field(default=None, repr=False)
 

@@ -111,6 +111,7 @@ RULES: Final = (
         Member.ARRAY,
         lambda: replace(eg.join(), input_count=4),
         lambda: replace(eg.join(), input_count=3),
+        undefined=True,
         operator_check=_parts.count_exceeds_array,
     ),
     Rule(

@@ -88,7 +88,10 @@ def _implied_size_wraps(t: TensorView) -> Findings:
     if total >= exact:
         return None
     wrapped = t.implied_size(t.judge.arithmetic)
-    message = f"is {total} where {exact} is implied; the release accepts it, because it computes {wrapped}"
+    message = (
+        f"is {total} where {exact} is implied; the release accepts it, because it computes "
+        f"{wrapped}; a GPU then reads or writes outside the bound buffer"
+    )
     return [Finding("TotalTensorSizeInBytes", message, exact, total)]
 
 

@@ -51,6 +51,7 @@ RULES: Final = (
         Member.ARRAY,
         lambda: replace(eg.split(), output_count=4),
         lambda: replace(eg.split(), output_count=3),
+        undefined=True,
         operator_check=_parts.count_exceeds_array,
     ),
     Rule(

@@ -38,6 +38,7 @@ _UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 12658
     "tensor/strides-too-few",
     "Strides has fewer entries than DimensionCount says.",
     "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
+    undefined=True,
     sources=(HEADER, BUFFER_DESC),
     reads=DIMENSIONS | Member.STRIDES_GIVEN,
     marks=Member.STRIDES,

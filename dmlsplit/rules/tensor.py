@@ -210,6 +210,7 @@ def _sizes_null(t: TensorView) -> Findings:
     "tensor/sizes-too-few",
     "Sizes has fewer entries than DimensionCount says.",
     "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
+    undefined=True,
     sources=(HEADER, BUFFER_DESC),
     reads=DIMENSIONS,
     marks=Member.SIZES,

@@ -266,3 +266,15 @@ class TestJudges:
         assert (answer["ok"], answer["hresult"]) == (False, None)
         assert ["this release crashes here" in d["message"] for d in answer["diagnostics"]] == [True]
         assert "no HRESULT" in cli("check", "a.json").out
+
+
+def test_what_is_not_shown_counts_for_ok_all_the_same(cli, tmp_path):
+    (tmp_path / "a.json").write_text(BAD)
+    status, out, _ = cli("check", "a.json", "--ignore", "split/", "--format", "jsonl")
+    answer = json.loads(out)
+    assert (status, answer["ok"], answer["hresult"], answer["diagnostics"]) == (0, False, "0x80070057", [])
+
+
+def test_a_file_given_twice_is_two_operators(cli, tmp_path):
+    (tmp_path / "a.json").write_text(GOOD)
+    assert cli("check", "a.json", "a.json").out.endswith("2 operators: 2 ok\n")

@@ -35,8 +35,8 @@ def test_accepted(text, value):
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        pytest.param(b"", None, None, "empty", id="empty"),
-        pytest.param(b" \n ", None, None, "empty", id="blank"),
+        pytest.param(b"", 1, 1, "empty", id="empty"),
+        pytest.param(b" \n ", 1, 1, "empty", id="blank"),
         pytest.param(b'{"a": [1,\n 2', 2, 3, "ends too early", id="truncated"),
         pytest.param(b'{"a', 1, 2, "unterminated string", id="truncated-string"),
         pytest.param(b"[1 /* [", 1, 4, "comment is not closed", id="truncated-comment"),

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
@@ -80,7 +78,6 @@ def test_hostile_file_and_name():
     ids=["none", "one", "mixed", "warning"],
 )
 def test_summary(reports, summary):
-    reports = [replace(report, index=i) for i, report in enumerate(reports)]
     tally = Tally()
     assert [item.report for item in tally.watch(map(Judged, reports))] == reports
     assert tally.summary() == summary
@@ -96,6 +93,6 @@ def test_summary(reports, summary):
     ids=["agree", "differ"],
 )
 def test_summary_of_several_judges(outcomes, summary):
-    tally = Tally()
+    tally = Tally(judges=2)
     assert len(list(tally.watch(Judged([READ, FAULTY][outcome]) for outcome in outcomes))) == 2
     assert tally.summary() == summary

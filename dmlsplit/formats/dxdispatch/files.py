@@ -133,6 +133,8 @@ def write_whole(path: str, *parts: bytes | memoryview) -> None:
         with open(temporary, "xb") as stream:
             for part in parts:
                 stream.write(part)
+        with suppress(FileNotFoundError):
+            os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
