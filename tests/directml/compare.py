@@ -1,6 +1,6 @@
 """Compares the library's verdict with dmlsplit's prediction of that release.
 
-python -m tests.directml.compare --count 100000: every Linux build, the same fresh seed for all of them.
+python -m tests.directml.compare --count 100000: every build, the same fresh seed for all of them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import dmlsplit as dml
 from dmlsplit import OperatorDesc, Report
 from dmlsplit.formats.json import dumps
 from tests.directml import build
+from tests.directml.builds import BUILDS, LINUX, WINDOWS, Build
 from tests.directml.generator import descriptor
 from tests.directml.library import Answer, HarnessError, Library
 from tests.directml.shrink import shrink
@@ -104,10 +105,10 @@ def representatives(disagreements: Iterable[Disagreement], most: int) -> list[Di
     return list(kinds.values())[:most]
 
 
-def _chunk(job: tuple[build.Build, int, int, int]) -> tuple[str, Tally]:
+def _chunk(job: tuple[Build, int, int, int]) -> tuple[str, Tally]:
     made, seed, start, count = job
     descs = [descriptor(seed, index) for index in range(start, start + count)]
-    with Library(build.harness(), build.library(made)) as library:
+    with Library(build.harness(made.platform), build.library(made)) as library:
         tally = compare(library, made.name, descs)
     for i, found in enumerate(tally.disagreements):
         index = start + int(found.origin)
@@ -117,21 +118,21 @@ def _chunk(job: tuple[build.Build, int, int, int]) -> tuple[str, Tally]:
     return made.name, tally
 
 
-def selected(names: str) -> list[build.Build]:
-    """The builds of a list of names, or "all"; ValueError for an unknown one."""
-    if names == "all":
-        return list(build.BUILDS)
-    known = {made.name: made for made in build.BUILDS}
+def selected(names: str) -> list[Build]:
+    """The builds of a list of names; "all", or those of a platform. ValueError for an unknown one."""
+    known = {made.name: [made] for made in BUILDS}
+    known |= {target.name: [made for made in BUILDS if made.platform is target] for target in (LINUX, WINDOWS)}
+    known["all"] = list(BUILDS)
     for name in names.split(","):
         if name not in known:
             raise ValueError(f"unknown build {name!r}; known: {', '.join(known)}")
-    return [known[name] for name in names.split(",")]
+    return [made for name in names.split(",") for made in known[name]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.directml.compare", description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000, help="descriptors for each build")
-    parser.add_argument("--builds", default="all", help="names, separated by commas; all")
+    parser.add_argument("--builds", default="all", help="names, separated by commas; linux, windows, all")
     parser.add_argument("--seed", type=int, default=None, help="a fresh one if left out")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
@@ -139,8 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         builds = selected(options.builds)
         for made in builds:
+            build.harness(made.platform)
             build.library(made)
-        build.harness()
     except (ValueError, build.Unavailable, build.BuildError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -161,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(tally.disagreements for tally in tallies.values()) else 0
 
 
-def _print(made: build.Build, tally: Tally, count: int) -> None:
+def _print(made: Build, tally: Tally, count: int) -> None:
     accepted, crashed = tally.answers[0], tally.answers[None]
     rate = count / tally.seconds_asking if tally.seconds_asking else 0
     print(
@@ -170,7 +171,7 @@ def _print(made: build.Build, tally: Tally, count: int) -> None:
     )
     chosen = representatives(tally.disagreements, SHOWN)
     if chosen:
-        with Library(build.harness(), build.library(made)) as library:
+        with Library(build.harness(made.platform), build.library(made)) as library:
             for found in chosen:
                 print(shrunk(library, found))
 

@@ -1,4 +1,4 @@
-"""The builds that a run asks: one old and one new, all of them with -m directml."""
+"""The builds that a run asks: one old and one new for Linux, all of them with -m directml."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.directml import build
+from tests.directml.builds import BUILDS, LINUX, Build, Platform
 from tests.directml.library import Library
 
-DEFAULT_BUILDS = (build.BUILDS[0], build.BUILDS[-1])
+LINUX_BUILDS = [made for made in BUILDS if made.platform is LINUX]
+DEFAULT_BUILDS = (LINUX_BUILDS[0], LINUX_BUILDS[-1])
 FRESH_SEED = int(os.environ.get("DMLSPLIT_DIRECTML_SEED") or secrets.randbelow(10**9))
 COUNT = int(os.environ.get("DMLSPLIT_DIRECTML_COUNT") or 1000)
 
@@ -22,13 +24,13 @@ compared: list[str] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "directml: asks Microsoft's library; `-m directml` asks every Linux build")
+    config.addinivalue_line("markers", "directml: asks Microsoft's library; `-m directml` asks every build")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "made" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("markexpr") == "directml"
-        builds = build.BUILDS if chosen else DEFAULT_BUILDS
+        builds = BUILDS if chosen else DEFAULT_BUILDS
         metafunc.parametrize("made", builds, ids=[made.name for made in builds], scope="session")
 
 
@@ -37,26 +39,34 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
+# What is not available is not tried again for every test.
 @functools.cache
-def _fetched(made: build.Build) -> Path | build.Unavailable:
-    """Once a run: what could not be fetched is not tried again for every test."""
+def _fetched(made: Build) -> Path | build.Unavailable:
     try:
         return build.library(made)
     except build.Unavailable as reason:
         return reason
 
 
-@pytest.fixture(scope="session")
-def programs() -> Path:
-    """The directory of the harness; skips where it cannot be compiled."""
+@functools.cache
+def _harness(target: Platform) -> build.Harness | build.Unavailable:
     try:
-        return build.harness()
+        return build.harness(target)
     except build.Unavailable as reason:
-        pytest.skip(str(reason))
+        return reason
 
 
 @pytest.fixture(scope="session")
-def shared_object(made: build.Build) -> Path:
+def harness(made: Build) -> build.Harness:
+    """The harness of the build's platform; skips where it cannot be compiled or run."""
+    found = _harness(made.platform)
+    if isinstance(found, build.Unavailable):
+        pytest.skip(str(found))
+    return found
+
+
+@pytest.fixture(scope="session")
+def shared_object(made: Build, harness: build.Harness) -> Path:
     """The build's library; skips where it cannot be fetched."""
     found = _fetched(made)
     if isinstance(found, build.Unavailable):
@@ -65,6 +75,6 @@ def shared_object(made: build.Build) -> Path:
 
 
 @pytest.fixture(scope="session")
-def library(programs: Path, shared_object: Path) -> Iterator[Library]:
-    with Library(programs, shared_object) as asked:
+def library(harness: build.Harness, shared_object: Path) -> Iterator[Library]:
+    with Library(harness, shared_object) as asked:
         yield asked

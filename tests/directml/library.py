@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
 
 from dmlsplit import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, OperatorType, SplitOperatorDesc, TensorDesc
+from tests.directml.build import Harness
 
 Answer: TypeAlias = int | None
 """CreateOperator's HRESULT, unsigned; None where the build ends the process."""
+
+FAST_FAIL = 0xC0000409 & 0xFF
+"""The status of a program that the library has ended with __fastfail, which no handler in the harness sees."""
 
 
 class HarnessError(Exception):
@@ -23,19 +28,24 @@ class HarnessError(Exception):
 class Library:
     """One DirectML build, its device created once; a context manager.
 
-    `programs` is the directory that build.harness() made, `library` the shared object. `options` are the harness's:
-    what the Direct3D device offers, and the minimum feature level asked for (names in harness/main.cpp).
+    `harness` is what build.harness() made, `library` the shared object or DLL. `options` are the harness's: what the
+    Direct3D device offers, and the minimum feature level asked for (names in harness/main.cpp).
     """
 
-    def __init__(self, programs: Path, library: Path, options: Mapping[str, int] | None = None) -> None:
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(programs)}
-        settings = [f"{name}={value}" for name, value in (options or {}).items()]
-        self._process = subprocess.Popen(
-            [programs / "harness", library, *settings],
+    def __init__(self, harness: Harness, library: Path, options: Mapping[str, int] | None = None) -> None:
+        self._harness = harness
+        # Not a pipe: the first process of wine leaves it open in wine's services.
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._command = harness.command(library, [f"{name}={value}" for name, value in (options or {}).items()])
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
+            stderr=self._errors,
+            env={**os.environ, **self._harness.environment},
             text=True,
         )
 
@@ -45,21 +55,47 @@ class Library:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # What the harness wrote and nobody read no longer matters.
-        self._process.communicate()
+        self._end()
+        self._errors.close()
+
+    def _end(self) -> int:
+        """Ends the process; what it wrote and nobody read no longer matters."""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+        return self._process.wait()
 
     def answers(self, commands: Sequence[str]) -> list[Answer]:
         """The answers to lines that `create` made, in order."""
-        if not commands:
-            return []
+        answers: list[Answer] = []
+        while len(answers) < len(commands):
+            answers += self._ask(commands[len(answers) :])
+        return answers
+
+    def _ask(self, commands: Sequence[str]) -> list[Answer]:
+        """The answers to all commands, or up to the crash that ended the process; then there is a new one."""
         process = self._process
         with contextlib.suppress(BrokenPipeError):  # its reason is read below
             process.stdin.write("\n".join(commands) + "\n\n")
             process.stdin.flush()
-        lines = [process.stdout.readline().rstrip("\n") for _ in commands]
-        if not lines[-1]:
-            raise HarnessError(process.stderr.read().strip() or f"exit status {process.wait()}")
-        return [_answer(line) for line in lines]
+        answers: list[Answer] = []
+        for _ in commands:
+            answers.append(self._answer())
+            if answers[-1] is None and not self._harness.survives_crashes:
+                self._end()
+                self._process = self._start()
+                break
+        return answers
+
+    def _answer(self) -> Answer:
+        line = self._process.stdout.readline().rstrip("\n")
+        if line:
+            return _answer(line)
+        status = self._end()
+        if status == FAST_FAIL and not self._harness.survives_crashes:
+            return None
+        self._errors.seek(0)
+        raise HarnessError(self._errors.read().strip() or f"exit status {status}")
 
     def judge(self, descs: Iterable[OperatorDesc]) -> list[Answer]:
         """CreateOperator's answers to descriptors."""

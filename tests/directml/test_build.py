@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.directml import build
+from tests.directml import build, wine
+from tests.directml.builds import WINDOWS, Build
 
 CONTENT = b"not Microsoft's library"
-BUILD = build.Build("some-directml", "1.0", "3.11", hashlib.sha256(CONTENT).hexdigest())
+BUILD = Build("some-directml", "1.0", "3.11", hashlib.sha256(CONTENT).hexdigest())
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,20 @@ def test_only_the_library_and_its_licence_are_kept(cache, monkeypatch, library):
     assert build.library(BUILD) == path
 
 
+def test_what_is_kept_of_a_windows_package(cache, monkeypatch):
+    def download(made, directory):
+        path = directory / "some_directml-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in ("capi/DirectML.dll", "capi/other.dll", "LICENSE", "ThirdPartyNotices.txt", "__init__.py"):
+                archive.writestr(f"some_directml-1.0.data/purelib/onnxruntime/{name}", CONTENT)
+        return path
+
+    monkeypatch.setattr(build, "_download", download)
+    path = build.library(replace(BUILD, platform=WINDOWS))
+    assert path == cache / "directml" / BUILD.name / "DirectML.dll"
+    assert sorted(p.name for p in path.parent.iterdir()) == ["DirectML.dll", "LICENSE", "ThirdPartyNotices.txt"]
+
+
 def test_another_file_than_the_observed_one_fails(cache, monkeypatch):
     monkeypatch.setattr(build, "_download", lambda made, directory: wheel(directory))
     with pytest.raises(build.BuildError, match=r"not the expected file of some-directml-1\.0"):
@@ -89,7 +104,7 @@ def test_pip_takes_too_long(monkeypatch):
 def test_another_platform(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    with pytest.raises(build.Unavailable, match=r"for x86-64, this is \w+ riscv64"):
+    with pytest.raises(build.Unavailable, match=r"on x86-64, this is \w+ riscv64"):
         build.library(BUILD)
     with pytest.raises(build.Unavailable, match="riscv64"):
         build.harness.__wrapped__()
@@ -99,6 +114,30 @@ def test_no_compiler(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(build.Unavailable, match="no C\\+\\+ compiler"):
         build.harness.__wrapped__()
+
+
+def test_no_wine(cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(build.Unavailable, match="the Windows builds need wine: wine was not found"):
+        build.harness.__wrapped__(WINDOWS)
+
+
+def test_no_compiler_for_windows(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(wine, "environment", lambda prefix: {})
+    with pytest.raises(build.Unavailable, match="no C\\+\\+ compiler for Windows"):
+        build.harness.__wrapped__(WINDOWS)
+
+
+def test_wine_that_makes_no_prefix(tmp_path, monkeypatch):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("wine", "wineboot", "wineserver"):
+        (programs / name).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(programs))
+    with pytest.raises(build.BuildError, match="wine has made no prefix"):
+        wine.environment(tmp_path / "cache" / "wine")
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_a_compiler_that_fails_is_no_reason_to_skip(cache, tmp_path, monkeypatch):

@@ -58,6 +58,7 @@ struct Luid {
     std::uint32_t low;
     std::int32_t high;
 };
+constexpr Luid adapterLuid = {0x1234, 0};
 
 // The interfaces ID3D12Object to ID3D12Device5 and their identifiers, from d3d12.h.
 constexpr std::array<Guid, 8> deviceInterfaces = {{
@@ -72,8 +73,8 @@ constexpr std::array<Guid, 8> deviceInterfaces = {{
 }};
 
 // A virtual function that no build calls before it judges a descriptor: it holds its place in the vtable, and a trace
-// shows where that changes. Under the System V calling convention a function may ignore the arguments it is called
-// with.
+// shows where that changes. Under both calling conventions of x86-64 a function may ignore the arguments it is
+// called with.
 #define NOT_IMPLEMENTED(name)                             \
     virtual HResult name() {                              \
         trace("ID3D12Device::%s: not implemented", #name); \
@@ -140,10 +141,20 @@ public:
     NOT_IMPLEMENTED(SetStablePowerState)
     NOT_IMPLEMENTED(CreateCommandSignature)
     NOT_IMPLEMENTED(GetResourceTiling)
+    // On Windows a member function returns a struct through a pointer that stands behind `this`; GCC does so only from
+    // nine bytes on.
+#ifdef _WIN32
+    virtual Luid* GetAdapterLuid(Luid* result) {
+        trace("ID3D12Device::GetAdapterLuid");
+        *result = adapterLuid;
+        return result;
+    }
+#else
     virtual Luid GetAdapterLuid() {
         trace("ID3D12Device::GetAdapterLuid");
-        return {0x1234, 0};
+        return adapterLuid;
     }
+#endif
 
     // ID3D12Device1
     NOT_IMPLEMENTED(CreatePipelineLibrary)

@@ -1,18 +1,15 @@
 #include "library.h"
 
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <stdexcept>
+
+#include "platform.h"
 
 namespace harness {
 
 DmlDevice* createDmlDevice(const std::string& path, Unknown* d3d12Device, std::uint32_t minimumFeatureLevel) {
     using CreateDevice1 = HResult (*)(Unknown*, std::uint32_t, std::uint32_t, const Guid&, void**);
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw std::runtime_error(dlerror());
-    const auto create = reinterpret_cast<CreateDevice1>(dlsym(library, "DMLCreateDevice1"));
-    if (create == nullptr) throw std::runtime_error(dlerror());
+    const auto create = reinterpret_cast<CreateDevice1>(libraryFunction(path, "DMLCreateDevice1"));
     void* device = nullptr;
     const HResult result = create(d3d12Device, 0, minimumFeatureLevel, iidDmlDevice, &device);
     if (result < 0) {

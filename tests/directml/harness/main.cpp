@@ -7,14 +7,10 @@
 //     create OPERATOR        CreateOperator; the form of OPERATOR stands in wire.h
 //
 //     80070057               the HRESULT
-//     crash 11               the library ended the process with that signal
+//     crash 11               the library ended the process with that signal (Windows: exception)
 //     timeout                it had not answered after ten seconds
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
+//
+// On Windows the process ends behind "crash" and "timeout" (platform.h).
 #include <iostream>
 #include <map>
 #include <stdexcept>
@@ -24,31 +20,19 @@
 #include "device.h"
 #include "guarded.h"
 #include "library.h"
+#include "platform.h"
 #include "wire.h"
 
 namespace harness {
 namespace {
 
-constexpr unsigned timeoutSeconds = 10;
-
-// What the workers have found out, in memory that the end of one leaves behind.
-struct Progress {
-    std::size_t* done;
-    HResult* results;
-};
-
 class Harness {
 public:
     explicit Harness(DmlDevice* device) : device_(device) {}
 
-    // Runs the commands in worker processes: a descriptor that ends one costs its own answer, and the next worker goes
-    // on behind it. Workers are copies of this process, in which the library is loaded and the device exists already.
-    std::vector<std::string> run(const std::vector<std::string>& commands);
-
-private:
-    [[noreturn]] void work(const std::vector<std::string>& commands, const Progress& progress);
     HResult execute(const std::string& command);
 
+private:
     DmlDevice* device_;
     GuardedMemory memory_;
 };
@@ -62,51 +46,6 @@ HResult Harness::execute(const std::string& command) {
     if (object != nullptr) static_cast<Unknown*>(object)->Release();
     memory_.release();
     return result;
-}
-
-void Harness::work(const std::vector<std::string>& commands, const Progress& progress) {
-    int status = 0;
-    try {
-        while (*progress.done < commands.size()) {
-            alarm(timeoutSeconds);
-            progress.results[*progress.done] = execute(commands[*progress.done]);
-            ++*progress.done;
-        }
-    } catch (const MalformedLine& error) {
-        std::cerr << "command " << *progress.done + 1 << ": " << error.what() << std::endl;
-        status = 2;
-    }
-    _exit(status);
-}
-
-std::vector<std::string> Harness::run(const std::vector<std::string>& commands) {
-    const std::size_t bytes = sizeof(std::size_t) + commands.size() * sizeof(HResult);
-    void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) throw std::bad_alloc();
-    const Progress progress = {static_cast<std::size_t*>(shared),
-                               reinterpret_cast<HResult*>(static_cast<std::size_t*>(shared) + 1)};
-    std::vector<std::string> answers;
-    while (*progress.done < commands.size()) {
-        const pid_t worker = fork();
-        if (worker < 0) throw std::runtime_error("fork failed");
-        if (worker == 0) work(commands, progress);
-        int status = 0;
-        waitpid(worker, &status, 0);
-        for (std::size_t i = answers.size(); i < *progress.done; ++i) {
-            char text[16];
-            std::snprintf(text, sizeof text, "%08X", static_cast<unsigned>(progress.results[i]));
-            answers.emplace_back(text);
-        }
-        if (WIFSIGNALED(status)) {
-            const int signal = WTERMSIG(status);
-            answers.push_back(signal == SIGALRM ? "timeout" : "crash " + std::to_string(signal));
-            ++*progress.done;
-        } else if (WEXITSTATUS(status) != 0) {
-            throw std::runtime_error("stopped");
-        }
-    }
-    munmap(shared, bytes);
-    return answers;
 }
 
 // Of the device that the library finds, and of the one that is asked for.
@@ -139,8 +78,6 @@ Settings parseSettings(const std::vector<std::string>& options) {
 }
 
 int serve(const std::string& library, const Settings& settings) {
-    const rlimit noCoreFiles = {0, 0};
-    setrlimit(RLIMIT_CORE, &noCoreFiles);
     Harness harness(createDmlDevice(library, createDevice(settings.capabilities), settings.minimumFeatureLevel));
     std::vector<std::string> commands;
     bool more = true;
@@ -151,14 +88,20 @@ int serve(const std::string& library, const Settings& settings) {
             commands.push_back(line);
             continue;
         }
-        for (const std::string& answer : harness.run(commands)) std::cout << answer << '\n';
-        std::cout.flush();
+        answer(commands, [&](const std::string& command) { return harness.execute(command); });
         commands.clear();
     }
     return 0;
 }
 
 }  // namespace
+
+std::string answerOf(HResult result) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%08X", static_cast<unsigned>(result));
+    return text;
+}
+
 }  // namespace harness
 
 int main(int argc, char** argv) {
@@ -172,7 +115,6 @@ int main(int argc, char** argv) {
     } catch (const std::exception& error) {
         std::cerr << "harness: " << error.what() << std::endl;
     }
-    // Without the library's destructors: some builds wait there for a device that never existed.
     std::cout.flush();
-    _exit(status);
+    harness::endProcess(status);
 }

@@ -13,17 +13,13 @@
 // array.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 
 #include "dmlsplit_directml.h"
 #include "guarded.h"
+#include "platform.h"
 
 namespace harness {
-
-struct MalformedLine : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 // Builds the descriptor that `text` describes in `memory`, which owns it. MalformedLine where it does not follow the
 // grammar.
