@@ -1,0 +1,74 @@
+"""What takes part in a measurement: buffers that all share, and jobs that are run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from suite.cases import Case
+from suite.layouts import build, same_bytes, slices
+
+
+class Unsupported(Exception):
+    """A contestant does not do this case; the text says why."""
+
+
+class Buffers:
+    """The arrays of one case. All contestants read the same inputs, and those that can write the same outputs."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        seeds = (None, 1) if case.join else (1, None)
+        self.whole = build(case.whole, case.shape, case.dtype, seeds[0])
+        self.parts = [
+            build(case.parts, case.part_shape(n), case.dtype, None if seeds[1] is None else 7 * i)
+            for i, n in enumerate(case.pieces)
+        ]
+
+    @property
+    def inputs(self) -> list[np.ndarray]:
+        return self.parts if self.case.join else [self.whole]
+
+    @property
+    def outputs(self) -> list[np.ndarray]:
+        return [self.whole] if self.case.join else self.parts
+
+    @property
+    def outputs_are_packed(self) -> bool:
+        return all(output.flags.c_contiguous for output in self.outputs)
+
+    def whole_slices(self) -> list[np.ndarray]:
+        """The parts as views of the whole."""
+        return slices(self.whole, self.case.axis, self.case.pieces)
+
+    def spoil(self) -> None:
+        """Overwrites the outputs, so that no contestant profits from the one before it."""
+        for output in self.outputs:
+            output.view(f"u{output.dtype.itemsize}")[...] = 0xEE
+
+    def is_right(self, outputs: Sequence[np.ndarray]) -> bool:
+        """Whether these outputs are what numpy's slices say."""
+        if self.case.join:
+            (whole,) = outputs
+            made, wanted = slices(whole, self.case.axis, self.case.pieces), self.parts
+        else:
+            made, wanted = list(outputs), self.whole_slices()
+        return len(made) == len(wanted) and all(map(same_bytes, made, wanted))
+
+
+@dataclass
+class Job:
+    """`run` is what is timed; `results` makes numpy arrays of what it returns (None: it wrote Buffers.outputs).
+
+    Most hold bare addresses: whoever runs a job keeps its Buffers.
+    """
+
+    run: Callable[[], Any]
+    results: Callable[[Any], Sequence[np.ndarray]] | None = None
+
+
+Prepare: TypeAlias = Callable[[Buffers], Job]
+"""Makes the job of one contestant; raises Unsupported."""

@@ -1,0 +1,100 @@
+"""dmlsplit as a contestant."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+
+import dmlsplit as dml
+from dmlsplit import _native
+from suite.contest import Buffers, Job, Prepare, Unsupported
+
+ISA_LEVELS: Final = ("any", "ssse3", "avx2", "avx512", "avx512vbmi")
+
+
+class Ours:
+    """Plans as the package makes them, or with a kernel or an instruction set that was asked for."""
+
+    def __init__(self, kernel: str | None = None, isa: str | None = None) -> None:
+        self.kernel = kernel
+        self.isa = isa
+
+    @property
+    def widest_isa(self) -> str:
+        """The widest level that may be used."""
+        if self.isa is not None:
+            return self.isa
+        features = _native.cpu_features()
+        return next((level for level in reversed(ISA_LEVELS) if level in features), "any")
+
+    def plan(self, buffers: Buffers) -> _native.Plan:
+        """Raises Unsupported where the kernel that was asked for refuses."""
+        if self.kernel is not None:
+            return self._plan(buffers, self.kernel)
+        if self.isa is None:
+            return self._plan(buffers, None)
+        allowed = ISA_LEVELS[: ISA_LEVELS.index(self.isa) + 1]
+        for kernel in _native.kernels():
+            if kernel.isa in allowed and kernel.available:
+                try:
+                    return self._plan(buffers, kernel.name)
+                except Unsupported:
+                    continue
+        raise Unsupported(f"no kernel up to {self.isa}")
+
+    def _plan(self, buffers: Buffers, kernel: str | None) -> _native.Plan:
+        case = buffers.case
+        try:
+            return _native.Plan(
+                _native.JOIN if case.join else _native.SPLIT,
+                buffers.whole.dtype.itemsize,
+                buffers.whole.shape,
+                buffers.whole.strides,
+                case.axis,
+                case.pieces,
+                [stride for part in buffers.parts for stride in part.strides],
+                kernel=kernel,
+            )
+        except dml.NativeError as error:
+            raise Unsupported(str(error)) from error
+
+    def bound(self, threads: int) -> Prepare:
+        """A plan with its pointers resolved: what BoundOperator.dispatch calls."""
+
+        def prepare(buffers: Buffers) -> Job:
+            plan = self.plan(buffers)
+            run, arguments = plan.bound_call(_pointer(buffers.whole), _vector(buffers.parts), threads)
+
+            def dispatch() -> None:
+                run(*arguments)
+
+            return Job(dispatch)
+
+        return prepare
+
+
+def fresh(threads: int) -> Prepare:
+    """dml.split and dml.join."""
+
+    def prepare(buffers: Buffers) -> Job:
+        case, whole, parts = buffers.case, buffers.whole, buffers.parts
+        if case.join:
+            return Job(lambda: dml.join(parts, case.axis), lambda result: [result])
+        return Job(lambda: dml.split(whole, case.axis, case.pieces), lambda result: result)
+
+    return prepare
+
+
+def kernels_named(description: str) -> str:
+    """The kernels of plan.describe(), each once, in its order."""
+    return ", ".join(dict.fromkeys(re.findall(r"kernel (\w+)", description)))
+
+
+def _pointer(array: np.ndarray) -> object:
+    return _native.address(array.__array_interface__["data"][0])
+
+
+def _vector(parts: list[np.ndarray]) -> object:
+    return _native.pointers([_pointer(part) for part in parts])

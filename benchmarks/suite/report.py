@@ -1,0 +1,209 @@
+"""Rows of measurements as Markdown and as a plot. Losing rows are rows like all others."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from suite.measure import OURS, Row, ours_with
+from suite.targets import TARGETS, Target, Verdict, target_of
+
+
+def names_of(rows: list[Row]) -> list[str]:
+    """All contestants, in the order of their first appearance."""
+    return list(dict.fromkeys(name for row in rows for name in row["results"]))
+
+
+def is_reference(name: str) -> bool:
+    return name.startswith(("memcpy", "stream copy"))
+
+
+def best_peer(row: Row) -> tuple[str, float] | None:
+    """The fastest of those that write into given outputs, with its nanoseconds."""
+    times = {
+        name: result["ns"]
+        for name, result in row["results"].items()
+        if "ns" in result and not name.startswith(OURS) and not is_reference(name) and not name.endswith("fresh")
+    }
+    if not times:
+        return None
+    name = min(times, key=lambda name: times[name])
+    return name, times[name]
+
+
+def against_best(row: Row) -> float | None:
+    """Our time as a multiple of the best peer's."""
+    best, ours = best_peer(row), row["results"].get(ours_with(row["threads"]), {}).get("ns")
+    return ours / best[1] if best and ours else None
+
+
+def judged(row: Row, widest_isa: str) -> tuple[Target, float, Verdict] | None:
+    """The target of a row with what was reached; None where there is none, or no time."""
+    target = target_of(row["class"], row["bytes"], widest_isa, row["threads"])
+    if target is None:
+        return None
+    times = {name: result["ns"] for name, result in row["results"].items() if "ns" in result}
+    references = [times[name] for name in target.reference if name in times]
+    if target.subject not in times or not references:
+        return None
+    ratio = times[target.subject] / min(references)
+    return target, ratio, target.verdict(ratio)
+
+
+def merge(runs: list[list[Row]]) -> list[Row]:
+    """Rows of several processes: the median of each ratio and time. A contestant that is wrong once is wrong."""
+    merged = []
+    for rows in zip(*runs, strict=True):
+        row = dict(rows[0])
+        row["results"] = {name: _merged([each["results"][name] for each in rows]) for name in row["results"]}
+        merged.append(row)
+    return merged
+
+
+def _merged(results: list[dict[str, Any]]) -> dict[str, Any]:
+    for result in results:
+        if "ns" not in result:
+            return result
+    keys = set.intersection(*(set(result) for result in results))
+    return {key: statistics.median(result[key] for result in results) for key in sorted(keys)}
+
+
+def _cell(result: dict[str, Any] | None) -> str:
+    if result is None or "skipped" in result:
+        return "-"
+    if "wrong" in result:
+        return "WRONG"
+    time = result["ns"] / 1000
+    digits = 0 if time >= 100 else 1 if time >= 10 else 2
+    ratio = f"{result['ratio']:.2f} " if "ratio" in result else ""
+    return f"{ratio}({time:.{digits}f})"
+
+
+def _line(cells: Iterable[object]) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def size_in_words(size: int) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} B"
+
+
+def case_table(rows: list[Row], widest_isa: str) -> list[str]:
+    """A line for each case: ratios to memcpy of the same bytes, microseconds in brackets."""
+    names = names_of(rows)
+    head = ["case", "bytes", *names, "kernel", "must / moonshot", "reached", "to the best peer"]
+    lines = [_line(head), _line(["---"] * len(head))]
+    for row in rows:
+        verdict = judged(row, widest_isa)
+        best, factor = best_peer(row), against_best(row)
+        lines.append(
+            _line(
+                [
+                    f"{row['name']} {row['title']}",
+                    size_in_words(row["bytes"]),
+                    *(_cell(row["results"].get(name)) for name in names),
+                    row["kernel"] or "refused",
+                    f"{verdict[0].must:.3g} / {verdict[0].moonshot:.3g}" if verdict else "",
+                    f"{verdict[1]:.2f} {verdict[2]}" if verdict else "",
+                    f"{factor:.2f} of {best[0]}{' LOSES' if factor > 1 else ''}" if best and factor else "",
+                ]
+            )
+        )
+    return lines
+
+
+def class_table(rows: list[Row], widest_isa: str) -> list[str]:
+    """A line for each class with targets: how many cases pass, and the worst one."""
+    head = ["class", "must", "moonshot", "cases", "pass must", "reach moonshot", "median", "worst"]
+    lines = [_line(head), _line(["---"] * len(head))]
+    for name in TARGETS:
+        found = [
+            (row["name"], verdict) for row in rows if row["class"] == name and (verdict := judged(row, widest_isa))
+        ]
+        if not found:
+            continue
+        target = found[0][1][0]
+        worst = max(found, key=lambda item: item[1][1])
+        verdicts = [verdict for _, (_, _, verdict) in found]
+        title = target.title + ("" if target.reference == ("memcpy",) else f" (to {' or '.join(target.reference)})")
+        lines.append(
+            _line(
+                [
+                    title,
+                    f"{target.must:.3g}",
+                    f"{target.moonshot:.3g}",
+                    len(found),
+                    len(found) - verdicts.count(Verdict.MISSED),
+                    verdicts.count(Verdict.MOONSHOT),
+                    f"{statistics.median(ratio for _, (_, ratio, _) in found):.2f}",
+                    f"{worst[1][1]:.2f} ({worst[0]})",
+                ]
+            )
+        )
+    return lines
+
+
+def summary(rows: list[Row], widest_isa: str) -> list[str]:
+    """What was won and lost, in words."""
+    factors = {row["name"]: factor for row in rows if (factor := against_best(row))}
+    losing = sorted((name for name in factors if factors[name] > 1), key=lambda name: -factors[name])
+    verdicts = [verdict[2] for row in rows if (verdict := judged(row, widest_isa))]
+    lines = [
+        f"{len(verdicts)} cases have a target: {len(verdicts) - verdicts.count(Verdict.MISSED)} pass the must, "
+        f"{verdicts.count(Verdict.MOONSHOT)} of them reach the moonshot.",
+        f"Slower than the best peer with given outputs in {len(losing)} of {len(factors)} cases"
+        + (": " + ", ".join(f"{name} {factors[name]:.2f}" for name in losing) if losing else "")
+        + ".",
+    ]
+    wrong = [f"{row['name']} {name}" for row in rows for name, result in row["results"].items() if "wrong" in result]
+    return lines + ([f"WRONG results: {', '.join(wrong)}."] if wrong else [])
+
+
+def skipped(rows: list[Row]) -> list[str]:
+    """Why cells are empty, a line for each contestant and reason."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for name, result in row["results"].items():
+            if "skipped" in result:
+                reasons.setdefault((name, result["skipped"]), []).append(row["name"])
+    return [f"- {name}: {reason}: {', '.join(cases)}" for (name, reason), cases in reasons.items()]
+
+
+def plot(rows: list[Row], path: Path, title: str) -> None:
+    """Ratio to memcpy of each case and contestant, log scale; ImportError without matplotlib."""
+    matplotlib: Any = importlib.import_module("matplotlib")
+    matplotlib.use("Agg")
+    pyplot: Any = importlib.import_module("matplotlib.pyplot")
+    names = [name for name in names_of(rows) if name != "memcpy"]
+    figure, axes = pyplot.subplots(figsize=(min(26.0, max(8.0, 0.28 * len(rows) + 3)), 8))
+    marks = "sv^<>DPX*hdp8"
+    colors = pyplot.get_cmap("tab20").colors
+    for i, name in enumerate(names):
+        points = [(x, row["results"].get(name, {}).get("ratio")) for x, row in enumerate(rows)]
+        points = [(x, y) for x, y in points if y]
+        ours = name.startswith(OURS) and not name.endswith("fresh")
+        axes.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            marker="o" if ours else marks[i % len(marks)],
+            linestyle="none",
+            color="black" if ours else colors[i % len(colors)],
+            markersize=7 if ours else 5,
+            zorder=3 if ours else 2,
+            label=name,
+        )
+    axes.axhline(1, color="gray", linewidth=1)
+    axes.set_yscale("log")
+    axes.set_ylabel("time, as a multiple of memcpy of the same bytes")
+    axes.set_xticks(range(len(rows)), [row["name"] for row in rows], rotation=90, fontsize=8)
+    axes.grid(True, axis="both", alpha=0.3)
+    axes.set_title(title, fontsize=10)
+    axes.legend(fontsize=8, ncols=2)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
