@@ -175,3 +175,14 @@ def test_memory_that_cannot_be_had(write_model, monkeypatch):
     monkeypatch.setattr(files, "_physical_memory", lambda: 32)
     with pytest.raises(InputError, match="valueCount asks for 16 bytes of memory; the limit here is 8"):
         read(path)
+
+
+def test_resources_are_bounded_together(write_model, monkeypatch):
+    """Twelve of 60 MiB where 400 MiB of memory allow 100 MiB: the second one is refused before it is made."""
+    monkeypatch.setattr("dmlsplit.formats.dxdispatch.files._physical_memory", lambda: 400 << 20)
+    megabytes = {"initialValuesDataType": "UINT8", "initialValues": {"valueCount": 60 << 20, "value": 0}}
+    path = write_model({f"X{i}": megabytes for i in range(12)}, {}, [])
+    message = "valueCount, with the resources before it, asks for 125829120 bytes"
+    with pytest.raises(InputError, match=message) as caught:
+        read(path)
+    assert caught.value.line is not None

@@ -50,6 +50,8 @@ class ResourceReader(FieldReader):
     def __init__(self, text: JsonText, folders: AllowedFolders) -> None:
         super().__init__(text)
         self._folders = folders
+        self._total = 0
+        """Bytes of the resources read so far: what bounds one of them bounds all of them together."""
 
     def resource(self, name: str, path: KeyPath) -> Resource:
         """The resource at `path`; InputError with the place where it is malformed or its file cannot be read."""
@@ -68,6 +70,7 @@ class ResourceReader(FieldReader):
         if data.size == 0:
             raise self.text.error(path_of_values, "'initialValues' must be non-empty.")
         size = self._size(members, data.nbytes, path)
+        self._total += size
         initial_values = data.view(np.uint8)
         initial_values.flags.writeable = False
         return Resource(name, data_type, initial_values, size, position)
@@ -84,7 +87,7 @@ class ResourceReader(FieldReader):
 
     def _check_size(self, size: int, what: str, path: KeyPath) -> None:
         try:
-            check_size(size, what)
+            check_size(self._total + size, what if self._total == 0 else f"{what}, with the resources before it,")
         except InputError as error:
             raise self.text.error(path, error.message) from None
 
