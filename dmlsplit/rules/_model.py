@@ -171,7 +171,7 @@ View = TypeVar("View", TensorView, OperatorView)
 Findings: TypeAlias = Iterable[Finding] | None
 Check: TypeAlias = Callable[[View], Findings]
 
-_ID = re.compile(r"(input|tensor|split|join)/[a-z0-9]+(-[a-z0-9]+)*")
+_ID = re.compile(r"(input|tensor|split|join|node|onnx|openvino)/[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,37 @@
+"""What both front ends say of a Split node on its way to DirectML: these rules have no check of their own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.rules._model import BUFFER_DESC, DATA_TYPE, OURS, Rule
+
+RULES: Final = (
+    Rule(
+        "node/shape-unknown",
+        Severity.WARNING,
+        Basis.OURS,
+        "The shape or a length that DirectML needs is not known from the model.",
+        "DirectML takes sizes, not symbols. The message says what to pass; until then the node is judged by its "
+        "framework's rules as far as they go, and nothing is guessed.",
+        (BUFFER_DESC,),
+    ),
+    Rule(
+        "node/type-not-lowered",
+        Severity.ERROR,
+        Basis.OURS,
+        "No DirectML data type carries the bits of the node's elements.",
+        "A split moves bits, so any type of 8, 16, 32, 64 or 128 bits goes as integers; strings and elements that "
+        "share a byte cannot.",
+        (DATA_TYPE,),
+    ),
+    Rule(
+        "node/not-lowered",
+        Severity.ERROR,
+        Basis.OURS,
+        "The node has faults by its framework's own rules, so it stands for no DirectML operator.",
+        "The faults are reported beside this one.",
+        (OURS,),
+    ),
+)
