@@ -27,6 +27,7 @@ from dmlsplit.errors import (
 )
 from dmlsplit.feature_levels import TensorSupport, tensor_support
 from dmlsplit.layout import calc_buffer_tensor_size
+from dmlsplit.legalize import Legalization, legalize
 from dmlsplit.releases import Release, find_release, releases
 from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases, validate
 
@@ -49,6 +50,7 @@ __all__ = [
     "HResult",
     "InputError",
     "JoinOperatorDesc",
+    "Legalization",
     "NativeError",
     "OperatorDesc",
     "OperatorType",
@@ -67,6 +69,7 @@ __all__ = [
     "dumps",
     "find_release",
     "join",
+    "legalize",
     "loads",
     "minimum_feature_level",
     "releases",

@@ -71,7 +71,11 @@ def _bind_array(tensor: BoundTensor, array: np.ndarray) -> Binding:
         raise BindingError(f"{tensor.path}: {_array_fault(array, tensor.dtype)}")
     strides = array.strides
     if strides != tensor.strides:
-        strides = tuple(own if n == 1 else s for n, s, own in zip(tensor.sizes, strides, tensor.strides, strict=True))
+        # The stride of a size-1 dimension is never used, and without elements none is.
+        free = 0 in tensor.sizes
+        strides = tuple(
+            own if free or n == 1 else s for n, s, own in zip(tensor.sizes, strides, tensor.strides, strict=True)
+        )
         if tensor.is_output and strides != tensor.strides:
             raise BindingError(
                 f"{tensor.path}: the array's strides are {array.strides} bytes, the descriptor's {tensor.strides}; "

@@ -22,6 +22,7 @@ except ImportError as error:  # pragma: no cover - an installation without a com
 SPLIT: Final = 0
 JOIN: Final = 1
 DISPATCHER_TENSORS: Final = 33
+DISPATCHER_RANK: Final = 8
 """What an ArrayDispatcher takes at most."""
 HAS_GIL: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Without it an ArrayDispatcher is not safe: the list of arrays may change while it is read."""

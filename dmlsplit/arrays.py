@@ -15,7 +15,6 @@ from dmlsplit.layout import packed_strides
 
 RECIPES: Final = 256
 """Recipes that split and join keep each; the least recently used one goes first."""
-_DISPATCHER_RANK: Final = 8
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -82,7 +81,11 @@ class _Recipe:
         self._plan = _native.Plan(
             direction, dtype.itemsize, self.whole_shape, whole_strides, axis, lengths, given or None
         )
-        if len(parts) < _native.DISPATCHER_TENSORS and len(self.whole_shape) <= _DISPATCHER_RANK and _native.HAS_GIL:
+        if (
+            len(parts) < _native.DISPATCHER_TENSORS
+            and len(self.whole_shape) <= _native.DISPATCHER_RANK
+            and _native.HAS_GIL
+        ):
             layouts = [
                 (shape, strides or [stride * dtype.itemsize for stride in packed_strides(shape)])
                 for shape, strides in (whole, *parts)

@@ -79,7 +79,8 @@ class CompiledOperator:
         self.num_threads = thread_count(num_threads, self.plan.bytes)
         tensors = [self._whole, *self._parts]
         self._dispatcher = None
-        if len(tensors) <= _native.DISPATCHER_TENSORS and _native.HAS_GIL:
+        small = len(tensors) <= _native.DISPATCHER_TENSORS and len(self._whole.sizes) <= _native.DISPATCHER_RANK
+        if small and _native.HAS_GIL:
             layouts = [(tensor.sizes, tensor.strides) for tensor in tensors]
             self._dispatcher = _native.ArrayDispatcher(self.plan, np.ndarray, self._whole.dtype, layouts)
 
@@ -100,11 +101,20 @@ class CompiledOperator:
 
     def __call__(self, input: Any) -> Any:
         """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
-        packed = iter(self._fresh.make())
-        made = [next(packed) if tensor.packed else new_output(tensor) for tensor in self._outputs]
-        out: Any = made if self._is_split else made[0]
+        out = self.new_outputs()
         self.dispatch(input, out)
         return out
+
+    def new_outputs(self) -> Any:
+        """Fresh arrays of the outputs' sizes and strides, not written to: a list for a split, an array for a join."""
+        packed = iter(self._fresh.make())
+        made = [next(packed) if tensor.packed else new_output(tensor) for tensor in self._outputs]
+        return made if self._is_split else made[0]
+
+    @property
+    def tensors(self) -> tuple[BoundTensor, list[BoundTensor]]:
+        """The whole tensor and the parts, as buffers are bound to them."""
+        return self._whole, self._parts
 
     def dispatch(self, input: Any, out: Any, *, num_threads: NumThreads = None) -> None:
         """Executes into the caller's buffers; BindingError where one does not fit, before anything is written.
@@ -142,11 +152,13 @@ class CompiledOperator:
 class BoundOperator:
     """A compiled operator with its buffers; `dispatch` copies. Made by CompiledOperator.bind."""
 
-    __slots__ = ("_arguments", "_keep", "_run", "plan")
+    __slots__ = ("_arguments", "_run", "_vector", "bindings", "plan")
 
     def __init__(self, plan: _native.Plan, whole: Binding, parts: list[Binding], vector: Any, threads: int) -> None:
         self.plan = plan
-        self._keep = (whole, parts, vector)
+        self.bindings = whole, parts
+        """The memory of the whole tensor and of the parts; kept alive by this."""
+        self._vector = vector
         self._run, self._arguments = plan.bound_call(whole.pointer, vector, threads)
 
     def dispatch(self) -> None:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel, HResult, OperatorType
 from dmlsplit.feature_levels import tensor_support
 from dmlsplit.releases import NEWEST, Release, find_release, release_of_level, releases
-from dmlsplit.rules import CRASH_RULES, OPERATOR_RULES, RULES, TENSOR_RULES, Judge, OperatorView, TensorView
+from dmlsplit.rules import (
+    CRASH_RULES,
+    OPERATOR_RULES,
+    RULES,
+    TENSOR_RULES,
+    Judge,
+    Member,
+    OperatorView,
+    Rule,
+    TensorView,
+)
 
 _OPERATORS: Final = (OperatorType.SPLIT, OperatorType.JOIN)
 
@@ -80,12 +90,18 @@ def operator_type(desc: OperatorDesc) -> OperatorType:
 
 
 # (rule, check, reads, marks), the masks as plain integers: the loops over these tables are the cost of a judgement.
-_TENSOR_CHECKS: Final = tuple(
+_Checks: TypeAlias = tuple[tuple[Rule, Any, int, int], ...]
+_TENSOR_CHECKS: Final[_Checks] = tuple(
     (rule, rule.tensor_check, int(rule.reads), int(rule.marks)) for rule in TENSOR_RULES if rule.tensor_check
 )
-_OPERATOR_CHECKS: Final = {
+_OPERATOR_CHECKS: Final[dict[OperatorType, _Checks]] = {
     kind: tuple((rule, rule.operator_check, int(rule.reads), int(rule.marks)) for rule in rules if rule.operator_check)
     for kind, rules in OPERATOR_RULES.items()
+}
+# Those that hold whatever a level or build takes.
+_TENSOR_CHECKS_WITHOUT_LIMITS: Final = tuple(check for check in _TENSOR_CHECKS if not check[0].limit)
+_OPERATOR_CHECKS_WITHOUT_LIMITS: Final = {
+    kind: tuple(check for check in checks if not check[0].limit) for kind, checks in _OPERATOR_CHECKS.items()
 }
 
 
@@ -96,14 +112,8 @@ def judge(desc: OperatorDesc, judge: Judge) -> Report:
     crashes = judge.release is not None and _crashes(operator, found)
     sound: set[BufferTensorDesc] = set()
     for tensor in (operator.whole, *operator.parts):
-        _judge_tensor(tensor, sound, found)
-    for rule, check, reads, marks in _OPERATOR_CHECKS[operator.type]:
-        if reads & operator.failed:
-            continue
-        findings = check(operator)
-        if findings:
-            operator.failed |= marks
-            found += [rule.diagnostic(f.member, f.message, expected=f.expected, actual=f.actual) for f in findings]
+        _judge_tensor(tensor, _TENSOR_CHECKS, sound, found)
+    _judge_operator(operator, _OPERATOR_CHECKS[operator.type], found)
     refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
     if len(found) > 1:
         found.sort(key=_descriptor_order)
@@ -111,6 +121,25 @@ def judge(desc: OperatorDesc, judge: Judge) -> Report:
     if judge.release is not None and any(RULES[d.rule].undefined for d in found):
         hresult = None
     return Report(tuple(found), judge.name, None if crashes else hresult, operator.type.c_name)
+
+
+def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
+    """The errors that a descriptor has in itself, in descriptor order: no other descriptor does the same work.
+
+    What a level or build merely does not take is none: ranks, data types, sizes of 0, too many elements or bytes. Of a
+    tensor without elements only what its relation to the others needs is looked at.
+    """
+    operator = _view(desc, level_judge(max(FeatureLevel)))
+    found: list[Diagnostic] = []
+    sound: set[BufferTensorDesc] = set()
+    for tensor in (operator.whole, *operator.parts):
+        if 0 in tensor.sizes:
+            tensor.failed |= int(Member.STRIDES)
+        # No dimensions at all are a fault, too many of them are not.
+        checks = _TENSOR_CHECKS_WITHOUT_LIMITS if tensor.desc.dimension_count else _TENSOR_CHECKS
+        _judge_tensor(tensor, checks, sound, found)
+    _judge_operator(operator, _OPERATOR_CHECKS_WITHOUT_LIMITS[operator.type], found)
+    return in_descriptor_order([d for d in found if d.severity is Severity.ERROR])
 
 
 def _crashes(operator: OperatorView, found: list[Diagnostic]) -> bool:
@@ -143,13 +172,13 @@ def _view(desc: OperatorDesc, judge: Judge) -> OperatorView:
     return OperatorView(kind, whole, parts, array, count, desc.axis, judge)
 
 
-def _judge_tensor(tensor: TensorView, sound: set[BufferTensorDesc], found: list[Diagnostic]) -> None:
+def _judge_tensor(tensor: TensorView, checks: _Checks, sound: set[BufferTensorDesc], found: list[Diagnostic]) -> None:
     """Appends the tensor's faults. `sound`: part descriptors known to have none; thousands of them are often equal."""
     known = tensor.path.endswith("]") and tensor.tensor is not None and tensor.tensor.type == 1
     if known and tensor.desc in sound:
         return
     before = len(found)
-    for rule, check, reads, marks in _TENSOR_CHECKS:
+    for rule, check, reads, marks in checks:
         if reads & tensor.failed:
             continue
         findings = check(tensor)
@@ -160,6 +189,16 @@ def _judge_tensor(tensor: TensorView, sound: set[BufferTensorDesc], found: list[
                 found.append(rule.diagnostic(path, f.message, expected=f.expected, actual=f.actual))
     if known and len(found) == before:
         sound.add(tensor.desc)
+
+
+def _judge_operator(operator: OperatorView, checks: _Checks, found: list[Diagnostic]) -> None:
+    for rule, check, reads, marks in checks:
+        if reads & operator.failed:
+            continue
+        findings = check(operator)
+        if findings:
+            operator.failed |= marks
+            found += [rule.diagnostic(f.member, f.message, expected=f.expected, actual=f.actual) for f in findings]
 
 
 _MEMBER_ORDER: Final = {
@@ -185,6 +224,11 @@ _MEMBER_ORDER: Final = {
         )
     )
 }
+
+
+def in_descriptor_order(*groups: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Diagnostics in the order of the members that they are about."""
+    return tuple(sorted((d for group in groups for d in group), key=_descriptor_order))
 
 
 def _descriptor_order(diagnostic: Diagnostic) -> tuple[tuple[int, int], ...]:

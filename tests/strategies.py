@@ -49,7 +49,7 @@ def strides(draw, sizes, broadcast):
     run = 1
     for d in order:
         result[d] = run
-        run = run * sizes[d] + draw(st.integers(0, 3))
+        run = run * max(1, sizes[d]) + draw(st.integers(0, 3))
         if broadcast and draw(st.integers(0, 5)) == 0:
             result[d] = 0
     for d, size in enumerate(sizes):
@@ -59,17 +59,17 @@ def strides(draw, sizes, broadcast):
 
 
 @st.composite
-def tensor(draw, data_type, sizes, broadcast):
+def tensor(draw, data_type, sizes, broadcast, alignments=(0, 0, 16, 64)):
     """A valid tensor of given sizes: null or explicit strides, a total that may be larger than needed."""
     own = draw(st.none() | st.just(packed_strides(sizes)) | strides(sizes, broadcast))
     desc = dml.BufferTensorDesc(data_type, sizes, strides=own)
     extra = draw(st.sampled_from([0, 0, 1, 7, 64]))
-    alignment = draw(st.sampled_from([0, 0, 16, 64]))
+    alignment = draw(st.sampled_from(alignments))
     return dml.BufferTensorDesc(
         data_type,
         sizes,
         strides=own,
-        total_tensor_size_in_bytes=desc.total_tensor_size_in_bytes + extra,
+        total_tensor_size_in_bytes=desc.total_tensor_size_in_bytes + extra if 0 not in sizes else extra,
         guaranteed_base_offset_alignment=alignment,
     )
 
@@ -77,24 +77,39 @@ def tensor(draw, data_type, sizes, broadcast):
 DATA_TYPES = [t for t in dml.TensorDataType if t not in (0, 12, 13)]
 
 
-@st.composite
-def valid_operator(draw, max_elements=400):
+def valid_operator(max_elements=400):
     """A Split or Join that the highest feature level takes."""
-    rank = draw(st.integers(1, 8))
+    return _operator(max_elements, 8, 1, (0, 0, 16, 64))
+
+
+def faultless_operator(max_elements=400):
+    """A Split or Join that is right in itself, whether or not any level takes it."""
+    return _operator(max_elements, 10, 0, (0, 0, 8, 64))
+
+
+@st.composite
+def _operator(draw, max_elements, max_rank, least, alignments):
+    rank = draw(st.integers(1, max_rank))
+    multiple = draw(st.sampled_from([1, 1, 2, 4]))  # so that elements of 8 bits often make larger ones
     sizes = [draw(st.integers(1, 5)) for _ in range(rank)]
+    sizes[-1] *= multiple
     axis = draw(st.integers(0, rank - 1))
-    lengths = draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
+    lengths = draw(st.lists(st.integers(least, 5), min_size=1, max_size=5))
+    if axis == rank - 1:
+        lengths = [length * multiple for length in lengths]
     for d in range(rank):  # keeps the examples small
         if d != axis and math.prod(sizes) // sizes[axis] * sum(lengths) > max_elements:
             sizes[d] = 1
+    if least == 0 and axis > 0 and draw(st.integers(0, 15)) == 0:
+        sizes[draw(st.integers(0, axis - 1))] = 0
     data_type = draw(st.sampled_from(DATA_TYPES))
     is_split = draw(st.booleans())
     sizes[axis] = sum(lengths)
-    whole = draw(tensor(data_type, tuple(sizes), broadcast=is_split))
+    whole = draw(tensor(data_type, tuple(sizes), is_split, alignments))
     parts = []
     for length in lengths:
         part = (*sizes[:axis], length, *sizes[axis + 1 :])
-        parts.append(draw(tensor(data_type, part, broadcast=not is_split)))
+        parts.append(draw(tensor(data_type, part, not is_split, alignments)))
     if is_split:
         return dml.SplitOperatorDesc(whole, parts, axis)
     return dml.JoinOperatorDesc(parts, whole, axis)

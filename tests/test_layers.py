@@ -19,6 +19,7 @@ FLOORS = [
     ["_fresh", "_threads"],
     ["arrays", "_buffers"],
     ["execution"],
+    ["legalize"],
     ["formats"],
     ["report"],
     ["cli"],

@@ -1,7 +1,7 @@
 """The registry of rules: each rule is defined once, and everything that speaks of rules reads it from here.
 
-Scopes: input/ (reported by the readers of files), tensor/, split/, join/, node/ (reported by the front ends of models).
-Ids are never reused; a renamed rule's old id stays in REDIRECTS.
+Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), node/
+(reported by the front ends of models). Ids are never reused; a renamed rule's old id stays in REDIRECTS.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 from dmlsplit.enums import OperatorType
 from dmlsplit.rules import crash, join, memory, node, split, strides, tensor
 from dmlsplit.rules import input as _input
+from dmlsplit.rules import legalize as _legalize
 from dmlsplit.rules._model import Judge, Member, OperatorView, Rule, Source, TensorView
 
 __all__ = [
@@ -52,7 +53,13 @@ def _registry(*groups: tuple[Rule, ...]) -> dict[str, Rule]:
 
 
 RULES: Final[Mapping[str, Rule]] = _registry(
-    _input.RULES, TENSOR_RULES, split.RULES, join.RULES, tuple(crash.RULES.values()), node.RULES
+    _input.RULES,
+    TENSOR_RULES,
+    split.RULES,
+    join.RULES,
+    tuple(crash.RULES.values()),
+    _legalize.RULES,
+    node.RULES,
 )
 """Every rule by id."""
 

@@ -171,7 +171,7 @@ View = TypeVar("View", TensorView, OperatorView)
 Findings: TypeAlias = Iterable[Finding] | None
 Check: TypeAlias = Callable[[View], Findings]
 
-_ID = re.compile(r"(input|tensor|split|join|node|onnx|openvino)/[a-z0-9]+(-[a-z0-9]+)*")
+_ID = re.compile(r"(input|tensor|split|join|legalize|node|onnx|openvino)/[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +195,8 @@ class Rule:
     feature_level: str | None = None
     release: str | None = None
     """By whom `bad` and `good` are to be judged; the highest level where both are None."""
+    limit: bool = False
+    """Refused for what a level or build takes, not for a contradiction: another descriptor may do the same work."""
     undefined: bool = False
     """What a build does is undefined, since it reads past an array: a release has no HRESULT to predict."""
     tensor_check: Check[TensorView] | None = field(default=None, repr=False)

@@ -135,6 +135,7 @@ RULES: Final = (
         "Only joins have this bound; the output, and the input of a split, may hold up to 2^32 - 1.",
         (OBSERVED,),
         Member.ARRAY,
+        limit=True,
         bad=lambda: eg.join((1, 1, 1, 2**31), 3, (2**31,), TensorDataType.UINT8),
         good=lambda: eg.join((1, 1, 1, 2**31), 3, (2**31 - 1, 1), TensorDataType.UINT8),
         operator_check=_input_element_count,

@@ -103,6 +103,7 @@ def _implied_size_wraps(t: TensorView) -> Findings:
     sources=(BUFFER_DESC, OBSERVED),
     reads=Member.DESC | Member.DATA_TYPE | Member.ELEMENT_COUNT | Member.TOTAL,
     marks=Member.TOTAL,
+    limit=True,
     bad=lambda: eg.split(total_tensor_size_in_bytes=4 * (2**32 - 1) + 1),
     good=lambda: eg.split(total_tensor_size_in_bytes=4 * (2**32 - 1)),
 )
@@ -187,6 +188,7 @@ def _alignment_below_element_size(t: TensorView) -> Findings:
     sources=(OBSERVED, BUFFER_DESC),
     reads=Member.DESC | Member.ALIGNMENT,
     marks=Member.ALIGNMENT,
+    limit=True,
     bad=lambda: eg.split(guaranteed_base_offset_alignment=8),
     good=lambda: eg.split(guaranteed_base_offset_alignment=16),
 )

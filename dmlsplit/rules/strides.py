@@ -143,6 +143,7 @@ def _span_too_small(t: TensorView) -> Findings:
     sources=(OBSERVED,),
     reads=_READS | Member.DATA_TYPE,
     marks=Member.LAYOUT | Member.TOTAL,
+    limit=True,
     bad=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**32 - 1, 1), total_tensor_size_in_bytes=16),
     good=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**30, 1)),
     release="1.8.0",

@@ -108,6 +108,7 @@ def _data_type_unknown(t: TensorView) -> Findings:
     "As both only move bits, another type of the same width does the same work where one is supported.",
     sources=(SPLIT_DESC, JOIN_DESC),
     reads=Member.DESC | Member.DATA_TYPE,
+    limit=True,
     bad=lambda: eg.split(data_type=TensorDataType.INT64),
     good=lambda: eg.split(data_type=TensorDataType.INT32),
     feature_level="4_0",
@@ -160,6 +161,7 @@ def _output_owned(t: TensorView) -> Findings:
     sources=(CONSTANTS, BUFFER_DESC),
     reads=Member.DESC,
     marks=Member.DIMENSION_COUNT,
+    limit=True,
     bad=lambda: eg.split((1,) * 7 + (6, 2), 7),
     good=lambda: eg.split((1,) * 6 + (6, 2), 6),
 )
@@ -178,6 +180,7 @@ def _dimension_count_out_of_range(t: TensorView) -> Findings:
     "Dimensions of size 1 may be put in front to reach a larger count.",
     sources=(SPLIT_DESC, JOIN_DESC),
     reads=Member.DESC | Member.DIMENSION_COUNT,
+    limit=True,
     bad=lambda: eg.split((1, 1, 1, 6, 2), 3),
     good=lambda: eg.split(),
     feature_level="2_1",
@@ -250,6 +253,7 @@ def _sizes_too_many(t: TensorView) -> Findings:
     sources=(BUFFER_DESC, OBSERVED),
     reads=DIMENSIONS,
     marks=Member.SIZES,
+    limit=True,
     bad=lambda: eg.split(lengths=(2, 0, 4)),
     good=lambda: eg.split(lengths=(2, 4)),
 )
@@ -268,6 +272,7 @@ def _size_zero(t: TensorView) -> Findings:
     sources=(OBSERVED, BUFFER_DESC),
     reads=DIMENSIONS,
     marks=Member.ELEMENT_COUNT,
+    limit=True,
     bad=lambda: SplitOperatorDesc(*_broadcast(65536, 65536), 3),
     good=lambda: SplitOperatorDesc(*_broadcast(65535, 65537), 3),
 )

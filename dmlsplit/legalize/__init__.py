@@ -1,0 +1,31 @@
+"""Making an operator run where it is refused: the same bits, moved by descriptors that a level or release takes."""
+
+from __future__ import annotations
+
+from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.enums import FeatureLevel
+from dmlsplit.legalize.result import BufferKind, Legalization, Region
+from dmlsplit.releases import Release
+
+__all__ = ["BufferKind", "Legalization", "Region", "legalize"]
+
+
+def legalize(
+    desc: OperatorDesc,
+    *,
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+) -> Legalization:
+    """Operators (usually one) that a feature level or a release takes and that do a descriptor's work.
+
+    They run on the same buffers, at the offsets that the result's `bindings` give, and write no byte that the original
+    would not write. A descriptor that is taken already comes back as it is. The target is named as in `validate`; the
+    newest release where neither is given.
+
+    A wrong descriptor is no exception: the result's `ok` is False then, and its `report` says what no rewriting helps.
+    Raises ValueError for an unknown level or release or for both at once, TypeError for what is no descriptor.
+    """
+    from dmlsplit.legalize._pipeline import legalized
+    from dmlsplit.validation import find_judge
+
+    return legalized(desc, find_judge(feature_level, directml))

@@ -1,0 +1,140 @@
+"""From loops to descriptors: sizes and strides in a data type, totals, alignments, and the bytes that are bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType, TensorDataType, TensorFlags
+from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
+from dmlsplit.legalize._loops import Loops, Strides
+from dmlsplit.legalize.result import BufferKind, Region
+from dmlsplit.rules import Judge
+
+UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.UINT16, TensorDataType.UINT8)
+"""The types that bits are moved as; all integers and floats of a width move the same bits."""
+TEMPORARY: Final = -1
+"""The part that a temporary buffer stands in place of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """The memory of a tensor: `offset` bytes into a buffer of the original, `total` bytes large.
+
+    `strides`: those of the original tensor, as it has them. `part`: the original's output (of a split) or input (of a
+    join). `alignment` is the one promised for the buffer.
+    """
+
+    buffer: BufferKind
+    index: int
+    part: int
+    total: int
+    strides: tuple[int, ...] | None = None
+    flags: TensorFlags = TensorFlags.NONE
+    alignment: int = 0
+    offset: int = 0
+    entire: bool = True
+    """All of the original tensor, so that its total may stay."""
+
+
+class Built(NamedTuple):
+    """An operator, the Region of each of its tensors, and which parts its parts are."""
+
+    operator: OperatorDesc
+    regions: tuple[Region, ...]
+    parts: tuple[int, ...]
+
+
+def data_types(judge: Judge, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
+    """The types that the target takes and that may move elements of type `own`: the smallest change first.
+
+    That is the type itself, the unsigned one of its width, the wider ones from the widest on, then the narrower ones.
+    """
+    rows = judge.support[kind]
+    taken = frozenset.intersection(*[row.data_types for row in rows])
+    bits = ELEMENT_BITS[own]
+    same = [t for t in (TensorDataType(own), *UNSIGNED) if ELEMENT_BITS[t] == bits]
+    wider = [t for t in UNSIGNED if ELEMENT_BITS[t] > bits]
+    narrower = [t for t in UNSIGNED if ELEMENT_BITS[t] < bits]
+    return tuple([t for t in dict.fromkeys((*same, *wider, *narrower)) if t in taken])
+
+
+def dimension_counts(judge: Judge, kind: OperatorType) -> tuple[int, ...]:
+    """The numbers of dimensions that every tensor of the operator may have."""
+    rows = judge.support[kind]
+    return tuple([n for n in rows[0].dimension_counts if all(n in row.dimension_counts for row in rows)])
+
+
+def build(
+    kind: OperatorType,
+    loops: Loops,
+    data_type: TensorDataType,
+    operands: Sequence[Operand],
+    *,
+    keep_strides: bool = False,
+) -> Built | None:
+    """The operator of loops that count elements of `data_type`; operands and strides are the whole's, then the parts'.
+
+    None where a number does not fit its member. `keep_strides`: the dimensions are the original's.
+    """
+    known: dict[tuple[object, ...], BufferTensorDesc] = {}
+    tensors = []
+    for i, (operand, strides) in enumerate(zip(operands, loops.strides, strict=True)):
+        sizes = loops.sizes
+        if i:
+            sizes = (*sizes[: loops.axis], loops.lengths[i - 1], *sizes[loops.axis + 1 :])
+        own = operand.strides if keep_strides else None
+        key = (sizes, strides, own, operand.total, operand.flags, operand.alignment, operand.offset, operand.entire)
+        tensor = known.get(key)
+        if tensor is None:
+            found = _tensor(sizes, strides, data_type, operand, own)
+            if found is None:
+                return None
+            tensor = known[key] = found
+        tensors.append(tensor)
+    regions = [
+        Region(operand.buffer, operand.index, operand.offset, tensor.total_tensor_size_in_bytes or 0)
+        for operand, tensor in zip(operands, tensors, strict=True)
+    ]
+    whole, *parts = tensors
+    numbers = tuple([operand.part for operand in operands[1:]])
+    if kind is OperatorType.SPLIT:
+        return Built(SplitOperatorDesc(whole, parts, loops.axis), tuple(regions), numbers)
+    return Built(JoinOperatorDesc(parts, whole, loops.axis), (*regions[1:], regions[0]), numbers)
+
+
+def _tensor(
+    sizes: tuple[int, ...], strides: Strides, data_type: TensorDataType, operand: Operand, own: tuple[int, ...] | None
+) -> BufferTensorDesc | None:
+    given: tuple[int, ...] | None = own
+    if own is None:
+        given = tuple([s or 0 for s in strides])
+        if is_packed(sizes, given):
+            given = None
+    if max(sizes) > UINT_MAX or max(given or (0,)) > UINT_MAX:
+        return None
+    total = implied_size(data_type, sizes, given)
+    assert total is not None  # there are sizes, all at least 1
+    limit = UINT_MAX * ELEMENT_BITS[data_type] // 8
+    if total > limit:
+        return None
+    if operand.entire and operand.total <= limit:
+        total = operand.total
+    return BufferTensorDesc(
+        data_type,
+        sizes,
+        strides=given,
+        flags=operand.flags,
+        total_tensor_size_in_bytes=total,
+        guaranteed_base_offset_alignment=_promise(operand),
+    )
+
+
+def _promise(operand: Operand) -> int:
+    """What holds of the offset that is bound; below 16 bytes nothing is promised, as 0 says the same."""
+    promised = operand.alignment
+    if operand.offset:
+        promised = min(promised, operand.offset & -operand.offset)
+    return promised if promised >= MINIMUM_BUFFER_TENSOR_ALIGNMENT else 0

@@ -1,0 +1,140 @@
+"""The normal form of a split or join: nested loops over bits, which any data type and any rank may re-express.
+
+A tensor of e bits per element and rank n is n + 1 loops: its dimensions, with strides in bits, and e bits in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from dmlsplit.descriptors import BufferTensorDesc
+from dmlsplit.layout import ELEMENT_BITS, packed_strides
+
+Strides: TypeAlias = tuple[int | None, ...]
+"""One for each loop; None where it is free, since the tensor takes one step of the loop only."""
+
+
+class Loops(NamedTuple):
+    """Loops that the whole tensor and its parts share; on the loop `axis` a part takes its own number of steps.
+
+    `strides` are those of the whole tensor, then of each part, in the unit of the innermost step: bits, or elements of
+    the data type that the loops were divided by. A stride of the whole tensor is free (None) like a part's.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[Strides, ...]
+    axis: int
+    lengths: tuple[int, ...]
+
+    @property
+    def single(self) -> bool:
+        """One part: a copy, in which no loop is special."""
+        return len(self.lengths) == 1
+
+
+def loops_of(whole: BufferTensorDesc, parts: Sequence[BufferTensorDesc], axis: int) -> Loops:
+    """The loops of an operator without faults and without empty parts: the dimensions as they are, then the bits."""
+    bits = ELEMENT_BITS[whole.data_type]
+    rank = whole.dimension_count
+    rows: list[Strides] = []
+    for tensor in (whole, *parts):
+        sizes = (tensor.sizes or ())[:rank]
+        strides = packed_strides(sizes) if tensor.strides is None else tensor.strides[:rank]
+        rows.append((*[None if n == 1 else s * bits for n, s in zip(sizes, strides, strict=True)], 1))
+    lengths = tuple([(part.sizes or ())[axis] for part in parts])
+    return Loops((*(whole.sizes or ())[:rank], bits), tuple(rows), axis, lengths)
+
+
+def folded(loops: Loops) -> Loops:
+    """The same copy in as few loops as possible: none of one step, and no two that run through memory as one.
+
+    Two loops are one where, in every tensor, the outer one's stride is the inner one's extent; they need not be
+    neighbours. The inner one cannot be the axis of several parts, as the extents of those differ.
+    """
+    columns = list(zip(loops.sizes, zip(*loops.strides, strict=True), strict=True))
+    lengths = loops.lengths
+    names = list(range(len(columns)))  # so that the axis is found again
+    axis = loops.axis
+    for i in reversed(range(len(columns))):
+        if columns[i][0] == 1 and (i != axis or loops.single):
+            del columns[i], names[i]
+    merged = True
+    while merged:
+        merged = False
+        for inner in reversed(range(len(columns))):
+            if names[inner] == axis and not loops.single:
+                continue
+            size, strides = columns[inner]
+            for outer in reversed(range(len(columns))):
+                if outer != inner and _continues(columns[outer][1], size, strides):
+                    columns[outer] = columns[outer][0] * size, strides
+                    if names[outer] == axis:
+                        lengths = tuple([length * size for length in lengths])
+                    elif names[inner] == axis:
+                        names[outer] = axis
+                    del columns[inner], names[inner]
+                    merged = True
+                    break
+            if merged:
+                break
+    sizes = tuple([size for size, _ in columns])
+    place = names.index(axis) if axis in names else 0
+    rows = tuple(zip(*[strides for _, strides in columns], strict=True))
+    return Loops(sizes, rows, place, (sizes[place],) if loops.single else lengths)
+
+
+def _continues(outer: Strides, size: int, inner: Strides) -> bool:
+    """Whether a step of the outer loop leads, in every tensor, to where the inner one ends."""
+    return all(o is None or (i is not None and o == size * i) for o, i in zip(outer, inner, strict=True))
+
+
+def bits_joined(loops: Loops) -> Loops:
+    """The innermost loop, the bits, made part of the loop whose elements lie side by side, if there is one."""
+    last = len(loops.sizes) - 1
+    bits = loops.sizes[last]
+    inner = tuple([row[last] for row in loops.strides])
+    for i in reversed(range(last)):
+        if loops.sizes[i] > 1 and _continues(tuple([row[i] for row in loops.strides]), bits, inner):
+            sizes = (*loops.sizes[:i], loops.sizes[i] * bits, *loops.sizes[i + 1 : last])
+            rows = tuple([(*row[:i], row[last], *row[i + 1 : last]) for row in loops.strides])
+            lengths = tuple([n * bits for n in loops.lengths]) if i == loops.axis else loops.lengths
+            return Loops(sizes, rows, loops.axis, lengths)
+    return loops
+
+
+def divided(loops: Loops, bits: int) -> Loops | None:
+    """The loops in elements of `bits` bits; None where an element would hold bits that do not stay together."""
+    inner = next((i for i in range(len(loops.sizes)) if all(row[i] == 1 for row in loops.strides)), None)
+    if inner is None or loops.sizes[inner] % bits:
+        return None
+    if inner == loops.axis and any(length % bits for length in loops.lengths):
+        return None
+    rows = []
+    for row in loops.strides:
+        if any(s is not None and s % bits for i, s in enumerate(row) if i != inner):
+            return None
+        rows.append(tuple([s if s is None else 1 if i == inner else s // bits for i, s in enumerate(row)]))
+    sizes = tuple([n // bits if i == inner else n for i, n in enumerate(loops.sizes)])
+    lengths = tuple([n // bits for n in loops.lengths]) if inner == loops.axis else loops.lengths
+    return Loops(sizes, tuple(rows), loops.axis, lengths)
+
+
+def without(loops: Loops, i: int) -> Loops:
+    """The loops less one, if it has a single step and is needed neither as the axis nor as the only one."""
+    if loops.sizes[i] > 1 or len(loops.sizes) == 1 or (loops.axis == i and not loops.single):
+        return loops
+    sizes = loops.sizes[:i] + loops.sizes[i + 1 :]
+    axis = 0 if loops.axis == i else loops.axis - (i < loops.axis)
+    rows = tuple([row[:i] + row[i + 1 :] for row in loops.strides])
+    return Loops(sizes, rows, axis, (sizes[axis],) if loops.single else loops.lengths)
+
+
+def of_rank(loops: Loops, counts: Sequence[int]) -> Loops | None:
+    """The loops with 1s in front, as few as lead to one of the numbers of dimensions; None where there are too many."""
+    count = min((n for n in counts if n >= len(loops.sizes)), default=None)
+    if count is None:
+        return None
+    new = count - len(loops.sizes)
+    rows = tuple([(*(None,) * new, *row) for row in loops.strides])
+    return Loops((*(1,) * new, *loops.sizes), rows, loops.axis + new, loops.lengths)

@@ -1,0 +1,124 @@
+"""Running legalised operators in the buffers of the original."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dmlsplit import _native
+from dmlsplit._buffers import Binding, BoundTensor
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.diagnostics import Report
+from dmlsplit.execution import CompiledOperator
+
+if TYPE_CHECKING:
+    from dmlsplit.legalize.result import Region
+
+
+class Runner:
+    """The compiled operators; the original is compiled too, as it knows what may be bound to it."""
+
+    def __init__(
+        self,
+        desc: OperatorDesc,
+        report: Report,
+        operators: Sequence[OperatorDesc],
+        bindings: Sequence[Sequence[Region]],
+        temporary_bytes: int,
+    ) -> None:
+        self._original = CompiledOperator(desc, report)
+        self._is_split = isinstance(desc, SplitOperatorDesc)
+        self._steps = [
+            (CompiledOperator(operator, report), _tensors(operator), regions)
+            for operator, regions in zip(operators, bindings, strict=True)
+        ]
+        self._temporary_bytes = temporary_bytes
+
+    def new_outputs(self) -> Any:
+        """Fresh arrays as the original descriptor has them."""
+        return self._original.new_outputs()
+
+    def dispatch(self, input: Any, out: Any) -> None:
+        """Checks the buffers against the original, then runs the operators."""
+        whole, parts = self._original.bind(input, out).bindings
+        whole_tensor, part_tensors = self._original.tensors
+        wholes, pieces = (
+            [_laid_out(whole_tensor, whole)],
+            [_laid_out(tensor, part) for tensor, part in zip(part_tensors, parts, strict=True)],
+        )
+        memory = {
+            "input": wholes if self._is_split else pieces,
+            "output": pieces if self._is_split else wholes,
+            "temporary": [_Memory.fresh(self._temporary_bytes)],
+        }
+        for operator, tensors, regions in self._steps:
+            views = [
+                memory[region.buffer][region.index].view(tensor, region.offset)
+                for tensor, region in zip(tensors, regions, strict=True)
+            ]
+            if isinstance(operator.desc, SplitOperatorDesc):
+                operator.dispatch(views[0], views[1:])
+            else:
+                operator.dispatch(views[:-1], views[-1])
+
+
+def _tensors(operator: OperatorDesc) -> list[BoundTensor]:
+    """The tensors of an operator that `validate` has judged, inputs before outputs."""
+    if isinstance(operator, SplitOperatorDesc):
+        inputs, outputs = [operator.input_tensor], list(operator.output_tensors or ())[: operator.output_count]
+    else:
+        inputs, outputs = list(operator.input_tensors or ())[: operator.input_count], [operator.output_tensor]
+    return [
+        BoundTensor("", _buffer(tensor), is_output)
+        for tensors, is_output in ((inputs, False), (outputs, True))
+        for tensor in tensors
+    ]
+
+
+def _buffer(tensor: Any) -> BufferTensorDesc:
+    desc: BufferTensorDesc = tensor.desc
+    return desc
+
+
+class _Memory:
+    """Memory at an address, and what keeps it alive."""
+
+    def __init__(self, address: int, owner: object) -> None:
+        self._address = address
+        self._owner = owner
+
+    @classmethod
+    def fresh(cls, size: int) -> _Memory:
+        block = np.empty(size, np.uint8)
+        return cls(block.__array_interface__["data"][0], block)
+
+    def view(self, tensor: BoundTensor, offset: int) -> np.ndarray:
+        """The array that a tensor is at an offset."""
+        place = _Place(self._address + offset, not tensor.is_output, tensor, self._owner)
+        return np.asarray(place)
+
+
+class _Place:
+    """What numpy makes an array of without a copy."""
+
+    def __init__(self, address: int, read_only: bool, tensor: BoundTensor, owner: object) -> None:
+        self._owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, read_only),
+            "shape": tensor.sizes,
+            "strides": tensor.strides,
+            "typestr": tensor.dtype.str,
+        }
+
+
+def _laid_out(tensor: BoundTensor, binding: Binding) -> _Memory:
+    """The bound memory in the descriptor's layout: itself, or a copy of an input array with other strides."""
+    if binding.strides == tensor.strides:
+        return _Memory(_native.address_of(binding.pointer), binding)
+    extent = 1 + sum((n - 1) * s for n, s in zip(tensor.sizes, tensor.strides, strict=True)) // tensor.dtype.itemsize
+    block = np.empty(extent, tensor.dtype)
+    np.ndarray(tensor.sizes, tensor.dtype, block, 0, tensor.strides)[...] = binding.owner
+    return _Memory(block.__array_interface__["data"][0], block)

@@ -1,0 +1,85 @@
+"""What was changed, and why nothing could be, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.enums import OperatorType, TensorDataType
+from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.legalize._build import Built, data_types, dimension_counts
+from dmlsplit.legalize._loops import Loops, divided
+from dmlsplit.rules import Judge
+
+
+def steps(desc: OperatorDesc, found: Sequence[Built]) -> Iterator[str]:
+    """How the operators differ from the original."""
+    whole, parts, path = _tensors(desc)
+    left_out = [i for i, part in enumerate(parts) if 0 in _sizes(part)]
+    if left_out:
+        names = ", ".join(f"{path}[{i}]" for i in left_out)
+        yield f"{names} without elements: left out"
+    if not found:
+        yield "no elements at all: nothing to run"
+        return
+    made, made_parts, _ = _tensors(found[0].operator)
+    if made.data_type != whole.data_type:
+        yield _type_step(whole.data_type, made.data_type)
+    if _sizes(made) != _sizes(whole):
+        before, after = braced(_sizes(whole)), braced(_sizes(made))
+        yield f"Sizes {before} on Axis {desc.axis} become {after} on Axis {found[0].operator.axis}"
+    kept = [part for i, part in enumerate(parts) if i not in left_out]
+    if len(found) == 1:
+        pairs = list(zip([whole, *kept], [made, *made_parts], strict=True))
+        if any((a.total_tensor_size_in_bytes or 0) > (b.total_tensor_size_in_bytes or 0) for a, b in pairs):
+            yield "TotalTensorSizeInBytes becomes the implied size where it was too large"
+        if any(a.guaranteed_base_offset_alignment > b.guaranteed_base_offset_alignment for a, b in pairs):
+            yield "GuaranteedBaseOffsetAlignment below 16 becomes 0, which promises as much"
+
+
+def _type_step(own: int, new: int) -> str:
+    bits, new_bits = ELEMENT_BITS[own], ELEMENT_BITS[new]
+    names = f"{TensorDataType(own).name} is moved as {TensorDataType(new).name}"
+    if new_bits == bits:
+        return f"{names}, the same bits"
+    if new_bits > bits:
+        return f"{names}, {new_bits // bits} elements in each"
+    return f"{names}, {bits // new_bits} for each element"
+
+
+def no_rewriting(loops: Loops, judge: Judge, kind: OperatorType, own: int) -> str:
+    """What stands in the way of every rewriting."""
+    types = data_types(judge, kind, own)
+    fitting = [(t, divided(loops, ELEMENT_BITS[t])) for t in types]
+    fitting = [(t, elements) for t, elements in fitting if elements is not None]
+    if not fitting:
+        least = min(ELEMENT_BITS[t] for t in types)
+        return (
+            f"no rewriting for {judge.name}: pieces of {TensorDataType(own).name} begin or end within {least} bits, "
+            "the least that it moves"
+        )
+    ranks = [len(elements.sizes) for _, elements in fitting if elements is not None]
+    most = max(dimension_counts(judge, kind))
+    if min(ranks) > most:
+        return f"no rewriting for {judge.name}: {min(ranks)} dimensions are left after folding, it takes {most}"
+    return f"no rewriting for {judge.name}: sizes or strides exceed what it takes"
+
+
+def braced(numbers: Sequence[int]) -> str:
+    """{1,1,6,2}: sizes as Microsoft's pages write them."""
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+def _sizes(tensor: BufferTensorDesc) -> tuple[int, ...]:
+    return (tensor.sizes or ())[: tensor.dimension_count]
+
+
+def _tensors(desc: OperatorDesc) -> tuple[BufferTensorDesc, list[BufferTensorDesc], str]:
+    """Those of an operator without null pointers."""
+    if isinstance(desc, SplitOperatorDesc):
+        whole, parts, path = desc.input_tensor, (desc.output_tensors or ())[: desc.output_count], "OutputTensors"
+    else:
+        whole, parts, path = desc.output_tensor, (desc.input_tensors or ())[: desc.input_count], "InputTensors"
+    assert whole is not None
+    assert whole.desc is not None
+    return whole.desc, [part.desc for part in parts if part is not None and part.desc is not None], path

@@ -1,0 +1,86 @@
+"""What legalising gives: the operators, the bytes of the caller's buffers that they are bound to, and words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.diagnostics import Report
+from dmlsplit.errors import ValidationError
+
+if TYPE_CHECKING:
+    from dmlsplit.legalize._run import Runner
+
+BufferKind: TypeAlias = Literal["input", "output", "temporary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A range of bytes: `offset` and `size` within one of the original's buffers, or within a temporary one.
+
+    `index` counts the original's inputs or outputs (0 for the single one), or the temporary buffers.
+    """
+
+    buffer: BufferKind
+    index: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Legalization:
+    """Operators that do the work of `desc` where it is to run; made by `legalize`.
+
+    `operators`: to be dispatched one after another; none where nothing is left to do, or where `ok` is False.
+    `bindings`: for each operator the Region of each of its tensors, inputs before outputs: what to bind in place of the
+    original's buffers, which it never exceeds. `output_map`: for each operator and each of its outputs the original's
+    output that it writes to; of a join's operators, for each of their inputs the original's input. -1 is a temporary
+    buffer. `steps`: what was changed, in words; empty where the descriptor is taken as it is. `report`: of the target;
+    where `ok` is False it says why there is no rewriting. `temporary_bytes`: size of the temporary buffer (index 0), 0
+    where there is none.
+    """
+
+    desc: OperatorDesc
+    ok: bool
+    report: Report
+    operators: tuple[OperatorDesc, ...] = ()
+    output_map: tuple[tuple[int, ...], ...] = ()
+    bindings: tuple[tuple[Region, ...], ...] = ()
+    steps: tuple[str, ...] = ()
+    temporary_bytes: int = 0
+
+    @classmethod
+    def refused(cls, desc: OperatorDesc, report: Report) -> Legalization:
+        """The answer that there is no rewriting; `report` says why."""
+        return cls(desc, False, report)
+
+    def execute(self, input: Any) -> Any:
+        """Runs the operators on an array (a split) or a list of arrays (a join) into fresh arrays.
+
+        The outputs are the original's in data type, sizes and strides, those without elements included: a list for a
+        split, an array for a join. ValidationError where `ok` is False, BindingError where an array does not fit.
+        """
+        out = self._runner.new_outputs()
+        self._runner.dispatch(input, out)
+        return out
+
+    def dispatch(self, input: Any, out: Any) -> None:
+        """Runs the operators in the caller's buffers, which are those of the original descriptor.
+
+        The rules for buffers are those of CompiledOperator.dispatch. An input array that is not laid out as the
+        descriptor says is copied first. Bytes of outputs outside of the original's elements stay as they are.
+        """
+        self._runner.dispatch(input, out)
+
+    @cached_property
+    def _runner(self) -> Runner:
+        if not self.ok:
+            raise ValidationError(self.report)
+        from dmlsplit.legalize._run import Runner
+
+        return Runner(self.desc, self.report, self.operators, self.bindings, self.temporary_bytes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_runner"}

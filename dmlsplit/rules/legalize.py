@@ -1,0 +1,20 @@
+"""What rewriting a descriptor for a target reports: these rules have no check of their own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.rules._model import OURS, Rule
+
+RULES: Final = (
+    Rule(
+        "legalize/no-rewriting",
+        Severity.ERROR,
+        Basis.OURS,
+        "No operators that the target takes move the same bits within the same buffers.",
+        "`dmlsplit legalize` looks for other data types, folded dimensions, sub-ranges of the buffers and a temporary "
+        "buffer. The message says what stands in the way of all of them.",
+        (OURS,),
+    ),
+)
