@@ -28,11 +28,11 @@ class Basis(enum.StrEnum):
     """What a rule rests on."""
 
     DOCUMENTED = "documented"
-    """Microsoft's pages or header say so."""
+    """Microsoft's pages or header say so; of a framework's node, the framework's specification."""
     OBSERVED = "observed"
-    """DirectML builds were seen to do so."""
+    """DirectML builds, or other runtimes, were seen to do so."""
     OURS = "ours"
-    """dmlsplit's own judgement: DirectML may accept it."""
+    """dmlsplit's own judgement: DirectML, or the framework, may accept it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import dmlsplit as dml
 from dmlsplit.diagnostics import Basis
-from dmlsplit.formats.json import dumps
+from dmlsplit.report.rule import examples
 from dmlsplit.rules import RULES, Rule
-from dmlsplit.validation import find_judge
 
 HERE = Path(__file__).parent
 
@@ -65,10 +64,9 @@ def rule_section(rule: Rule) -> str:
     lines.append(f"Severity: {rule.severity}. Basis: {rule.basis}.")
     lines += ["", "Sources:", ""]
     lines += [f"- [{source.title}]({source.url})" if source.url else f"- {source.title}" for source in rule.sources]
-    for title, example in (("Triggers it", rule.bad), ("Does not", rule.good)):
-        if example is not None:
-            by = find_judge(**rule.judge_of_examples).name
-            lines += ["", f"{title} (judged by {by}):", "", "```json", dumps(example()), "```"]
+    for example in examples(rule):
+        title = "Triggers it" if example.name == "bad" else "Does not"
+        lines += ["", f"{title} (judged by {example.judged_by}):", "", "```json", example.text, "```"]
     return "\n".join(lines) + "\n"
 
 

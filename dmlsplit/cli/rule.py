@@ -12,16 +12,16 @@ import click
 from dmlsplit.cli import _streams
 from dmlsplit.cli._judging import known_rule_id
 from dmlsplit.diagnostics import SCHEMA
+from dmlsplit.report.rule import examples
 from dmlsplit.report.table import WIDTH, Table
 from dmlsplit.rules import RULES, Rule
-from dmlsplit.validation import find_judge
 
 
 @click.command(short_help="List the rules, or explain one.")
 @click.argument("id", metavar="[ID]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rule(id: str | None, as_json: bool) -> int:
-    """List the rules, or explain one: why it is there, its sources, a bad and a good descriptor.
+    """List the rules, or explain one: why it is there, its sources, a bad and a good descriptor or node.
 
     \b
     Examples:
@@ -52,23 +52,13 @@ def _rule_text(rule: Rule) -> str:
         _filled(rule.explanation),
         "\n".join(["Sources:", *(_filled(": ".join(filter(None, source)), "  ") for source in rule.sources)]),
     ]
-    for name in ("bad", "good"):
-        example = _example(rule, name)
-        if example is not None:
-            paragraphs.append(f"{name.title()}, judged by {find_judge(**rule.judge_of_examples).name}:\n{example}")
+    for example in examples(rule):
+        paragraphs.append(f"{example.name.title()}, judged by {example.judged_by}:\n{example.text}")
     return "\n\n".join(paragraphs) + "\n"
 
 
-def _example(rule: Rule, name: str) -> str | None:
-    """A descriptor as one JSON line, which `dmlsplit check -` takes."""
-    from dmlsplit.formats.json import dumps
-
-    make = rule.bad if name == "bad" else rule.good
-    return None if make is None else dumps(make())
-
-
 def _rule_json(rule: Rule) -> dict[str, Any]:
-    examples = {name: _example(rule, name) for name in ("bad", "good")}
+    found = {example.name: json.loads(example.text) for example in examples(rule)}
     return {
         "schema": SCHEMA,
         "id": rule.id,
@@ -79,7 +69,7 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "sources": [{"title": source.title, "url": source.url or None} for source in rule.sources],
         "feature_level": rule.judge_of_examples.get("feature_level"),
         "directml": rule.judge_of_examples.get("directml"),
-        **{name: None if example is None else json.loads(example) for name, example in examples.items()},
+        **{name: found.get(name) for name in ("bad", "good")},
     }
 
 

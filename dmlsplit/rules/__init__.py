@@ -1,7 +1,8 @@
 """The registry of rules: each rule is defined once, and everything that speaks of rules reads it from here.
 
-Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), node/
-(reported by the front ends of models). Ids are never reused; a renamed rule's old id stays in REDIRECTS.
+Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), onnx/ and
+openvino/ (the frameworks' own rules of their Splits), node/ (reported by the front ends of models). Ids are never
+reused; a renamed rule's old id stays in REDIRECTS.
 """
 
 from __future__ import annotations
@@ -9,25 +10,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import OperatorType
 from dmlsplit.rules import crash, join, memory, node, split, strides, tensor
 from dmlsplit.rules import input as _input
 from dmlsplit.rules import legalize as _legalize
+from dmlsplit.rules._facts import NodeFacts, judge_facts
 from dmlsplit.rules._model import Judge, Member, OperatorView, Rule, Source, TensorView
 
 __all__ = [
     "CRASH_RULES",
+    "NODE_RULES",
     "OPERATOR_RULES",
     "REDIRECTS",
     "RULES",
     "TENSOR_RULES",
     "Judge",
     "Member",
+    "NodeFacts",
     "OperatorView",
     "Rule",
     "Source",
     "TensorView",
     "find_rule",
+    "judge_node",
 ]
 
 REDIRECTS: Final[Mapping[str, str]] = {}
@@ -41,6 +47,8 @@ OPERATOR_RULES: Final[Mapping[OperatorType, tuple[Rule, ...]]] = {
     OperatorType.JOIN: join.RULES,
 }
 CRASH_RULES: Final = crash.RULES
+NODE_RULES: Final[Mapping[type[NodeFacts], tuple[Rule, ...]]] = {}
+"""The rules of frameworks' nodes, by the class of what is known of one, in the order in which they are run."""
 
 
 def _registry(*groups: tuple[Rule, ...]) -> dict[str, Rule]:
@@ -60,6 +68,7 @@ RULES: Final[Mapping[str, Rule]] = _registry(
     tuple(crash.RULES.values()),
     _legalize.RULES,
     node.RULES,
+    *NODE_RULES.values(),
 )
 """Every rule by id."""
 
@@ -67,3 +76,8 @@ RULES: Final[Mapping[str, Rule]] = _registry(
 def find_rule(id: str) -> Rule | None:
     """The rule of an id, old ids included; None where there is none."""
     return RULES.get(REDIRECTS.get(id, id))
+
+
+def judge_node(facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
+    """What a framework's own rules find in a node; each path begins with `node`, its printable name."""
+    return judge_facts(NODE_RULES[type(facts)], facts, node)

@@ -6,7 +6,7 @@ import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
@@ -14,6 +14,9 @@ from dmlsplit.enums import FeatureLevel, HResult, OperatorType, TensorDataType
 from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.releases import Release, SizeArithmetic
+
+if TYPE_CHECKING:
+    from dmlsplit.rules._facts import NodeFacts
 
 LEARN: Final = "https://learn.microsoft.com/windows"
 
@@ -167,7 +170,7 @@ PART_MEMBERS: Final[Mapping[OperatorType, tuple[str, str]]] = {
 }
 
 
-View = TypeVar("View", TensorView, OperatorView)
+View = TypeVar("View")
 Findings: TypeAlias = Iterable[Finding] | None
 Check: TypeAlias = Callable[[View], Findings]
 
@@ -179,7 +182,8 @@ class Rule:
     """A rule: identity, meaning, sources, check, and a pair of descriptors on the two sides of its boundary.
 
     `reads`: members whose faults make the check meaningless (it is skipped then); `marks`: members that count as
-    faulty once the rule has found something. A rule of scope input/ has no check: the front ends report it.
+    faulty once the rule has found something; for a framework's node both are of `Fact`, and the pair is of facts. A
+    rule of scope input/ or node/ has no check: the front ends report it.
     """
 
     id: str
@@ -188,8 +192,8 @@ class Rule:
     summary: str
     explanation: str
     sources: tuple[Source, ...]
-    reads: Member = Member.NONE
-    marks: Member = Member.NONE
+    reads: enum.IntFlag = Member.NONE
+    marks: enum.IntFlag = Member.NONE
     bad: Callable[[], OperatorDesc] | None = None
     good: Callable[[], OperatorDesc] | None = None
     feature_level: str | None = None
@@ -201,6 +205,9 @@ class Rule:
     """What a build does is undefined, since it reads past an array: a release has no HRESULT to predict."""
     tensor_check: Check[TensorView] | None = field(default=None, repr=False)
     operator_check: Check[OperatorView] | None = field(default=None, repr=False)
+    node_check: Check[Any] | None = field(default=None, repr=False)
+    bad_node: NodeFacts | None = None
+    good_node: NodeFacts | None = None
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):

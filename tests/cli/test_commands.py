@@ -131,8 +131,12 @@ class TestRule:
         words, rule = " ".join(out.split()), RULES[id]
         for expected in (id, rule.summary, rule.explanation, *(source.title for source in rule.sources)):
             assert " ".join(expected.split()) in words
-        examples = [dml.loads(line) for line in out.splitlines() if line.startswith("{")]
-        assert examples == [make() for make in (rule.bad, rule.good) if make is not None]
+        examples = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        if rule.node_check is None:
+            examples = [dml.loads(json.dumps(example)) for example in examples]
+            assert examples == [make() for make in (rule.bad, rule.good) if make is not None]
+        else:
+            assert examples == [json.loads(json.dumps(node.to_dict())) for node in (rule.bad_node, rule.good_node)]
 
     def test_json(self, cli):
         answers = json.loads(cli("rule", "--json").out)
@@ -140,9 +144,12 @@ class TestRule:
         assert json.loads(cli("rule", answers[5]["id"], "--json").out) == answers[5]
         for answer, rule in zip(answers, RULES.values(), strict=True):
             assert answer["sources"]
-            for name, make in (("bad", rule.bad), ("good", rule.good)):
+            for name, make, node in (("bad", rule.bad, rule.bad_node), ("good", rule.good, rule.good_node)):
                 found = answer[name]
-                assert (None if found is None else dml.loads(json.dumps(found))) == (make and make())
+                if node is not None:
+                    assert found == json.loads(json.dumps(node.to_dict()))
+                else:
+                    assert (None if found is None else dml.loads(json.dumps(found))) == (make and make())
 
     @pytest.mark.parametrize(
         ("id", "suggestion"),

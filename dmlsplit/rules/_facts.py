@@ -1,0 +1,68 @@
+"""Rules of a framework's Split node: what is known of one node, and how rules are run over it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dmlsplit.diagnostics import Basis, Diagnostic, Severity
+from dmlsplit.rules._model import Check, Rule
+
+
+class Fact(enum.IntFlag):
+    """What a check of a node relies on or finds faulty."""
+
+    NONE = 0
+    FORM = 1
+    """Which inputs and attributes are given."""
+    TYPE = 2
+    SHAPE = 4
+    AXIS = 8
+    LENGTHS = 16
+    """The lengths that are given: values, type and rank."""
+    COUNT = 32
+    """The number of outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What a front end found out about one node; plain values only, so that a check needs no framework."""
+
+    @property
+    def specification(self) -> str:
+        """By what the node is judged: ONNX Split 13."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts that are known, as JSON holds them."""
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+
+
+def node_rules(rules: list[Rule]) -> Callable[..., Callable[[Check[Any]], Check[Any]]]:
+    """A decorator that turns a check of facts into a rule, documented and an error unless said otherwise."""
+
+    def rule(id: str, summary: str, explanation: str, **given: Any) -> Callable[[Check[Any]], Check[Any]]:
+        def add(check: Check[Any]) -> Check[Any]:
+            settings = {"severity": Severity.ERROR, "basis": Basis.DOCUMENTED, **given}
+            rules.append(Rule(id, summary=summary, explanation=explanation, node_check=check, **settings))
+            return check
+
+        return add
+
+    return rule
+
+
+def judge_facts(rules: Iterable[Rule], facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
+    """What the rules find, each path beginning with the node's name; a rule whose facts are faulty is skipped."""
+    failed = 0
+    found = []
+    for rule in rules:
+        if failed & rule.reads or rule.node_check is None:
+            continue
+        for finding in rule.node_check(facts) or ():
+            path = f"{node}.{finding.member}" if finding.member else node
+            found.append(rule.diagnostic(path, finding.message, expected=finding.expected, actual=finding.actual))
+            failed |= rule.marks
+    return tuple(found)

@@ -1,0 +1,36 @@
+"""Every rule of a framework's node: facts that trigger it and nothing else, and their legal twin."""
+
+import json
+
+import pytest
+
+from dmlsplit.diagnostics import Severity
+from dmlsplit.rules import NODE_RULES, judge_node
+
+JUDGING = [rule for rules in NODE_RULES.values() for rule in rules]
+
+
+def ids(diagnostics):
+    return {diagnostic.rule for diagnostic in diagnostics}
+
+
+@pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
+def test_the_registrys_own_examples(rule):
+    assert ids(judge_node(rule.bad_node, "n")) == {rule.id}
+    assert not judge_node(rule.good_node, "n")
+
+
+@pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
+def test_diagnostics_name_the_place_and_both_sides(rule):
+    for diagnostic in judge_node(rule.bad_node, "n"):
+        assert diagnostic.path == "n" or diagnostic.path.startswith("n.")
+        assert diagnostic.severity is rule.severity
+        assert diagnostic.reference == str(rule.sources[0])
+        if rule.severity is Severity.ERROR:
+            assert diagnostic.expected is not None
+
+
+@pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
+def test_facts_are_json(rule):
+    for node in (rule.bad_node, rule.good_node):
+        assert json.loads(json.dumps(node.to_dict()))
