@@ -7,9 +7,11 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO, TypeAlias
+
+import click
 
 from dmlsplit.formats.jsontext import printable
 
@@ -81,6 +83,13 @@ def output(path: str | None) -> Iterator[Write]:
             with suppress(OSError):
                 os.unlink(written)
         raise
+
+
+def refuse_to_replace(path: str | None, files: Iterable[str]) -> None:
+    """Raises UsageError where `path` is one of the files that are about to be read."""
+    for file in files:
+        if path is not None and os.path.isfile(path) and os.path.exists(file) and os.path.samefile(path, file):
+            raise click.UsageError(f"-o {path} would replace an input file")
 
 
 def flush() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -60,7 +59,7 @@ def check(
       dmlsplit check model.json --directml 1.8.0 --directml 1.15.4
     """
     keep = rule_filter(select, ignore)
-    _check_output(out, files)
+    _streams.refuse_to_replace(out, files)
     tally = Tally()
     # A report that goes elsewhere must not hide that a file was not read.
     for_person = format_ == "text" and out is None and _streams.person_reads(sys.stdout)
@@ -77,13 +76,6 @@ def check(
         return 2
     severities = [Severity.ERROR, Severity.WARNING] if fail_on == "warning" else [Severity.ERROR]
     return int(any(tally.severities[severity] for severity in severities))
-
-
-def _check_output(out: str | None, files: Iterable[str]) -> None:
-    """Refuses to replace a file that is about to be read."""
-    for file in files:
-        if out is not None and os.path.isfile(out) and os.path.exists(file) and os.path.samefile(out, file):
-            raise click.UsageError(f"-o {out} would replace an input file")
 
 
 def _judged(files: Iterable[str], judges: Iterable[Judge], keep: Keep, *, repeat_errors: bool) -> Iterator[Judged]:

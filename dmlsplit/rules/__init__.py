@@ -16,12 +16,13 @@ from dmlsplit.rules import crash, join, memory, node, split, strides, tensor
 from dmlsplit.rules import input as _input
 from dmlsplit.rules import legalize as _legalize
 from dmlsplit.rules._facts import NodeFacts, judge_facts
-from dmlsplit.rules._model import Judge, Member, OperatorView, Rule, Source, TensorView
+from dmlsplit.rules._model import PART_MEMBERS, Judge, Member, OperatorView, Rule, Source, TensorView
 
 __all__ = [
     "CRASH_RULES",
     "NODE_RULES",
     "OPERATOR_RULES",
+    "PART_MEMBERS",
     "REDIRECTS",
     "RULES",
     "TENSOR_RULES",

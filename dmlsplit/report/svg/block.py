@@ -1,0 +1,297 @@
+"""The whole tensor as a block that is cut along the axis."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from dmlsplit.report.svg import canvas
+from dmlsplit.report.svg.canvas import add, label, line, polygon, rectangle
+from dmlsplit.report.svg.subject import Subject
+
+LEFT: Final = 132
+LONGEST, TALLEST, DEEPEST = 470.0, 120.0, 110.0
+"""Room for the axis, for the dimensions after it, and for those before it (before they are foreshortened)."""
+SHORTEST, LOWEST, FLATTEST = 150.0, 40.0, 14.0
+READABLE: Final = 300.0
+"""Length of an axis that cannot be drawn to scale anyway."""
+NARROWEST: Final = 22.0
+GAP: Final = 5.0
+SLANT: Final = 0.42
+"""Foreshortening of the edge that leads away from the reader, along both coordinates."""
+PARTS_SHOWN: Final = 12
+
+
+class Edge(NamedTuple):
+    """Some dimensions as one edge of the block."""
+
+    dimensions: Sequence[int]
+    sizes: Sequence[int]
+
+    @property
+    def length(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def name(self) -> str:
+        return f"Sizes[{']·['.join(map(str, self.dimensions))}]"
+
+    @property
+    def text(self) -> str:
+        shown = f" {canvas.TIMES} ".join(map(str, self.sizes))
+        return canvas.shortened(shown, 22)
+
+
+def edges(subject: Subject) -> tuple[Edge, Edge, Edge]:
+    """Along the axis, upwards, away: dimensions of size 1 are left out, several of them share an edge."""
+    sizes = subject.sizes
+    along = subject.axis if subject.axis is not None else len(sizes) - 1
+    rest = [i for i, size in enumerate(sizes) if i != along and size != 1]
+    before, after = [i for i in rest if i < along], [i for i in rest if i > along]
+    if not (before and after):
+        before, after = rest[:-1], rest[-1:]
+    return _edge(sizes, [along]), _edge(sizes, after), _edge(sizes, before)
+
+
+def _edge(sizes: Sequence[int], dimensions: Sequence[int]) -> Edge:
+    return Edge(dimensions, [sizes[i] for i in dimensions])
+
+
+class Piece(NamedTuple):
+    """A part, or several that are drawn as one (`part` None), along the axis."""
+
+    part: int | None
+    length: int
+    text: str
+
+
+def pieces(subject: Subject) -> list[Piece]:
+    """The parts in order: the first ones, the rest in one piece, the last."""
+    lengths = subject.lengths
+    shown = [Piece(i, length or 0, "?" if length is None else str(length)) for i, length in enumerate(lengths)]
+    if len(shown) <= PARTS_SHOWN:
+        return shown
+    hidden = shown[PARTS_SHOWN - 2 : -1]
+    middle = Piece(None, sum(piece.length for piece in hidden), f"… {len(hidden):,} more")
+    return [*shown[: PARTS_SHOWN - 2], middle, shown[-1]]
+
+
+def widths(lengths: Sequence[int], room: float) -> tuple[list[float], bool]:
+    """Shares of `room`, none below NARROWEST; and whether they are to scale."""
+    wide = max(room, NARROWEST * len(lengths))
+    total = sum(lengths)
+    small = [total == 0 or length * wide < NARROWEST * total for length in lengths]
+    rest = sum(length for length, is_small in zip(lengths, small, strict=True) if not is_small)
+    left = wide - NARROWEST * sum(small)
+    # A share that is large of all may still be below the least one of what is left.
+    return [
+        NARROWEST if is_small else max(NARROWEST, length / rest * left)
+        for length, is_small in zip(lengths, small, strict=True)
+    ], not any(small)
+
+
+def draw(parent: ET.Element, subject: Subject, top: float, prefix: str) -> float:
+    """Draws the block below `top`; returns where it ends."""
+    along, up, away = edges(subject)
+    cut = pieces(subject) if subject.axis is not None else []
+    extra = along.length - subject.total_length
+    drawn = [piece.length for piece in cut] + ([extra] if cut and extra > 0 else [])
+    longest = max(along.length, subject.total_length, 1)
+    scale = min(LONGEST / longest, TALLEST / max(up.length, 1), DEEPEST / max(away.length, 1))
+    width = longest * scale if longest * scale >= SHORTEST else READABLE
+    height = min(max(up.length * scale, LOWEST), TALLEST)
+    depth = min(max(away.length * scale, FLATTEST), DEEPEST) * SLANT
+    skewed = [
+        edge.name
+        for edge, length in ((along, width / longest), (up, height / max(up.length, 1)))
+        if not math.isclose(length, scale, rel_tol=0.02)
+    ]
+    if away.sizes and not math.isclose(depth / SLANT / max(away.length, 1), scale, rel_tol=0.02):
+        skewed.append(away.name)
+    shares, to_scale = widths(drawn or [longest], width - GAP * len(drawn))
+    if not to_scale:
+        skewed.append("the parts")
+
+    rises = {piece: _rise(subject, piece, up) for piece in cut}
+    base = top + 46 + depth + height * max([1.0, *rises.values()])
+    x = float(LEFT)
+    starts = []
+    for share in shares:
+        starts.append(x)
+        x += share + GAP
+    end = x - GAP
+    if not cut:
+        _box(parent, "plain", None, LEFT, base, shares[0], height, depth)
+    for piece, left, share in zip(cut, starts, shares, strict=False):
+        _piece(parent, subject, piece, (left, base), (share, height * rises[piece], depth), prefix)
+    if len(drawn) > len(cut):
+        left, share = starts[-1], shares[-1]
+        _outline(parent, "wrong", left, base, share, height, depth)
+        label(parent, "fault small mid", left + share / 2, base - height / 2 + 4, f"{extra:,} left")
+    _measure(parent, subject, along, (starts, shares), (top + 36, base, depth))
+    _names(parent, up, away, base, height, depth, end)
+    return _legend(parent, subject, skewed, base + 24)
+
+
+def _piece(
+    parent: ET.Element,
+    subject: Subject,
+    piece: Piece,
+    place: tuple[float, float],
+    box: tuple[float, float, float],
+    prefix: str,
+) -> None:
+    (left, base), (width, height, depth) = place, box
+    if piece.part is None:
+        _box(parent, "plain", f"url(#{prefix}hatch)", left, base, width, height, depth)
+        _lines(parent, "ink", (left, base, width, height), [piece.text, f"{piece.length:,}"])
+        return
+    part = subject.parts[piece.part]
+    if piece.length == 0:
+        _outline(parent, "wrong", left, base, width, height, depth)
+        _lines(parent, "fault", (left, base, width, height), [f"[{piece.part}]", piece.text])
+        return
+    _box(parent, canvas.piece_class(piece.part), canvas.texture(piece.part, prefix), left, base, width, height, depth)
+    if part.path in subject.faulty:
+        _outline(parent, "wrong", left, base, width, height, depth)
+    _lines(parent, "on", (left, base, width, height), [f"[{piece.part}]", piece.text])
+
+
+def _rise(subject: Subject, piece: Piece, up: Edge) -> float:
+    """How much higher a part is than the whole, within what can be drawn."""
+    sizes = subject.parts[piece.part].sizes if piece.part is not None else None
+    if sizes is None or len(sizes) != len(subject.sizes) or not up.length:
+        return 1.0
+    return min(max(math.prod(sizes[i] for i in up.dimensions) / up.length, 0.5), 1.25)
+
+
+def _corners(
+    x: float, base: float, width: float, height: float, depth: float
+) -> tuple[tuple[tuple[float, float], ...], ...]:
+    """The front, top and right faces."""
+    top = base - height
+    front = ((x, top), (x + width, top), (x + width, base), (x, base))
+    lid = ((x, top), (x + depth, top - depth), (x + width + depth, top - depth), (x + width, top))
+    side = (
+        (x + width, top),
+        (x + width + depth, top - depth),
+        (x + width + depth, base - depth),
+        (x + width, base),
+    )
+    return front, lid, side
+
+
+def _box(
+    parent: ET.Element, kind: str, fill: str | None, x: float, base: float, width: float, height: float, depth: float
+) -> None:
+    for face, light in zip(_corners(x, base, width, height, depth), ("", "shine", "shade"), strict=True):
+        polygon(parent, kind, *face)
+        if light:
+            polygon(parent, light, *face)
+        elif fill:
+            polygon(parent, "", *face, fill=fill)
+        polygon(parent, "cut", *face)
+
+
+def _outline(parent: ET.Element, kind: str, x: float, base: float, width: float, height: float, depth: float) -> None:
+    for face in _corners(x, base, width, height, depth):
+        polygon(parent, kind, *face)
+
+
+def _lines(parent: ET.Element, kind: str, face: tuple[float, float, float, float], texts: Sequence[str]) -> None:
+    """Centred lines on a face; turned by a quarter, or left out, where they are too long."""
+    x, base, width, height = face
+    longest = max(map(len, texts)) * 7 + 4
+    middle = (x + width / 2, base - height / 2)
+    if longest <= width and height >= 36:
+        for i, text in enumerate(texts):
+            weight = " name" if i else ""
+            label(parent, f"{kind} small mono mid{weight}", middle[0], middle[1] - 3 + 15 * i, text)
+        return
+    joined = ": ".join(texts)
+    for text in (joined, texts[-1]):
+        size = len(text) * 7 + 4
+        if size <= width:
+            label(parent, f"{kind} small mono mid", middle[0], middle[1] + 4, text)
+            return
+        if size <= height:
+            label(parent, f"{kind} small mono mid", middle[0] + 4, middle[1], text, turned=True)
+            return
+
+
+def _measure(
+    parent: ET.Element,
+    subject: Subject,
+    along: Edge,
+    cuts: tuple[Sequence[float], Sequence[float]],
+    rows: tuple[float, float, float],
+) -> None:
+    """The line above the block that says how long the whole tensor is on the axis."""
+    (starts, shares), (y, base, depth) = cuts, rows
+    end, whole_end = starts[-1] + shares[-1], _end_of_whole(subject, along, starts, shares)
+    left, right = starts[0] + depth, whole_end + depth
+    line(parent, "rule", (left, y + 5), (left, y - 5))
+    line(parent, "rule", (left, y), (right, y))
+    line(parent, "rule", (right, y + 5), (right, y - 5))
+    if whole_end < end:
+        line(parent, "wrong", (right, y - 5), (right, y + 8), (whole_end, y + 8 + depth), (whole_end, base + 8))
+    text = f"{along.name} = {along.text}"
+    wrong = True
+    if subject.axis is None:
+        text = f"Axis {subject.given_axis:,} is out of range; {text}"
+    elif subject.whole.sizes is None:
+        text = f"Axis {subject.axis}: the whole tensor is unknown"
+    elif None not in subject.lengths and subject.total_length != along.length:
+        text = f"Axis {subject.axis}: {text}, the {subject.part_noun}s have {subject.total_length}"
+    else:
+        text = f"Axis {subject.axis}: {text}"
+        wrong = "Axis" in subject.faulty
+    label(parent, f"{'fault' if wrong else 'ink'} name small mid", max((left + right) / 2, 190), y - 9, text)
+
+
+def _end_of_whole(subject: Subject, along: Edge, starts: Sequence[float], shares: Sequence[float]) -> float:
+    """Where the whole tensor ends: before the last part's end where the parts are too long together."""
+    end = starts[-1] + shares[-1]
+    if subject.whole.sizes is None or subject.axis is None or subject.total_length <= along.length:
+        return end
+    covered = 0
+    for piece, start, share in zip(pieces(subject), starts, shares, strict=True):
+        if covered + piece.length > along.length:
+            return start + share * (along.length - covered) / piece.length
+        covered += piece.length
+    return end
+
+
+def _names(parent: ET.Element, up: Edge, away: Edge, base: float, height: float, depth: float, end: float) -> None:
+    if up.sizes:
+        x = LEFT - 12.0
+        line(parent, "rule", (x, base), (x, base - height))
+        line(parent, "rule", (x - 4, base), (x + 4, base))
+        line(parent, "rule", (x - 4, base - height), (x + 4, base - height))
+        label(parent, "soft small mono end", x - 8, base - height / 2 - 3, canvas.shortened(up.name, 14))
+        label(parent, "ink small mono end name", x - 8, base - height / 2 + 12, canvas.shortened(up.text, 14))
+    if away.sizes:
+        x = end + 12
+        line(parent, "rule", (x, base), (x + depth, base - depth))
+        x += depth / 2 + 10
+        room = int((canvas.WIDTH - canvas.MARGIN - x) / 7)
+        label(parent, "soft small mono", x, base - depth / 2 - 2 + 4, canvas.shortened(away.name, room))
+        label(parent, "ink small mono name", x, base - depth / 2 + 17, canvas.shortened(away.text, room))
+
+
+def _legend(parent: ET.Element, subject: Subject, skewed: Sequence[str], y: float) -> float:
+    """What is not to scale."""
+    if not skewed:
+        return y - 8
+    label(parent, "soft tiny", LEFT, y - 2, f"not to scale: {', '.join(skewed)}")
+    add(parent, "path", "rule", d=f"M{LEFT - 16} {canvas.number(y - 6)}l4-5 4 5 4-5")
+    return y + 6
+
+
+def placeholder(parent: ET.Element, top: float, text: str) -> float:
+    """A box for an operator without any sizes; returns where it ends."""
+    rectangle(parent, "ghost", LEFT, top + 8, LONGEST, 60)
+    label(parent, "fault small mid", LEFT + LONGEST / 2, top + 42, text)
+    return top + 84

@@ -1,0 +1,170 @@
+"""What a picture shows of an operator: tensors, lengths and faults, as far as the descriptor tells them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final
+
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.enums import OperatorType, TensorDataType
+from dmlsplit.layout import ELEMENT_BITS, packed_strides
+from dmlsplit.rules import PART_MEMBERS
+from dmlsplit.validation import operator_type
+
+RANK_SHOWN: Final = 16
+"""DirectML has up to 8 dimensions; a wrong descriptor may have any number."""
+
+_TENSOR: Final = re.compile(r"(?:InputTensor|OutputTensor)(?:s\[\d+\])?|Axis")
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor: `sizes` and `strides` as far as DimensionCount reads them, None where they are no layout."""
+
+    path: str
+    desc: BufferTensorDesc | None
+    sizes: tuple[int, ...] | None
+    strides: tuple[int, ...] | None
+    obstacle: str = ""
+    """Why its elements have no places; empty where they do."""
+
+    @property
+    def drawable(self) -> bool:
+        return not self.obstacle
+
+
+def _tensor(path: str, tensor: TensorDesc | None) -> Tensor:
+    if tensor is None:
+        return Tensor(path, None, None, None, "null")
+    desc = tensor.desc
+    if desc is None:
+        return Tensor(path, None, None, None, "Desc is null")
+    count = desc.dimension_count
+    if desc.sizes is None:
+        return Tensor(path, desc, None, None, "Sizes is null")
+    sizes = desc.sizes[:count]
+    strides = None if desc.strides is None else desc.strides[:count]
+    obstacle = ""
+    if len(sizes) != count:
+        obstacle = f"Sizes has {len(sizes)} entries, DimensionCount is {count}"
+    elif not sizes:
+        obstacle = "no dimensions"
+    elif 0 in sizes:
+        obstacle = f"no elements: Sizes[{sizes.index(0)}] is 0"
+    elif len(sizes) > RANK_SHOWN:
+        obstacle = f"{len(sizes)} dimensions are too many to draw"
+    elif strides is not None and len(strides) != count:
+        obstacle = f"Strides has {len(strides)} entries, DimensionCount is {count}"
+    return Tensor(path, desc, sizes, strides, obstacle)
+
+
+@dataclass(slots=True)
+class Subject:
+    """An operator as it is drawn.
+
+    `lengths[i]`: what part i has on the axis, None where it says nothing. `sizes`: those of the whole tensor, of the
+    first part that has any where the whole has none. `axis` is None where it is out of range.
+    """
+
+    type: OperatorType
+    whole: Tensor
+    parts: Sequence[Tensor]
+    given_axis: int
+    axis: int | None
+    sizes: tuple[int, ...]
+    lengths: Sequence[int | None]
+    report: Report
+    faulty: frozenset[str]
+    """Paths of tensors, and "Axis", of which an error speaks."""
+    _ends: Sequence[int] = field(default=(), repr=False)
+
+    @property
+    def part_noun(self) -> str:
+        return "output" if self.type is OperatorType.SPLIT else "input"
+
+    @property
+    def tensors(self) -> Sequence[Tensor]:
+        """Inputs first."""
+        return [self.whole, *self.parts] if self.type is OperatorType.SPLIT else [*self.parts, self.whole]
+
+    @property
+    def faults(self) -> Sequence[Diagnostic]:
+        return self.report.errors
+
+    @property
+    def total_length(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def part_at(self, index: int) -> int | None:
+        """The part that holds an index along the axis of the whole; None where there is none."""
+        found = bisect_right(self._ends, index)
+        return found if found < len(self._ends) else None
+
+    def start_of(self, part: int) -> int:
+        """Where along the axis of the whole a part begins."""
+        return self._ends[part - 1] if part else 0
+
+    def numbering(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """What a step in each dimension adds to an element's number: that in the whole tensor where `sizes` fit it."""
+        fits = len(sizes) == len(self.sizes) and all(
+            own == whole or i == self.axis for i, (own, whole) in enumerate(zip(sizes, self.sizes, strict=True))
+        )
+        return packed_strides(self.sizes if fits else sizes)
+
+
+def subject(desc: OperatorDesc, report: Report) -> Subject:
+    """What can be drawn of a descriptor, and what `report` finds faulty about it."""
+    kind = operator_type(desc)
+    name = PART_MEMBERS[kind][0]
+    if isinstance(desc, SplitOperatorDesc):
+        whole, array, count = _tensor("InputTensor", desc.input_tensor), desc.output_tensors, desc.output_count
+    else:
+        whole, array, count = _tensor("OutputTensor", desc.output_tensor), desc.input_tensors, desc.input_count
+    parts = [_tensor(f"{name}[{i}]", part) for i, part in enumerate((array or ())[:count])]
+    sizes = next((t.sizes for t in (whole, *parts) if t.sizes), ())
+    axis = desc.axis if desc.axis < len(sizes) else None
+    lengths = [
+        part.sizes[desc.axis] if part.sizes is not None and desc.axis < len(part.sizes) else None for part in parts
+    ]
+    paths = (_TENSOR.match(d.path) for d in report.diagnostics if d.severity is Severity.ERROR)
+    return Subject(
+        kind,
+        whole,
+        parts,
+        desc.axis,
+        axis,
+        sizes,
+        lengths,
+        report,
+        frozenset(match[0] for match in paths if match),
+        list(accumulate(length or 0 for length in lengths)),
+    )
+
+
+def type_text(tensor: Tensor) -> str:
+    """FLOAT32; the number of a data type that has no name."""
+    if tensor.desc is None:
+        return ""
+    data_type = tensor.desc.data_type
+    return data_type.name if isinstance(data_type, TensorDataType) else f"DataType {int(data_type)}"
+
+
+def element_text(tensor: Tensor) -> str:
+    """4 bytes, 4 bits; empty where the type has no size."""
+    bits = ELEMENT_BITS.get(tensor.desc.data_type, 0) if tensor.desc is not None else 0
+    if not bits:
+        return ""
+    return f"{bits} bits" if bits < 8 else "1 byte" if bits == 8 else f"{bits // 8} bytes"
+
+
+def numbers_text(values: Sequence[int] | None, limit: int = RANK_SHOWN) -> str:
+    """[1, 1, 6, 2]; the first ones of many."""
+    if values is None:
+        return "null"
+    more = f", … {len(values) - limit:,} more" if len(values) > limit else ""
+    return f"[{', '.join(map(str, values[:limit]))}{more}]"
