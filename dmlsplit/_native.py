@@ -120,9 +120,9 @@ class Plan:
         _check(status)
         return True
 
-    def run(self, whole: Any, parts: Any) -> None:
+    def run(self, whole: Any, parts: Any, threads: int = 1) -> None:
         """Copies. `whole` is an address, `parts` a vector of them (see pointers): the memory behind is not checked."""
-        function, arguments = self.bound_call(whole, parts, 1)
+        function, arguments = self.bound_call(whole, parts, threads)
         _check(function(*arguments))
 
     def bound_call(self, whole: Any, parts: Any, threads: int) -> tuple[Any, tuple[Any, ...]]:

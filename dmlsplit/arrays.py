@@ -103,6 +103,13 @@ class _Recipe:
 def _split_recipe(
     shape: Shape, strides: Shape, dtype: np.dtype[Any], axis: int, lengths: Shape | None, sections: int | None
 ) -> _Recipe:
+    axis, lengths = cut(shape, axis, lengths, sections)
+    parts: list[tuple[Shape, Shape | None]] = [((*shape[:axis], n, *shape[axis + 1 :]), None) for n in lengths]
+    return _Recipe(_native.SPLIT, dtype, axis, (shape, strides), parts)
+
+
+def cut(shape: Shape, axis: int, lengths: Shape | None, sections: int | None) -> tuple[int, Shape]:
+    """The axis counted from the front and the lengths of the pieces; ValueError for what does not fit the shape."""
     axis = _axis(axis, len(shape))
     size = shape[axis]
     if (lengths is None) == (sections is None):
@@ -116,8 +123,7 @@ def _split_recipe(
         raise ValueError(f"lengths {_short(lengths)} has a negative entry")
     elif sum(lengths) != size or not lengths:
         raise ValueError(f"lengths {_short(lengths)} sum up to {sum(lengths)}, axis {axis} has size {size}")
-    parts: list[tuple[Shape, Shape | None]] = [((*shape[:axis], n, *shape[axis + 1 :]), None) for n in lengths]
-    return _Recipe(_native.SPLIT, dtype, axis, (shape, strides), parts)
+    return axis, lengths
 
 
 @lru_cache(RECIPES, typed=True)

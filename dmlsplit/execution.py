@@ -96,6 +96,11 @@ class CompiledOperator:
             overlap_allowed=True,  # validation has decided that nothing written overlaps
         )
 
+    @property
+    def tensors(self) -> tuple[BoundTensor, Sequence[BoundTensor]]:
+        """How the whole tensor and its parts lie in raw memory."""
+        return self._whole, self._parts
+
     def __reduce__(self) -> tuple[type[CompiledOperator], tuple[OperatorDesc, Report, int]]:
         return type(self), (self.desc, self.report, self.num_threads)
 

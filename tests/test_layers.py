@@ -17,7 +17,7 @@ FLOORS = [
     ["validation", "reference"],
     ["_native"],
     ["_fresh", "_threads"],
-    ["arrays", "_buffers"],
+    ["arrays", "_buffers", "file_split"],
     ["execution"],
     ["legalize"],
     ["formats"],

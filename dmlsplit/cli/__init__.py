@@ -7,7 +7,17 @@ from typing import Final
 
 import click
 
-from dmlsplit.cli import _streams, check, doctor, draw, levels, plan, rule, run
+from dmlsplit.cli import (
+    _streams,
+    check,
+    doctor,
+    draw,
+    levels,
+    plan,
+    rule,
+    run,
+    split,
+)
 from dmlsplit.errors import DmlSplitError
 
 FAILURE: Final = 2
@@ -38,7 +48,16 @@ def cli(context: click.Context, show_version: bool) -> int:
     return 0
 
 
-for _command in (run.run, check.check, levels.levels, rule.rule, plan.plan, draw.draw, doctor.doctor):
+for _command in (
+    run.run,
+    check.check,
+    levels.levels,
+    plan.plan,
+    split.split,
+    draw.draw,
+    rule.rule,
+    doctor.doctor,
+):
     cli.add_command(_command)
 
 

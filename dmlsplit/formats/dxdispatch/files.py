@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmlsplit.errors import InputError
+from dmlsplit.formats import npy
 from dmlsplit.formats.jsontext import printable
 
 MAX_BUFFER_BYTES: Final = 1 << 40
@@ -87,29 +88,14 @@ def read_npy(path: str) -> np.ndarray:
     """
     file_size = _regular_file_size(path)
     with open(path, "rb") as stream:
-        try:
-            version = np.lib.format.read_magic(stream)
-            # 3.0 differs from 2.0 in the encoding of field names, and arrays with fields are refused below.
-            npy = np.lib.format
-            read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, fortran_order, dtype = read_header(stream)
-            if version > (3, 0) or any(type(size) is not int or size < 0 for size in shape):
-                raise ValueError
-        except OSError:
-            raise
-        except Exception:
-            # The header is a Python literal from the file, and numpy lets through whatever evaluating it raises.
-            raise InputError("the header is not that of an .npy file") from None
+        header = npy.read_header(stream, file_size)
+        dtype = header.dtype
         if dtype.kind not in "fiub" or dtype.itemsize > 8:
             raise InputError(f"dtype {printable(str(dtype))} has no DirectML tensor data type")
-        if fortran_order and len(shape) > 1:
+        if header.fortran_order and len(header.shape) > 1:
             raise InputError("the array is in Fortran order, which DxDispatch does not read")
-        count = math.prod(shape)
-        stored = file_size - stream.tell()
-        if count * dtype.itemsize != stored:
-            raise InputError(f"the header promises {count * dtype.itemsize} bytes of data, the file holds {stored}")
-        check_size(stored, "the file")
-        array = np.fromfile(stream, dtype, count)
+        check_size(header.data_size, "the file")
+        array = np.fromfile(stream, dtype, math.prod(header.shape))
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 

@@ -1,0 +1,260 @@
+"""dmlsplit split: arrays in files, larger than memory if need be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dmlsplit.cli import _streams
+from dmlsplit.cli._judging import judged, read_entries
+from dmlsplit.descriptors import SplitOperatorDesc
+from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.report import text
+from dmlsplit.validation import find_judge
+
+if TYPE_CHECKING:
+    from dmlsplit._threads import NumThreads
+    from dmlsplit.file_split import Advance, FileTensor, NewFile, Shape
+
+MAX_OUTPUTS: Final = 100_000
+
+
+class Terminated(BaseException):
+    """A signal that asks the process to end."""
+
+
+class _Lengths(click.ParamType[tuple[int, ...]]):
+    name = "lengths"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> tuple[int, ...]:
+        try:
+            return tuple(int(number) for number in value.split(","))
+        except ValueError:
+            self.fail(f"'{value}' is not a list of integers such as 1,2,3", parameter, context)
+
+
+class _Threads(click.ParamType["NumThreads"]):
+    name = "threads"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> NumThreads:
+        if value == "auto":
+            return "auto"
+        if not value.isdecimal() or int(value) < 1:
+            self.fail(f"'{value}' is neither a positive number nor 'auto'", parameter, context)
+        return int(value)
+
+
+@click.command(short_help="Split an array in a file, of any size.")
+@click.argument("file", metavar="IN")
+@click.option("--axis", type=int, metavar="A", help="The axis to cut; a negative one counts from the end.")
+@click.option("--lengths", type=_Lengths(), metavar="1,2,3", help="The lengths of the pieces; 0 is allowed.")
+@click.option("--sections", type=int, metavar="N", help="That many equal pieces.")
+@click.option(
+    "--descriptor",
+    metavar="FILE.json",
+    help="IN is raw memory, laid out as the Split in FILE.json says; so are the pieces.",
+)
+@click.option("-o", "--output", "folder", metavar="DIR", required=True, help="The folder of the pieces.")
+@click.option("--force", is_flag=True, help="Replace pieces that are there already.")
+@click.option(
+    "--threads", type=_Threads(), metavar="N", help="Threads that copy; auto: several where it pays (the default)."
+)
+def split(
+    file: str,
+    axis: int | None,
+    lengths: tuple[int, ...] | None,
+    sections: int | None,
+    descriptor: str | None,
+    folder: str,
+    force: bool,
+    threads: NumThreads,
+) -> int:
+    """Cut the array in IN along an axis, into DIR/IN.0.npy, DIR/IN.1.npy and so on.
+
+    IN is an .npy file of any data type without Python objects, in C or Fortran order, which the pieces keep; or, with
+    --descriptor, a file of raw memory, and the pieces are as long as TotalTensorSizeInBytes, with gaps of 0.
+
+    Files are mapped a window at a time and may be larger than memory. The disk is asked for all room first. The
+    pieces get their names when all of them are whole; after an interrupt or an error nothing is left of them.
+
+    \b
+    Examples:
+      dmlsplit split images.npy --axis 0 --sections 4 -o parts
+      dmlsplit split qkv.npy --axis -1 --lengths 4096,1024,1024 -o parts
+      dmlsplit split input.bin --descriptor split.json -o parts
+    """
+    from dmlsplit import _native
+    from dmlsplit._threads import VARIABLE, thread_count
+    from dmlsplit.file_split import split_file
+
+    _native.require()
+    if descriptor is None:
+        if axis is None:
+            raise click.UsageError("--axis is needed, or --descriptor")
+        if (lengths is None) == (sections is None):
+            raise click.UsageError("exactly one of --lengths and --sections is needed")
+        source, outputs, element_size, axis, shown = _npy_pieces(file, folder, axis, lengths, sections)
+    else:
+        if (axis, lengths, sections) != (None, None, None):
+            raise click.UsageError("--descriptor says where to cut; --axis, --lengths and --sections do not go with it")
+        desc = _descriptor(descriptor)
+        if desc is None:
+            return 1
+        source, outputs, element_size, axis, shown = _raw_pieces(file, folder, desc)
+    total = sum(output.size - len(output.head) for output in outputs)
+    if threads is None:
+        threads = None if VARIABLE in os.environ else "auto"
+    try:
+        count = thread_count(threads, total)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    with _ending_by_exception(), _progress(total) as advance:
+        split_file(source, outputs, element_size, axis, replace=force, threads=count, advance=advance)
+    for output, what in zip(outputs, shown, strict=True):
+        _streams.write(f"{printable(output.tensor.path, None)}: {what}\n")
+    return 0
+
+
+def _npy_pieces(
+    file: str, folder: str, axis: int, lengths: Shape | None, sections: int | None
+) -> tuple[FileTensor, list[NewFile], int, int, list[str]]:
+    """Input, outputs, element size, axis, and what to say of each output."""
+    from dmlsplit.arrays import cut
+    from dmlsplit.file_split import FileTensor, NewFile
+    from dmlsplit.formats import npy
+
+    size = _regular_file_size(file)
+    with open(file, "rb") as stream:
+        try:
+            header = npy.read_header(stream, size)
+        except InputError as error:
+            raise error.in_file(file) from None
+    dtype, fortran_order = header.dtype, header.fortran_order
+    if dtype.hasobject:
+        raise InputError(
+            f"dtype {printable(str(dtype))} holds Python objects, which only unpickling would read", file=file
+        )
+    if dtype.subdtype is not None:
+        raise InputError(f"dtype {printable(str(dtype))} is an array itself", file=file)
+    if sections is not None and sections > MAX_OUTPUTS:
+        raise click.UsageError(f"--sections {sections}: more than {MAX_OUTPUTS} files")
+    try:
+        axis, lengths = cut(header.shape, axis, lengths, sections)
+    except ValueError as error:
+        raise InputError(str(error), file=file) from None
+    outputs = []
+    for i, length in enumerate(lengths):
+        shape = (*header.shape[:axis], length, *header.shape[axis + 1 :])
+        head = npy.header_bytes(shape, fortran_order, dtype)
+        tensor = FileTensor(_piece(file, folder, i), len(head), shape, _strides(shape, fortran_order, dtype.itemsize))
+        outputs.append(NewFile(tensor, head, len(head) + npy.Header(shape, fortran_order, dtype, 0).data_size))
+    source = FileTensor(file, header.data_offset, header.shape, _strides(header.shape, fortran_order, dtype.itemsize))
+    shown = [f"{printable(str(dtype))} {output.tensor.sizes}" for output in outputs]
+    return source, outputs, dtype.itemsize, axis, shown
+
+
+def _strides(shape: Shape, fortran_order: bool, itemsize: int) -> Shape:
+    from dmlsplit.layout import packed_strides
+
+    packed = packed_strides(shape[::-1])[::-1] if fortran_order else packed_strides(shape)
+    return tuple([stride * itemsize for stride in packed])
+
+
+def _descriptor(file: str) -> SplitOperatorDesc | None:
+    """The one Split of a file; None, and its faults are printed, where it is refused."""
+    entries = list(read_entries(file))
+    for entry in entries:
+        if entry.error is not None:
+            raise entry.error
+    if len(entries) != 1 or not isinstance(entries[0].descriptor, SplitOperatorDesc):
+        raise InputError(f"one DML_OPERATOR_SPLIT is needed, {len(entries)} operators are there", file=file)
+    item = judged(entries[0], find_judge())
+    if item.report.ok:
+        return entries[0].descriptor
+    for line in text.lines(item):
+        _streams.complain(line)
+    return None
+
+
+def _raw_pieces(
+    file: str, folder: str, desc: SplitOperatorDesc
+) -> tuple[FileTensor, list[NewFile], int, int, list[str]]:
+    from dmlsplit.execution import compile
+    from dmlsplit.file_split import FileTensor, NewFile
+
+    operator = compile(desc)
+    whole, parts = operator.tensors
+    size = _regular_file_size(file)
+    least = operator.plan.whole_range.end
+    if not least <= size <= whole.total:
+        raise InputError(
+            f"{size} bytes; InputTensor has {least}, or {whole.total} as it is rounded up or padded", file=file
+        )
+    outputs = [
+        NewFile(FileTensor(_piece(file, folder, i), 0, part.sizes, part.strides), b"", part.total)
+        for i, part in enumerate(parts)
+    ]
+    shown = [f"{part.total} bytes" for part in parts]
+    return FileTensor(file, 0, whole.sizes, whole.strides), outputs, whole.dtype.itemsize, desc.axis, shown
+
+
+def _piece(file: str, folder: str, index: int) -> str:
+    name = PurePath(file)
+    return os.path.join(folder, f"{name.stem}.{index}{name.suffix}")
+
+
+def _regular_file_size(file: str) -> int:
+    status = os.stat(file)
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError("it is not a regular file", file=file)
+    return status.st_size
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Advance]:
+    """A bar with rate and time left where a person looks on; it is gone in the end."""
+    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+@contextmanager
+def _ending_by_exception() -> Iterator[None]:
+    """Lets SIGTERM and SIGHUP raise, so that what is begun is removed; the process then ends as they have it."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Terminated(number)
+
+    try:
+        # A signal that is ignored, as nohup has it, stays so. Signals are the main thread's.
+        before = {n: signal.signal(n, end) for n in numbers if signal.getsignal(n) == signal.SIG_DFL}
+    except ValueError:
+        before = {}
+    try:
+        yield
+    except Terminated as terminated:
+        (number,) = terminated.args
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
