@@ -116,11 +116,6 @@ class CompiledOperator:
         made = [next(packed) if tensor.packed else new_output(tensor) for tensor in self._outputs]
         return made if self._is_split else made[0]
 
-    @property
-    def tensors(self) -> tuple[BoundTensor, list[BoundTensor]]:
-        """The whole tensor and the parts, as buffers are bound to them."""
-        return self._whole, self._parts
-
     def dispatch(self, input: Any, out: Any, *, num_threads: NumThreads = None) -> None:
         """Executes into the caller's buffers; BindingError where one does not fit, before anything is written.
 
