@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
 
 from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS
-from dmlsplit.legalize._build import Built, Operand, build, data_types, dimension_counts
-from dmlsplit.legalize._loops import Loops, bits_joined, divided, folded, loops_of, of_rank, without
+from dmlsplit.legalize._build import Operand, build, data_types, dimension_counts
+from dmlsplit.legalize._cut import Box, Cutter, inputs_cut
+from dmlsplit.legalize._loops import bits_joined, divided, folded, loops_of, of_rank, without
+from dmlsplit.legalize._temporary import Packer
 from dmlsplit.legalize._words import no_rewriting, steps
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
 from dmlsplit.rules import RULES, Judge
@@ -31,19 +35,36 @@ def legalized(desc: OperatorDesc, judge: Judge) -> Legalization:
         hidden = [d for d in wrong if (d.rule, d.path) not in known]
         return Legalization.refused(desc, replace(report, diagnostics=in_descriptor_order(report.diagnostics, hidden)))
     task = Task(desc, kind, judge, whole, parts)
-    found = next(task.single_operators(), None) if task.parts else []
+    found = task.rewritten() if task.parts else Rewriting([])
     if found is None:
         reason = RULES["legalize/no-rewriting"].diagnostic("", no_rewriting(task.loops, judge, kind, whole.data_type))
         return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
     return Legalization(
         desc,
         True,
-        _report(kind, judge, [judge_descriptor(built.operator, judge) for built in found]),
-        tuple([built.operator for built in found]),
-        tuple([built.parts for built in found]),
-        tuple([built.regions for built in found]),
-        tuple(steps(desc, found)),
+        _report(kind, judge, [built.report for built in found.operators]),
+        tuple([built.operator for built in found.operators]),
+        tuple([built.parts for built in found.operators]),
+        tuple([built.regions for built in found.operators]),
+        tuple(steps(desc, found.operators, found.temporary_bytes)),
+        found.temporary_bytes,
     )
+
+
+class Accepted(NamedTuple):
+    """An operator as `Built` has it, with the target's report."""
+
+    operator: OperatorDesc
+    regions: tuple[Region, ...]
+    parts: tuple[int, ...]
+    report: Report
+
+
+class Rewriting(NamedTuple):
+    """Operators to be dispatched in order, and the size of their temporary buffer."""
+
+    operators: list[Accepted]
+    temporary_bytes: int = 0
 
 
 class Task:
@@ -66,32 +87,94 @@ class Task:
             return
         inner: BufferKind = "output" if kind is OperatorType.SPLIT else "input"
         outer: BufferKind = "input" if kind is OperatorType.SPLIT else "output"
-        self.operands = [_operand(outer, 0, whole), *[_operand(inner, i, part) for i, part in self.parts]]
+        self.operands = (_operand(outer, 0, whole), *[_operand(inner, i, part) for i, part in self.parts])
+        self._data_types = data_types(judge, kind, whole.data_type)
         self.own_loops = loops_of(whole, [part for _, part in self.parts], desc.axis)
         self.loops = folded(self.own_loops)
 
-    def single_operators(self) -> Iterator[list[Built]]:
+    def rewritten(self) -> Rewriting | None:
+        """What the target takes: one operator, else several, else several with a temporary buffer."""
+        single = next(self._single_operators(), None)
+        if single is not None:
+            return Rewriting([single])
+        cuts = [self._cut(data_type, use_temporary=False) for data_type in self._data_types]
+        least = min((cut for cut in cuts if cut is not None), key=lambda cut: len(cut.operators), default=None)
+        if least is not None:
+            return least
+        ways = (self._cut(data_type, use_temporary=True) for data_type in self._data_types)
+        packed = (self._packed(data_type) for data_type in self._data_types)
+        return next((way for way in chain(ways, packed) if way is not None), None)
+
+    def _single_operators(self) -> Iterator[Accepted]:
         """Rewritings into one operator, the smallest change first."""
-        for data_type in data_types(self.judge, self.kind, self.own_type):
+        for data_type in self._data_types:
             bits = ELEMENT_BITS[data_type]
             same = bits == ELEMENT_BITS[self.own_type]
             as_given = divided(self.own_loops if same else bits_joined(self.own_loops), bits)
             if as_given is not None:
-                yield from self._accepted(
-                    without(as_given, len(as_given.sizes) - 1) if same else as_given, data_type, same
-                )
-            as_few = divided(self.loops, bits)
+                loops = without(as_given, len(as_given.sizes) - 1) if same else as_given
+                yield from self._accepted(Box(loops, self.operands), self.kind, data_type, own=same)
+            as_few = self._elements(data_type)
             if as_few is not None:
-                yield from self._accepted(without(as_few, as_few.sizes.index(min(as_few.sizes))), data_type, False)
+                yield from self._accepted(as_few, self.kind, data_type)
+                more_inputs = inputs_cut(as_few, bits // 8) if self.kind is OperatorType.JOIN else None
+                if more_inputs is not None:
+                    yield from self._accepted(more_inputs, self.kind, data_type)
 
-    def _accepted(self, loops: Loops, data_type: TensorDataType, own: bool) -> Iterator[list[Built]]:
+    def _elements(self, data_type: TensorDataType) -> Box | None:
+        """The loops, as few as possible, in elements of a type; None where that type does not do."""
+        loops = divided(self.loops, ELEMENT_BITS[data_type])
+        return None if loops is None else Box(without(loops, loops.sizes.index(min(loops.sizes))), self.operands)
+
+    def _cut(self, data_type: TensorDataType, *, use_temporary: bool) -> Rewriting | None:
+        box = self._elements(data_type)
+        return None if box is None else self._built(self._cutter(data_type, use_temporary).cut(box), data_type)
+
+    def _packed(self, data_type: TensorDataType) -> Rewriting | None:
+        box = self._elements(data_type)
+        if box is None:
+            return None
+        packer = Packer(ELEMENT_BITS[data_type] // 8, self.dimension_counts)
+        cutter = self._cutter(data_type, use_temporary=False)
+        for packed in packer.packed(box, self.kind):
+            rewriting = self._built(cutter.cut(packed), data_type, packer.copies)
+            if rewriting is not None:
+                return rewriting
+        return None
+
+    def _cutter(self, data_type: TensorDataType, use_temporary: bool) -> Cutter:
+        return Cutter(self.kind, ELEMENT_BITS[data_type] // 8, self.dimension_counts, use_temporary=use_temporary)
+
+    def _built(
+        self, boxes: Sequence[Box] | None, data_type: TensorDataType, copies: Sequence[Box] = ()
+    ) -> Rewriting | None:
+        if boxes is None:
+            return None
+        work = [*[(copy, OperatorType.SPLIT) for copy in copies], *[(box, self.kind) for box in boxes]]
+        made = []
+        for box, kind in work:
+            built = next(self._accepted(Box(folded(box.loops), box.operands), kind, data_type), None)
+            if built is None:
+                return None
+            made.append(built)
+        ends = [
+            region.offset + region.size for built in made for region in built.regions if region.buffer == "temporary"
+        ]
+        return Rewriting(made, max(ends, default=0))
+
+    def _accepted(
+        self, box: Box, kind: OperatorType, data_type: TensorDataType, *, own: bool = False
+    ) -> Iterator[Accepted]:
         """The operator of loops in elements, if the target takes it. `own`: the dimensions are the original's."""
-        ranked = of_rank(loops, self.dimension_counts)
+        ranked = of_rank(box.loops, self.dimension_counts)
         if ranked is None:
             return
-        built = build(self.kind, ranked, data_type, self.operands, keep_strides=own and ranked == loops)
-        if built is not None and judge_descriptor(built.operator, self.judge).ok:
-            yield [built]
+        built = build(kind, ranked, data_type, box.operands, keep_strides=own and ranked == box.loops)
+        if built is None:
+            return
+        report = judge_descriptor(built.operator, self.judge)
+        if report.ok:
+            yield Accepted(*built, report)
 
 
 def _tensors(desc: OperatorDesc) -> tuple[BufferTensorDesc, list[BufferTensorDesc]]:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.enums import OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS
-from dmlsplit.legalize._build import Built, data_types, dimension_counts
+from dmlsplit.legalize._build import data_types, dimension_counts
 from dmlsplit.legalize._loops import Loops, divided
 from dmlsplit.rules import Judge
 
 
-def steps(desc: OperatorDesc, found: Sequence[Built]) -> Iterator[str]:
+class HasOperator(Protocol):
+    """What is said of an accepted operator needs its descriptor only."""
+
+    @property
+    def operator(self) -> OperatorDesc: ...
+
+
+def steps(desc: OperatorDesc, found: Sequence[HasOperator], temporary_bytes: int) -> Iterator[str]:
     """How the operators differ from the original."""
     whole, parts, path = _tensors(desc)
     left_out = [i for i, part in enumerate(parts) if 0 in _sizes(part)]
@@ -22,19 +30,26 @@ def steps(desc: OperatorDesc, found: Sequence[Built]) -> Iterator[str]:
     if not found:
         yield "no elements at all: nothing to run"
         return
-    made, made_parts, _ = _tensors(found[0].operator)
+    made, made_parts, _ = _tensors(found[-1].operator)
     if made.data_type != whole.data_type:
         yield _type_step(whole.data_type, made.data_type)
+    if len(found) > 1:
+        yield f"{len(found)} operators one after another, each on a part of the buffers"
+        if temporary_bytes:
+            yield f"a temporary buffer of {temporary_bytes} bytes"
+        return
     if _sizes(made) != _sizes(whole):
         before, after = braced(_sizes(whole)), braced(_sizes(made))
         yield f"Sizes {before} on Axis {desc.axis} become {after} on Axis {found[0].operator.axis}"
     kept = [part for i, part in enumerate(parts) if i not in left_out]
-    if len(found) == 1:
-        pairs = list(zip([whole, *kept], [made, *made_parts], strict=True))
-        if any((a.total_tensor_size_in_bytes or 0) > (b.total_tensor_size_in_bytes or 0) for a, b in pairs):
-            yield "TotalTensorSizeInBytes becomes the implied size where it was too large"
-        if any(a.guaranteed_base_offset_alignment > b.guaranteed_base_offset_alignment for a, b in pairs):
-            yield "GuaranteedBaseOffsetAlignment below 16 becomes 0, which promises as much"
+    if len(made_parts) > len(kept):
+        yield f"inputs of too many elements are bound as several: {len(made_parts)} in place of {len(kept)}"
+        return
+    pairs = list(zip([whole, *kept], [made, *made_parts], strict=True))
+    if any((a.total_tensor_size_in_bytes or 0) > (b.total_tensor_size_in_bytes or 0) for a, b in pairs):
+        yield "TotalTensorSizeInBytes becomes the implied size where it was too large"
+    if any(a.guaranteed_base_offset_alignment > b.guaranteed_base_offset_alignment for a, b in pairs):
+        yield "GuaranteedBaseOffsetAlignment below 16 becomes 0, which promises as much"
 
 
 def _type_step(own: int, new: int) -> str:

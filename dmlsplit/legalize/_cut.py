@@ -1,0 +1,255 @@
+"""One operator into several, each on a sub-range of the buffers: for what is too large, or has too many dimensions.
+
+Every sub-range begins at a multiple of 16 bytes in every buffer. Where a split's input would have to be read from
+another place on, the operator begins earlier, and what it reads too early goes to a temporary buffer.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from typing import Final, NamedTuple
+
+from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType
+from dmlsplit.layout import packed_strides
+from dmlsplit.legalize._build import TEMPORARY, Operand
+from dmlsplit.legalize._loops import Loops, folded
+from dmlsplit.rules.join import INPUT_ELEMENTS_MAX
+
+MOST_OPERATORS: Final = 4096
+"""A rewriting into more is none that anyone wants."""
+
+
+class Box(NamedTuple):
+    """Loops in elements over sub-ranges of the tensors, the whole first."""
+
+    loops: Loops
+    operands: tuple[Operand, ...]
+
+
+class _Way(NamedTuple):
+    """How a box is cut: the loop, where, and into how many operators in the end. No points: it is taken as it is."""
+
+    operators: int
+    loop: int = 0
+    points: tuple[int, ...] = ()
+
+
+class Cutter:
+    """Cuts boxes whose elements are `element_bytes` large for a target that takes these numbers of dimensions."""
+
+    def __init__(
+        self, kind: OperatorType, element_bytes: int, dimension_counts: Sequence[int], *, use_temporary: bool
+    ) -> None:
+        self._kind = kind
+        self._bytes = element_bytes
+        self._most_dimensions = max(dimension_counts)
+        self._use_temporary = use_temporary and kind is OperatorType.SPLIT
+        self._ways: dict[Loops, _Way | None] = {}
+
+    def cut(self, box: Box) -> list[Box] | None:
+        """The boxes that the target takes; None where there is no way."""
+        return list(self._boxes(box)) if self._way(box.loops) else None
+
+    def _boxes(self, box: Box) -> Iterator[Box]:
+        way = self._way(box.loops)
+        if way is not None and not way.points:
+            yield box
+        elif way is not None:
+            for begin, end in pairwise(way.points):
+                yield from self._boxes(self._part_of(box, way.loop, begin, end))
+
+    def _way(self, loops: Loops) -> _Way | None:
+        if loops not in self._ways:
+            self._ways[loops] = None  # while it is being found
+            self._ways[loops] = _Way(1) if self.fits(loops) else self._find(loops)
+        return self._ways[loops]
+
+    def _find(self, loops: Loops) -> _Way | None:
+        """Cutting one loop as coarsely as it fits, else finely, so that others are cut as well."""
+        axis = None if loops.single else loops.axis
+        places = [i for i, n in enumerate(loops.sizes) if n > 1]
+        ways = [self._along_axis(loops) if i == axis else self._along(loops, i) for i in places]
+        if not any(ways):
+            ways = [self._finely(loops, i, i == axis) for i in places]
+        return min([way for way in ways if way is not None], key=lambda way: way.operators, default=None)
+
+    # A loop that all tensors share
+
+    def _along(self, loops: Loops, i: int) -> _Way | None:
+        grain, size = self._grain([row[i] for row in loops.strides]), loops.sizes[i]
+        steps = _largest((size - 1) // grain, lambda steps: self.fits(_sized(loops, i, steps * grain)))
+        return _way(i, range(0, size, steps * grain), size) if steps else None
+
+    def _finely(self, loops: Loops, i: int, is_axis: bool) -> _Way | None:
+        size = loops.sizes[i]
+        if is_axis:
+            ends = list(accumulate(loops.lengths))
+            points = [0, *[end for end in ends[:-1] if self._begins(loops, end)], size]
+        else:
+            grain = self._grain([row[i] for row in loops.strides])
+            if size > grain * MOST_OPERATORS:
+                return None
+            points = [*range(0, size, grain), size]
+        if not 3 <= len(points) <= MOST_OPERATORS + 1:
+            return None
+        ways = [self._way(self._loops_of(loops, i, begin, end)) for begin, end in pairwise(points)]
+        count = sum(MOST_OPERATORS + 1 if way is None else way.operators for way in ways)
+        return _Way(count, i, tuple(points)) if count <= MOST_OPERATORS else None
+
+    # The axis of several parts
+
+    def _along_axis(self, loops: Loops) -> _Way | None:
+        """From each point as far as it fits: no other choice of points leads to fewer operators."""
+        size = loops.sizes[loops.axis]
+        ends = list(accumulate(loops.lengths))
+        points = [0]
+        while points[-1] < size:
+            begin = points[-1]
+            end = self._last_point(loops, ends, begin, begin + self._reach(loops, begin))
+            if end is None or len(points) > MOST_OPERATORS:
+                return None
+            points.append(end)
+        return _Way(len(points) - 1, loops.axis, tuple(points))
+
+    def _reach(self, loops: Loops, begin: int) -> int:
+        """How many steps from a point on fit."""
+        most = loops.sizes[loops.axis] - begin
+        return _largest(most, lambda steps: self.fits(self._of_axis(loops, begin, begin + steps)))
+
+    def _last_point(self, loops: Loops, ends: Sequence[int], begin: int, limit: int) -> int | None:
+        """The last place in (begin, limit] where all buffers may be bound anew."""
+        if limit == ends[-1]:
+            return limit
+        for part in reversed(range(bisect_right(ends, begin), min(bisect_right(ends, limit) + 1, len(ends)))):
+            if ends[part] <= limit and self._begins(loops, ends[part]):
+                return ends[part]
+            start = ends[part] - loops.lengths[part]
+            # Both grains are powers of two: the points within a part are those of the coarser one, or there are none.
+            own = self._grain([loops.strides[part + 1][loops.axis]])
+            whole = 1 if self._use_temporary else self._grain([loops.strides[0][loops.axis]])
+            if start % min(own, whole) == 0:
+                first = start if own >= whole else 0
+                point = limit - (limit - first) % max(own, whole)
+                if max(start, begin) < point < ends[part]:
+                    return point
+        return None
+
+    def _begins(self, loops: Loops, point: int) -> bool:
+        """Whether the whole tensor may be bound at a point of the axis where a part begins."""
+        return self._use_temporary or point % self._grain([loops.strides[0][loops.axis]]) == 0
+
+    # Parts of boxes
+
+    def _part_of(self, box: Box, i: int, begin: int, end: int) -> Box:
+        """The box from one step of a loop to another; a temporary takes what has to be read too early."""
+        loops, rows = self._loops_of(box.loops, i, begin, end), box.loops.strides
+        if i != box.loops.axis or box.loops.single:
+            moved = [self._moved(x, row[i], begin) for x, row in zip(box.operands, rows, strict=True)]
+            return Box(loops, tuple(moved))
+        early = self._early(box.loops, begin)
+        moved = [self._moved(box.operands[0], rows[0][i], begin - early)]
+        if early:
+            moved.append(Operand("temporary", 0, TEMPORARY, 0, entire=False))
+        edges = pairwise(accumulate(box.loops.lengths, initial=0))
+        for operand, row, (first, last) in zip(box.operands[1:], rows[1:], edges, strict=True):
+            if first < end and last > begin:
+                whole = begin <= first and last <= end
+                moved.append(operand if whole else self._moved(operand, row[i], max(begin - first, 0)))
+        return Box(loops, tuple(moved))
+
+    def _moved(self, operand: Operand, stride: int | None, steps: int) -> Operand:
+        return replace(operand, offset=operand.offset + steps * (stride or 0) * self._bytes, entire=False)
+
+    def _loops_of(self, loops: Loops, i: int, begin: int, end: int) -> Loops:
+        if i == loops.axis and not loops.single:
+            return self._of_axis(loops, begin, end)
+        return _sized(loops, i, end - begin)
+
+    def _of_axis(self, loops: Loops, begin: int, end: int) -> Loops:
+        axis = loops.axis
+        early = self._early(loops, begin)
+        sizes = (*loops.sizes[:axis], end - begin + early, *loops.sizes[axis + 1 :])
+        lengths, rows = [], [loops.strides[0]]
+        if early:
+            lengths.append(early)
+            rows.append(packed_strides((*sizes[:axis], early, *sizes[axis + 1 :])))
+        for row, (first, last) in zip(loops.strides[1:], pairwise(accumulate(loops.lengths, initial=0)), strict=True):
+            length = min(end, last) - max(begin, first)
+            if length > 0:
+                lengths.append(length)
+                rows.append((*row[:axis], row[axis] if length > 1 else None, *row[axis + 1 :]))
+        return Loops(sizes, tuple(rows), axis, tuple(lengths))
+
+    def _early(self, loops: Loops, begin: int) -> int:
+        """How many steps before `begin` the whole tensor has to be bound."""
+        return begin % self._grain([loops.strides[0][loops.axis]])
+
+    def _grain(self, strides: Sequence[int | None]) -> int:
+        """The least number of steps that leads to a multiple of 16 bytes in every tensor."""
+        least = MINIMUM_BUFFER_TENSOR_ALIGNMENT
+        return max(least // math.gcd(least, (stride or 0) * self._bytes) for stride in strides)
+
+    def fits(self, loops: Loops) -> bool:
+        """Whether the numbers are within what every target takes, and the loops within its dimensions."""
+        few = folded(loops)
+        if len(few.sizes) > self._most_dimensions:
+            return False
+        most_bytes = UINT_MAX * self._bytes
+        for row, length in {(row, n) for row, n in zip(few.strides, (few.sizes[few.axis], *few.lengths), strict=True)}:
+            sizes = (*few.sizes[: few.axis], length, *few.sizes[few.axis + 1 :])
+            steps = [(n, s) for n, s in zip(sizes, row, strict=True) if n > 1 and s is not None]
+            span = (1 + sum((n - 1) * s for n, s in steps)) * self._bytes
+            if any(s > UINT_MAX for _, s in steps) or (span + 3) // 4 * 4 > most_bytes or math.prod(sizes) > UINT_MAX:
+                return False
+        if self._kind is OperatorType.JOIN:
+            return math.prod(few.sizes) // few.sizes[few.axis] * max(few.lengths) <= INPUT_ELEMENTS_MAX
+        return True
+
+
+def _sized(loops: Loops, i: int, size: int) -> Loops:
+    sizes = (*loops.sizes[:i], size, *loops.sizes[i + 1 :])
+    return Loops(sizes, loops.strides, loops.axis, (size,) if i == loops.axis else loops.lengths)
+
+
+def _way(i: int, begins: range, size: int) -> _Way | None:
+    return _Way(len(begins), i, (*begins, size)) if len(begins) <= MOST_OPERATORS else None
+
+
+def _largest(most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to `most` that fits, where every smaller one fits too; 0 if none does."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def inputs_cut(box: Box, element_bytes: int) -> Box | None:
+    """The box of a join with each input that has too many elements bound as several inputs in a row.
+
+    None where none has, or where one cannot be bound from a multiple of 16 bytes on.
+    """
+    loops, (output, *operands) = box
+    axis, per_step = loops.axis, math.prod(loops.sizes) // loops.sizes[loops.axis]
+    most = INPUT_ELEMENTS_MAX // per_step
+    if max(loops.lengths) <= most:
+        return None
+    lengths, rows, inputs = [], [loops.strides[0]], [output]
+    for length, row, operand in zip(loops.lengths, loops.strides[1:], operands, strict=True):
+        stride = (row[axis] or 0) * element_bytes
+        grain = MINIMUM_BUFFER_TENSOR_ALIGNMENT // math.gcd(MINIMUM_BUFFER_TENSOR_ALIGNMENT, stride)
+        step = length if length <= most else most // grain * grain
+        if step == 0 or length > step * MOST_OPERATORS:
+            return None
+        for begin in range(0, length, step):
+            lengths.append(min(step, length - begin))
+            rows.append(row)
+            inputs.append(replace(operand, offset=operand.offset + begin * stride, entire=step == length))
+    return Box(Loops(loops.sizes, tuple(rows), axis, tuple(lengths)), tuple(inputs))
