@@ -13,7 +13,9 @@ import click
 
 from dmlsplit.diagnostics import Report
 from dmlsplit.errors import InputError
+from dmlsplit.legalize import legalized
 from dmlsplit.releases import NEWEST
+from dmlsplit.report import rewriting
 from dmlsplit.report.text import Judged
 from dmlsplit.rules import REDIRECTS, RULES, Judge
 from dmlsplit.validation import find_judge
@@ -81,6 +83,14 @@ def judged(entry: Entry, judge: Judge, keep: Keep = lambda rule: True) -> Judged
         hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
         report = replace(report, diagnostics=kept, hidden=hidden)
     return Judged(replace(report, file=entry.file, index=entry.index), entry.name, entry.locate(""))
+
+
+def with_fix(item: Judged, entry: Entry, judge: Judge, file: str) -> Judged:
+    """The same with the rewriting that a refused operator has, if there is one; `file` as the command line names it."""
+    if entry.descriptor is None or item.report.ok:
+        return item
+    found = legalized(entry.descriptor, judge)
+    return item._replace(fix=rewriting.fix(found, file, judge)) if found.ok else item
 
 
 def _malformed(error: InputError, judge: Judge) -> Report:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import Keep, judge_options, judged, read_entries, rule_filter
+from dmlsplit.cli._judging import Keep, judge_options, judged, read_entries, rule_filter, with_fix
 from dmlsplit.diagnostics import Report, Severity
 from dmlsplit.errors import InputError
 from dmlsplit.report import json, text
@@ -63,7 +63,7 @@ def check(
     tally = Tally()
     # A report that goes elsewhere must not hide that a file was not read.
     for_person = format_ == "text" and out is None and _streams.person_reads(sys.stdout)
-    items = tally.watch(_judged(files, judges, keep, repeat_errors=not for_person))
+    items = tally.watch(_judged(files, judges, keep, repeat_errors=not for_person, name_fixes=format_ == "text"))
     if for_person:
         from dmlsplit.report import terminal
 
@@ -78,8 +78,11 @@ def check(
     return int(any(tally.severities[severity] for severity in severities))
 
 
-def _judged(files: Iterable[str], judges: Iterable[Judge], keep: Keep, *, repeat_errors: bool) -> Iterator[Judged]:
-    """`repeat_errors`: the first failure of each file is said on standard error as well."""
+def _judged(
+    files: Iterable[str], judges: Iterable[Judge], keep: Keep, *, repeat_errors: bool, name_fixes: bool
+) -> Iterator[Judged]:
+    """`repeat_errors`: the first failure of each file is said on standard error as well. `name_fixes`: a refusal that
+    a rewriting gets around says so."""
     for file in files:
         failure: InputError | None = None
         for entry in read_entries(file):
@@ -88,7 +91,8 @@ def _judged(files: Iterable[str], judges: Iterable[Judge], keep: Keep, *, repeat
                 if repeat_errors:
                     _streams.complain(failure)
             for judge in judges:
-                yield judged(entry, judge, keep)
+                item = judged(entry, judge, keep)
+                yield with_fix(item, entry, judge, file) if name_fixes else item
 
 
 def _chunks(items: Iterable[Judged], format_: str, judges: int) -> Iterator[str]:

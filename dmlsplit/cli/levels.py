@@ -15,8 +15,9 @@ from dmlsplit.cli._judging import judged, read_entries
 from dmlsplit.cli._support import print_levels, print_releases
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.enums import FeatureLevel
+from dmlsplit.legalize import legalized
 from dmlsplit.releases import releases
-from dmlsplit.report import text
+from dmlsplit.report import rewriting, text
 from dmlsplit.report.table import WIDTH
 from dmlsplit.report.text import Judged
 from dmlsplit.rules import Judge
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 def levels(file: str | None, by_release: bool, as_json: bool) -> int:
     """Show the tensor support of Split and Join, or which feature levels (or releases) take the operators of FILE.
 
-    For each level that refuses an operator, the rules and members that refuse it are named; a matrix of all operators
-    follows. The exit status is 1 where an operator is taken by no level.
+    For each level that refuses an operator, the rules and members that refuse it are named, and the rewriting that it
+    takes, if there is one; a matrix of all operators follows. The exit status is 1 where an operator is taken by no
+    level as it is.
 
     \b
     Examples:
@@ -86,19 +88,25 @@ class Refusal(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An operator (as the newest column judges it), the columns that take it, and why the others do not."""
+    """An operator (as the newest column judges it), the columns that take it, and why the others do not.
+
+    `rewritten`: the columns that take a rewriting of it, and what it is.
+    """
 
     item: Judged
     taken: tuple[str, ...]
     refusals: list[Refusal]
+    rewritten: dict[str, str]
 
 
 def _answer(entry: Entry, asked: Columns) -> Answer:
     items = [judged(entry, column.judge) for column in asked.columns]
     if entry.descriptor is None:
-        return Answer(items[-1], (), [])
+        return Answer(items[-1], (), [], {})
     taken = [column.label for column, item in zip(asked.columns, items, strict=True) if item.report.ok]
-    return Answer(items[-1], tuple(taken), list(_refusals(asked, items)))
+    tried = {c.label: legalized(entry.descriptor, c.judge) for c in asked.columns if c.label not in taken}
+    rewritten = {label: rewriting.summary(found) for label, found in tried.items() if found.ok}
+    return Answer(items[-1], tuple(taken), list(_refusals(asked, items)), rewritten)
 
 
 def _refusals(asked: Columns, items: Iterable[Judged]) -> Iterator[Refusal]:
@@ -139,7 +147,7 @@ def _print_answers(file: str, asked: Columns, as_json: bool) -> int:
 
 
 def _answer_json(answer: Answer, asked: Columns) -> dict[str, Any]:
-    item, taken, refusals = answer
+    item, taken, refusals, rewritten = answer
     unread = item.report.diagnostics if item.report.operator is None else ()
     found: dict[str, Any] = {
         "schema": SCHEMA,
@@ -152,6 +160,7 @@ def _answer_json(answer: Answer, asked: Columns) -> dict[str, Any]:
         found["minimum_feature_level"] = taken[0] if taken else None
         found["documented_only"] = [column.label for column in asked.columns if not column.observed]
     found[asked.key] = taken
+    found["with_rewriting"] = list(rewritten)
     found["refused"] = [
         {asked.key: refusal.labels, "diagnostics": [diagnostic.to_dict() for diagnostic in refusal.diagnostics]}
         for refusal in refusals
@@ -161,7 +170,7 @@ def _answer_json(answer: Answer, asked: Columns) -> dict[str, Any]:
 
 
 def _answer_text(answer: Answer, asked: Columns) -> str:
-    item, taken, refusals = answer
+    item, taken, refusals, rewritten = answer
     subject = text.plain(text.subject_parts(item))
     if item.report.operator is None:
         return f"{subject}: not judged\n"
@@ -171,6 +180,9 @@ def _answer_text(answer: Answer, asked: Columns) -> str:
         lines += _wrapped(f"refused by {_spans(refusal.labels, labels)}:", 2)
         for diagnostic in refusal.diagnostics:
             lines += _wrapped(text.plain(text.diagnostic_parts(replace(diagnostic, line=None, column=None), None)), 4)
+    for summary in dict.fromkeys(rewritten.values()):
+        spans = _spans([label for label in rewritten if rewritten[label] == summary], labels)
+        lines += _wrapped(f"with rewriting taken by {spans}, as {summary}", 2)
     return "\n".join(lines) + "\n"
 
 
@@ -187,13 +199,19 @@ def _matrix(answers: Sequence[Answer], asked: Columns) -> Iterator[str]:
     per_block = (WIDTH - width) // 6
     for start in range(0, len(answers), per_block):
         block = answers[start : start + per_block]
-        yield "\n" + " " * width + "".join(f"{f'#{start + i}':>6}" for i in range(len(block))) + "\n"
+        legend = "(yes): with rewriting, as dmlsplit legalize shows\n"
+        yield "\n" + (legend if any(answer.rewritten for answer in block) else "")
+        yield " " * width + "".join(f"{f'#{start + i}':>6}" for i in range(len(block))) + "\n"
         for column in asked.columns:
             label = column.label if column.observed else f"{column.label}*"
-            cells = ["yes" if column.label in answer.taken else "no" for answer in block]
+            cells = [_cell(column, answer) for answer in block]
             yield f"{label:<{width}}" + "".join(f"{cell:>6}" for cell in cells) + "\n"
     if answers and not all(column.observed for column in asked.columns):
         yield "* no build of this level was observed: it rests on documentation alone\n"
+
+
+def _cell(column: Column, answer: Answer) -> str:
+    return "yes" if column.label in answer.taken else "(yes)" if column.label in answer.rewritten else "no"
 
 
 def _spans(labels: Sequence[str], order: list[str]) -> str:

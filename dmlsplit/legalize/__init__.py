@@ -6,8 +6,9 @@ from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
 from dmlsplit.releases import Release
+from dmlsplit.rules import Judge
 
-__all__ = ["BufferKind", "Legalization", "Region", "legalize"]
+__all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized"]
 
 
 def legalize(
@@ -25,7 +26,13 @@ def legalize(
     A wrong descriptor is no exception: the result's `ok` is False then, and its `report` says what no rewriting helps.
     Raises ValueError for an unknown level or release or for both at once, TypeError for what is no descriptor.
     """
-    from dmlsplit.legalize._pipeline import legalized
     from dmlsplit.validation import find_judge
 
     return legalized(desc, find_judge(feature_level, directml))
+
+
+def legalized(desc: OperatorDesc, judge: Judge) -> Legalization:
+    """`legalize` for one judge."""
+    from dmlsplit.legalize._pipeline import rewritten
+
+    return rewritten(desc, judge)

@@ -22,8 +22,8 @@ from dmlsplit.validation import faults, in_descriptor_order, operator_type
 from dmlsplit.validation import judge as judge_descriptor
 
 
-def legalized(desc: OperatorDesc, judge: Judge) -> Legalization:
-    """`legalize` for one judge."""
+def rewritten(desc: OperatorDesc, judge: Judge) -> Legalization:
+    """What `legalize` answers for one judge."""
     kind = operator_type(desc)
     report = judge_descriptor(desc, judge)
     whole, parts = _tensors(desc)
@@ -35,7 +35,7 @@ def legalized(desc: OperatorDesc, judge: Judge) -> Legalization:
         hidden = [d for d in wrong if (d.rule, d.path) not in known]
         return Legalization.refused(desc, replace(report, diagnostics=in_descriptor_order(report.diagnostics, hidden)))
     task = Task(desc, kind, judge, whole, parts)
-    found = task.rewritten() if task.parts else Rewriting([])
+    found = task.rewriting() if task.parts else Rewriting([])
     if found is None:
         reason = RULES["legalize/no-rewriting"].diagnostic("", no_rewriting(task.loops, judge, kind, whole.data_type))
         return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
@@ -92,7 +92,7 @@ class Task:
         self.own_loops = loops_of(whole, [part for _, part in self.parts], desc.axis)
         self.loops = folded(self.own_loops)
 
-    def rewritten(self) -> Rewriting | None:
+    def rewriting(self) -> Rewriting | None:
         """What the target takes: one operator, else several, else several with a temporary buffer."""
         single = next(self._single_operators(), None)
         if single is not None:

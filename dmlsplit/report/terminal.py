@@ -15,7 +15,7 @@ from rich.text import Text
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.report.table import WIDTH, Table
-from dmlsplit.report.text import SEVERITY_STYLES, Judged, Part, Tally, diagnostic_parts, verdict_parts
+from dmlsplit.report.text import SEVERITY_STYLES, Judged, Part, Tally, diagnostic_parts, fix_parts, verdict_parts
 
 EXCERPT_WIDTH: Final = 96
 """Characters of a source line that are shown; a line of a .jsonl file may have thousands."""
@@ -35,6 +35,8 @@ def show(items: Iterable[Judged], console: Console, judges: int = 1) -> None:
             _print(console, diagnostic_parts(diagnostic, item.report.file))
             for parts in _excerpt_of(diagnostic, item.report.file):
                 _print(console, parts)
+        if item.fix:
+            _print(console, fix_parts(item))
     _print(console, [(tally.summary(), "bold")])
 
 

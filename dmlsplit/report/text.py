@@ -22,11 +22,15 @@ _VERDICT_STYLES = {"ok": "bold green", "not ok": "bold red", "not judged": "bold
 
 
 class Judged(NamedTuple):
-    """A report, and what of its operator the report does not say: the name in its file, line and column."""
+    """A report, and what of its operator the report does not say: the name in its file, line and column.
+
+    `fix` names the rewriting that a refused operator has.
+    """
 
     report: Report
     name: str | None = None
     position: Position | None = None
+    fix: str | None = None
 
 
 def verdict(report: Report) -> str:
@@ -82,6 +86,11 @@ def diagnostic_parts(diagnostic: Diagnostic, file: str | None) -> list[Part]:
     return parts
 
 
+def fix_parts(judged: Judged) -> list[Part]:
+    """The line that says how a refused operator runs all the same."""
+    return [*_place_parts(judged.report.file, judged.position), ("fix", "bold green"), (f": {judged.fix}", "")]
+
+
 def _place_parts(file: str | None, position: Position | None) -> list[Part]:
     where = place(file, position)
     return [(f"{where}: ", "")] if where else []
@@ -95,7 +104,8 @@ def plain(parts: Iterable[Part]) -> str:
 def lines(judged: Judged) -> list[str]:
     """An operator's verdict and its diagnostics."""
     diagnostics = [plain(diagnostic_parts(d, judged.report.file)) for d in judged.report.diagnostics]
-    return [plain(verdict_parts(judged)), *diagnostics]
+    fix = [plain(fix_parts(judged))] if judged.fix else []
+    return [plain(verdict_parts(judged)), *diagnostics, *fix]
 
 
 class Tally:

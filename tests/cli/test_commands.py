@@ -62,7 +62,10 @@ class TestLevels:
         matrix = {line.split()[0]: line.split()[1:] for line in lines[-16:-1]}
         assert [label.rstrip("*") for label in matrix] == [str(level) for level in dml.FeatureLevel]
         assert [label[:-1] for label in matrix if label.endswith("*")] == ["1_0", "2_0", "4_0", "5_1", "6_0", "6_3"]
-        assert [cells[1] for cells in matrix.values()] == ["no"] * 6 + ["yes"] * 9
+        assert [cells[1] for cells in matrix.values()] == ["(yes)"] * 6 + ["yes"] * 9
+        assert "(yes): with rewriting, as dmlsplit legalize shows" in lines
+        assert "  with rewriting taken by 1_0-2_1, as UINT32 {1,1,6,4}" in lines
+        assert "  with rewriting taken by 3_0-4_0, as UINT32 {6,4}" in lines
         assert lines[-1].startswith("* no build of this level was observed")
 
     def test_file_by_release(self, cli, tmp_path):
@@ -105,6 +108,8 @@ class TestLevels:
             assert answer["minimum_feature_level"] == (levels[0] if levels else None)
             refused = [level for refusal in answer["refused"] for level in refusal["feature_levels"]]
             assert sorted(levels + refused) == sorted(map(str, dml.FeatureLevel))
+            rewritten = [level for level in refused if dml.legalize(desc, feature_level=level).ok]
+            assert answer["with_rewriting"] == rewritten
             assert answer["diagnostics"] == []
         assert [[d["rule"] for d in answer["diagnostics"]] for answer in answers[3:]] == [
             ["input/malformed"],

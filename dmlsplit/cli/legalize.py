@@ -1,0 +1,87 @@
+"""dmlsplit legalize: operators that a feature level or release takes in place of those of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dmlsplit.cli import _streams
+from dmlsplit.cli._judging import judge_options, judged, read_entries
+from dmlsplit.legalize import Legalization, legalized
+from dmlsplit.report import rewriting, text
+from dmlsplit.report.text import Judged
+from dmlsplit.rules import Judge
+
+if TYPE_CHECKING:
+    from dmlsplit.formats.operators import Entry
+
+
+@click.command(short_help="Rewrite operators for a lower feature level or release.")
+@click.argument("file", metavar="FILE")
+@judge_options
+@click.option("-o", "--output", "out", metavar="OUT.json", help="Write a DxDispatch model, which `dmlsplit run` takes.")
+def legalize(file: str, out: str | None, judges: tuple[Judge, ...]) -> int:
+    """Rewrite the Split and Join operators of FILE so that a feature level or a release takes them.
+
+    Each operator is shown before and after. With -o a DxDispatch model is FILE legalised: the same resources and
+    commands where FILE is such a model, resources that count up from 1 otherwise. It is written only if every operator
+    has a rewriting; the exit status is 1 where one has none.
+
+    \b
+    Examples:
+      dmlsplit legalize operator.json --feature-level 2_1
+      dmlsplit legalize model.json --directml 1.5.1 -o lower.json
+    """
+    if len(judges) != 1:
+        raise click.UsageError("--directml: one release at a time")
+    _streams.refuse_to_replace(out, [file])
+    status = 0
+    done: list[tuple[Entry, Legalization]] = []
+    for entry in read_entries(file):
+        if entry.error is not None:
+            _streams.complain(entry.error)
+            status = 2
+        elif entry.descriptor is None:
+            _streams.write("\n".join(text.lines(judged(entry, judges[0]))) + "\n")
+        else:
+            found = legalized(entry.descriptor, judges[0])
+            done.append((entry, found))
+            status = max(status, 0 if found.ok else 1)
+            _streams.write("\n".join(_lines(entry, found, judges[0])) + "\n")
+    if out is not None:
+        if status:
+            _streams.complain(f"{out}: not written, since not every operator of {file} could be rewritten")
+            return status
+        model = json.dumps(_model(file, done), indent=2) + "\n"
+        with _streams.output(out) as write:
+            write(model)
+    return status
+
+
+def _lines(entry: Entry, found: Legalization, judge: Judge) -> list[str]:
+    item = judged(entry, judge)
+    if found.operators == (found.desc,):
+        return [*text.lines(item), "  taken as it is"]
+    if not found.ok:
+        # The report of the rewriting says more than the verdict does, and the text knows where its members stand.
+        report = replace(found.report.located(entry.locate), file=entry.file, index=entry.index)
+        return text.lines(Judged(report, entry.name, entry.locate("")))
+    head = f"{text.plain(text.subject_parts(item))}: runs on {judge.name} as {rewriting.summary(found)}"
+    return [head, *(f"  {line}" for line in rewriting.lines(found))]
+
+
+def _model(file: str, done: Sequence[tuple[Entry, Legalization]]) -> dict[str, Any]:
+    """FILE legalised, where it is a DxDispatch model; else a model made for its operators."""
+    from dmlsplit.formats.dxdispatch.write import new_model, rewritten_model
+    from dmlsplit.formats.jsontext import JsonText
+
+    if file != "-" and file.lower().endswith(".json"):
+        with open(file, "rb") as stream:
+            source = JsonText(stream.read(), file=file)
+        if isinstance(source.value, dict) and "dispatchables" in source.value:
+            return rewritten_model(source, {entry.name: found for entry, found in done if entry.name is not None})
+    return new_model([(entry.name, found) for entry, found in done])

@@ -1,0 +1,210 @@
+"""Legalised operators as DxDispatch models: a model of their own, or in place of the operators of a given model."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.enums import UINT_MAX, TensorDataType, TensorFlags
+from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE
+from dmlsplit.formats.json import FieldReader, dumps
+from dmlsplit.formats.jsontext import JsonText, KeyPath
+from dmlsplit.layout import ELEMENT_BITS, extent
+from dmlsplit.legalize import Legalization, Region
+
+Members: TypeAlias = dict[str, Any]
+Sources: TypeAlias = Mapping[str, Sequence[tuple[str, int]]]
+"""For "input", "output" and "temporary": the resource of each buffer, and the byte at which it begins."""
+_BYTES: Final = TensorDataType.INT8
+"""What a buffer without a type of its own is shown as."""
+
+
+def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Members:
+    """A model that runs operators one after another, in resources of their own, and prints what they wrote.
+
+    Inputs hold 1, 2, 3, ...
+    """
+    model: Members = {"resources": {}, "dispatchables": {}, "commands": []}
+    for name, found in legalizations:
+        operator = _free(name or "operator", model["dispatchables"])
+        buffers: dict[str, list[tuple[str, int]]] = {}
+        printed = []
+        for kind, tensors in zip(("input", "output"), _tensors(found.desc), strict=True):
+            buffers[kind] = []
+            for i, tensor in enumerate(tensors):
+                resource = _free(
+                    f"{operator} {kind} {i}" if len(tensors) > 1 else f"{operator} {kind}", model["resources"]
+                )
+                buffers[kind].append((resource, 0))
+                if 0 not in _sizes(tensor):
+                    model["resources"][resource] = _resource(tensor, is_input=kind == "input")
+                    printed += [{"type": "print", "resource": resource}] if kind == "output" else []
+        model["commands"] += _commands(_add(model, operator, found, buffers), found, buffers) + printed
+    return model
+
+
+def rewritten_model(text: JsonText, legalizations: Mapping[str, Legalization]) -> Members:
+    """A given model with dispatchables of these names legalised, and with their dispatches bound anew.
+
+    InputError, with the place, where its resources or commands are malformed.
+    """
+    return _Rewriter(text).model(legalizations)
+
+
+class _Rewriter(FieldReader):
+    def model(self, legalizations: Mapping[str, Legalization]) -> Members:
+        given = self.members_of(self.text.value, ())
+        self._resources = self.field(given, (), "resources", self.members_of)
+        dispatchables = self.field(given, (), "dispatchables", self.members_of)
+        changed = {name: found for name, found in legalizations.items() if found.operators != (found.desc,)}
+        model: Members = {**copy.deepcopy(given), "commands": []}
+        model["dispatchables"] = {name: value for name, value in dispatchables.items() if name not in changed}
+        owned: dict[str, Sources] = {}
+        names: dict[str, list[str]] = {}
+        for name, found in changed.items():
+            path: KeyPath = ("dispatchables", name)
+            members = self.members_of(dispatchables[name], path)
+            bindings = members.get("bindings")  # DxDispatch passes over what is no object
+            owned[name] = self._sources(bindings, (*path, "bindings")) if isinstance(bindings, dict) else {}
+            names[name] = _add(model, name, found, owned[name])
+        for i, value in enumerate(self.field(given, (), "commands", self.items_of)):
+            path = ("commands", i)
+            members = self.members_of(value, path)
+            dispatched = members.get("dispatchable")
+            if str(members.get("type")).lower() != "dispatch" or dispatched not in changed:
+                model["commands"].append(value)
+                continue
+            name = str(dispatched)
+            bound = self._sources(self.field(members, path, "bindings", self.members_of), (*path, "bindings"))
+            self._check(changed[name], {**owned[name], **bound}, path)
+            model["commands"] += _commands(names[name], changed[name], {**owned[name], **bound})
+        return model
+
+    def _sources(self, bindings: Mapping[str, object], path: KeyPath) -> Sources:
+        found = {}
+        for point, value in bindings.items():
+            items = value if isinstance(value, list) else [value]
+            kind = "input" if point.startswith("Input") else "output"
+            found[kind] = [
+                self._source(item, (*path, point, i) if isinstance(value, list) else (*path, point))
+                for i, item in enumerate(items)
+            ]
+        return found
+
+    def _source(self, value: object, path: KeyPath) -> tuple[str, int]:
+        """The resource and the byte in it that a binding names."""
+        if isinstance(value, str):
+            return value, 0
+        members = self.members_of(value, path)
+        name = self.field(members, path, "name", self.string)
+        offset = self.optional(members, path, "elementOffset", self.uint64, 0)
+        size = self.optional(members, path, "elementSizeInBytes", self.uint64, 0)
+        if offset and not size:
+            resource = self._resources.get(name)
+            declared = resource.get("initialValuesDataType") if isinstance(resource, dict) else None
+            key = ("resources", name, "initialValuesDataType")
+            data_type = None if declared is None else NUMPY_DTYPE.get(self.data_type(declared, key))
+            if data_type is None:
+                message = "elementOffset needs elementSizeInBytes here: the resource has no initialValuesDataType"
+                raise self.text.error(path, message)
+            size = data_type.itemsize
+        return name, offset * size
+
+    def _check(self, found: Legalization, sources: Sources, path: KeyPath) -> None:
+        for kind, tensors in zip(("input", "output"), _tensors(found.desc), strict=True):
+            count = len(sources.get(kind, ()))
+            if count != len(tensors):
+                message = f"{len(tensors)} {kind} buffers are expected, but {count} are bound"
+                raise self.text.error(path, message)
+
+
+def _add(model: Members, name: str, found: Legalization, buffers: Sources) -> list[str]:
+    """Adds the operators and their temporary buffer; returns their names, the buffer's last."""
+    names = []
+    for i, (operator, regions) in enumerate(zip(found.operators, found.bindings, strict=True)):
+        own_name = _free(name if len(found.operators) == 1 else f"{name} {i}", model["dispatchables"])
+        dispatchable: Members = json.loads(dumps(operator))
+        if _is_owned(operator) and buffers.get("input"):
+            inputs, _ = _bindings(operator, regions, buffers)
+            dispatchable["bindings"] = inputs
+        model["dispatchables"][own_name] = dispatchable
+        names.append(own_name)
+    if found.temporary_bytes:
+        names.append(_free(f"{name} temporary", model["resources"]))
+        model["resources"][names[-1]] = _zeros(_BYTES, found.temporary_bytes)
+    return names
+
+
+def _commands(names: Sequence[str], found: Legalization, buffers: Sources) -> list[Members]:
+    """The dispatches of the operators that `_add` named."""
+    if found.temporary_bytes:
+        buffers = {**buffers, "temporary": [(names[-1], 0)]}
+    commands: list[Members] = []
+    for name, operator, regions in zip(names, found.operators, found.bindings, strict=False):
+        inputs, outputs = _bindings(operator, regions, buffers)
+        bindings = outputs if _is_owned(operator) else {**inputs, **outputs}
+        commands.append({"type": "dispatch", "dispatchable": name, "bindings": bindings})
+    return commands
+
+
+def _bindings(operator: OperatorDesc, regions: Sequence[Region], buffers: Sources) -> tuple[Members, Members]:
+    """What is bound to an operator's inputs and to its outputs; what has no buffer yet is left out."""
+    bound = []
+    for region in regions:
+        name, start = buffers[region.buffer][region.index] if region.buffer in buffers else ("", 0)
+        offset = start + region.offset
+        # Bytes as elements, whatever the resource's type.
+        bound.append({"name": name, "elementOffset": offset, "elementSizeInBytes": 1} if offset else name)
+    if isinstance(operator, SplitOperatorDesc):
+        return {"InputTensor": bound[0]}, {"OutputTensors": bound[1:]}
+    return {"InputTensors": bound[:-1]}, {"OutputTensor": bound[-1]}
+
+
+def _is_owned(operator: OperatorDesc) -> bool:
+    inputs, _ = _tensors(operator)
+    return any(tensor.flags & TensorFlags.OWNED_BY_DML for tensor in inputs)
+
+
+def _tensors(desc: OperatorDesc) -> tuple[list[BufferTensorDesc], list[BufferTensorDesc]]:
+    """Inputs and outputs of an operator that has a rewriting: there are no null pointers."""
+    tensors: tuple[list[TensorDesc | None], list[TensorDesc | None]]
+    if isinstance(desc, SplitOperatorDesc):
+        tensors = [desc.input_tensor], list((desc.output_tensors or ())[: desc.output_count])
+    else:
+        tensors = list((desc.input_tensors or ())[: desc.input_count]), [desc.output_tensor]
+    inputs, outputs = ([t.desc for t in side if t is not None and t.desc is not None] for side in tensors)
+    return inputs, outputs
+
+
+def _resource(tensor: BufferTensorDesc, *, is_input: bool) -> Members:
+    """A buffer of the tensor's total size, whose elements have values: those of an output are 0."""
+    data_type = TensorDataType(tensor.data_type)
+    strides = None if tensor.strides is None else tensor.strides[: tensor.dimension_count]
+    count = extent(_sizes(tensor), strides)
+    if data_type not in NUMPY_DTYPE:
+        data_type, count = _BYTES, -(-count * ELEMENT_BITS[data_type] // 8)
+    resource = _zeros(data_type, min(count, UINT_MAX))
+    if is_input:
+        resource["initialValues"] = {"valueCount": min(count, UINT_MAX), "valueStart": 1, "valueDelta": 1}
+    resource["sizeInBytes"] = -(-(tensor.total_tensor_size_in_bytes or 0) // 4) * 4
+    return resource
+
+
+def _zeros(data_type: TensorDataType, count: int) -> Members:
+    return {"initialValuesDataType": data_type.name, "initialValues": {"valueCount": count, "value": 0}}
+
+
+def _sizes(tensor: BufferTensorDesc) -> tuple[int, ...]:
+    return (tensor.sizes or ())[: tensor.dimension_count]
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """The name, with a number behind it where it is taken."""
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name} {number}"
+    return free
