@@ -61,6 +61,8 @@ rule.
 
 def rule_section(rule: Rule) -> str:
     lines = [f"## {rule.id}", "", f"{rule.summary} {rule.explanation}", ""]
+    if rule.runtimes:
+        lines += [f"Runtimes: {rule.runtimes}.", ""]
     lines.append(f"Severity: {rule.severity}. Basis: {rule.basis}.")
     lines += ["", "Sources:", ""]
     lines += [f"- [{source.title}]({source.url})" if source.url else f"- {source.title}" for source in rule.sources]

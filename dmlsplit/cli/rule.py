@@ -50,6 +50,7 @@ def _rule_text(rule: Rule) -> str:
         f"{rule.id}  ({rule.severity}, {rule.basis})",
         _filled(rule.summary),
         _filled(rule.explanation),
+        *([_filled(f"Runtimes: {rule.runtimes}.")] if rule.runtimes else []),
         "\n".join(["Sources:", *(_filled(": ".join(filter(None, source)), "  ") for source in rule.sources)]),
     ]
     for example in examples(rule):
@@ -66,6 +67,7 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "basis": str(rule.basis),
         "summary": rule.summary,
         "explanation": rule.explanation,
+        "runtimes": rule.runtimes or None,
         "sources": [{"title": source.title, "url": source.url or None} for source in rule.sources],
         "feature_level": rule.judge_of_examples.get("feature_level"),
         "directml": rule.judge_of_examples.get("directml"),

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dmlsplit.diagnostics import Basis, Diagnostic, Severity
+from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
 from dmlsplit.rules._model import Check, Rule
+from dmlsplit.rules.node import RUNTIME_DIFFERS
 
 
 class Fact(enum.IntFlag):
@@ -35,9 +36,13 @@ class NodeFacts:
         """By what the node is judged: ONNX Split 13."""
         raise NotImplementedError
 
+    def differences(self) -> Iterable[tuple[str, str]]:
+        """Members (or "") and what runtimes were seen to do otherwise, whatever the rules say of the node."""
+        return ()
+
     def to_dict(self) -> dict[str, Any]:
-        """The facts that are known, as JSON holds them."""
-        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        """The facts that are not as usual, as JSON holds them."""
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
 
 def node_rules(rules: list[Rule]) -> Callable[..., Callable[[Check[Any]], Check[Any]]]:
@@ -55,14 +60,26 @@ def node_rules(rules: list[Rule]) -> Callable[..., Callable[[Check[Any]], Check[
 
 
 def judge_facts(rules: Iterable[Rule], facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
-    """What the rules find, each path beginning with the node's name; a rule whose facts are faulty is skipped."""
+    """What the rules find, each path beginning with the node's name; a rule whose facts are faulty is skipped.
+
+    What runtimes do otherwise where a rule found something is a warning of its own.
+    """
     failed = 0
     found = []
+
+    def report(rule: Rule, member: str, message: str, expected: Value = None, actual: Value = None) -> None:
+        path = f"{node}.{member}" if member else node
+        found.append(rule.diagnostic(path, message, expected=expected, actual=actual))
+
     for rule in rules:
         if failed & rule.reads or rule.node_check is None:
             continue
-        for finding in rule.node_check(facts) or ():
-            path = f"{node}.{finding.member}" if finding.member else node
-            found.append(rule.diagnostic(path, finding.message, expected=finding.expected, actual=finding.actual))
+        findings = rule.node_check(facts) or ()
+        for finding in findings:
+            report(rule, *finding)
             failed |= rule.marks
+        if findings and rule.runtimes:
+            report(RUNTIME_DIFFERS, next(iter(findings)).member, rule.runtimes)
+    for member, message in facts.differences():
+        report(RUNTIME_DIFFERS, member, message)
     return tuple(found)

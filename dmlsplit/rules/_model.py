@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -171,7 +171,7 @@ PART_MEMBERS: Final[Mapping[OperatorType, tuple[str, str]]] = {
 
 
 View = TypeVar("View")
-Findings: TypeAlias = Iterable[Finding] | None
+Findings: TypeAlias = Collection[Finding] | None
 Check: TypeAlias = Callable[[View], Findings]
 
 _ID = re.compile(r"(input|tensor|split|join|legalize|node|onnx|openvino)/[a-z0-9]+(-[a-z0-9]+)*")
@@ -206,6 +206,8 @@ class Rule:
     tensor_check: Check[TensorView] | None = field(default=None, repr=False)
     operator_check: Check[OperatorView] | None = field(default=None, repr=False)
     node_check: Check[Any] | None = field(default=None, repr=False)
+    runtimes: str = ""
+    """What runtimes were seen to do where a framework's rule finds a fault; reported as node/runtime-differs."""
     bad_node: NodeFacts | None = None
     good_node: NodeFacts | None = None
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.rules._model import BUFFER_DESC, DATA_TYPE, OURS, Rule
+from dmlsplit.rules._model import BUFFER_DESC, DATA_TYPE, OURS, Rule, Source
+
+RUNTIME_DIFFERS: Final = Rule(
+    "node/runtime-differs",
+    Severity.WARNING,
+    Basis.OBSERVED,
+    "A runtime does otherwise than the framework's specification.",
+    "The verdict follows the specification; the message says which runtimes, in the versions that were looked at, do "
+    "what.",
+    (Source("observed: onnx 1.23, ONNX Runtime 1.31 and OpenVINO 2026.4 on the CPU"),),
+)
 
 RULES: Final = (
     Rule(
@@ -34,4 +44,5 @@ RULES: Final = (
         "The faults are reported beside this one.",
         (OURS,),
     ),
+    RUNTIME_DIFFERS,
 )

@@ -160,7 +160,7 @@ class TestRule:
         ("id", "suggestion"),
         [
             ("split/axis-out-of-rnage", "did you mean split/axis-out-of-range?"),
-            ("axis-out-of-range", "did you mean split/axis-out-of-range or join/axis-out-of-range?"),
+            ("size-mismatch", "did you mean split/size-mismatch or join/size-mismatch?"),
             ("nothing\x1b[31m", "'dmlsplit rule' lists them"),
         ],
         ids=["typo", "no scope", "hostile"],

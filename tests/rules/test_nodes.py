@@ -11,19 +11,22 @@ JUDGING = [rule for rules in NODE_RULES.values() for rule in rules]
 
 
 def ids(diagnostics):
-    return {diagnostic.rule for diagnostic in diagnostics}
+    """The rules that fired, but for what is said beside them of runtimes."""
+    return {diagnostic.rule for diagnostic in diagnostics} - {"node/runtime-differs"}
 
 
 @pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
 def test_the_registrys_own_examples(rule):
     assert ids(judge_node(rule.bad_node, "n")) == {rule.id}
-    assert not judge_node(rule.good_node, "n")
+    assert not ids(judge_node(rule.good_node, "n"))
 
 
 @pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
 def test_diagnostics_name_the_place_and_both_sides(rule):
     for diagnostic in judge_node(rule.bad_node, "n"):
         assert diagnostic.path == "n" or diagnostic.path.startswith("n.")
+        if diagnostic.rule == "node/runtime-differs":
+            continue
         assert diagnostic.severity is rule.severity
         assert diagnostic.reference == str(rule.sources[0])
         if rule.severity is Severity.ERROR:
