@@ -12,6 +12,7 @@ from dmlsplit.cli._judging import Keep, judge_options, judged, read_entries, rul
 from dmlsplit.diagnostics import Report, Severity
 from dmlsplit.errors import InputError
 from dmlsplit.report import json, text
+from dmlsplit.report.baseline import Baseline
 from dmlsplit.report.text import Judged, Tally
 from dmlsplit.rules import Judge
 
@@ -37,6 +38,10 @@ from dmlsplit.rules import Judge
     show_default=True,
     help="The lowest severity for which the exit status is 1.",
 )
+@click.option("--baseline", metavar="FILE", help="Report only what is not in FILE, which --write-baseline made.")
+@click.option(
+    "--write-baseline", metavar="FILE", help="Write the errors and warnings found to FILE; they do not count this time."
+)
 def check(
     files: tuple[str, ...],
     format_: str,
@@ -44,6 +49,8 @@ def check(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     fail_on: str,
+    baseline: str | None,
+    write_baseline: str | None,
     judges: tuple[Judge, ...],
 ) -> int:
     """Judge the Split and Join operators of FILE...
@@ -57,13 +64,23 @@ def check(
     Examples:
       dmlsplit check model.json operators.jsonl --feature-level 3_0 --format jsonl
       dmlsplit check model.json --directml 1.8.0 --directml 1.15.4
+      dmlsplit check models/*.json --write-baseline known.json
+      dmlsplit check models/*.json --baseline known.json
     """
     keep = rule_filter(select, ignore)
-    _streams.refuse_to_replace(out, files)
+    for written in (out, write_baseline):
+        _streams.refuse_to_replace(written, files)
+    known = None if baseline is None else Baseline.read(baseline)
+    found = None if write_baseline is None else Baseline(write_baseline)
     tally = Tally()
     # A report that goes elsewhere must not hide that a file was not read.
     for_person = format_ == "text" and out is None and _streams.person_reads(sys.stdout)
-    items = tally.watch(_judged(files, judges, keep, repeat_errors=not for_person, name_fixes=format_ == "text"))
+    items = _judged(files, judges, keep, repeat_errors=not for_person, name_fixes=format_ == "text")
+    if found is not None:
+        items = found.watch(items)
+    if known is not None:
+        items = known.without_known(items)
+    items = tally.watch(items)
     if for_person:
         from dmlsplit.report import terminal
 
@@ -72,8 +89,13 @@ def check(
         with _streams.output(out) as write:
             for chunk in _chunks(items, format_, len(judges)):
                 write(chunk)
+    if found is not None:
+        with _streams.output(write_baseline) as write:
+            write(found.document())
     if tally.verdicts["not read"]:
         return 2
+    if found is not None:
+        return 0
     severities = [Severity.ERROR, Severity.WARNING] if fail_on == "warning" else [Severity.ERROR]
     return int(any(tally.severities[severity] for severity in severities))
 

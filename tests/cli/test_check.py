@@ -160,7 +160,7 @@ def test_hostile_names_are_shown_not_obeyed(cli, tmp_path, command):
         (["--feature-level", "7_0"], "unknown feature level '7_0'; known: 1_0,"),
         (["--format", "yaml"], "'yaml' is not one of"),
         (["--no-such-option"], "No such option"),
-        (["-o", "a.json"], "-o a.json would replace an input file"),
+        (["-o", "a.json"], "a.json would replace an input file"),
         (["-o", "nowhere/out"], "nowhere/out: No such file or directory"),
         (["-o", "."], ".: Is a directory"),
     ],

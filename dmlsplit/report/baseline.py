@@ -1,0 +1,134 @@
+"""A baseline: the diagnostics that a project knows of, so that only new ones count.
+
+What is known is told by file, operator name, judge, rule, path, expected and actual value, and how often: not by line,
+column, index or wording, so that what moves within its file stays known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from dmlsplit.diagnostics import Diagnostic, Severity, Value
+from dmlsplit.formats.json import FieldReader
+from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
+from dmlsplit.report.text import Judged
+
+SCHEMA: Final = 1
+
+
+class Known(NamedTuple):
+    """A diagnostic as a baseline names it. `file` is relative to the baseline's folder, with slashes."""
+
+    file: str
+    name: str | None
+    judged_by: str
+    rule: str
+    path: str
+    expected: Value
+    actual: Value
+
+
+class Baseline:
+    """Diagnostics by how often they occur. `path` is the baseline's file, which need not exist yet."""
+
+    def __init__(self, path: str) -> None:
+        self._folder = os.path.dirname(os.path.abspath(path))
+        self.counts: Counter[Known] = Counter()
+
+    @classmethod
+    def read(cls, path: str) -> Baseline:
+        """Raises OSError, and InputError for what is no baseline."""
+        with open(path, "rb") as stream:
+            text = JsonText(stream.read(), file=path)
+        baseline = cls(path)
+        baseline.counts = _Reader(text).counts()
+        return baseline
+
+    def document(self) -> str:
+        """The text of the file: sorted, so that it changes no more than the findings do."""
+        entries = [{**known._asdict(), "count": count} for known, count in self.counts.items()]
+        entries.sort(key=lambda entry: json.dumps(list(entry.values())))
+        lines = ",\n".join("  " + json.dumps(entry) for entry in entries)
+        return f'{{"schema": {SCHEMA}, "diagnostics": [\n{lines}\n]}}\n' if lines else _EMPTY
+
+    def watch(self, items: Iterable[Judged]) -> Iterator[Judged]:
+        """The same items; their errors and warnings are added as they pass. What could not be read is not."""
+        for item in items:
+            self.counts.update(
+                self._known(item, diagnostic) for diagnostic in item.report.diagnostics if _lasts(diagnostic)
+            )
+            yield item
+
+    def without_known(self, items: Iterable[Judged]) -> Iterator[Judged]:
+        """The items with known diagnostics hidden; of equal ones, as many as are known."""
+        left = self.counts.copy()
+        for item in items:
+            kept, hidden = [], list(item.report.hidden)
+            for diagnostic in item.report.diagnostics:
+                known = self._known(item, diagnostic)
+                if left[known] > 0:
+                    left[known] -= 1
+                    hidden.append(diagnostic)
+                else:
+                    kept.append(diagnostic)
+            if len(kept) == len(item.report.diagnostics):
+                yield item
+            else:
+                yield item._replace(report=replace(item.report, diagnostics=tuple(kept), hidden=tuple(hidden)))
+
+    def _known(self, item: Judged, diagnostic: Diagnostic) -> Known:
+        d = diagnostic
+        file = self._relative(item.report.file)
+        return Known(file, item.name, item.report.judged_by, d.rule, d.path, d.expected, d.actual)
+
+    def _relative(self, file: str | None) -> str:
+        if file is None or file.startswith("<"):  # standard input
+            return file or ""
+        try:
+            return os.path.relpath(file, self._folder).replace(os.sep, "/")
+        except ValueError:  # another drive
+            return os.path.abspath(file).replace(os.sep, "/")
+
+
+_EMPTY: Final = f'{{"schema": {SCHEMA}, "diagnostics": []}}\n'
+
+
+def _lasts(diagnostic: Diagnostic) -> bool:
+    return diagnostic.severity is not Severity.NOTE and diagnostic.rule != "input/malformed"
+
+
+class _Reader(FieldReader):
+    def counts(self) -> Counter[Known]:
+        members = self.members_of(self.text.value, ())
+        schema = self.field(members, (), "schema", self.uint32)
+        if schema != SCHEMA:
+            raise self.text.error(("schema",), f"a baseline of schema {schema}; this dmlsplit reads schema {SCHEMA}")
+        items = self.field(members, (), "diagnostics", self.items_of)
+        counts: Counter[Known] = Counter()
+        for i, item in enumerate(items):
+            path: KeyPath = ("diagnostics", i)
+            entry = self.members_of(item, path)
+            known = Known(
+                self.field(entry, path, "file", self.string),
+                self.field(entry, path, "name", self.string_or_null),
+                self.field(entry, path, "judged_by", self.string),
+                self.field(entry, path, "rule", self.string),
+                self.field(entry, path, "path", self.string),
+                self.field(entry, path, "expected", self.value),
+                self.field(entry, path, "actual", self.value),
+            )
+            counts[known] += self.field(entry, path, "count", self.uint32)
+        return counts
+
+    def string_or_null(self, value: object, path: KeyPath) -> str | None:
+        return None if value is None else self.string(value, path)
+
+    def value(self, value: object, path: KeyPath) -> Value:
+        if value is not None and type(value) is not int and not isinstance(value, str):
+            raise self.text.error(path, f"{path[-1]}: expected a string, an integer or null, not {shown(value)}")
+        return value
