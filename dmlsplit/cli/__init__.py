@@ -69,9 +69,11 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
         _streams.flush()
-    except (BrokenPipeError, SystemExit):
-        # Whoever read the output has seen enough. click leaves by SystemExit where a command runs into this.
-        status = BROKEN_PIPE
+    except BrokenPipeError:
+        status = BROKEN_PIPE  # whoever read the output has seen enough
+    except SystemExit as leaving:
+        # click's way out where a command runs into that, and, with 0, of shell completion
+        status = BROKEN_PIPE if leaving.code else 0
     except (KeyboardInterrupt, click.Abort):
         status = INTERRUPTED
     except (click.ClickException, DmlSplitError, OSError, MemoryError, UnicodeError) as error:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from dmlsplit.diagnostics import Report
+from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.legalize import legalized
-from dmlsplit.releases import NEWEST
+from dmlsplit.releases import NEWEST, releases
 from dmlsplit.report import rewriting
 from dmlsplit.report.text import Judged
 from dmlsplit.rules import REDIRECTS, RULES, Judge
@@ -33,12 +34,16 @@ def judge_options(command: Command) -> Command:
     """Adds --feature-level and --directml; the command gets `judges`, a tuple of at least one."""
 
     @click.option(
-        "--feature-level", metavar="L", help="Judge by this DML_FEATURE_LEVEL: 3_0, 3.0, DML_FEATURE_LEVEL_3_0."
+        "--feature-level",
+        metavar="L",
+        shell_complete=_complete_level,
+        help="Judge by this DML_FEATURE_LEVEL: 3_0, 3.0, DML_FEATURE_LEVEL_3_0.",
     )
     @click.option(
         "--directml",
         metavar="R",
         multiple=True,
+        shell_complete=_complete_release,
         help=f"Judge by this release: {NEWEST.directml} (the default), {NEWEST.name}. May be given several times.",
     )
     @functools.wraps(command)
@@ -113,6 +118,20 @@ def _rule_ids(names: Iterable[str], option: str) -> frozenset[str]:
             found = [known_rule_id(name, option)]
         ids.update(found)
     return frozenset(ids)
+
+
+def complete_rule(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Rule ids for the shell."""
+    return [id for id in RULES if id.startswith(incomplete)]
+
+
+def _complete_level(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [str(level) for level in FeatureLevel if str(level).startswith(incomplete)]
+
+
+def _complete_release(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    names = [name for release in releases() for name in (release.directml, release.name) if name]
+    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
 def known_rule_id(name: str, option: str = "") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import TextIO, TypeAlias
 import click
 
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.report.table import WIDTH
 
 Write: TypeAlias = Callable[[str], object]
 
@@ -28,10 +30,13 @@ def prepare() -> None:
 
 
 def person_reads(stream: TextIO | None) -> bool:
-    """Whether to write for a person: a terminal that takes colours, and nobody asked for none (no-color.org)."""
-    if stream is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return stream.isatty()
+    """Whether to write for a person: on a terminal, unless it can do nothing but print."""
+    return stream is not None and os.environ.get("TERM") != "dumb" and stream.isatty()
+
+
+def width() -> int:
+    """Columns of what is written to standard output: those of the terminal, 80 elsewhere."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns if person_reads(sys.stdout) else WIDTH
 
 
 def write(text: str) -> None:

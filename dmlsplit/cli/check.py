@@ -18,7 +18,7 @@ from dmlsplit.rules import Judge
 
 
 @click.command(short_help="Judge the operators of files.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @judge_options
 @click.option(
     "--format",

@@ -18,7 +18,6 @@ from dmlsplit.enums import FeatureLevel
 from dmlsplit.legalize import legalized
 from dmlsplit.releases import releases
 from dmlsplit.report import rewriting, text
-from dmlsplit.report.table import WIDTH
 from dmlsplit.report.text import Judged
 from dmlsplit.rules import Judge
 from dmlsplit.validation import level_judge, release_judge
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show what feature levels or releases take.")
-@click.argument("file", metavar="[FILE]", required=False)
+@click.argument("file", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @click.option(
     "--releases", "by_release", is_flag=True, help="The observed DirectML releases instead of feature levels."
 )
@@ -141,7 +140,7 @@ def _print_answers(file: str, asked: Columns, as_json: bool) -> int:
     shown = [answer for answer in answers if answer.item.report.operator or answer.item.report.ok]
     for answer in shown:
         _streams.write(_answer_text(answer, asked))
-    for chunk in _matrix([answer for answer in shown if answer.item.report.operator], asked):
+    for chunk in _matrix([answer for answer in shown if answer.item.report.operator], asked, _streams.width()):
         _streams.write(chunk)
     return status
 
@@ -189,14 +188,19 @@ def _answer_text(answer: Answer, asked: Columns) -> str:
 def _wrapped(line: str, indent: int) -> list[str]:
     start, rest = " " * indent, " " * (indent + 2)
     return textwrap.wrap(
-        line, WIDTH, initial_indent=start, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+        line,
+        _streams.width(),
+        initial_indent=start,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
-def _matrix(answers: Sequence[Answer], asked: Columns) -> Iterator[str]:
-    """Levels or releases down, operators across; as many blocks as 80 columns make necessary."""
+def _matrix(answers: Sequence[Answer], asked: Columns, columns: int) -> Iterator[str]:
+    """Levels or releases down, operators across; as many blocks as the columns of the terminal make necessary."""
     width = max(len(column.label) for column in asked.columns) + 2
-    per_block = (WIDTH - width) // 6
+    per_block = max(1, (columns - width) // 6)
     for start in range(0, len(answers), per_block):
         block = answers[start : start + per_block]
         legend = "(yes): with rewriting, as dmlsplit legalize shows\n"

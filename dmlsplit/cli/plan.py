@@ -12,7 +12,7 @@ from dmlsplit.validation import find_judge
 
 
 @click.command(short_help="Show how operators would run.")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 def plan(file: str) -> int:
     """Show how the operators of FILE would run: loops after folding, kernels, and why not faster ones.
 

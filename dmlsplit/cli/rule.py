@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import textwrap
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import known_rule_id
+from dmlsplit.cli._judging import complete_rule, known_rule_id
 from dmlsplit.diagnostics import SCHEMA
+from dmlsplit.report import text
 from dmlsplit.report.rule import examples
 from dmlsplit.report.table import WIDTH, Table
+from dmlsplit.report.text import Part
 from dmlsplit.rules import RULES, Rule
+from dmlsplit.validation import find_judge, judge
+
+_TENSOR: Final = re.compile(
+    r' (?="(?:Input|Output)Tensors?":)|(?=\{"Type": "BUFFER")| (?="(?:Axis|OutputCount|InputCount)":)'
+)
+MAX_WIDTH: Final = 100
+"""Longer lines of prose are hard to read."""
 
 
 @click.command(short_help="List the rules, or explain one.")
-@click.argument("id", metavar="[ID]", required=False)
+@click.argument("id", metavar="[ID]", required=False, shell_complete=complete_rule)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rule(id: str | None, as_json: bool) -> int:
     """List the rules, or explain one: why it is there, its sources, a bad and a good descriptor or node.
@@ -32,30 +43,52 @@ def rule(id: str | None, as_json: bool) -> int:
     if as_json:
         answer = [_rule_json(r) for r in RULES.values()] if found is None else _rule_json(found)
         _streams.write(json.dumps(answer, indent=2) + "\n")
-    elif found is not None:
-        _streams.write(_rule_text(found))
     elif _streams.person_reads(sys.stdout):
         from dmlsplit.report import terminal
 
-        rows = [(r.id, str(r.severity), str(r.basis), r.summary) for r in RULES.values()]
-        terminal.show_table(Table("", ("Rule", "Severity", "Basis", "Summary"), rows), terminal.console(sys.stdout))
+        console = terminal.console(sys.stdout)
+        if found is None:
+            rows = [(r.id, str(r.severity), str(r.basis), r.summary) for r in RULES.values()]
+            terminal.show_table(Table("", ("Rule", "Severity", "Basis", "Summary"), rows), console)
+        else:
+            for parts in _page(found, min(console.width, MAX_WIDTH), wrap_examples=True):
+                terminal.print_parts(console, parts)
+    elif found is not None:
+        _streams.write("".join(f"{text.plain(parts)}\n" for parts in _page(found, WIDTH)))
     else:
         # One rule a line, whatever its width: this is what scripts read.
         _streams.write("".join(f"{r.id}  {r.severity}  {r.basis}  {r.summary}\n" for r in RULES.values()))
     return 0
 
 
-def _rule_text(rule: Rule) -> str:
-    paragraphs = [
-        f"{rule.id}  ({rule.severity}, {rule.basis})",
-        _filled(rule.summary),
-        _filled(rule.explanation),
-        *([_filled(f"Runtimes: {rule.runtimes}.")] if rule.runtimes else []),
-        "\n".join(["Sources:", *(_filled(": ".join(filter(None, source)), "  ") for source in rule.sources)]),
+def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[list[Part]]:
+    """The lines of a rule's page; an example is one line of JSON, or several that are the same to a parser."""
+    yield [
+        (rule.id, "bold"),
+        ("  (", ""),
+        (str(rule.severity), text.SEVERITY_STYLES[rule.severity]),
+        (f", {rule.basis})", ""),
     ]
+    for paragraph in (rule.summary, rule.explanation, rule.runtimes and f"Runtimes: {rule.runtimes}."):
+        if not paragraph:
+            continue
+        yield []
+        yield from _filled(paragraph, width)
+    yield []
+    yield [("Sources:", "bold")]
+    for source in rule.sources:
+        yield from _filled(": ".join(filter(None, source)), width, "  ")
     for example in examples(rule):
-        paragraphs.append(f"{example.name.title()}, judged by {example.judged_by}:\n{example.text}")
-    return "\n\n".join(paragraphs) + "\n"
+        yield []
+        yield [(f"{example.name.title()}, judged by {example.judged_by}:", "bold")]
+        if wrap_examples:
+            for i, part in enumerate(_TENSOR.split(example.text)):
+                yield from _filled(part, width, "    " if i else "  ")
+        else:
+            yield [(example.text, "")]
+        if example.name == "bad" and rule.bad is not None:
+            for diagnostic in judge(rule.bad(), find_judge(**rule.judge_of_examples)).diagnostics:
+                yield from _filled(text.plain(text.diagnostic_parts(diagnostic, None)), width, "  ")
 
 
 def _rule_json(rule: Rule) -> dict[str, Any]:
@@ -75,12 +108,13 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _filled(paragraph: str, indent: str = "") -> str:
-    return textwrap.fill(
+def _filled(paragraph: str, width: int, indent: str = "") -> Iterator[list[Part]]:
+    for line in textwrap.wrap(
         paragraph,
-        WIDTH,
+        width,
         initial_indent=indent,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
-    )
+    ):
+        yield [(line, "")]

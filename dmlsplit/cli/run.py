@@ -8,7 +8,7 @@ from dmlsplit.cli import _streams
 
 
 @click.command(short_help="Execute a DxDispatch model on the CPU.")
-@click.argument("model", metavar="MODEL.json")
+@click.argument("model", metavar="MODEL.json", type=click.Path())
 @click.option(
     "--allow-path",
     metavar="DIR",

@@ -55,7 +55,7 @@ class _Threads(click.ParamType["NumThreads"]):
 
 
 @click.command(short_help="Split an array in a file, of any size.")
-@click.argument("file", metavar="IN")
+@click.argument("file", metavar="IN", type=click.Path())
 @click.option("--axis", type=int, metavar="A", help="The axis to cut; a negative one counts from the end.")
 @click.option("--lengths", type=_Lengths(), metavar="1,2,3", help="The lengths of the pieces; 0 is allowed.")
 @click.option("--sections", type=int, metavar="N", help="That many equal pieces.")
@@ -64,7 +64,9 @@ class _Threads(click.ParamType["NumThreads"]):
     metavar="FILE.json",
     help="IN is raw memory, laid out as the Split in FILE.json says; so are the pieces.",
 )
-@click.option("-o", "--output", "folder", metavar="DIR", required=True, help="The folder of the pieces.")
+@click.option(
+    "-o", "--output", "folder", type=click.Path(), metavar="DIR", required=True, help="The folder of the pieces."
+)
 @click.option("--force", is_flag=True, help="Replace pieces that are there already.")
 @click.option(
     "--threads", type=_Threads(), metavar="N", help="Threads that copy; auto: several where it pays (the default)."

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Final, TextIO
+from typing import Final, Literal, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -18,26 +18,28 @@ from dmlsplit.report.table import WIDTH, Table
 from dmlsplit.report.text import SEVERITY_STYLES, Judged, Part, Tally, diagnostic_parts, fix_parts, verdict_parts
 
 EXCERPT_WIDTH: Final = 96
-"""Characters of a source line that are shown; a line of a .jsonl file may have thousands."""
+"""Cells of a source line that are shown at most; a line of a .jsonl file may have thousands."""
 
 
 def console(stream: TextIO) -> Console:
-    """A console that takes text as it is: no markup, no emoji codes, no highlighting."""
-    return Console(file=stream, markup=False, emoji=False, highlight=False)
+    """A console that takes text as it is: no markup, no emoji codes, no highlighting; no style either with NO_COLOR."""
+    plain = bool(os.environ.get("NO_COLOR"))  # no-color.org; rich leaves out colours, but not bold and dim
+    colors: Literal["auto"] | None = None if plain else "auto"
+    return Console(file=stream, markup=False, emoji=False, highlight=False, color_system=colors)
 
 
 def show(items: Iterable[Judged], console: Console, judges: int = 1) -> None:
     """Prints many operators and a summary, as `text.chunks` has them."""
     tally = Tally(judges)
     for item in tally.watch(items):
-        _print(console, verdict_parts(item))
+        print_parts(console, verdict_parts(item))
         for diagnostic in item.report.diagnostics:
-            _print(console, diagnostic_parts(diagnostic, item.report.file))
-            for parts in _excerpt_of(diagnostic, item.report.file):
-                _print(console, parts)
+            print_parts(console, diagnostic_parts(diagnostic, item.report.file))
+            for parts in _excerpt_of(diagnostic, item.report.file, console.width):
+                print_parts(console, parts)
         if item.fix:
-            _print(console, fix_parts(item))
-    _print(console, [(tally.summary(), "bold")])
+            print_parts(console, fix_parts(item))
+    print_parts(console, [(tally.summary(), "bold")])
 
 
 def show_table(table: Table, console: Console) -> None:
@@ -54,32 +56,40 @@ def show_table(table: Table, console: Console) -> None:
     console.print(grid)
 
 
-def _print(console: Console, parts: list[Part]) -> None:
+def print_parts(console: Console, parts: Sequence[Part]) -> None:
+    """Prints a line with its styles."""
     # Lines are not wrapped at the terminal's width: a place that is torn apart cannot be clicked or copied.
     console.print(Text.assemble(*parts), soft_wrap=True)
 
 
-def _excerpt_of(diagnostic: Diagnostic, file: str | None) -> list[list[Part]]:
+def _excerpt_of(diagnostic: Diagnostic, file: str | None, width: int) -> list[list[Part]]:
     line, column = diagnostic.line, diagnostic.column
     if file is None or line is None or column is None:
         return []
     lines = _source_lines(file)
     if not 1 <= line <= len(lines) or column > len(lines[line - 1]) + 1:
         return []
-    text, indent = excerpt(lines[line - 1].rstrip("\r"), column)
     gutter = f"{line:>5} | "
+    text, indent = excerpt(lines[line - 1].rstrip("\r"), column, width - len(gutter))
     return [
         [(gutter, "dim"), (text, "")],
         [(" " * (len(gutter) - 2) + "| ", "dim"), (" " * indent + "^", SEVERITY_STYLES[diagnostic.severity])],
     ]
 
 
-def excerpt(line: str, column: int) -> tuple[str, int]:
-    """The part of a line around a column (from 1), and how many terminal cells of it precede that column."""
-    start = max(0, min(column - 1 - EXCERPT_WIDTH // 3, len(line) - EXCERPT_WIDTH))
-    end = start + EXCERPT_WIDTH
-    before = ("..." if start else "") + _visible(line[start : column - 1])
-    return before + _visible(line[column - 1 : end]) + ("..." if end < len(line) else ""), cell_len(before)
+def excerpt(line: str, column: int, width: int = EXCERPT_WIDTH) -> tuple[str, int]:
+    """The part of a line around a column (from 1) in `width` cells, and how many of them precede that column."""
+    width = max(24, min(width, EXCERPT_WIDTH))
+    count = len(line) if len(line) <= width else width - 2 * len("...")
+    while True:
+        start = max(0, min(column - 1 - count // 3, len(line) - count))
+        end = start + count
+        before = ("..." if start else "") + _visible(line[start : column - 1])
+        shown = before + _visible(line[column - 1 : end]) + ("..." if end < len(line) else "")
+        # Wide characters take two cells, escaped ones up to ten.
+        if cell_len(shown) <= width or count <= 2:
+            return shown, cell_len(before)
+        count = count * 3 // 4
 
 
 def _visible(text: str) -> str:

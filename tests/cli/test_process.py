@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
 
 import pytest
 
+import dmlsplit as dml
+from dmlsplit.cli import cli
+from dmlsplit.rules import RULES
 from tests.cli.conftest import BAD, GOOD, HOSTILE_SHOWN, MALFORMED, command, environment
 
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
@@ -34,7 +38,7 @@ def test_no_command(process):
     assert b"Commands:" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["run", "check", "levels", "rule", "plan", "doctor"])
+@pytest.mark.parametrize("name", list(cli.commands))
 def test_help_has_an_example(process, name):
     result = process(name, "--help")
     assert result.returncode == 0
@@ -194,11 +198,22 @@ class TestTerminal:
         assert "      | \x1b[0m\x1b[1;31m         ^\x1b[0m\n" in out
         assert "dmlsplit: " not in out  # the person sees the report
 
-    @pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=lambda changes: next(iter(changes)))
-    @pytest.mark.parametrize("args", [["check", "a.json"], ["levels"], ["rule"]], ids=" ".join)
-    def test_no_colours(self, tmp_path, args, changes):
+    ARGS = pytest.mark.parametrize(
+        "args", [["check", "a.json"], ["levels"], ["levels", "a.json"], ["rule"], ["rule", "tensor/null"]], ids=" ".join
+    )
+
+    @ARGS
+    def test_no_color_leaves_out_styles_only(self, tmp_path, args):
         (tmp_path / "a.json").write_text(BAD)
-        _, out = on_terminal(tmp_path, *args, **changes)
+        plain, styled = (on_terminal(tmp_path, *args, **changes)[1] for changes in ({"NO_COLOR": "1"}, {}))
+        assert "\x1b" not in plain
+        assert plain == re.sub("\x1b\\[[0-9;]*m", "", styled)
+        assert "^\n" in plain or args[0] != "check"
+
+    @ARGS
+    def test_terminal_that_only_prints(self, tmp_path, args):
+        (tmp_path / "a.json").write_text(BAD)
+        _, out = on_terminal(tmp_path, *args, TERM="dumb")
         assert "\x1b" not in out
         assert (
             out
@@ -212,6 +227,29 @@ class TestTerminal:
         status, out = on_terminal(tmp_path, *args)
         assert status == 0
         assert "┃" in out
+
+    @pytest.mark.parametrize("columns", [40, 80, 120, 200])
+    @pytest.mark.parametrize("args", [["check", "a.json"], ["levels", "many.jsonl"], ["rule", "split/axis-sizes-sum"]])
+    def test_widths(self, tmp_path, args, columns):
+        (tmp_path / "a.json").write_text(BAD.replace(", ", ",\t") + " " * 300)
+        (tmp_path / "many.jsonl").write_text(f"{GOOD}\n" * 40)
+        _, out = on_terminal(tmp_path, *args, COLUMNS=str(columns), NO_COLOR="1")
+        lines = out.splitlines()
+        if args[0] == "check":
+            at = next(i for i, line in enumerate(lines) if line.endswith("^"))
+            assert len(lines[at - 1]) <= columns
+        else:
+            longest = max(len(line) for line in lines if "://" not in line and ": DML_OPERATOR" not in line)
+            assert min(columns, 100) - 20 < longest <= max(columns, 80)
+
+    def test_examples_of_a_page_are_json(self, tmp_path):
+        _, out = on_terminal(tmp_path, "rule", "join/axis-sizes-sum", NO_COLOR="1")
+        bad, good = (
+            part.split("  error[")[0].split(":\n", 1)[1] for part in re.split("^(?=Bad|Good)", out, flags=re.M)[1:]
+        )
+        assert [dml.loads(bad), dml.loads(good)] == [
+            make() for make in (RULES["join/axis-sizes-sum"].bad, RULES["join/axis-sizes-sum"].good)
+        ]
 
     @pytest.mark.parametrize("columns", ["40", "80", "200"])
     def test_rule_list_is_whole(self, tmp_path, columns):
@@ -227,3 +265,33 @@ class TestTerminal:
         assert status == 0
         assert f"'{HOSTILE_SHOWN}'" in out
         assert "\x1b[31m" not in out
+
+
+@posix
+class TestCompletion:
+    def complete(self, process, *words):
+        env = {"_DMLSPLIT_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+        result = process(env=env)
+        assert (result.returncode, result.stderr) == (0, b"")
+        return [line.split(",", 1)[1] for line in result.stdout.decode().splitlines()]
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_script(self, process, shell):
+        result = process(env={"_DMLSPLIT_COMPLETE": f"{shell}_source"})
+        if shell == "bash" and b"Bash version" in result.stderr:
+            pytest.skip("an old bash")
+        assert result.returncode == 0
+        assert b"_DMLSPLIT_COMPLETE" in result.stdout
+
+    def test_words(self, process):
+        assert self.complete(process, "dmlsplit", "sp") == ["split"]
+        assert self.complete(process, "dmlsplit", "rule", "split/axis-out") == ["split/axis-out-of-range"]
+        assert self.complete(process, "dmlsplit", "check", "--feature-level", "6_") == [
+            "6_0",
+            "6_1",
+            "6_2",
+            "6_3",
+            "6_4",
+        ]
+        assert "1.15.4" in self.complete(process, "dmlsplit", "check", "--directml", "1.")
+        assert self.complete(process, "dmlsplit", "check", "a") == ["a"]  # file names are the shell's business
