@@ -100,11 +100,11 @@ static uint32_t detect(void)
     return isa;
 }
 
-#elif defined(__aarch64__) || defined(_M_ARM64)
+#elif DMS_NEON
 
 static uint32_t detect(void)
 {
-    return DMS_ISA_NEON;                /* part of the base architecture */
+    return DMS_ISA_NEON;
 }
 
 #else

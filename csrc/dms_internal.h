@@ -18,6 +18,13 @@
 #define DMS_X86 0
 #endif
 
+/* Part of the base architecture, so no run-time check. Lanes are in memory order on little-endian machines only. */
+#if (defined(__aarch64__) && !defined(__AARCH64EB__)) || defined(_M_ARM64)
+#define DMS_NEON 1
+#else
+#define DMS_NEON 0
+#endif
+
 /* clang-cl understands what gcc does, and asks for less than MSVC. */
 #if defined(_MSC_VER) && !defined(__clang__)
 #define DMS_MSVC 1

@@ -1,0 +1,62 @@
+/* vector_neon.h - the words of the templates, with 16-byte vectors of Arm's 64-bit architecture */
+#include "neon.h"
+
+#define DMS_NAME(name) name##_neon
+#define DMS_TARGET
+#define VECTOR 16
+#define LEAVE(streamed) ((void)(streamed))
+#define LANES 1
+#define STREAMS 0
+
+typedef int8x16_t vector;               /* signed: casts exist between this type and all the unsigned ones */
+
+static inline vector load(const char *from)
+{
+    return vld1q_s8((const int8_t *)from);
+}
+
+static inline void store(char *to, vector v)
+{
+    vst1q_s8((int8_t *)to, v);
+}
+
+/* No intrinsic stores past the caches. */
+static inline void stream(char *to, vector v)
+{
+    store(to, v);
+}
+
+/* Sixteen bytes for each lane of the vector, step apart. */
+static inline vector load_lanes(const char *from, size_t step)
+{
+    (void)step;
+    return load(from);
+}
+
+#define ZIP_lo(bits) vzip1q_u##bits
+#define ZIP_hi(bits) vzip2q_u##bits
+#define UNPACK(half, bits, a, b) \
+    vreinterpretq_s8_u##bits(ZIP_##half(bits)(vreinterpretq_u##bits##_s8(a), vreinterpretq_u##bits##_s8(b)))
+
+static inline void store_lanes(char *to, size_t step, vector v)
+{
+    (void)step;
+    store(to, v);
+}
+
+static inline vector load_table(const uint8_t *table)
+{
+    return load((const char *)table);
+}
+
+/* Bytes of the table from 16 on give 0, so no mask is needed. */
+static inline vector shuffle_bytes(vector v, vector table, uint64_t mask)
+{
+    (void)mask;
+    return vqtbl1q_s8(v, vreinterpretq_u8_s8(table));
+}
+
+static inline vector shuffle_into(vector woven, vector v, vector table, uint64_t mask)
+{
+    return vorrq_s8(woven, shuffle_bytes(v, table, mask));
+}
