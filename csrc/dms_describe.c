@@ -43,8 +43,8 @@ static void describe_space(dms_text *text, const dmlsplit_plan *plan)
 static void describe_shape(dms_text *text, const dmlsplit_plan *plan, const dms_shape *shape, uint64_t count)
 {
     const dms_nest *nest = &shape->nest;
-    dms_text_add(text, "%" PRIu64 " part%s of length %" PRIu64 ": runs of %zu bytes", count, count == 1 ? "" : "s", shape->operand->length,
-                 nest->run);
+    dms_text_add(text, "%" PRIu64 " part%s of length %" PRIu64 ": runs of %" PRIu64 " bytes", count, count == 1 ? "" : "s",
+                 shape->operand->length, (uint64_t)nest->run);
     for (uint32_t d = 0; d < nest->rank; d++)
         dms_text_add(text, ", %" PRIu64 " (to every %" PRId64 ", from every %" PRId64 ")", nest->loops[d].size, nest->loops[d].target_stride,
                      nest->loops[d].source_stride);

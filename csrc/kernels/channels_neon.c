@@ -8,7 +8,7 @@
 #include "../dms_channels.h"
 
 #if DMS_NEON
-#include "neon.h"
+#include "vector_neon.h"
 
 /* COPY(count, bits, lanes): all whole vectors of a stretch, and then the rows that are left. */
 #define COPY(count, bits, lanes)                                                                                                    \
@@ -19,7 +19,7 @@
             const size_t at = (size_t)row * (bits / 8);                                                                             \
             const uint##bits##x##lanes##x##count##_t v = vld##count##q_u##bits((const void *)(c->whole + at * count));              \
             for (int i = 0; i < count; i++)                                                                                         \
-                vst1q_u##bits((void *)(c->parts[i] + at), v.val[i]);                                                                \
+                store(c->parts[i] + at, vreinterpretq_s8_u##bits(v.val[i]));                                                        \
         }                                                                                                                           \
         dms_copy_channels(c, true, row);                                                                                            \
     }                                                                                                                               \
@@ -31,7 +31,7 @@
             const size_t at = (size_t)row * (bits / 8);                                                                             \
             uint##bits##x##lanes##x##count##_t v;                                                                                   \
             for (int i = 0; i < count; i++)                                                                                         \
-                v.val[i] = vld1q_u##bits((const void *)(c->parts[i] + at));                                                         \
+                v.val[i] = vreinterpretq_u##bits##_s8(load(c->parts[i] + at));                                                      \
             vst##count##q_u##bits((void *)(c->whole + at * count), v);                                                              \
         }                                                                                                                           \
         dms_copy_channels(c, false, row);                                                                                           \

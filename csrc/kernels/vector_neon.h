@@ -1,5 +1,9 @@
 /* vector_neon.h - the words of the templates, with 16-byte vectors of Arm's 64-bit architecture */
-#include "neon.h"
+#if DMS_MSVC
+#include <arm64_neon.h>
+#else
+#include <arm_neon.h>
+#endif
 
 #define DMS_NAME(name) name##_neon
 #define DMS_TARGET

@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#ifndef _WIN32
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
 #include <sys/mman.h>
 #endif
 
@@ -26,8 +29,8 @@ static inline guarded guarded_allocate(size_t size, int at_end)
     g.size = size;
     g.mapped = inner + 2 * GUARDED_PAGE;
 #ifdef _WIN32
-    g.mapping = malloc(g.mapped);
-    if (g.mapping == NULL)
+    g.mapping = VirtualAlloc(NULL, g.mapped, MEM_RESERVE, PAGE_NOACCESS);
+    if (g.mapping == NULL || (inner > 0 && VirtualAlloc(g.mapping + GUARDED_PAGE, inner, MEM_COMMIT, PAGE_READWRITE) == NULL))
         abort();
 #else
     g.mapping = mmap(NULL, g.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -41,7 +44,7 @@ static inline guarded guarded_allocate(size_t size, int at_end)
 static inline void guarded_free(guarded *g)
 {
 #ifdef _WIN32
-    free(g->mapping);
+    VirtualFree(g->mapping, 0, MEM_RELEASE);
 #else
     munmap(g->mapping, g->mapped);
 #endif

@@ -1,6 +1,7 @@
 """Builds and runs the C tests.
 
-    python tests/c/run.py [plain] [asan] [tsan] [headers] [example] [fuzz] [valgrind]   without arguments the first five
+    python tests/c/run.py [SUITE]...                    without arguments the first five
+    python tests/c/run.py --packages [SUITE]...         Debian's packages that the suites miss here, if any
 
     plain     test_*.c with the warnings as errors, optimised
     asan      the same under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -9,18 +10,26 @@
               calls all of dmlsplit_capture.h, under the sanitizers
     example   examples/c/split.c from the headers and csrc alone, with no flag but the include path
     fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60), by libFuzzer where the compiler has it
-    valgrind  test_*.c again, each under valgrind's memcheck: minutes
+    valgrind  test_*.c again, each under valgrind's memcheck, which knows instructions up to AVX2: minutes
+    aarch64   test_*.c, capture.c and the example for 64-bit Arm, with NEON, under qemu
+    s390x     the same for a big-endian machine
+    mingw     the same for Windows, under wine
 
-The compilers are $CC and $CXX, or cc and c++. Exit status 1 where anything failed.
+The compilers are $CC and $CXX, or cc and c++; the last three suites have their own. Where a program is missing, its
+Debian packages are named. Exit status 1 where anything failed, and where a test left out a kernel that could run.
 """
 
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -30,17 +39,53 @@ INCLUDE = ["-I", str(ROOT / "include")]
 SOURCES = sorted(ROOT.glob("csrc/*.c")) + sorted(ROOT.glob("csrc/*/*.c"))
 HEADERS = sorted(ROOT.glob("include/*.h"))
 TESTS = sorted(HERE.glob("test_*.c"))
+EXAMPLE = ROOT / "examples" / "c" / "split.c"
 
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 STRICT_C = [*STRICT, "-Wstrict-prototypes", "-Wmissing-prototypes"]
 CORE_ONLY = ["-Wconversion"]
+
+
+class Mode(NamedTuple):
+    """How test programs are built and run."""
+
+    flags: list[str]
+    compiler: list[str] = CC
+    runner: list[str] = []
+    packages: str = ""
+    """Debian's, for the compiler and the runner."""
+
+
 MODES = {
-    "plain": ["-O2"],
-    "tsan": ["-O1", "-g", "-fsanitize=thread"],
-    "valgrind": ["-O1", "-g"],
-    "asan": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"],
+    "plain": Mode(["-O2"]),
+    "asan": Mode(["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]),
+    "tsan": Mode(["-O1", "-g", "-fsanitize=thread"]),
+    "valgrind": Mode(
+        ["-O1", "-g"], runner=["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full"], packages="valgrind"
+    ),
+    "aarch64": Mode(
+        ["-O2", "-static"],
+        ["aarch64-linux-gnu-gcc"],
+        ["qemu-aarch64"],
+        "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user",
+    ),
+    "s390x": Mode(
+        ["-O2", "-static"],
+        ["s390x-linux-gnu-gcc"],
+        ["qemu-s390x"],
+        "gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user",
+    ),
+    # gcc for Windows aligns the stack to 16 bytes and yet moves wider vectors there as if they were aligned (its bug
+    # 54412), unless the assembler puts that right. Debian's gcc does by itself.
+    "mingw": Mode(
+        ["-O2", "-static", "-Wa,-muse-unaligned-vector-move", "-D__USE_MINGW_ANSI_STDIO=1"],
+        ["x86_64-w64-mingw32-gcc"],
+        ["wine"],
+        "gcc-mingw-w64-x86-64-win32 wine",
+    ),
 }
-VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full"]
+CPU_FLAGS = {"ssse3": "ssse3", "avx2": "avx2", "avx512": "avx512bw", "avx512vbmi": "avx512_vbmi", "neon": "asimd"}
+"""Of /proc/cpuinfo, for the instruction sets that kernels are made for."""
 CAPTURED = (
     '{"Type": "DML_OPERATOR_SPLIT", "Desc": {"InputTensor": {"Type": "BUFFER", "Desc": {"DataType": "FLOAT32", '
     '"Flags": "NONE", "DimensionCount": 1, "Sizes": [3], "Strides": null, "TotalTensorSizeInBytes": 12, '
@@ -53,61 +98,110 @@ class Failure(Exception):
     """A command that did not do what it should; the text says which and how."""
 
 
-def run(command, expected_output=None):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=1800)
+def run(command, expected_output=None, variables=None):
+    command = [str(word) for word in command]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=1800, env={**os.environ, **(variables or {})}
+    )
     said = done.stdout + done.stderr
     if done.returncode != 0:
-        raise Failure(f"$ {shlex.join(map(str, command))}\nexit status {done.returncode}\n{said}")
+        raise Failure(f"$ {shlex.join(command)}\nexit status {done.returncode}\n{said}")
     if expected_output is not None and done.stdout != expected_output:
-        raise Failure(f"$ {shlex.join(map(str, command))}\nexpected:\n{expected_output}printed:\n{said}")
+        raise Failure(f"$ {shlex.join(command)}\nexpected:\n{expected_output}printed:\n{said}")
     return said
 
 
-def compile_core(folder, flags):
+def compile_core(folder, flags, compiler=CC):
     """Objects of the core; every test links the same ones."""
 
     def compile_one(source):
         target = folder / f"{source.stem}.o"
-        run([*CC, "-std=c11", *STRICT_C, *CORE_ONLY, *flags, *INCLUDE, "-c", source, "-o", target])
+        run([*compiler, "-std=c11", *STRICT_C, *CORE_ONLY, *flags, *INCLUDE, "-c", source, "-o", target])
         return target
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(compile_one, SOURCES))
 
 
-def core_tests(mode, folder):
+@cache
+def wine_variables():
+    sys.path.insert(0, str(ROOT))
+    from tests.directml import build, wine
+
+    return wine.environment(build.cache_directory() / "wine")
+
+
+def run_built(mode, binary, *arguments, expected_output=None):
+    variables = wine_variables() if mode.runner == ["wine"] else None
+    return run([*mode.runner, binary, *arguments], expected_output, variables)
+
+
+def missing_programs(mode):
+    return [program for program in [*mode.compiler[:1], *mode.runner[:1]] if shutil.which(program) is None]
+
+
+def require_programs(mode):
+    missing = missing_programs(mode)
+    if missing:
+        raise Failure(f"not found: {', '.join(missing)}; on Debian: apt-get install {mode.packages or 'gcc'}")
+
+
+def check_skipped(name, said):
+    """No kernel may pass because it never ran: test_kernels names those whose instructions it found missing."""
+    try:
+        here = set(re.findall(r"\S+", Path("/proc/cpuinfo").read_text()))
+    except OSError:
+        here = set()
+    for kernel, isa in re.findall(r"^SKIPPED kernel (\S+): this CPU lacks (\S+)", said, re.MULTILINE):
+        lacking = CPU_FLAGS[isa] not in here or (name == "valgrind" and isa.startswith("avx512"))
+        if name in ("aarch64", "s390x") or not lacking:
+            raise Failure(f"the kernel {kernel} never ran, though there is {isa}")
+
+
+def core_tests(name, folder):
     """One case for each test program, and one for the core that they share."""
+    mode = MODES[name]
     # The counters of the test hooks are no atomics, and test_threads does without them.
-    flags = MODES[mode] if mode == "tsan" else [*MODES[mode], "-DDMS_TESTING"]
-    tests = [test for test in TESTS if mode != "tsan" or test.stem == "test_threads"]
+    flags = mode.flags if name == "tsan" else [*mode.flags, "-DDMS_TESTING"]
+    tests = [test for test in TESTS if name != "tsan" or test.stem == "test_threads"]
     objects = []
 
     def core():
-        objects.extend(compile_core(folder, flags))
+        require_programs(mode)
+        objects.extend(compile_core(folder, flags, mode.compiler))
 
     def program(test):
-        binary = folder / test.stem
-        run(
-            [
-                *CC,
-                "-std=c11",
-                *STRICT_C,
-                *flags,
-                *INCLUDE,
-                "-I",
-                ROOT / "csrc",
-                test,
-                *objects,
-                "-pthread",
-                "-o",
-                binary,
-            ]
-        )
-        return run([*VALGRIND, binary] if mode == "valgrind" else [binary])
+        binary = folder / f"{test.stem}.exe"
+        options = ["-std=c11", *STRICT_C, *flags, *INCLUDE, "-I", ROOT / "csrc"]
+        run([*mode.compiler, *options, test, *objects, "-pthread", "-o", binary])
+        said = run_built(mode, binary)
+        check_skipped(name, said)
+        return said
 
     yield "core", core
     for test in tests:
         yield test.stem, lambda test=test: program(test)
+
+
+def cross_tests(name, folder):
+    """The core's tests, and that other machines write what this one does."""
+    mode = MODES[name]
+
+    def capture():
+        here, there = folder / "here", folder / "there.exe"
+        options = ["-std=c99", *STRICT, *INCLUDE, HERE / "capture.c"]
+        run([*CC, *options, "-o", here])
+        run([*mode.compiler, *mode.flags, *options, "-o", there])
+        run_built(mode, there, HERE / "capture.c", expected_output=run([here, HERE / "capture.c"]))
+
+    def example():
+        binary = folder / "split.exe"
+        run([*mode.compiler, *mode.flags, *INCLUDE, EXAMPLE, *SOURCES, "-o", binary])
+        run_built(mode, binary, expected_output=EXAMPLE_OUTPUT)
+
+    yield from core_tests(name, folder)
+    yield "capture.c", capture
+    yield "examples/c/split.c", example
 
 
 def header_tests(_, folder):
@@ -134,7 +228,7 @@ def header_tests(_, folder):
 
     def capture(compiler, options):
         binary = folder / "capture"
-        run([*compiler, *options, *STRICT, *MODES["asan"], *INCLUDE, HERE / "capture.c", "-o", binary])
+        run([*compiler, *options, *STRICT, *MODES["asan"].flags, *INCLUDE, HERE / "capture.c", "-o", binary])
         run([binary, HERE / "capture.c"])
 
     yield "dmlsplit_directml.h and dmlsplit_capture.h after DirectML.h", after_directml
@@ -146,7 +240,7 @@ def header_tests(_, folder):
 def example_tests(_, folder):
     def example():
         binary = folder / "split"
-        run([*CC, *INCLUDE, ROOT / "examples" / "c" / "split.c", *SOURCES, "-o", binary])
+        run([*CC, *INCLUDE, EXAMPLE, *SOURCES, "-o", binary])
         run([binary], EXAMPLE_OUTPUT)
 
     yield "examples/c/split.c", example
@@ -177,14 +271,27 @@ DEFAULT = {
     "headers": header_tests,
     "example": example_tests,
 }
-SUITES = {**DEFAULT, "fuzz": fuzz_tests, "valgrind": core_tests}
+SUITES = {
+    **DEFAULT,
+    "fuzz": fuzz_tests,
+    "valgrind": core_tests,
+    "aarch64": cross_tests,
+    "s390x": cross_tests,
+    "mingw": cross_tests,
+}
 
 
 def main(names):
+    only_packages = names[:1] == ["--packages"]
+    names = names[1:] if only_packages else names
     unknown = [name for name in names if name not in SUITES]
     if unknown:
         print(f"no such suite: {', '.join(unknown)}; there are {', '.join(SUITES)}", file=sys.stderr)
         return 2
+    if only_packages:
+        packages = [MODES[name].packages for name in names if name in MODES and missing_programs(MODES[name])]
+        print(" ".join(packages))
+        return 0
     passed = failed = 0
     for suite in names or DEFAULT:
         with tempfile.TemporaryDirectory() as folder:

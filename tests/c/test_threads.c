@@ -1,11 +1,14 @@
-/* test_threads.c - runs on several threads give what one thread gives, from several threads at once */
+/* test_threads.c - runs on several threads give what one thread gives, with every kernel, and from several threads at once */
 #include "check.h"
 #include "dms_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef _WIN32
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
 #include <pthread.h>
 #endif
 
@@ -81,7 +84,8 @@ static dmlsplit_status run(const dmlsplit_plan *plan, bool split, memory *m, uin
                  : dmlsplit_join_threads(plan, (const void *const *)m->parts, m->whole, threads);
 }
 
-static dmlsplit_plan *make_plan(const shape *s, bool split)
+/* NULL where the kernel refuses; kernel NULL: whichever is best. */
+static dmlsplit_plan *make_plan(const shape *s, bool split, const char *kernel)
 {
     int64_t strides[RANK];
     dmlsplit_geometry g;
@@ -97,14 +101,19 @@ static dmlsplit_plan *make_plan(const shape *s, bool split)
     g.sizes = s->sizes;
     g.strides = s->strides[1] != 0 || s->strides[0] != 0 ? strides : NULL;
     g.lengths = s->lengths;
+    g.kernel = kernel;
     dmlsplit_plan *plan = NULL;
-    CHECK(dmlsplit_plan_create(&g, &plan, NULL) == DMLSPLIT_OK);
+    const dmlsplit_status status = dmlsplit_plan_create(&g, &plan, NULL);
+    CHECK(status == DMLSPLIT_OK || (kernel != NULL && status == DMLSPLIT_KERNEL_REFUSED));
     return plan;
 }
 
-static void compare(const shape *s, bool split, uint32_t threads, size_t skew)
+static void compare(const shape *s, bool split, const char *kernel, uint32_t threads, size_t skew)
 {
-    dmlsplit_plan *plan = make_plan(s, split);
+    /* A broadcast whole cannot be written. */
+    if (!split && s->strides[0] == 0 && s->strides[1] != 0)
+        return;
+    dmlsplit_plan *plan = make_plan(s, split, kernel);
     if (plan == NULL)
         return;
     memory one = make_memory(s, plan, split, skew), several = make_memory(s, plan, split, skew);
@@ -117,27 +126,52 @@ static void compare(const shape *s, bool split, uint32_t threads, size_t skew)
     dmlsplit_plan_destroy(plan);
 }
 
-static void *call(void *unused)
+static void call_chosen(void)
 {
     static const uint32_t threads[] = {0, 2, 3, 7, 1000};
-    (void)unused;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
-            compare(&shapes[i], true, threads[t], (i * 7 + t) % 64);
-            /* A broadcast whole cannot be written. */
-            if (shapes[i].strides[0] != 0 || shapes[i].strides[1] == 0)
-                compare(&shapes[i], false, threads[t], t % 64);
-        }
+        for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++)
+            for (int split = 0; split < 2; split++)
+                compare(&shapes[i], split == 1, NULL, threads[t], (i * 7 + t) % 64);
+}
+
+static void call_every_kernel(void)
+{
+    for (uint32_t k = 0; k < dmlsplit_kernel_count(); k++)
+        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+            for (int split = 0; split < 2; split++)
+                compare(&shapes[i], split == 1, dmlsplit_kernel_name(k), 3, (i * 7 + k) % 64);
+}
+
+#ifdef _WIN32
+static DWORD WINAPI caller(LPVOID unused)
+{
+    (void)unused;
+    call_chosen();
+    return 0;
+}
+#else
+static void *caller(void *unused)
+{
+    (void)unused;
+    call_chosen();
     return NULL;
 }
+#endif
 
 int main(void)
 {
-    call(NULL);
-#ifndef _WIN32
+    call_chosen();
+    call_every_kernel();
+#ifdef _WIN32
+    HANDLE callers[CALLERS];
+    for (int i = 0; i < CALLERS; i++)
+        CHECK((callers[i] = CreateThread(NULL, 0, caller, NULL, 0, NULL)) != NULL);
+    CHECK(WaitForMultipleObjects(CALLERS, callers, TRUE, INFINITE) == WAIT_OBJECT_0);
+#else
     pthread_t callers[CALLERS];
     for (int i = 0; i < CALLERS; i++)
-        CHECK(pthread_create(&callers[i], NULL, call, NULL) == 0);
+        CHECK(pthread_create(&callers[i], NULL, caller, NULL) == 0);
     for (int i = 0; i < CALLERS; i++)
         CHECK(pthread_join(callers[i], NULL) == 0);
 #endif
