@@ -10,22 +10,10 @@
 #include "../dms_channels.h"
 #include "../dms_transpose.h"
 
-void dms_stage(dms_tile *tile)
-{
-    const size_t bytes = tile->columns * tile->element_size;
-    for (size_t i = 0; i < tile->rows; i++) {
-        char *to = tile->staged + i * DMS_TILE_PITCH;
-        if (bytes == DMS_TILE_BYTES)
-            memcpy(to, tile->from[i], DMS_TILE_BYTES);
-        else
-            dms_copy_short(to, tile->from[i], bytes);
-    }
-}
-
 static DMS_ALWAYS_INLINE void turn_elements(const dms_tile *tile, size_t size)
 {
     for (size_t j = 0; j < tile->columns; j++) {
-        char *to = tile->to[j];
+        char *to = tile->to[j] + tile->to_offset;
         const char *from = tile->staged + j * size;
         for (size_t i = 0; i < tile->rows; i++)
             memcpy(to + i * size, from + i * DMS_TILE_PITCH, size);
@@ -34,13 +22,42 @@ static DMS_ALWAYS_INLINE void turn_elements(const dms_tile *tile, size_t size)
 
 static void turn(dms_tile *tile)
 {
-    dms_stage(tile);
+    for (size_t i = 0; i < tile->rows; i++)
+        dms_copy_short(tile->staged + i * DMS_TILE_PITCH, tile->from[i] + tile->from_offset, tile->columns * tile->element_size);
     switch (tile->element_size) {
     case 1: turn_elements(tile, 1); break;
     case 2: turn_elements(tile, 2); break;
     case 4: turn_elements(tile, 4); break;
     case 8: turn_elements(tile, 8); break;
     default: turn_elements(tile, 16); break;
+    }
+    tile->to_offset += (int64_t)(tile->rows * tile->element_size);
+}
+
+/* The first tile of these columns: to and to_offset say where they go. */
+static void start_columns(dms_tile *tile)
+{
+    const size_t pitch = DMS_TILE_ROWS * tile->element_size + DMS_LINE;
+    tile->carried = tile->streamed > 0 && tile->streamed < DMS_LINE;
+    for (size_t j = 0; tile->streamed > 0 && !tile->carried && j < tile->columns; j++)
+        tile->carried = ((uintptr_t)tile->to[j] + (uintptr_t)tile->to_offset) % DMS_LINE != 0;
+    if (!tile->carried)
+        return;
+    for (size_t j = 0; j < tile->columns; j++) {
+        dms_carry *c = &tile->carries[j];
+        char *const first = tile->to[j] + tile->to_offset;
+        c->begin = c->fill = (uintptr_t)first % DMS_LINE;
+        c->line = first - c->begin;
+        tile->to[j] = tile->turned + j * pitch + c->fill;
+    }
+    tile->to_offset = 0;
+}
+
+static void finish_columns(const dms_tile *tile)
+{
+    for (size_t j = 0; tile->carried && j < tile->columns; j++) {
+        const dms_carry *c = &tile->carries[j];
+        dms_copy_short(c->line + c->begin, tile->to[j] - (c->fill - c->begin), c->fill - c->begin);
     }
 }
 
@@ -81,27 +98,26 @@ const char *dms_refuse_transpose(const dms_nest *nest)
 }
 
 /* rows: contiguous in the target, columns: in the source. */
-static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source, dms_turn *turn_tile,
-                        bool stream)
+static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source, dms_turn *turn_tile)
 {
     const size_t size = tile->element_size, width = DMS_TILE_BYTES / size;
-    const size_t shift = (uintptr_t)target % DMS_LINE;
+    /* The first tile ends where a line of the target does. */
+    const size_t head = tile->streamed > 0 ? 0 : (uintptr_t)target % DMS_LINE / size % DMS_TILE_ROWS;
     tile->next = (int64_t)smaller(rows->size, DMS_TILE_ROWS) * rows->source_stride;
-    const bool streamed = stream && columns->target_stride % DMS_LINE == 0 && shift % size == 0;
+    for (size_t i = 0; i < DMS_TILE_ROWS && i < rows->size; i++)
+        tile->from[i] = source + (int64_t)i * rows->source_stride;
     for (uint64_t column = 0; column < columns->size; column += tile->columns) {
         tile->columns = smaller(columns->size - column, width);
+        tile->to_offset = 0;
+        for (size_t j = 0; j < tile->columns; j++)
+            tile->to[j] = target + (int64_t)(column + j) * columns->target_stride;
+        start_columns(tile);
         for (uint64_t row = 0; row < rows->size; row += tile->rows) {
-            /* The first tile ends where a line of the target does. */
-            tile->rows = smaller(rows->size - row, row == 0 ? DMS_TILE_ROWS - shift / size % DMS_TILE_ROWS : DMS_TILE_ROWS);
-            tile->streamed = streamed && (row > 0 || shift == 0);
-            const char *from = source + (int64_t)row * rows->source_stride + (int64_t)(column * size);
-            char *to = target + (int64_t)column * columns->target_stride + (int64_t)(row * size);
-            for (size_t i = 0; i < tile->rows; i++)
-                tile->from[i] = from + (int64_t)i * rows->source_stride;
-            for (size_t j = 0; j < tile->columns; j++)
-                tile->to[j] = to + (int64_t)j * columns->target_stride;
+            tile->rows = smaller(rows->size - row, row == 0 ? DMS_TILE_ROWS - head : DMS_TILE_ROWS);
+            tile->from_offset = (int64_t)row * rows->source_stride + (int64_t)(column * size);
             turn_tile(tile);
         }
+        finish_columns(tile);
     }
 }
 
@@ -118,15 +134,16 @@ dms_matrix dms_find_matrix(const dms_nest *nest)
     return m;
 }
 
-void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn_tile)
+void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn_tile, size_t streamed)
 {
     const dms_matrix m = dms_find_matrix(nest);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_tile tile;
     tile.element_size = nest->run;
+    tile.streamed = streamed;
     dms_first(m.count, index);
     do
-        turn_matrix(&tile, m.rows, m.columns, target, source, turn_tile, nest->stream);
+        turn_matrix(&tile, m.rows, m.columns, target, source, turn_tile);
     while (dms_next(m.around, m.count, index, &target, &source));
 }
 
@@ -137,7 +154,7 @@ const char *dms_accept_transpose(const dms_nest *nest)
 
 void dms_run_transpose(const dms_nest *nest, char *target, const char *source)
 {
-    dms_transpose(nest, target, source, turn);
+    dms_transpose(nest, target, source, turn, 0);
 }
 
 /* ---- Columns ---- */
@@ -160,67 +177,99 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
     return NULL;
 }
 
-/* A tile of the rows that follow each other from index on, with the parts [part, part + count), all of one element. */
-static void turn_columns(dms_tile *tile, const dmlsplit_plan *plan, char *whole, char *const *parts, size_t count, uint64_t rows, dms_turn *turn_tile)
+/* Rows that follow each other in the whole and in every part. */
+typedef struct stretch {
+    const dmlsplit_plan *plan;
+    const dms_buffers *buffers;
+    uint64_t index[DMLSPLIT_MAX_RANK];  /* of the first one */
+    uint64_t rows;
+    char *whole;                        /* its first element */
+    int64_t step;                       /* bytes to the next one in the whole */
+} stretch;
+
+/* The next part that is not empty, from *part on, at the first row; NULL: there is none. */
+static char *next_part(const stretch *s, uint64_t *part)
 {
-    const dms_space *space = &plan->space;
+    while (*part < s->plan->part_count && s->plan->parts[*part].shape == NULL)
+        ++*part;
+    if (*part == s->plan->part_count)
+        return NULL;
+    const dms_operand *operand = s->plan->parts[*part].shape->operand;
+    return dms_part_base(s->buffers, (*part)++) + operand->offset + dms_row_offset(&s->plan->space, operand, s->index);
+}
+
+/* A part is a row of the target: as many as a tile has columns, down all rows; then the next ones. */
+static void split_columns(dms_tile *tile, const stretch *s, dms_turn *turn_tile)
+{
     const size_t size = tile->element_size;
-    const int64_t step = space->operands[0].strides[space->axis - 1];
-    const bool split = plan->direction == DMLSPLIT_SPLIT;
-    const size_t most = split ? DMS_TILE_ROWS : DMS_TILE_BYTES / size;
-    uint64_t row = 0;
-    while (row < rows) {
-        const size_t some = smaller(rows - row, most);
-        for (size_t i = 0; i < some; i++) {
-            char *at = whole + (int64_t)(row + i) * step;
-            if (split)
-                tile->from[i] = at;
-            else
-                tile->to[i] = at;
+    char *at;
+    uint64_t part = 0, column = 0;
+    for (size_t i = 0; i < DMS_TILE_ROWS && i < s->rows; i++)
+        tile->from[i] = s->whole + (int64_t)i * s->step;
+    tile->next = DMS_TILE_ROWS * s->step;
+    for (;; column += tile->columns) {
+        tile->columns = 0;
+        while (tile->columns < DMS_TILE_BYTES / size && (at = next_part(s, &part)) != NULL)
+            tile->to[tile->columns++] = at;
+        if (tile->columns == 0)
+            return;
+        tile->to_offset = 0;
+        start_columns(tile);
+        for (uint64_t row = 0; row < s->rows; row += tile->rows) {
+            tile->rows = smaller(s->rows - row, DMS_TILE_ROWS);
+            tile->from_offset = (int64_t)row * s->step + (int64_t)(column * size);
+            turn_tile(tile);
         }
-        for (size_t i = 0; i < count; i++) {
-            char *at = parts[i] + row * size;
-            if (split)
-                tile->to[i] = at;
-            else
-                tile->from[i] = at;
-        }
-        tile->rows = split ? some : count;
-        tile->columns = split ? count : some;
-        turn_tile(tile);
-        row += some;
+        finish_columns(tile);
     }
 }
 
-void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, dms_turn *turn_tile)
+/* A part is a row of the source: all of them for as many rows of the whole as a tile has columns; then the next rows. */
+static void join_columns(dms_tile *tile, const stretch *s, dms_turn *turn_tile)
+{
+    const size_t size = tile->element_size;
+    const char *at;
+    tile->next = DMS_TILE_BYTES;
+    for (uint64_t row = 0; row < s->rows; row += tile->columns) {
+        uint64_t part = 0;
+        tile->columns = smaller(s->rows - row, DMS_TILE_BYTES / size);
+        tile->from_offset = (int64_t)(row * size);
+        tile->to_offset = 0;
+        for (size_t j = 0; j < tile->columns; j++)
+            tile->to[j] = s->whole + (int64_t)(row + j) * s->step;
+        start_columns(tile);
+        do {
+            tile->rows = 0;
+            while (tile->rows < DMS_TILE_ROWS && (at = next_part(s, &part)) != NULL)
+                tile->from[tile->rows++] = at;
+            if (tile->rows > 0)
+                turn_tile(tile);
+        } while (tile->rows == DMS_TILE_ROWS);
+        finish_columns(tile);
+    }
+}
+
+void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, dms_turn *turn_tile,
+                           size_t streamed)
 {
     const dms_space *space = &plan->space;
-    const size_t most = plan->direction == DMLSPLIT_SPLIT ? DMS_TILE_BYTES / (size_t)space->element_size : DMS_TILE_ROWS;
-    uint64_t index[DMLSPLIT_MAX_RANK];
+    stretch s;
     dms_tile tile;
     tile.element_size = (size_t)space->element_size;
-    tile.next = DMS_TILE_BYTES;
-    tile.streamed = false;              /* parts begin anywhere */
-    for (uint64_t row = first, rows; row < last; row += rows) {
-        dms_row_index(space, row, index);
-        rows = space->sizes[space->axis - 1] - index[space->axis - 1];
-        if (rows > last - row)
-            rows = last - row;
-        const int64_t in_whole = dms_row_offset(space, &space->operands[0], index);
-        for (uint64_t part = 0; part < plan->part_count;) {
-            char *parts[DMS_TILE_BYTES];
-            size_t count = 0;
-            char *whole = NULL;
-            for (; part < plan->part_count && count < most; part++) {
-                if (plan->parts[part].shape == NULL)
-                    continue;
-                const dms_operand *operand = plan->parts[part].shape->operand;
-                if (count == 0)
-                    whole = (char *)buffers->whole + in_whole + plan->parts[part].place;
-                parts[count++] = dms_part_base(buffers, part) + operand->offset + dms_row_offset(space, operand, index);
-            }
-            turn_columns(&tile, plan, whole, parts, count, rows, turn_tile);
-        }
+    tile.streamed = streamed;
+    s.plan = plan;
+    s.buffers = buffers;
+    s.step = space->operands[0].strides[space->axis - 1];
+    for (uint64_t row = first; row < last; row += s.rows) {
+        dms_row_index(space, row, s.index);
+        s.rows = space->sizes[space->axis - 1] - s.index[space->axis - 1];
+        if (s.rows > last - row)
+            s.rows = last - row;
+        s.whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], s.index);
+        if (plan->direction == DMLSPLIT_SPLIT)
+            split_columns(&tile, &s, turn_tile);
+        else
+            join_columns(&tile, &s, turn_tile);
     }
 }
 
@@ -231,5 +280,5 @@ const char *dms_accept_columns(const dmlsplit_plan *plan)
 
 void dms_run_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    dms_transpose_columns(plan, buffers, first, last, turn);
+    dms_transpose_columns(plan, buffers, first, last, turn, 0);
 }

@@ -8,6 +8,12 @@
  *     b0 b1 b2 b3   ->   a2 c2 a3 c3   ->   a1 b1 c1 d1   in lane 1 follow e0 f0 g0 h0 ...
  *     c0 c1 c2 c3        b0 d0 b1 d1        a2 b2 c2 d2
  *     d0 d1 d2 d3        b2 d2 b3 d3        a3 b3 c3 d3
+ *
+ * Past the caches go whole lines only: as the vectors they are where all rows of the target begin on lines and a vector is one; else a turned
+ * tile is collected behind what the tile before it left over, and drained line by line.
+ *
+ *     row j of turned, before   ..ppp               p: carried, ..: not ours
+ *     one tile later            ..pppttt|tttttttt|tt      t: turned; two lines are drained, two bytes carried
  */
 #include "../dms_transpose.h"
 
@@ -31,10 +37,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(shuffle)(vector *to, const vec
     }
 }
 
-/* VECTOR / size staged rows from row on, 16 / size columns from column on. size is a constant. */
+/* VECTOR / size staged rows from row on, 16 / size columns from column on. size is a constant, and the arrays are registers. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_square)(const dms_tile *tile, size_t row, size_t column, size_t size)
 {
-    const size_t n = 16 / size;
+    const size_t n = 16 / size, columns = tile->columns - column, bytes = (tile->rows - row) * size;
     vector a[16], b[16];
     for (size_t k = 0; k < n; k++)
         a[k] = load_lanes(tile->staged + (row + k) * DMS_TILE_PITCH + column * size, n * DMS_TILE_PITCH);
@@ -53,20 +59,23 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_square)(const dms_tile *t
     }
     if (n == 2)                         /* 1 round */
         DMS_NAME(shuffle)(b, a, size);
-    const vector *turned = n == 8 || n == 2 ? b : a;
-    const size_t columns = tile->columns - column < n ? tile->columns - column : n;
-    const size_t bytes = (tile->rows - row) * size;
-    for (size_t k = 0; k < columns; k++) {
-        char *to = tile->to[column + k] + row * size;
-        if (bytes < VECTOR) {
-            char rest[VECTOR];
-            store(rest, turned[k]);
-            dms_copy_short(to, rest, bytes);
-        } else if (VECTOR == DMS_LINE && tile->streamed) {
-            stream(to, turned[k]);
-        } else {
-            store(to, turned[k]);
-        }
+    for (size_t k = 0; k < n && (n == 8 || n == 2); k++)
+        a[k] = b[k];
+
+    char *const *to = tile->to + column;
+    const int64_t offset = tile->to_offset + (int64_t)(row * size);
+    if (columns >= n && bytes >= VECTOR && tile->streamed == DMS_LINE && !tile->carried) {
+        for (size_t k = 0; k < n; k++)
+            stream(to[k] + offset, a[k]);
+    } else if (columns >= n && bytes >= VECTOR) {
+        for (size_t k = 0; k < n; k++)
+            store(to[k] + offset, a[k]);
+    } else {
+        char rest[16 * VECTOR];
+        for (size_t k = 0; k < n; k++)
+            store(rest + k * VECTOR, a[k]);
+        for (size_t k = 0; k < n && k < columns; k++)
+            dms_copy_short(to[k] + offset, rest + k * VECTOR, bytes < VECTOR ? bytes : VECTOR);
     }
 }
 
@@ -81,17 +90,44 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(const dms_tile *til
  * each row is read once, and whole. */
 static DMS_TARGET void DMS_NAME(stage)(dms_tile *tile)
 {
-    if (tile->columns * tile->element_size < DMS_TILE_BYTES) {
-        dms_stage(tile);
-        return;
-    }
+    const size_t bytes = tile->columns * tile->element_size;
     for (size_t i = 0; i < tile->rows; i++) {
-        const char *from = tile->from[i];
+        const char *from = tile->from[i] + tile->from_offset;
         char *to = tile->staged + i * DMS_TILE_PITCH;
-        for (size_t at = 0; at < DMS_TILE_BYTES; at += DMS_LINE)
+        for (size_t at = 0; at < bytes; at += DMS_LINE)
             DMS_PREFETCH_AT(from + at, tile->next);
-        for (size_t at = 0; at < DMS_TILE_BYTES; at += VECTOR)
+        if (bytes < VECTOR) {
+            dms_copy_short(to, from, bytes);
+            continue;
+        }
+        for (size_t at = 0; at < bytes - VECTOR; at += VECTOR)
             store(to + at, load(from + at));
+        store(to + bytes - VECTOR, load(from + bytes - VECTOR));
+    }
+}
+
+/* What the columns of the turned tile have of whole lines goes to memory, and their rest to the front. */
+static DMS_TARGET void DMS_NAME(drain)(dms_tile *tile)
+{
+    const size_t pitch = DMS_TILE_ROWS * tile->element_size + DMS_LINE;
+    for (size_t j = 0; j < tile->columns; j++) {
+        dms_carry *c = &tile->carries[j];
+        char *const turned = tile->turned + j * pitch;
+        const size_t end = c->fill + tile->rows * tile->element_size;
+        size_t at = 0;
+        if (c->begin > 0 && end >= DMS_LINE) {
+            dms_copy_short(c->line + c->begin, turned + c->begin, DMS_LINE - c->begin);
+            c->begin = 0;
+            at = DMS_LINE;
+        }
+        for (; at + DMS_LINE <= end; at += DMS_LINE)
+            for (size_t i = 0; i < DMS_LINE; i += VECTOR)
+                stream(c->line + at + i, load(turned + at + i));
+        for (size_t i = 0; at > 0 && i < DMS_LINE; i += VECTOR)
+            store(turned + i, load(turned + at + i));
+        c->line += at;
+        c->fill = end - at;
+        tile->to[j] = turned + c->fill;
     }
 }
 
@@ -105,6 +141,10 @@ static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
     case 8: DMS_NAME(turn_tile)(tile, 8); break;
     default: DMS_NAME(turn_tile)(tile, 16); break;
     }
+    if (tile->carried)
+        DMS_NAME(drain)(tile);
+    else
+        tile->to_offset += (int64_t)(tile->rows * tile->element_size);
 }
 
 const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
@@ -114,7 +154,7 @@ const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
 
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
-    dms_transpose(nest, target, source, DMS_NAME(turn));
+    dms_transpose(nest, target, source, DMS_NAME(turn), nest->stream ? VECTOR : 0);
     LEAVE(nest->stream);
 }
 
@@ -125,6 +165,6 @@ const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
 
 DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    dms_transpose_columns(plan, buffers, first, last, DMS_NAME(turn));
-    LEAVE(false);
+    dms_transpose_columns(plan, buffers, first, last, DMS_NAME(turn), plan->stream ? VECTOR : 0);
+    LEAVE(plan->stream);
 }
