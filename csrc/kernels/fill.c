@@ -1,22 +1,24 @@
-/* fill.c - an element that is repeated over contiguous memory: the input was broadcast along that dimension
+/* fill.c - a run that is repeated over contiguous memory: the input was broadcast along that dimension
  *
- * Ordinary stores: the source stays in a register, and half the traffic of a copy fits the caches twice as long.
+ * Ordinary stores: the source stays in a register or the first-level cache, and half the traffic of a copy fits the caches twice as long.
  */
 #include "../dms_kernel.h"
 
+/* What is copied over and over: enough for memcpy to be at full speed, and half of the smallest first-level cache. */
+#define PATTERN_BYTES 4096
+
 const char *dms_accept_fill(const dms_nest *nest)
 {
-    if (nest->run > 16 || (nest->run & (nest->run - 1)) != 0)
-        return "elements are not of 1, 2, 4, 8 or 16 bytes";
     if (nest->rank == 0)
         return "it is one run";
     const dms_loop *last = &nest->loops[nest->rank - 1];
-    return last->source_stride == 0 && last->target_stride == (int64_t)nest->run ? NULL : "no element is repeated over contiguous memory";
+    return last->source_stride == 0 && last->target_stride == (int64_t)nest->run ? NULL : "no run is repeated over contiguous memory";
 }
 
-static void fill_line(char *to, const char *element, size_t run, uint64_t size)
+/* run divides a line. */
+static void fill_lines(char *to, const char *element, size_t run, uint64_t size)
 {
-    char pattern[DMS_LINE];             /* a whole number of elements */
+    char pattern[DMS_LINE];
     for (size_t i = 0; i < DMS_LINE; i += run)
         memcpy(pattern + i, element, run);
     for (; size >= DMS_LINE; size -= DMS_LINE, to += DMS_LINE)
@@ -24,12 +26,26 @@ static void fill_line(char *to, const char *element, size_t run, uint64_t size)
     dms_copy_short(to, pattern, (size_t)size);
 }
 
+/* Copies what is there already, twice as much every time, as far as that stays in the cache. */
+static void fill_runs(char *to, const char *from, size_t run, uint64_t size)
+{
+    uint64_t done = run;
+    memcpy(to, from, run);
+    while (done < size) {
+        const uint64_t ready = done < PATTERN_BYTES ? done : run < PATTERN_BYTES ? PATTERN_BYTES / run * run : run;
+        const uint64_t some = ready < size - done ? ready : size - done;
+        memcpy(to + done, to, (size_t)some);
+        done += some;
+    }
+}
+
 void dms_run_fill(const dms_nest *nest, char *target, const char *source)
 {
     uint64_t index[DMLSPLIT_MAX_RANK];
     const uint64_t size = nest->loops[nest->rank - 1].size * nest->run;
+    const bool divides = DMS_LINE % nest->run == 0;
     dms_first(nest->rank, index);
     do
-        fill_line(target, source, nest->run, size);
+        (divides ? fill_lines : fill_runs)(target, source, nest->run, size);
     while (dms_next(nest->loops, nest->rank - 1, index, &target, &source));
 }

@@ -22,6 +22,8 @@ const char *dms_refuse_rows(const dmlsplit_plan *plan)
         return "there is one part only";
     if (plan->part_count > MOST_PARTS)
         return "there are more than 1024 parts";
+    if (space->operands[0].strides[space->axis - 1] == 0)
+        return "rows are repeated: one part after the other stays in a register or the first-level cache";
     for (uint64_t i = 0; i < space->operand_count; i++) {
         const dms_operand *operand = &space->operands[i];
         if (operand->length > 1 && operand->strides[space->axis] != (int64_t)space->element_size)
