@@ -89,7 +89,9 @@ static inline bool dms_next(const dms_loop *loops, uint32_t count, uint64_t *ind
     return false;
 }
 
-/* Copies a nest run by run. run is nest->run; where it is a constant, memcpy becomes moves, which may be misaligned. */
+static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t size);
+
+/* Copies a nest run by run. run is nest->run; where it is a constant, or short, the copies become moves, which may be misaligned. */
 static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, const char *source, size_t run)
 {
     static const dms_loop once = {1, 0, 0};
@@ -99,7 +101,10 @@ static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, 
     dms_first(outer, index);
     do {
         for (uint64_t i = 0; i < line.size; i++)
-            memcpy(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
+            if (run < DMS_LINE)
+                dms_copy_short(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
+            else
+                memcpy(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
     } while (dms_next(nest->loops, outer, index, &target, &source));
 }
 

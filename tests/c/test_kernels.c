@@ -14,7 +14,7 @@
 
 enum { PARTS = 80, RANK = 3, ROOM = 1 << 18, MARGIN = 64, DRAWS = 2 };
 
-typedef enum order { ROWS, COLUMNS, BROADCAST_ROWS, BROADCAST_COLUMNS, BACKWARDS } order;
+typedef enum order { ROWS, COLUMNS, BROADCAST_ROWS, BROADCAST_COLUMNS, BACKWARDS, MIRRORED } order;
 
 /* lines x rows x lengths, the axis last. Gaps are bytes after each row and each line. */
 typedef struct form {
@@ -74,6 +74,15 @@ static const form forms[] = {
     {"16 bytes broadcast columns", 16, 1, {20, 15}, 0, BROADCAST_COLUMNS, ROWS, 0, 0, 0, 0},
     {"u16 broadcast parts", 2, 2, {40, 30}, 0, ROWS, BROADCAST_COLUMNS, 3, 0, 0, 0},
     {"u64 broadcast rows of parts", 8, 1, {12, 30}, 0, ROWS, BROADCAST_ROWS, 0, 0, 0, 0},
+    {"3 bytes broadcast rows", 1, 2, {3, 12}, 0, BROADCAST_ROWS, ROWS, 0, 0, 0, 0},
+    {"3 bytes broadcast columns", 3, 2, {4, 3}, 0, BROADCAST_COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u8 x 3, rows backwards", 1, 2, {3, 3}, 0, BACKWARDS, ROWS, 0, 0, 0, 0},
+    {"u8 mirrored", 1, 2, {40, 71}, 0, MIRRORED, ROWS, 0, 0, 3, 0},
+    {"u16 mirrored", 2, 2, {3, 33}, 0, MIRRORED, ROWS, 1, 0, 0, 0},
+    {"u32 mirrored", 4, 2, {17, 16}, 0, MIRRORED, ROWS, 0, 4, 0, 0},
+    {"u64 mirrored", 8, 1, {17, 1}, 0, MIRRORED, ROWS, 0, 0, 0, 0},
+    {"16 bytes mirrored", 16, 1, {5, 6}, 0, MIRRORED, ROWS, 0, 0, 0, 0},
+    {"u32 mirrored parts", 4, 1, {17, 16}, 0, ROWS, MIRRORED, 0, 0, 0, 0},
     {"u8 planes to pixels", 1, 2, {3, 3}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
     {"u32 planes to pixels, apart", 4, 2, {4, 2}, 0, COLUMNS, ROWS, 5, 3, 0, 7},
     {"u16 pixels to planes", 2, 2, {3}, 0, ROWS, COLUMNS, 0, 0, 0, 0},
@@ -117,6 +126,7 @@ static void lay_out(tensor *t, order o, uint32_t element_size, uint64_t lines, u
     case COLUMNS: s[1] = e, s[2] = r * e + row_gap, s[0] = l * s[2] + line_gap; break;
     case BROADCAST_ROWS: s[2] = e, s[1] = 0, s[0] = l * e + line_gap; break;
     case BROADCAST_COLUMNS: s[2] = 0, s[1] = e + row_gap, s[0] = r * s[1] + line_gap; break;
+    case MIRRORED: s[2] = -e, s[1] = l * e + row_gap, s[0] = r * s[1] + line_gap; break;
     case BACKWARDS: s[2] = e, s[1] = -(l * e + row_gap), s[0] = -r * s[1] + line_gap; break;
     }
     const int64_t spans[RANK] = {(int64_t)(lines - 1) * s[0], (r - 1) * s[1], (l - 1) * s[2]};
