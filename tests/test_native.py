@@ -36,6 +36,7 @@ def layouts():
     yield np.pad(matrix, ((0, 0), (0, 7)))[:, :192], 1, (192,)  # one part out of padded rows
     yield (np.arange(1200) % 251).astype("u1").reshape(3, 400).T, 0, (200, 200)  # planes into pixels
     yield np.broadcast_to(matrix[:, :1], matrix.shape), 0, (32, 32)  # every element repeated
+    yield matrix[:, ::-1], 0, (32, 32)  # backwards
 
 
 @pytest.mark.parametrize("kernel", _native.kernels(), ids=lambda k: k.name)

@@ -94,7 +94,7 @@ def refuse_to_replace(path: str | None, files: Iterable[str]) -> None:
     """Raises UsageError where `path` is one of the files that are about to be read."""
     for file in files:
         if path is not None and os.path.isfile(path) and os.path.exists(file) and os.path.samefile(path, file):
-            raise click.UsageError(f"-o {path} would replace an input file")
+            raise click.UsageError(f"{path} would replace an input file")
 
 
 def flush() -> None:
