@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -112,6 +113,32 @@ class SplitNode:
         if min(lengths, default=0) < 0 or sum(lengths) != size:
             raise InputError(f"{self.name}: lengths {shape_text(self.lengths)} do not fit an axis of {size}")
         return lengths
+
+
+@dataclass(frozen=True, slots=True)
+class OtherNode:
+    """A node that is named and not judged; `diagnostic` says why."""
+
+    name: str
+    op: str
+    diagnostic: Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNodes:
+    """What a front end found in a model, in its order."""
+
+    items: tuple[SplitNode | OtherNode, ...]
+
+    @property
+    def splits(self) -> tuple[SplitNode, ...]:
+        """The nodes that are judged."""
+        return tuple([item for item in self.items if isinstance(item, SplitNode)])
+
+    @property
+    def not_judged(self) -> Counter[str]:
+        """How many nodes of which other operators there are."""
+        return Counter(item.op for item in self.items if isinstance(item, OtherNode))
 
 
 def agrees(shape: Sequence[int], declared: Shape) -> bool:

@@ -70,6 +70,7 @@ RULES: Final[Mapping[str, Rule]] = _registry(
     _legalize.RULES,
     node.RULES,
     *NODE_RULES.values(),
+    (onnx.FUNCTION_RECURSIVE,),
 )
 """Every rule by id."""
 

@@ -62,6 +62,8 @@ class OnnxSplit(NodeFacts):
     """The second input's elements."""
     split_type: str | None = None
     split_shape: Shape | None = None
+    split_malformed: str | None = None
+    """Why the second input's tensor cannot be read."""
     other_attributes: tuple[str, ...] = ()
     """Attributes that the version does not have."""
     mistyped_attributes: tuple[str, ...] = ()

@@ -50,6 +50,23 @@ def _split_given_twice_differs(n: OnnxSplit) -> Findings:
 
 
 @_rule(
+    "onnx/split-malformed",
+    "The tensor of the lengths contradicts itself, or cannot be read.",
+    "Its data and its dimensions disagree, or its external data is not where the model says, or outside the model's "
+    "folder.",
+    sources=(IR,),
+    reads=Fact.FORM | Fact.LENGTHS,
+    marks=Fact.LENGTHS,
+    bad_node=replace(GIVEN, split_values=None, split_malformed="has dimensions [2] and data for [1]"),
+    good_node=GIVEN,
+)
+def _split_malformed(n: OnnxSplit) -> Findings:
+    if n.split_malformed is None:
+        return None
+    return [Finding("split", n.split_malformed, "a tensor that can be read")]
+
+
+@_rule(
     "onnx/split-type",
     "The lengths are of a wrong element type.",
     "The input `split` is of the type of the data at version 1, and int64 from version 13 on.",

@@ -1,0 +1,79 @@
+"""Split nodes of ONNX models: versions 1, 2, 11, 13 and 18, in graphs, subgraphs and local functions.
+
+    for node in onnx.read("model.onnx", shapes={"images": (1, 3, 640, 640)}, dims={"batch": 1}):
+        print(node.name, node.lengths, node.report)
+
+Shapes come from onnx's shape inference, which runs in a process of its own: hostile models bring it down.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.nodes import Dim, ModelNodes, SplitNode
+
+if TYPE_CHECKING:
+    import onnx
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
+
+__all__ = ["read", "read_model"]
+
+
+def read(
+    source: Source,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    *,
+    values: Mapping[str, Sequence[int]] | None = None,
+    allowed_folders: Iterable[str | os.PathLike[str]] = (),
+) -> list[SplitNode]:
+    """The Split nodes of a model, in the order of the graph; those of a function once for each call.
+
+    `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors of the main graph their shapes
+    (None for a size that stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of inputs
+    that lengths are computed from. External data is read for such lengths only, from the model's folder and
+    `allowed_folders`.
+
+    Raises InputError for what is no model or has no such tensors and dimensions, OSError; faults of nodes are in their
+    reports.
+    """
+    return list(read_model(source, shapes, dims, values=values, allowed_folders=allowed_folders).splits)
+
+
+def read_model(
+    source: Source,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    *,
+    values: Mapping[str, Sequence[int]] | None = None,
+    allowed_folders: Iterable[str | os.PathLike[str]] = (),
+) -> ModelNodes:
+    """As `read`, with the nodes that are not judged: SplitToSequence, and Splits of other domains."""
+    try:
+        import onnx
+    except ImportError:
+        raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
+    from dmlsplit.formats.dxdispatch.files import AllowedFolders
+    from dmlsplit.formats.onnx import given, loading, tensors
+    from dmlsplit.formats.onnx.folding import Constant
+    from dmlsplit.formats.onnx.reading import Reader
+
+    read_external: tensors.ReadExternal = tensors.no_external_data
+    if isinstance(source, onnx.ModelProto):
+        model = source
+    elif isinstance(source, bytes):
+        model = loading.parse(source)
+    else:
+        model = loading.load(source)
+        folder = os.path.dirname(os.path.abspath(source))
+        read_external = tensors.external_reader(AllowedFolders(folder, allowed_folders))
+    model = loading.without_weights(model)
+    given.fill_in(model, shapes or {}, dims or {})
+    constants = {name: Constant.of(np.asarray(value)) for name, value in (values or {}).items()}
+    return ModelNodes(tuple(Reader(model, read_external).items(model, constants)))

@@ -1,0 +1,122 @@
+"""Constant folding of the small integer tensors that lengths are made of: one node at a time, with bounds.
+
+Of a shape that is known in part, the known sizes are carried through whatever only moves or combines elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from dmlsplit.formats.nodes import Shape
+from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, Array
+
+
+class Constant(NamedTuple):
+    """An array, and which of its elements are known."""
+
+    array: Array
+    known: Array
+
+    @classmethod
+    def of(cls, array: Array) -> Constant:
+        return cls(array, np.ones(array.shape, np.int64))
+
+
+MOVING: Final = frozenset(
+    {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+)
+"""Operators that move elements; the inputs after the first (of Concat: none) say where to."""
+ELEMENTWISE: Final = frozenset(
+    {
+        "Abs",
+        "Add",
+        "Cast",
+        "Ceil",
+        "Div",
+        "Equal",
+        "Floor",
+        "Greater",
+        "Less",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Not",
+        "Sub",
+        "Sum",
+        "Where",
+    }
+)
+WHOLE: Final = frozenset({"ConstantOfShape", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
+FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
+
+
+def of_shape(node: onnx.NodeProto, shape: Shape) -> Constant | None:
+    """What Shape or Size gives for a shape."""
+    dims = [dim if isinstance(dim, int) else None for dim in shape]
+    if node.op_type == "Size":
+        sizes = [dim for dim in dims if dim is not None]
+        known = len(sizes) == len(dims)
+        return Constant.of(np.array(math.prod(sizes) % 2**63, np.int64)) if known else None
+    bounds = {a.name: a.i for a in node.attribute}
+    part = dims[slice(bounds.get("start"), bounds.get("end"))]
+    values = [0 if dim is None else dim for dim in part]
+    return Constant(np.array(values, np.int64), np.array([dim is not None for dim in part], np.int64))
+
+
+def fold(node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int) -> Constant | None:
+    """The first output of a node of FOLDED; None where it is unknown, too large or wrong."""
+    given = [constant for constant in inputs if constant is not None]
+    if not given or math.prod(max(constant.array.size, 1) for constant in given) > MAX_ELEMENTS:
+        return None
+    op = node.op_type
+    moved = len(inputs) if op == "Concat" else 1
+    partly = [not constant.known.all() for constant in given]
+    if any(partly) and (op in WHOLE or (op in MOVING and any(partly[moved:]))):
+        return None
+    if op == "ConstantOfShape":
+        sizes = given[0].array
+        if sizes.dtype.kind not in "iu" or (sizes < 0).any() or math.prod(sizes.ravel().tolist()) > MAX_ELEMENTS:
+            return None
+    array = _run(node, [None if constant is None else constant.array for constant in inputs], opset)
+    if array is None or array.size > MAX_ELEMENTS:
+        return None
+    if not any(partly):
+        return Constant.of(array)
+    if op in MOVING:
+        masks = [c and (c.known if i < moved else c.array) for i, c in enumerate(inputs)]
+        known = _run(node, masks, opset)
+    else:
+        known = np.ones(array.shape, np.int64)
+        for constant in given:
+            known = known * constant.known
+    return None if known is None or known.shape != array.shape else Constant(array, known)
+
+
+def _run(node: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -> Array | None:
+    from onnx.reference import ReferenceEvaluator
+
+    names = ["" if array is None else f"i{i}" for i, array in enumerate(arrays)]
+    alone = onnx.NodeProto()
+    alone.CopyFrom(node)
+    del alone.input[:], alone.output[:]
+    alone.input.extend(names)
+    alone.output.append("o")
+    values = [onnx.ValueInfoProto(name=name) for name in names if name]
+    graph = helper.make_graph([alone], "g", values, [onnx.ValueInfoProto(name="o")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    given: dict[str, Any] = {name: array for name, array in zip(names, arrays, strict=True) if name}
+    try:
+        with np.errstate(all="ignore"):
+            found: Any = next(iter(ReferenceEvaluator(model).run(None, given)))
+    except Exception:
+        # The reference evaluator raises whatever numpy does; a node that does not run has no constant.
+        return None
+    return np.asarray(found) if isinstance(found, (np.ndarray, np.generic)) else None

@@ -1,0 +1,112 @@
+"""From a file to a model without its weights: what judging Split nodes takes, small enough to be handed around."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Container, Iterable
+from typing import Any, Final
+
+import onnx
+from google.protobuf.message import DecodeError, Message
+
+from dmlsplit.errors import InputError
+
+MAX_FILE_BYTES: Final = 2**31 - 1
+"""protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""
+MAX_VALUE_BYTES: Final = 1 << 20
+"""A tensor above this has no bearing on shapes or lengths; its data is left out."""
+
+
+def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
+    """The model of a file, without external data. InputError for what is no model; OSError."""
+    with open(path, "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if stat.S_ISREG(status.st_mode) and status.st_size > MAX_FILE_BYTES:
+            message = f"{status.st_size} bytes are more than a protobuf message holds; save it with external data"
+            raise InputError(message)
+        data = stream.read(MAX_FILE_BYTES + 1)
+    return parse(data)
+
+
+def parse(data: bytes) -> onnx.ModelProto:
+    """The model of serialized bytes."""
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except (DecodeError, RecursionError) as error:
+        raise InputError(f"it is not an ONNX model: {error}") from None
+    if not model.HasField("graph"):
+        raise InputError("it is not an ONNX model: there is no graph")
+    return model
+
+
+def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy in which large tensors have type and dimensions only."""
+    copy = onnx.ModelProto()
+    _copy_except(model, copy, ("graph", "functions", "training_info", "metadata_props", "doc_string"))
+    for function in model.functions:
+        added = copy.functions.add()
+        _copy_except(function, added, ("node",))
+        _copy_nodes(function.node, added.node)
+    _copy_graph(model.graph, copy.graph)
+    return copy
+
+
+def _copy_except(message: Message, copy: Message, skipped: Container[str]) -> None:
+    """Copies the fields of a message but for some."""
+    for descriptor, value in message.ListFields():
+        name = descriptor.name
+        if name in skipped:
+            continue
+        if isinstance(value, Message):
+            getattr(copy, name).CopyFrom(value)
+        elif isinstance(value, (str, bytes, int, float)):
+            setattr(copy, name, value)
+        else:
+            getattr(copy, name).extend(value)
+
+
+def _copy_graph(graph: onnx.GraphProto, copy: onnx.GraphProto) -> None:
+    _copy_except(graph, copy, ("initializer", "sparse_initializer", "node"))
+    for tensor in graph.initializer:
+        _copy_tensor(tensor, copy.initializer.add())
+    for sparse in graph.sparse_initializer:
+        added = copy.sparse_initializer.add()
+        added.dims.extend(sparse.dims)
+        _copy_tensor(sparse.values, added.values)
+        _copy_tensor(sparse.indices, added.indices)
+    _copy_nodes(graph.node, copy.node)
+
+
+def _copy_nodes(nodes: Iterable[onnx.NodeProto], copies: Any) -> None:
+    for node in nodes:
+        if all(attribute.ByteSize() <= MAX_VALUE_BYTES for attribute in node.attribute):
+            copies.add().CopyFrom(node)
+            continue
+        copy = copies.add()
+        _copy_except(node, copy, ("attribute",))
+        for attribute in node.attribute:
+            _copy_attribute(attribute, copy.attribute.add())
+
+
+def _copy_attribute(attribute: onnx.AttributeProto, copy: onnx.AttributeProto) -> None:
+    if attribute.ByteSize() <= MAX_VALUE_BYTES:
+        copy.CopyFrom(attribute)
+        return
+    copy.name, copy.type = attribute.name, attribute.type
+    if attribute.HasField("t"):
+        _copy_tensor(attribute.t, copy.t)
+    if attribute.HasField("g"):
+        _copy_graph(attribute.g, copy.g)
+    for graph in attribute.graphs:
+        _copy_graph(graph, copy.graphs.add())
+
+
+def _copy_tensor(tensor: onnx.TensorProto, copy: onnx.TensorProto) -> None:
+    if tensor.ByteSize() <= MAX_VALUE_BYTES:
+        copy.CopyFrom(tensor)
+        return
+    copy.name, copy.data_type = tensor.name, tensor.data_type
+    copy.dims.extend(tensor.dims)
+    copy.data_location = onnx.TensorProto.EXTERNAL

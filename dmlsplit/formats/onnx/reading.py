@@ -1,0 +1,232 @@
+"""The walk over a model: graphs, graphs in nodes, functions at each of their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from dmlsplit.diagnostics import Severity
+from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.nodes import OtherNode, SplitNode
+from dmlsplit.formats.onnx.folding import Constant
+from dmlsplit.formats.onnx.functions import SPLITS, Functions, Key, all_nodes, body_of, domain_of
+from dmlsplit.formats.onnx.given import subgraphs, symbols_of
+from dmlsplit.formats.onnx.inference import InferenceError, infer_shapes
+from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
+from dmlsplit.formats.onnx.splits import facts_of, name_of, split_node
+from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, text, type_of
+from dmlsplit.rules import RULES, judge_node
+
+MAX_CALLS: Final = 10_000
+MAX_CALL_DEPTH: Final = 32
+MAX_ROUNDS: Final = 64
+"""Inferences of a model of opset 1, each of which gets one Split further."""
+_DATA_TYPES: Final = dict(TensorProto.DataType.items())
+_UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
+
+
+class Reader:
+    """Reads one model."""
+
+    def __init__(self, model: onnx.ModelProto, read_external: ReadExternal) -> None:
+        self._functions = Functions(model.functions)
+        self._read_external = read_external
+        self._calls = 0
+        self._hint = _hint(model.graph)
+
+    def items(
+        self,
+        model: onnx.ModelProto,
+        constants: Mapping[str, Constant | None],
+        label: str = "",
+        calls: tuple[Key, ...] = (),
+    ) -> Iterator[SplitNode | OtherNode]:
+        """The Splits of a model, or of the body of a function, in order."""
+        if not self._functions.splits(model.graph.node):
+            return
+        origin = Origin(opset_of(model), self._functions, frozenset(symbols_of(model.graph)), self._read_external)
+        inferred, failure = self._inferred(model, origin, constants)
+        scope = Scope(model.graph, inferred, origin, label, constants=constants)
+        yield from self._graph(scope, model, calls, failure)
+
+    def _graph(
+        self, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...], failure: str
+    ) -> Iterator[SplitNode | OtherNode]:
+        for index, node in enumerate(scope.graph.node):
+            key = self._functions.key_of(node)
+            if key is not None:
+                yield from self._call(node, key, scope, model, calls)
+            elif node.op_type == "Split" and domain_of(node) == "":
+                yield split_node(node, scope, failure + self._hint)
+            elif node.op_type in SPLITS:
+                yield _other(node, scope)
+            for _, child in scope.children(index) if node.attribute else ():
+                if self._functions.splits(child.graph.node):
+                    yield from self._graph(child, model, calls, failure)
+
+    def _call(
+        self, node: onnx.NodeProto, key: Key, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...]
+    ) -> Iterator[SplitNode | OtherNode]:
+        function = self._functions[key]
+        if not self._functions.splits([node]):
+            return
+        if key in calls:
+            message = f"function {printable(':'.join(filter(None, key)))} calls itself"
+            found = RULES["onnx/function-recursive"].diagnostic(name_of(node, scope), message)
+            yield OtherNode(text(node.name), text(node.op_type), found)
+            return
+        self._calls += 1
+        if self._calls > MAX_CALLS or len(calls) >= MAX_CALL_DEPTH:
+            raise InputError(f"functions with a Split are called over {MAX_CALLS} times, or over {MAX_CALL_DEPTH} deep")
+        body, constants = _called(function, node, scope)
+        called = onnx.ModelProto(ir_version=max(model.ir_version, 8), graph=body)
+        called.opset_import.extend(function.opset_import)
+        name = text(node.name) or text(node.op_type)
+        label = f"{scope.label}/{name}" if scope.label else name
+        yield from self.items(called, constants, label, (*calls, key))
+
+    def _inferred(
+        self, model: onnx.ModelProto, origin: Origin, constants: Mapping[str, Constant | None]
+    ) -> tuple[onnx.GraphProto, str]:
+        """The graph with inferred types, and a message where there are none to be had."""
+        if origin.opset == 0 or self._needs_none(model.graph):
+            return model.graph, ""
+        harmless = onnx.ModelProto()
+        harmless.CopyFrom(model)
+        del harmless.functions[:]
+        harmless.functions.extend(self._functions.called_by(model.graph.node))
+        if not harmless.opset_import:
+            harmless.opset_import.add(version=origin.opset)
+        _make_harmless(harmless, self._functions)
+        failure = ""
+        for _ in range(MAX_ROUNDS):
+            graph = harmless.graph
+            if not failure:
+                try:
+                    graph = infer_shapes(harmless).graph
+                except InferenceError as error:
+                    failure = f"; onnx's shape inference: {printable(_joined(str(error)), 300)}"
+            scope = Scope(model.graph, graph, origin, constants=constants)
+            # Split 1 has no shape inference: what it gives is computed here, and inferred on from.
+            if origin.version != 1 or not self._feed(scope, harmless.graph):
+                break
+        return graph, failure
+
+    def _feed(self, scope: Scope, graph: onnx.GraphProto) -> bool:
+        """Adds to `graph` the shapes that Splits of version 1 give; whether there were any that were not known."""
+        fed = False
+        for index, node in enumerate(scope.graph.node):
+            if node.op_type == "Split" and domain_of(node) == "" and self._functions.key_of(node) is None:
+                fed |= _feed_outputs(node, scope, graph)
+            twins = {text(a.name): a for a in graph.node[index].attribute}
+            for name, child in scope.children(index) if node.attribute else ():
+                if twins[name].HasField("g"):
+                    fed |= self._feed(child, twins[name].g)
+        return fed
+
+    def _needs_none(self, graph: onnx.GraphProto) -> bool:
+        """Whether all Splits are of inputs and initializers, so that there is nothing to infer."""
+        given = {text(v.name) for v in (*graph.input, *graph.initializer)}
+        constants = given | {text(name) for node in graph.node if node.op_type == "Constant" for name in node.output}
+        for node in graph.node:
+            if self._functions.key_of(node) is not None or any(True for _ in subgraphs(node)):
+                if self._functions.splits([node]):
+                    return False
+            elif node.op_type == "Split":
+                names = [text(name) for name in node.input]
+                if not set(names[:1]) <= given or not set(filter(None, names[1:2])) <= constants:
+                    return False
+        return True
+
+
+def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) -> bool:
+    facts = facts_of(node, scope)
+    if facts.data_type is None or any(d.severity is Severity.ERROR for d in judge_node(facts, "")):
+        return False
+    fed = False
+    data_type = _DATA_TYPES[facts.data_type]
+    for name, shape in zip(node.output, facts.output_shapes, strict=False):
+        if name and shape is not None and scope.type_of(text(name))[1] is None:
+            scope.set_type(text(name), data_type, shape)
+            graph.value_info.add(name=name).type.CopyFrom(make_type(data_type, shape))
+            fed = True
+    return fed
+
+
+def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
+    domain = domain_of(node)
+    operator = printable(f"{domain}.{text(node.op_type)}" if domain else text(node.op_type))
+    found = RULES["input/operator-not-judged"].diagnostic(
+        name_of(node, scope), f"{operator} is not judged", expected="Split of the domain ai.onnx", actual=operator
+    )
+    return OtherNode(text(node.name), operator, found)
+
+
+def _called(
+    function: onnx.FunctionProto, node: onnx.NodeProto, scope: Scope
+) -> tuple[onnx.GraphProto, dict[str, Constant | None]]:
+    """The body of a call as a graph that knows types and constants of the call's inputs."""
+    graph = body_of(function, node)
+    constants: dict[str, Constant | None] = {}
+    for formal, actual in zip(map(text, function.input), map(text, node.input), strict=False):
+        if not actual:
+            continue
+        constant = _constant(actual, scope)
+        constants[formal] = constant
+        if constant is not None and constant.known.all() and constant.array.dtype.kind in "iuf":
+            graph.initializer.append(numpy_helper.from_array(constant.array, formal))
+            continue
+        data_type, shape = scope.type_of(actual)
+        value = graph.input.add(name=formal)
+        if data_type in _DATA_TYPES:
+            value.type.CopyFrom(make_type(_DATA_TYPES[data_type], shape))
+    for name in function.output:
+        graph.output.add(name=name)
+    return graph, constants
+
+
+def _constant(name: str, scope: Scope) -> Constant | None:
+    try:
+        return scope.constant(name)
+    except InputError:  # reported where lengths are read from it
+        return None
+
+
+def _make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
+    """onnx 1.23 ends the process at a Split with more outputs than num_outputs, and raises for an unknown domain."""
+    domains = set()
+    for node in all_nodes([*model.graph.node, *(node for function in model.functions for node in function.node)]):
+        if node.op_type == "Split" and functions.key_of(node) is None:
+            numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
+            if any(number < len(node.output) for number in numbers):
+                node.domain = _UNSAFE_DOMAIN
+        domains.add(node.domain)
+    for importing in (model, *model.functions):
+        for domain in domains - {entry.domain for entry in importing.opset_import} - {"", "ai.onnx"}:
+            importing.opset_import.add(domain=domain, version=1)
+
+
+def _hint(graph: onnx.GraphProto) -> str:
+    """What to pass where a shape is not known."""
+    given = {text(tensor.name) for tensor in graph.initializer}
+    advice = []
+    symbols: dict[str, None] = {}
+    for value in graph.input:
+        name, shape = text(value.name), type_of(value.type)[1]
+        if name in given or (shape is not None and all(isinstance(dim, int) for dim in shape)):
+            continue
+        sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)
+        advice.append(f"--shape {printable(name, 60)}:{sizes}")
+        symbols.update({dim: None for dim in shape or () if isinstance(dim, str)})
+    advice += [f"--dim {printable(symbol, 60)}=?" for symbol in symbols]
+    if not advice:
+        return "; all inputs' shapes are: --shape takes the name of any other tensor, too"
+    return f"; to pass it: {' '.join(advice[:6])}{' ...' if len(advice) > 6 else ''}"
+
+
+def _joined(message: str) -> str:
+    return " ".join(message.split())

@@ -1,0 +1,171 @@
+"""What is known of the names in a graph: types, shapes, declarations, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import onnx
+
+from dmlsplit.formats.nodes import Shape
+from dmlsplit.formats.onnx.folding import FOLDED, Constant, fold, of_shape
+from dmlsplit.formats.onnx.functions import Functions, domain_of
+from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, text, type_name, type_of, value_of
+from dmlsplit.rules.onnx import VERSIONS
+
+MAX_FOLDING: Final = 64
+"""Nodes from a length back to what it is computed of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The model, or the function, that graphs belong to."""
+
+    opset: int
+    """Of the default domain; 0 where there is none, or several."""
+    functions: Functions
+    symbols: frozenset[str]
+    """The names of sizes that the model itself has."""
+    read_external: ReadExternal
+
+    @property
+    def version(self) -> int:
+        """The version of Split that the opset has."""
+        return max((version for version in VERSIONS if version <= self.opset), default=0)
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    """The one import of the default domain; 1 before IR version 3, which had none; 0 where it is missing or not one."""
+    opsets = {entry.version for entry in model.opset_import if domain_of(entry) == ""}
+    if not opsets and not model.opset_import and model.ir_version < 3:
+        return 1
+    return max(opsets.pop(), 0) if len(opsets) == 1 else 0
+
+
+class Scope:
+    """The names of one graph, over those of the graphs around it."""
+
+    def __init__(
+        self,
+        graph: onnx.GraphProto,
+        inferred: onnx.GraphProto,
+        origin: Origin,
+        label: str = "",
+        parent: Scope | None = None,
+        constants: Mapping[str, Constant | None] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.inferred = inferred
+        self.origin = origin
+        self.label = label
+        self._parent = parent
+        self._constants = dict(constants or {})
+        self._initializers = {text(tensor.name): tensor for tensor in graph.initializer}
+        self._producers = {text(name): node for node in graph.node for name in node.output if name}
+        self._types = {
+            text(value.name): value.type for values in _values(inferred) for value in values if value.HasField("type")
+        }
+        self._declared = {text(value.name): value.type for value in (*graph.value_info, *graph.output)}
+
+    def type_of(self, name: str) -> tuple[str | None, Shape | None]:
+        """Element type and shape; None for what is unknown."""
+        if name in self._types:
+            data_type, shape = type_of(self._types[name])
+            return data_type, self._named(shape)
+        if name in self._initializers:
+            tensor = self._initializers[name]
+            return type_name(tensor.data_type), tuple(dim if dim >= 0 else None for dim in tensor.dims)
+        if name in self._producers or self._parent is None:
+            return None, None
+        return self._parent.type_of(name)
+
+    def set_type(self, name: str, data_type: int, shape: Shape) -> None:
+        """What was found out of a name beyond what was inferred."""
+        self._types[name] = make_type(data_type, shape)
+
+    def declared(self, name: str) -> tuple[str | None, Shape | None]:
+        """What the model itself says of one of the graph's own names."""
+        return type_of(self._declared[name]) if name in self._declared else (None, None)
+
+    def _named(self, shape: Shape | None) -> Shape | None:
+        """The shape without the names that the inference made up."""
+        if shape is None:
+            return None
+        return tuple([None if isinstance(d, str) and d not in self.origin.symbols else d for d in shape])
+
+    def producer(self, name: str) -> onnx.NodeProto | None:
+        """The node that computes a name here or further out."""
+        if name in self._producers or self._parent is None:
+            return self._producers.get(name)
+        return self._parent.producer(name)
+
+    def constant(self, name: str, depth: int = 0) -> Constant | None:
+        """The elements of a small constant; None where they are unknown. InputError where a tensor is malformed."""
+        if name not in self._constants:
+            self._constants[name] = None  # while it is looked for: a graph may go round in circles
+            self._constants[name] = self._find(name, depth)
+        return self._constants[name]
+
+    def _find(self, name: str, depth: int) -> Constant | None:
+        if name in self._initializers:
+            return _constant(value_of(self._initializers[name], self.origin.read_external))
+        node = self._producers.get(name)
+        if node is None:
+            outer = any(text(value.name) == name for value in self.graph.input)
+            return None if outer or self._parent is None else self._parent.constant(name, depth)
+        if domain_of(node) != "" or self.origin.functions.key_of(node) is not None or depth >= MAX_FOLDING:
+            return None
+        if node.op_type == "Constant":
+            return _constant(self._value_of(node))
+        if node.op_type in ("Shape", "Size") and node.input:
+            shape = self.type_of(text(node.input[0]))[1]
+            return None if shape is None else of_shape(node, shape)
+        if node.op_type not in FOLDED or text(node.output[0]) != name:
+            return None
+        inputs = [self.constant(text(i), depth + 1) if i else None for i in node.input]
+        if any(constant is None for constant, i in zip(inputs, node.input, strict=True) if i):
+            return None
+        return fold(node, inputs, self.origin.opset)
+
+    def _value_of(self, node: onnx.NodeProto) -> Array | None:
+        for attribute in node.attribute:
+            match attribute.name:
+                case "value":
+                    return value_of(attribute.t, self.origin.read_external)
+                case "value_int":
+                    return np.array(attribute.i, np.int64)
+                case "value_ints":
+                    return np.array(attribute.ints, np.int64)
+                case "value_float":
+                    return np.array(attribute.f, np.float32)
+                case "value_floats":
+                    return np.array(attribute.floats, np.float32)
+        return None
+
+    def children(self, index: int) -> Iterator[tuple[str, Scope]]:
+        """The graphs in the attributes of the node of this index, each with its attribute's name."""
+        node = self.graph.node[index]
+        # Inference keeps the order of nodes, but not that of attributes.
+        twins = {a.name: a for a in self.inferred.node[index].attribute}
+        name = text(node.name) or text(node.op_type)
+        for attribute in node.attribute:
+            twin = twins.get(attribute.name, attribute)
+            pairs = [(attribute.g, twin.g)] if attribute.HasField("g") else []
+            pairs += zip(attribute.graphs, twin.graphs, strict=False)
+            for number, (graph, inferred) in enumerate(pairs):
+                if len(graph.node) != len(inferred.node):
+                    inferred = graph
+                place = f"{name}.{text(attribute.name)}" + (f"[{number}]" if len(pairs) > 1 else "")
+                label = f"{self.label}/{place}" if self.label else place
+                yield text(attribute.name), Scope(graph, inferred, self.origin, label, self)
+
+
+def _values(graph: onnx.GraphProto) -> tuple[list[onnx.ValueInfoProto], ...]:
+    # The last one wins: an input is what the caller gives.
+    return list(graph.output), list(graph.value_info), list(graph.input)
+
+
+def _constant(array: Array | None) -> Constant | None:
+    return None if array is None else Constant.of(array)

@@ -1,0 +1,138 @@
+"""From a Split of an ONNX graph to what is known of it, and to the node that the front end answers with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, defs
+
+from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.nodes import Shape, SplitNode, shape_text
+from dmlsplit.formats.onnx.scope import Scope
+from dmlsplit.formats.onnx.tensors import element_type, text
+from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules.onnx import OnnxSplit
+from dmlsplit.rules.onnx.facts import ATTRIBUTES
+
+_NUMBERS = {
+    "axis": (AttributeProto.INT, "i"),
+    "num_outputs": (AttributeProto.INT, "i"),
+    "split": (AttributeProto.INTS, "ints"),
+}
+
+
+def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
+    """What the model says of a Split."""
+    version = scope.origin.version
+    known, others, mistyped = _attributes(node, version)
+    inputs = [text(name) for name in node.input]
+    outputs = [text(name) for name in node.output]
+    data_type, shape = scope.type_of(inputs[0]) if inputs and inputs[0] else (None, None)
+    declared = [scope.declared(name) if name else (None, None) for name in outputs]
+    return OnnxSplit(
+        version,
+        len(outputs),
+        tuple([i for i, name in enumerate(outputs) if not name]),
+        len(inputs),
+        bool(inputs and inputs[0]),
+        data_type,
+        shape,
+        known.get("axis"),
+        known.get("num_outputs"),
+        known.get("split"),
+        **(_lengths(inputs[1], scope) if len(inputs) > 1 and inputs[1] else {}),
+        other_attributes=others,
+        mistyped_attributes=mistyped,
+        declared_types=tuple([data_type for data_type, _ in declared]) if any(t for t, _ in declared) else (),
+        declared_shapes=tuple([shape for _, shape in declared]) if any(s is not None for _, s in declared) else (),
+        opset=scope.origin.opset or None,
+        newest_opset=defs.onnx_opset_version(),
+    )
+
+
+def _attributes(node: onnx.NodeProto, version: int) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+    """Values by name, names that the version does not have, names whose type is wrong."""
+    known: dict[str, Any] = {}
+    others, mistyped = [], []
+    for attribute in node.attribute:
+        name = text(attribute.name)
+        if name not in ATTRIBUTES.get(version, _NUMBERS):
+            others.append(printable(name))
+            continue
+        expected, field = _NUMBERS[name]
+        value = getattr(attribute, field)
+        # Before IR version 2 there was no type to state.
+        untyped = attribute.type == AttributeProto.UNDEFINED and (
+            bool(value) or field == "ints" or attribute.HasField(field)
+        )
+        if attribute.type != expected and not untyped:
+            mistyped.append(name)
+        elif name not in known:
+            known[name] = tuple(value) if field == "ints" else int(value)
+    return known, tuple(others), tuple(mistyped)
+
+
+def _lengths(name: str, scope: Scope) -> dict[str, Any]:
+    data_type, shape = scope.type_of(name)
+    found: dict[str, Any] = {"split_input": True, "split_type": data_type, "split_shape": shape}
+    try:
+        constant = scope.constant(name)
+    except InputError as error:
+        return {**found, "split_malformed": error.message}
+    if constant is None:
+        return found
+    found["split_shape"] = constant.array.shape
+    if constant.known.all() and constant.array.dtype.kind in "iufV":
+        array = constant.array if constant.array.dtype.kind in "iuf" else constant.array.astype(float)
+        found["split_values"] = tuple(array.ravel().tolist())
+    return found
+
+
+def name_of(node: onnx.NodeProto, scope: Scope) -> str:
+    """What a node is called in paths: its name, or that of its first output, or its operator."""
+    name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
+    return printable(f"{scope.label}/{name}" if scope.label else name)
+
+
+def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
+    """The judged node; `hint` says what the caller can pass where a shape is unknown."""
+    facts, path = facts_of(node, scope), name_of(node, scope)
+    found = judge_node(facts, path)
+    report = Report((*found, *_unknown(facts, path, hint)), facts.specification, None, "Split")
+    lengths, shapes = facts.lengths, facts.output_shapes
+    if not report.ok:
+        lengths, shapes = facts.given_lengths, (None,) * facts.outputs
+    return SplitNode(
+        text(node.name),
+        "Split",
+        facts.version,
+        facts.input_shape,
+        facts.data_type,
+        facts.axis_index,
+        lengths,
+        shapes,
+        report,
+        element_type(facts.data_type),
+        scope.label,
+        text(node.input[0]) if node.input else "",
+        tuple([text(name) for name in node.output]),
+    )
+
+
+def _unknown(facts: OnnxSplit, path: str, hint: str) -> list[Diagnostic]:
+    """What DirectML would have to know."""
+    rule = RULES["node/shape-unknown"]
+    found = []
+    shape: Shape | None = facts.input_shape
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known{hint}"
+        found.append(rule.diagnostic(f"{path}.input", message, actual=shape_text(shape)))
+    if facts.data_type is None:
+        found.append(rule.diagnostic(f"{path}.input", "the element type is not known"))
+    if facts.split_input and facts.split_values is None and not facts.split_malformed:
+        message = "the lengths are computed as the model runs"
+        found.append(rule.diagnostic(f"{path}.split", message))
+    return found

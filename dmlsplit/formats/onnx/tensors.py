@@ -1,0 +1,155 @@
+"""Types, shapes and values of ONNX tensors in plain Python."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.element_types import ELEMENT_TYPES, ElementType
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.nodes import Dim, Shape
+
+MAX_ELEMENTS: Final = 1 << 16
+"""Of a value that is looked at: there are fewer lengths than outputs."""
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+ReadExternal: TypeAlias = Callable[[str, int, int], bytes]
+"""The bytes of an external file: its location in the model, offset, length. InputError."""
+
+_NAMES: Final[Mapping[str, str]] = {
+    "FLOAT": "float32",
+    "DOUBLE": "float64",
+    "FLOAT8E4M3FN": "float8_e4m3fn",
+    "FLOAT8E4M3FNUZ": "float8_e4m3fnuz",
+    "FLOAT8E5M2": "float8_e5m2",
+    "FLOAT8E5M2FNUZ": "float8_e5m2fnuz",
+    "FLOAT8E8M0": "float8_e8m0fnu",
+    "FLOAT4E2M1": "float4_e2m1fn",
+}
+"""Names of element types that are not numpy's in capitals."""
+
+
+def text(name: str | bytes) -> str:
+    """A string of a model; what is no UTF-8, which protobuf hands out as bytes, in backslash escapes."""
+    return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
+
+
+def element_type(name: str | None) -> ElementType | None:
+    """What holds elements of an ONNX type."""
+    return None if name is None else ELEMENT_TYPES.get(_NAMES.get(name, name.lower()))
+
+
+def type_name(data_type: int) -> str | None:
+    """FLOAT for 1; None for UNDEFINED."""
+    if data_type == TensorProto.UNDEFINED:
+        return None
+    try:
+        return str(TensorProto.DataType.Name(data_type))
+    except ValueError:
+        return f"type {data_type}"
+
+
+def type_of(proto: onnx.TypeProto) -> tuple[str | None, Shape | None]:
+    """Element type and shape; of what is no tensor its kind, in capitals."""
+    kind = proto.WhichOneof("value")
+    if kind != "tensor_type":
+        return (None if kind is None else kind.removesuffix("_type").upper()), None
+    tensor = proto.tensor_type
+    shape = tuple(map(_dim, tensor.shape.dim)) if tensor.HasField("shape") else None
+    return type_name(tensor.elem_type), shape
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
+    kind = dim.WhichOneof("value")
+    if kind == "dim_value":
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
+    # An empty name is what some exporters write for an unknown size.
+    return (text(dim.dim_param) or None) if kind == "dim_param" else None
+
+
+def make_type(data_type: int, shape: Shape | None) -> onnx.TypeProto:
+    """The inverse of `type_of`, the element type by number."""
+    proto = onnx.TypeProto()
+    proto.tensor_type.elem_type = data_type
+    if shape is not None:
+        proto.tensor_type.shape.SetInParent()
+        for dim in shape:
+            added = proto.tensor_type.shape.dim.add()
+            if isinstance(dim, int):
+                added.dim_value = dim
+            elif dim is not None:
+                added.dim_param = dim
+    return proto
+
+
+def value_of(tensor: onnx.TensorProto, read_external: ReadExternal) -> Array | None:
+    """The elements of a small tensor; None for a larger one. InputError where it contradicts itself."""
+    dims = tuple(tensor.dims)
+    if any(dim < 0 for dim in dims):
+        raise InputError(f"has negative dimensions {list(dims)}")
+    count = math.prod(dims)
+    if count > MAX_ELEMENTS:
+        return None
+    if tensor.data_location == TensorProto.EXTERNAL:
+        tensor = _with_external_data(tensor, count, read_external)
+    try:
+        array = numpy_helper.to_array(tensor)
+    except Exception as error:
+        # onnx raises whatever numpy does where data and dimensions disagree.
+        raise InputError(f"is malformed: {printable(str(error))}") from None
+    if array.shape != dims:
+        raise InputError(f"has dimensions {list(dims)} and data for {list(array.shape)}")
+    return array
+
+
+def _with_external_data(tensor: onnx.TensorProto, count: int, read_external: ReadExternal) -> onnx.TensorProto:
+    keys = {text(entry.key): text(entry.value) for entry in tensor.external_data}
+    name = type_name(tensor.data_type)
+    element = element_type(name)
+    if element is None or element.itemsize == 0 or element.refusal:
+        raise InputError(f"has external data of type {name}, which is not read")
+    size = count * element.itemsize
+    try:
+        offset, length = int(keys.get("offset", "0")), int(keys.get("length", size))
+    except ValueError:
+        raise InputError("has external data with an offset or length that is no number") from None
+    if not keys.get("location"):
+        raise InputError("has external data without a location")
+    if length != size or offset < 0:
+        raise InputError(f"has {length} bytes of external data at offset {offset}; its dimensions take {size}")
+    copy = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
+    copy.raw_data = read_external(keys["location"], offset, length)
+    return copy
+
+
+def external_reader(folders: Any) -> ReadExternal:
+    """Reads external data in the folders that are allowed, links resolved first."""
+
+    def read(location: str, offset: int, length: int) -> bytes:
+        shown = printable(location)
+        path = folders.target(location)
+        try:
+            if not os.path.isfile(path):
+                raise InputError(f"has external data in '{shown}', which is no file")
+            with open(path, "rb") as stream:
+                stream.seek(offset)
+                data = stream.read(length)
+        except (OSError, OverflowError) as error:
+            raise InputError(f"has external data in '{shown}': {getattr(error, 'strerror', None) or error}") from None
+        if len(data) != length:
+            raise InputError(f"has external data in '{shown}', which ends before offset {offset} + {length} bytes")
+        return data
+
+    return read
+
+
+def no_external_data(location: str, offset: int, length: int) -> bytes:
+    """The reader for a model that is in memory."""
+    raise InputError(f"has external data in '{printable(location)}', and the model is not from a file")
