@@ -42,7 +42,9 @@ def dtype_of(name):
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, {"float8e4m3fn": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}.get(name, name)))
+        return np.dtype(
+            getattr(ml_dtypes, {"float8e4m3fn": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}.get(name, name))
+        )
 
 
 def input_array(case):

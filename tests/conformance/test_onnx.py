@@ -1,6 +1,5 @@
 """Every row of the corpus that is an ONNX model: verdict, lengths, shapes and values."""
 
-import numpy as np
 import pytest
 
 pytest.importorskip("onnx")
@@ -9,12 +8,8 @@ from dmlsplit.formats import onnx as front_end
 from tests.conformance.corpus import exceptions, expected_arrays, input_array, is_static, params, rows
 from tests.conformance.onnx_models import build
 
-CASES = [
-    row for row in rows("cases", flavour="onnx", kind=("forward", "shape")) if row["expect"]["ok"] is not None
-]
-OBSERVED = [
-    row for row in rows("observed", flavour="onnx") if (row.get("spec") or {}).get("ok") is not None
-]
+CASES = [row for row in rows("cases", flavour="onnx", kind=("forward", "shape")) if row["expect"]["ok"] is not None]
+OBSERVED = [row for row in rows("observed", flavour="onnx") if (row.get("spec") or {}).get("ok") is not None]
 EXCEPTIONS = exceptions("onnx_exceptions.txt")
 
 
