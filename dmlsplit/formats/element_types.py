@@ -48,8 +48,9 @@ class ElementType:
         return dtype
 
 
-def _packed(name: str, bits: int) -> ElementType:
-    return ElementType(name, 1, None, refusal=f"{bits}-bit elements share bytes, and DirectML splits whole bytes only")
+def _packed(name: str, bits: int, itemsize: int = 1) -> ElementType:
+    refusal = f"{bits}-bit elements share bytes, and DirectML splits whole bytes only"
+    return ElementType(name, itemsize, None, refusal=refusal)
 
 
 ELEMENT_TYPES: Final[Mapping[str, ElementType]] = {
@@ -84,8 +85,10 @@ ELEMENT_TYPES: Final[Mapping[str, ElementType]] = {
         _packed("float4_e2m1fn", 4),
         _packed("int2", 2),
         _packed("uint2", 2),
-        ElementType("uint1", 0, None, refusal="1-bit elements share bytes, and DirectML splits whole bytes only"),
-        ElementType("nf4", 0, None, refusal="4-bit elements share bytes, and DirectML splits whole bytes only"),
+        _packed("uint1", 1, 0),
+        _packed("uint3", 3, 0),
+        _packed("uint6", 6, 0),
+        _packed("nf4", 4, 0),
         ElementType("string", 0, None, refusal="strings have no fixed size"),
     )
 }

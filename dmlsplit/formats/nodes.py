@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,10 @@ from dmlsplit.formats.element_types import ElementType
 from dmlsplit.rules import RULES
 
 Dim: TypeAlias = int | str | None
-"""A size, the name or interval that stands for one, or None where nothing is known."""
+"""A size, the name or interval (2..10) that stands for one, or None where nothing is known."""
 Shape: TypeAlias = tuple[Dim, ...]
+
+_INTERVAL = re.compile(r"([0-9]{0,20})\.\.([0-9]{0,20})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +145,19 @@ class ModelNodes:
 
 
 def agrees(shape: Sequence[int], declared: Shape) -> bool:
-    """Whether sizes fit a declared shape; one symbol stands for one size."""
+    """Whether sizes fit a declared shape; one symbol stands for one size, an interval (2..10) for any in it."""
     symbols: dict[str, int] = {}
-    return len(shape) == len(declared) and all(
-        size == (symbols.setdefault(dim, size) if isinstance(dim, str) else size if dim is None else dim)
-        for size, dim in zip(shape, declared, strict=True)
-    )
+
+    def fits(size: int, dim: Dim) -> bool:
+        if not isinstance(dim, str):
+            return dim is None or dim == size
+        bounds = _INTERVAL.fullmatch(dim)
+        if bounds is None:
+            return symbols.setdefault(dim, size) == size
+        low, high = bounds.groups()
+        return int(low or 0) <= size and (not high or size <= int(high))
+
+    return len(shape) == len(declared) and all(map(fits, shape, declared))
 
 
 def shape_text(shape: Sequence[Dim] | None) -> str:

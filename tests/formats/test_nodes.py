@@ -86,5 +86,9 @@ def test_execution_refuses_what_does_not_fit(changed, array, message):
 def test_shapes():
     assert agrees((2, 3, 2), ("n", None, "n"))
     assert not agrees((2, 3, 4), ("n", None, "n"))
+    assert agrees((2, 3, 0), ("2..3", "2..3", "..7"))
+    assert agrees((9, 3, 0), ("2..", "..3", ".."))
+    assert not agrees((1,), ("2..3",))
+    assert not agrees((4,), ("2..3",))
     assert shape_text((1, "batch", None)) == "[1, batch, ?]"
     assert shape_text(None) == "unknown"

@@ -37,8 +37,8 @@ class AllowedFolders:
         # lexists: a dangling link is to be reported, not passed over
         return self._resolved(path if not os.path.lexists(beside) and os.path.exists(path) else beside, path)
 
-    def target(self, path: str) -> str:
-        """The file to write, relative to the model's folder; it need not exist."""
+    def beside(self, path: str) -> str:
+        """The file of that name in the model's folder, to read or to write; it need not exist."""
         return self._resolved(os.path.join(self.folder, path), path)
 
     def _resolved(self, path: str, shown: str) -> str:
@@ -75,7 +75,7 @@ def _physical_memory() -> int | None:
 
 def read_raw(path: str) -> Bytes:
     """All bytes of a regular file. Raises InputError, OSError."""
-    size = _regular_file_size(path)
+    size = regular_file_size(path)
     check_size(size, "the file")
     return np.fromfile(path, np.uint8, size)
 
@@ -86,7 +86,7 @@ def read_npy(path: str) -> np.ndarray:
     The header is held against the file's size before anything is allocated. DxDispatch pads too short a file with
     zeros and refuses Fortran order; here both are refused.
     """
-    file_size = _regular_file_size(path)
+    file_size = regular_file_size(path)
     with open(path, "rb") as stream:
         header = npy.read_header(stream, file_size)
         dtype = header.dtype
@@ -104,7 +104,8 @@ def reason(error: OSError | InputError) -> str:
     return error.message if isinstance(error, InputError) else error.strerror or str(error)
 
 
-def _regular_file_size(path: str) -> int:
+def regular_file_size(path: str) -> int:
+    """Raises InputError for what is no regular file, OSError."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise InputError("it is not a regular file")

@@ -153,7 +153,7 @@ class _ModelReader(ResourceReader):
         if target.lower().endswith((".jpg", ".png")):
             raise self.text.error((*path, "targetPath"), "images (.jpg, .png) are not supported; write .npy")
         try:
-            file = self._folders.target(target)
+            file = self._folders.beside(target)
         except InputError as error:
             raise self.text.error((*path, "targetPath"), error.message) from None
         dimensions = self.optional(members, path, "dimensions", self.uints, None)
