@@ -6,15 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from dmlsplit.descriptors import BufferTensorDesc, SplitOperatorDesc
-from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.rules import RULES
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.releases import Release
+from dmlsplit.rules import RULES, NodeFacts, judge_node
+
+if TYPE_CHECKING:
+    from dmlsplit.legalize import Legalization
 
 Dim: TypeAlias = int | str | None
 """A size, the name or interval (2..10) that stands for one, or None where nothing is known."""
@@ -47,6 +53,8 @@ class SplitNode:
     graph: str = ""
     input_name: str = ""
     output_names: tuple[str, ...] = ()
+    facts: NodeFacts | None = field(default=None, repr=False)
+    """What the report was made from; with it, `execute` judges a node of unknown sizes anew for those of the array."""
 
     def descriptor(self) -> SplitOperatorDesc:
         """The node as one DirectML operator with packed tensors, before any level's limits: it may have nine
@@ -56,7 +64,7 @@ class SplitNode:
         """
         obstacle = self.obstacle()
         if obstacle is not None:
-            raise InputError(f"{self.name}: {obstacle.message}")
+            raise InputError(f"{self.path}: {obstacle.message}")
         assert self.element is not None
         assert self.element.data_type is not None
         assert self.axis is not None
@@ -67,9 +75,12 @@ class SplitNode:
 
     def obstacle(self) -> Diagnostic | None:
         """Why the node stands for no DirectML operator; None where it does."""
-        path = self.report.operator or self.op
+        path = self.path
         if not self.report.ok:
             return RULES["node/not-lowered"].diagnostic(path, "the node is not valid by its framework's rules")
+        for diagnostic in self.report.diagnostics:
+            if diagnostic.rule == "node/shape-unknown":
+                return diagnostic
         if self.element is None:
             return RULES["node/shape-unknown"].diagnostic(path, "the element type is not known", actual=self.data_type)
         if self.element.data_type is None:
@@ -83,39 +94,75 @@ class SplitNode:
             return RULES["node/shape-unknown"].diagnostic(path, "the axis is not known")
         return None
 
+    @property
+    def path(self) -> str:
+        """What diagnostics call the node, safe to print: its name, or that of an output, after that of its graph."""
+        name = self.name or next(filter(None, self.output_names), "") or self.op
+        return printable(f"{self.graph}/{name}" if self.graph else name)
+
+    def legalize(
+        self,
+        feature_level: FeatureLevel | int | str | None = None,
+        *,
+        directml: Release | str | None = None,
+    ) -> Legalization:
+        """The node as operators that a feature level or a release takes, as `dmlsplit.legalize` gives them.
+
+        Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
+        operator, `ok` is False, and the report says why.
+        """
+        from dmlsplit.formats.lowering import legalize
+
+        return legalize(self, feature_level, directml)
+
     def execute(self, array: np.ndarray) -> list[np.ndarray]:
         """The node's outputs for an input, bit for bit as the framework defines them, copied by the C core.
 
-        The array has the node's element type and a shape that agrees with `input_shape`; InputError else, and for a
-        node that its framework refuses.
+        The array has the node's element type and a shape that agrees with `input_shape`; of strings it is one of str
+        (dtype object, U or T). An output that the model leaves out is in the list all the same. InputError for what
+        does not fit, and for a node that its framework refuses.
         """
         if not self.report.ok:
-            raise InputError(f"{self.name}: {self.report.errors[0].message}" if self.report.errors else self.name)
+            raise InputError(f"{self.path}: {(self.report.errors or self.report.hidden)[0].message}")
         if self.element is None:
-            raise InputError(f"{self.name}: the element type is not known")
-        if array.dtype != self.element.dtype():
-            raise InputError(f"{self.name}: the input is {self.element.name}, not {array.dtype}")
-        if self.axis is None or self.lengths is None:
-            raise InputError(f"{self.name}: the axis or the lengths are not known")
+            raise InputError(f"{self.path}: the element type is not known")
+        if isinstance(array, np.ma.MaskedArray) or not isinstance(array, np.ndarray):
+            raise InputError(f"{self.path}: the input is {type(array).__name__}, not a plain numpy array")
+        if not (array.dtype.kind in "OUT" if self.element.name == "string" else array.dtype == self.element.dtype()):
+            raise InputError(f"{self.path}: the input is {self.element.name}, not {array.dtype}")
         if self.input_shape is not None and not agrees(array.shape, self.input_shape):
-            raise InputError(f"{self.name}: the input's shape is {shape_text(self.input_shape)}, not {array.shape}")
+            raise InputError(f"{self.path}: the input's shape is {shape_text(self.input_shape)}, not {array.shape}")
+        axis, lengths = self._cut(array.shape)
         from dmlsplit.arrays import split
 
+        if array.dtype.kind in "OT":
+            # Objects are not bytes to be copied: their places are split.
+            places = np.arange(array.size).reshape(array.shape)
+            return [array.ravel()[piece] for piece in split(places, axis, lengths)]
         # As raw bytes: extension types are no concern of the kernels.
         raw = array.view(np.dtype(f"V{array.dtype.itemsize}"))
-        return [piece.view(array.dtype) for piece in split(raw, self.axis, self._lengths_of(array.shape[self.axis]))]
+        return [piece.view(array.dtype) for piece in split(raw, axis, lengths)]
 
-    def _lengths_of(self, size: int) -> Sequence[int]:
-        """The lengths, the only unknown one being what is left of the axis."""
-        assert self.lengths is not None
-        known = [length for length in self.lengths if isinstance(length, int)]
-        if len(known) < len(self.lengths) - 1:
-            raise InputError(f"{self.name}: the lengths {shape_text(self.lengths)} are not known")
-        rest = size - sum(known)
-        lengths = [length if isinstance(length, int) else rest for length in self.lengths]
-        if min(lengths, default=0) < 0 or sum(lengths) != size:
-            raise InputError(f"{self.name}: lengths {shape_text(self.lengths)} do not fit an axis of {size}")
-        return lengths
+    def _cut(self, shape: tuple[int, ...]) -> tuple[int, Sequence[int]]:
+        """Axis and lengths for an input of this shape, by the framework's rules where the model does not fix them."""
+        axis, lengths = self.axis, self.lengths
+        if self.facts is not None and self.input_shape != shape:
+            facts = self.facts.with_shape(shape)
+            errors = [d for d in judge_node(facts, self.path) if d.severity is Severity.ERROR]
+            if errors:
+                raise InputError(f"{errors[0].path}: {errors[0].message}")
+            axis, lengths = facts.axis_index, facts.lengths
+        if axis is None or lengths is None:
+            raise InputError(f"{self.path}: the axis or the lengths are not known")
+        known = [length for length in lengths if isinstance(length, int)]
+        if len(known) < len(lengths) - 1:
+            raise InputError(f"{self.path}: the lengths {shape_text(lengths)} are not known")
+        # The only unknown one is what is left of the axis.
+        rest = shape[axis] - sum(known)
+        sizes = [length if isinstance(length, int) else rest for length in lengths]
+        if min(sizes, default=0) < 0 or sum(sizes) != shape[axis]:
+            raise InputError(f"{self.path}: lengths {shape_text(lengths)} do not fit an axis of {shape[axis]}")
+        return axis, sizes
 
 
 @dataclass(frozen=True, slots=True)

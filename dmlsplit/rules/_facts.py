@@ -36,6 +36,20 @@ class NodeFacts:
         """By what the node is judged: ONNX Split 13."""
         raise NotImplementedError
 
+    @property
+    def axis_index(self) -> int | None:
+        """The axis from 0; None where it is not known."""
+        raise NotImplementedError
+
+    @property
+    def lengths(self) -> tuple[Any, ...] | None:
+        """The sizes of the parts on the axis."""
+        raise NotImplementedError
+
+    def with_shape(self, shape: tuple[int, ...]) -> NodeFacts:
+        """The same node with an input of this shape, which fits what is known of it."""
+        raise NotImplementedError
+
     def differences(self) -> Iterable[tuple[str, str]]:
         """Members (or "") and what runtimes were seen to do otherwise, whatever the rules say of the node."""
         return ()

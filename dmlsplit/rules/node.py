@@ -7,6 +7,8 @@ from typing import Final
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._model import BUFFER_DESC, DATA_TYPE, OURS, Rule, Source
 
+_DML_EP: Final = "https://github.com/microsoft/onnxruntime/tree/main/onnxruntime/core/providers/dml/DmlExecutionProvider/src/Operators"
+
 RUNTIME_DIFFERS: Final = Rule(
     "node/runtime-differs",
     Severity.WARNING,
@@ -43,6 +45,15 @@ RULES: Final = (
         "The node has faults by its framework's own rules, so it stands for no DirectML operator.",
         "The faults are reported beside this one.",
         (OURS,),
+    ),
+    Rule(
+        "node/empty-tensor",
+        Severity.WARNING,
+        Basis.OBSERVED,
+        "The input or an output has no elements, and ONNX Runtime's DirectML back end skips the whole operator.",
+        "DirectML has no empty tensors. The rewriting leaves empty outputs out of the operator and still makes them; "
+        "ONNX Runtime's DirectML back end does nothing at all, so that the other outputs are never written.",
+        (Source("ONNX Runtime, DirectML execution provider", _DML_EP),),
     ),
     RUNTIME_DIFFERS,
 )

@@ -111,7 +111,7 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
         facts.version,
         facts.input_shape,
         facts.data_type,
-        facts.axis_index,
+        facts.axis_index if facts.rank is not None else facts.axis or 0,
         lengths,
         shapes,
         report,
@@ -119,6 +119,7 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
         scope.label,
         text(node.input[0]) if node.input else "",
         tuple([text(name) for name in node.output]),
+        facts,
     )
 
 

@@ -134,7 +134,7 @@ def external_reader(folders: Any) -> ReadExternal:
 
     def read(location: str, offset: int, length: int) -> bytes:
         shown = printable(location)
-        path = folders.target(location)
+        path = folders.beside(location)
         try:
             if not os.path.isfile(path):
                 raise InputError(f"has external data in '{shown}', which is no file")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from dmlsplit.rules._facts import NodeFacts
@@ -77,6 +77,9 @@ class OnnxSplit(NodeFacts):
     @property
     def specification(self) -> str:
         return f"ONNX Split {self.version}" if self.version else "ONNX"
+
+    def with_shape(self, shape: tuple[int, ...]) -> OnnxSplit:
+        return replace(self, input_shape=shape)
 
     def differences(self) -> Iterator[tuple[str, str]]:
         if self.version != 1:

@@ -1,0 +1,82 @@
+"""A framework's Split in DirectML: the rewritten operators, fed with arrays of the framework's type and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from dmlsplit._buffers import NUMPY_DTYPE
+from dmlsplit.diagnostics import Report
+from dmlsplit.enums import FeatureLevel
+from dmlsplit.errors import BindingError
+from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.legalize import Legalization
+from dmlsplit.legalize import legalize as legalize_descriptor
+from dmlsplit.releases import Release
+from dmlsplit.rules import RULES
+from dmlsplit.validation import find_judge
+
+
+@dataclass(frozen=True)
+class NodeLegalization(Legalization):
+    """A Legalization whose arrays are the framework's; other buffers are raw memory, as for any."""
+
+    element: ElementType | None = None
+    path: str = ""
+
+    def execute(self, input: Any) -> list[np.ndarray]:
+        """Runs the operators on an array of the framework's type and shape into fresh ones."""
+        outputs = super().execute(self._lowered(input, "input"))
+        return [self._raised(output) for output in outputs]
+
+    def dispatch(self, input: Any, out: Sequence[Any]) -> None:
+        """Runs the operators in the caller's buffers; arrays of several DirectML elements each are C-contiguous."""
+        lowered = [self._lowered(array, f"outputs[{i}]", copies=False) for i, array in enumerate(out)]
+        super().dispatch(self._lowered(input, "input"), lowered)
+
+    def _lowered(self, array: Any, what: str, copies: bool = True) -> Any:
+        if not isinstance(array, np.ndarray) or self.element is None or self.element.data_type is None:
+            return array
+        dtype = self.element.dtype()
+        if array.dtype != dtype:
+            if array.dtype == np.uint8 and array.ndim == 1:
+                return array
+            raise BindingError(f"{self.path}: {what} is of type {array.dtype}, {dtype} is expected")
+        held = NUMPY_DTYPE[self.element.data_type]
+        if self.element.count == 1:
+            return array.view(held)
+        if not array.flags.c_contiguous:
+            if not copies:
+                raise BindingError(f"{self.path}: {what} is not C-contiguous, as elements in {held} have to be")
+            array = np.ascontiguousarray(array)
+        return array.view(held).reshape(*array.shape, self.element.count)
+
+    def _raised(self, array: np.ndarray) -> np.ndarray:
+        assert self.element is not None
+        dtype = self.element.dtype()
+        if self.element.count == 1:
+            return array.view(dtype)
+        return np.ascontiguousarray(array).reshape(*array.shape[:-2], -1).view(dtype).reshape(array.shape[:-1])
+
+
+def legalize(
+    node: SplitNode, feature_level: FeatureLevel | int | str | None, directml: Release | str | None
+) -> Legalization:
+    """SplitNode.legalize."""
+    judge = find_judge(feature_level, directml)
+    obstacle = node.obstacle()
+    if obstacle is not None:
+        return Legalization.refused(None, Report((obstacle,), judge.name, None, node.report.operator))
+    found = legalize_descriptor(node.descriptor(), feature_level=feature_level, directml=directml)
+    report = found.report
+    if 0 in (*(node.input_shape or ()), *(node.lengths or ())):
+        skipped = RULES["node/empty-tensor"].diagnostic(
+            node.path, "ONNX Runtime's DirectML back end skips the whole operator, since a tensor has no elements"
+        )
+        report = replace(report, diagnostics=(*report.diagnostics, skipped))
+    given = {f.name: getattr(found, f.name) for f in fields(found)}
+    return NodeLegalization(**{**given, "report": report}, element=node.element, path=node.path)
