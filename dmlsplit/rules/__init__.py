@@ -12,7 +12,7 @@ from typing import Final
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import OperatorType
-from dmlsplit.rules import crash, join, memory, node, onnx, split, strides, tensor
+from dmlsplit.rules import crash, join, memory, node, onnx, openvino, split, strides, tensor
 from dmlsplit.rules import input as _input
 from dmlsplit.rules import legalize as _legalize
 from dmlsplit.rules._facts import NodeFacts, judge_facts
@@ -48,7 +48,10 @@ OPERATOR_RULES: Final[Mapping[OperatorType, tuple[Rule, ...]]] = {
     OperatorType.JOIN: join.RULES,
 }
 CRASH_RULES: Final = crash.RULES
-NODE_RULES: Final[Mapping[type[NodeFacts], tuple[Rule, ...]]] = {onnx.OnnxSplit: onnx.RULES}
+NODE_RULES: Final[Mapping[type[NodeFacts], tuple[Rule, ...]]] = {
+    onnx.OnnxSplit: onnx.RULES,
+    openvino.OpenVinoSplit: openvino.RULES,
+}
 """The rules of frameworks' nodes, by the class of what is known of one, in the order in which they are run."""
 
 
