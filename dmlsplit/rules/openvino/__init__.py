@@ -8,9 +8,23 @@ from __future__ import annotations
 from typing import Final
 
 from dmlsplit.rules.openvino import inputs, lengths, outputs
-from dmlsplit.rules.openvino.facts import Dim, Interval, OpenVinoSplit, Shape, bounds, compatible, dim_text, interval
+from dmlsplit.rules.openvino.facts import (
+    INPUTS,
+    INTEGER_TYPES,
+    Dim,
+    Interval,
+    OpenVinoSplit,
+    Shape,
+    bounds,
+    compatible,
+    dim_text,
+    dims_text,
+    interval,
+)
 
 __all__ = [
+    "INPUTS",
+    "INTEGER_TYPES",
     "RULES",
     "Dim",
     "Interval",
@@ -19,6 +33,7 @@ __all__ = [
     "bounds",
     "compatible",
     "dim_text",
+    "dims_text",
     "interval",
 ]
 

@@ -1,0 +1,166 @@
+"""Values that an IR knows: constants of the .bin, also behind layers that only move or convert them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.dxdispatch.files import AllowedFolders, reason, regular_file_size
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.openvino.graph import Graph, Layer, PortId, read_shape
+from dmlsplit.formats.openvino.types import type_name
+from dmlsplit.rules.openvino import Shape
+
+MAX_ELEMENTS: Final = 1 << 16
+"""Elements of a constant that are read; an axis has one, split_lengths has one for each output."""
+MAX_CHAIN: Final = 64
+"""Layers between a constant and where it is used."""
+
+_DTYPES: Final[Mapping[str, str]] = {
+    **{f"{kind}{bits}": f"<{kind}{bits // 8}" for kind in "iu" for bits in (8, 16, 32, 64)},
+    "f16": "<f2",
+    "f32": "<f4",
+    "f64": "<f8",
+    "i4": "|u1",
+    "u4": "|u1",
+}
+"""What holds the elements in the .bin, which is little endian everywhere; two elements of 4 bits share a byte."""
+
+Number: TypeAlias = int | float
+
+
+class Value(NamedTuple):
+    """What is known of a tensor's value; `unknown` says why `numbers` is None."""
+
+    type: str | None
+    shape: Shape | None
+    numbers: tuple[Number, ...] | None
+    unknown: str | None = None
+
+
+class Weights:
+    """The .bin beside the XML, opened when the first constant is read."""
+
+    def __init__(self, model: str, folders: AllowedFolders) -> None:
+        self.name = os.path.splitext(os.path.basename(model))[0] + ".bin"
+        self._folders = folders
+        self._path: str | None = None
+        self._size = 0
+
+    def read(self, layer: Layer, offset: int, size: int) -> bytes:
+        """`size` bytes from `offset`. Raises InputError where the file does not hold them."""
+        try:
+            if self._path is None:
+                path = self._folders.beside(self.name)
+                self._size = regular_file_size(path)
+                self._path = path
+            if not 0 <= offset <= offset + size <= self._size:
+                end = offset + size
+                message = f"its data is bytes {offset} to {end} of '{printable(self.name)}', which has {self._size}"
+                raise layer.error(message)
+            with open(self._path, "rb") as stream:
+                stream.seek(offset)
+                data = stream.read(size)
+        except OSError as error:
+            raise layer.error(f"its data is in '{printable(self.name)}': {reason(error)}") from None
+        if len(data) != size:
+            raise layer.error(f"'{printable(self.name)}' became shorter while it was read")
+        return data
+
+    def constant(self, layer: Layer) -> Value:
+        """The value of a Const layer."""
+        type = type_name(layer.attribute("element_type"))
+        try:
+            shape = read_shape(layer.attribute("shape"))
+        except InputError as error:
+            raise layer.error(error.message) from None
+        if shape is None or not all(isinstance(dim, int) for dim in shape):
+            raise layer.error(f"the shape of a constant is '{printable(layer.data['shape'], 60)}'")
+        count = math.prod(dim for dim in shape if isinstance(dim, int))
+        offset, size = layer.integer("offset"), layer.integer("size")
+        dtype = _DTYPES.get(type or "")
+        if type is None or dtype is None:
+            return Value(type, shape, None, f"{layer} holds elements of {type}, which are not read")
+        bits = 4 if type in ("i4", "u4") else np.dtype(dtype).itemsize * 8
+        if size != (count * bits + 7) // 8:
+            message = f"size is {size}, {count} elements of {type} take {(count * bits + 7) // 8} bytes"
+            raise layer.error(message)
+        if count > MAX_ELEMENTS:
+            return Value(type, shape, None, f"{layer} has {count} elements; the limit is {MAX_ELEMENTS}")
+        array = np.frombuffer(self.read(layer, offset, size), dtype)
+        if bits == 4:
+            array = _unpacked(array, signed=type == "i4")[:count]
+        return Value(type, shape, tuple(array.tolist()))
+
+
+def resolve(graph: Graph, source: PortId, weights: Weights, shape_of: Callable[[PortId], Shape | None]) -> Value:
+    """The value of the tensor that `source` puts out, as far as constants tell."""
+    chain: list[Layer] = []
+    while True:
+        layer = graph.layers[source[0]]
+        if layer.type == "Const":
+            value = weights.constant(layer)
+            break
+        feeding = graph.sources.get((layer.id, layer.inputs[0].id)) if layer.inputs else None
+        if layer.type == "ShapeOf" and feeding is not None:
+            value = _shape_of(layer, shape_of(feeding))
+            break
+        if layer.type not in _STEPS or feeding is None or len(chain) == MAX_CHAIN:
+            return Value(None, None, None, f"it comes from {layer}")
+        chain.append(layer)
+        source = feeding
+    for layer in reversed(chain):
+        if value.numbers is None:
+            return value
+        value = _STEPS[layer.type](layer, value, value.numbers)
+    return value
+
+
+def _shape_of(layer: Layer, shape: Shape | None) -> Value:
+    type = type_name(layer.data.get("output_type", "i64"))
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        return Value(type, None, None, f"it comes from {layer}, of a shape that is not known")
+    return Value(type, (len(shape),), tuple([dim for dim in shape if isinstance(dim, int)]))
+
+
+def _converted(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value:
+    type = type_name(layer.data.get("destination_type"))
+    if type in ("f16", "f32", "f64"):
+        return Value(type, value.shape, tuple(map(float, numbers)))
+    if type is None or type not in _DTYPES or type in ("i4", "u4"):
+        return Value(type, value.shape, None, f"it comes from {layer} to {type}")
+    limits = np.iinfo(_DTYPES[type])
+    if not all(limits.min <= number <= limits.max for number in numbers):  # NaN fails, too
+        return Value(type, value.shape, None, f"it comes from {layer}, whose input does not fit in {type}")
+    return Value(type, value.shape, tuple(map(int, numbers)))
+
+
+def _reshaped(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value:
+    """The shape is the one that the layer declares: its numbers stay in their order."""
+    shape = layer.outputs[0].shape if len(layer.outputs) == 1 else None
+    if shape is None and len(numbers) == 1:
+        shape = ()
+    sizes = [dim for dim in shape or () if isinstance(dim, int)]
+    if shape is None or len(sizes) != len(shape) or math.prod(sizes) != len(numbers):
+        return Value(value.type, shape, None, f"it comes from {layer}, whose shape is not known")
+    return Value(value.type, shape, numbers)
+
+
+_STEPS: Final[Mapping[str, Callable[[Layer, Value, tuple[Number, ...]], Value]]] = {
+    "Convert": _converted,
+    "Reshape": _reshaped,
+    "Squeeze": _reshaped,
+    "Unsqueeze": _reshaped,
+}
+
+
+def _unpacked(pairs: npt.NDArray[np.uint8], signed: bool) -> npt.NDArray[np.int64]:
+    """Elements of 4 bits, the first of a byte in its low half."""
+    halves = np.stack((pairs & 15, pairs >> 4), axis=-1).reshape(-1).astype(np.int64)
+    return np.where(halves > 7, halves - 16, halves) if signed else halves

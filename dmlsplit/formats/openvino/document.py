@@ -1,0 +1,229 @@
+"""The XML of an IR, read as a stream into graphs. The text is untrusted: no DTD, no entities, everything bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, Final
+from xml.sax import SAXException, SAXParseException
+from xml.sax.handler import ContentHandler, ErrorHandler
+from xml.sax.xmlreader import AttributesImpl, Locator
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.openvino.graph import MAX_RANK, Edge, Graph, Layer, Port, integer, read_dim, read_names
+
+VERSIONS: Final = (10, 11)
+"""The versions of the IR that OpenVINO itself reads; 10 came with its release 2020.2, 11 with 2022.1."""
+MAX_BYTES: Final = 256 << 20
+MAX_DEPTH: Final = 128
+"""Nested elements; a layer needs 6, each body around it 3 more."""
+MAX_LAYERS: Final = 1_000_000
+MAX_PORTS: Final = 2_000_000
+MAX_ATTRIBUTE: Final = 1 << 20
+"""Characters of an attribute, outside of the annotations (rt_info), which are passed over."""
+MAX_DIM: Final = 64
+"""Characters of a <dim>."""
+
+_CHUNK: Final = 16 << 20
+"""Large, since an older expat scans an unfinished token anew with each chunk."""
+
+
+def read_document(stream: BinaryIO) -> Graph:
+    """The model's graph. Raises InputError with the line, OSError."""
+    try:
+        from defusedxml.common import DefusedXmlException
+        from defusedxml.expatreader import DefusedExpatParser
+    except ImportError:
+        message = "reading an OpenVINO IR needs defusedxml: pip install 'dmlsplit[openvino]'"
+        raise InputError(message) from None
+    parser = DefusedExpatParser(forbid_dtd=True, forbid_entities=True, forbid_external=True)
+    handler = _Handler(parser)
+    parser.setContentHandler(handler)
+    parser.setErrorHandler(ErrorHandler())
+    try:
+        size = 0
+        while chunk := stream.read(_CHUNK):
+            size += len(chunk)
+            if size > MAX_BYTES:
+                raise InputError(f"the file is larger than {MAX_BYTES >> 20} MiB, the limit for an IR's XML")
+            parser.feed(chunk)
+        parser.close()
+    except InputError:
+        raise
+    except DefusedXmlException:
+        raise handler.error("the text declares a document type or entities, which an IR does not") from None
+    except SAXParseException as error:
+        line, column = _place(error)
+        raise InputError(f"not XML: {printable(error.getMessage(), 200)}", line=line, column=column) from None
+    # What pyexpat raises for encodings that Python does not know, or that are not of one byte a character.
+    except (SAXException, LookupError, ValueError) as error:
+        raise handler.error(f"not XML: {printable(str(error), 200)}") from None
+    if handler.graph is None:
+        raise InputError("the file is empty")
+    return handler.graph
+
+
+class _Handler(ContentHandler):
+    """Builds the graphs.
+
+    The stack holds for each open element what it is called in _START, what was built, and which of its children (by
+    name, ports by id) were seen.
+    """
+
+    def __init__(self, place: Locator) -> None:
+        super().__init__()
+        self.graph: Graph | None = None
+        self._locator = place
+        self._stack: list[tuple[str, Any, set[str | int]]] = [("document", None, set())]
+        self._dim: list[str] | None = None
+        self._layers = self._ports = 0
+
+    def error(self, message: str) -> InputError:
+        line, column = self._place()
+        return InputError(message, line=line, column=column)
+
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:
+        if len(self._stack) > MAX_DEPTH:
+            raise self.error(f"elements are nested more than {MAX_DEPTH} levels deep")
+        parent, built, _ = self._stack[-1]
+        start = _START.get((parent, name)) if parent != "document" else _Handler._net
+        if start is None:
+            self._stack.append(("", None, set()))
+            return
+        attributes = dict(attrs.items())
+        if any(len(value) > MAX_ATTRIBUTE for value in attributes.values()):
+            raise self.error(f"an attribute of <{name}> is longer than {MAX_ATTRIBUTE} characters")
+        child = start(self, built, name, attributes)
+        self._stack.append((_KINDS.get(name, name) if parent != "document" else "graph", child, set()))
+
+    def endElement(self, name: str) -> None:
+        kind, built, _ = self._stack.pop()
+        if kind == "dim":
+            assert self._dim is not None
+            try:
+                built.dims.append(read_dim("".join(self._dim)))
+            except InputError as error:
+                raise self.error(f"{self._layer()}: {error.message}") from None
+            if len(built.dims) > MAX_RANK:
+                raise self.error(f"{self._layer()}: a port has more than {MAX_RANK} dimensions")
+            self._dim = None
+
+    def characters(self, content: str) -> None:
+        if self._dim is not None and self._stack[-1][0] == "dim":
+            self._dim.append(content)
+            if sum(map(len, self._dim)) > MAX_DIM:
+                raise self.error(f"{self._layer()}: a <dim> is longer than {MAX_DIM} characters")
+
+    # What an element starts; the answer is what its children are given.
+
+    def _net(self, _: None, name: str, attributes: Mapping[str, str]) -> Graph:
+        if name.lower() != "net":
+            raise self.error(f"not an OpenVINO IR: the root element is <{printable(name, 60)}>, not <net>")
+        version = self._integer(attributes, "version", "<net>")
+        if version not in VERSIONS:
+            age = "an older format" if version < VERSIONS[0] else "not a known format"
+            message = f"IR version {version} is {age}; OpenVINO itself reads {VERSIONS[0]} and {VERSIONS[1]} only"
+            raise self.error(f"{message}: convert the model anew")
+        self.graph = Graph("")
+        return self.graph
+
+    def _part(self, built: Any, name: str, attributes: Mapping[str, str]) -> Any:
+        """An element of which its parent has one."""
+        seen = self._stack[-1][2]
+        if name in seen:
+            layer = self._layer()
+            raise self.error(f"a second <{name}>{'' if layer is None else f' in {layer}'}")
+        seen.add(name)
+        return built
+
+    def _start_layer(self, graph: Graph, _: str, attributes: Mapping[str, str]) -> Layer:
+        number = self._natural(attributes, "id", "<layer>")
+        line, column = self._place()
+        for required in ("name", "type"):
+            if required not in attributes:
+                raise self.error(f"layer {number} has no {required}")
+        layer = Layer(number, attributes["name"], attributes["type"], attributes.get("version", ""), line, column)
+        if number in graph.layers:
+            raise self.error(f"{layer} has the id of {graph.layers[number]}")
+        self._layers += 1
+        if self._layers > MAX_LAYERS:
+            raise self.error(f"there are more than {MAX_LAYERS} layers")
+        graph.layers[number] = layer
+        return layer
+
+    def _data(self, layer: Layer, name: str, attributes: Mapping[str, str]) -> None:
+        self._part(layer, name, attributes)
+        layer.data = attributes
+
+    def _body(self, layer: Layer, name: str, attributes: Mapping[str, str]) -> Graph:
+        self._part(layer, name, attributes)
+        outer = next(built for kind, built, _ in reversed(self._stack) if kind == "graph")
+        graph = Graph("/".join(part for part in (outer.name, layer.name, name) if part))
+        layer.bodies.append(graph)
+        return graph
+
+    def _port(self, layer: Layer, _: str, attributes: Mapping[str, str]) -> Port:
+        number = self._natural(attributes, "id", f"{layer}: <port>")
+        side, _, seen = self._stack[-1]
+        if number in seen:
+            raise self.error(f"{layer}: a second port {number}")
+        seen.add(number)
+        self._ports += 1
+        if self._ports > MAX_PORTS:
+            raise self.error(f"there are more than {MAX_PORTS} ports")
+        port = Port(number, attributes.get("precision"), read_names(attributes.get("names", "")))
+        (layer.inputs if side == "input" else layer.outputs).append(port)
+        return port
+
+    def _start_dim(self, port: Port, _: str, attributes: Mapping[str, str]) -> Port:
+        self._dim = []
+        return port
+
+    def _edge(self, graph: Graph, _: str, attributes: Mapping[str, str]) -> None:
+        names = ("from-layer", "from-port", "to-layer", "to-port")
+        a, b, c, d = [self._natural(attributes, name, "<edge>") for name in names]
+        graph.edges.append(Edge((a, b), (c, d), *self._place()))
+
+    def _integer(self, attributes: Mapping[str, str], name: str, what: str) -> int:
+        if name not in attributes:
+            raise self.error(f"{what} has no {name}")
+        number = integer(attributes[name])
+        if number is None:
+            raise self.error(f"{what}: {name} is '{printable(attributes[name], 60)}', not an integer")
+        return number
+
+    def _natural(self, attributes: Mapping[str, str], name: str, what: str) -> int:
+        number = self._integer(attributes, name, what)
+        if number < 0:
+            raise self.error(f"{what}: {name} is {number}, and may not be negative")
+        return number
+
+    def _place(self) -> tuple[int, int]:
+        return _place(self._locator)
+
+    def _layer(self) -> Layer | None:
+        return next((built for _, built, _ in reversed(self._stack) if isinstance(built, Layer)), None)
+
+
+def _place(locator: Locator | SAXParseException) -> tuple[int, int]:
+    """Line and column, both from 1."""
+    return locator.getLineNumber() or 1, (locator.getColumnNumber() or 0) + 1
+
+
+_Start = Callable[[_Handler, Any, str, Mapping[str, str]], Any]
+_BODIES: Final = ("body", "then_body", "else_body")
+_KINDS: Final = dict.fromkeys(_BODIES, "graph")
+_START: Final[Mapping[tuple[str, str], _Start]] = {
+    ("graph", "layers"): _Handler._part,
+    ("graph", "edges"): _Handler._part,
+    ("layers", "layer"): _Handler._start_layer,
+    ("layer", "data"): _Handler._data,
+    ("layer", "input"): _Handler._part,
+    ("layer", "output"): _Handler._part,
+    **{("layer", body): _Handler._body for body in _BODIES},
+    ("input", "port"): _Handler._port,
+    ("output", "port"): _Handler._port,
+    ("port", "dim"): _Handler._start_dim,
+    ("edges", "edge"): _Handler._edge,
+}
+"""By the kind of the parent and the name of the element; other elements, and what is in them, are passed over."""

@@ -1,0 +1,170 @@
+"""Layers, ports and edges of an IR, and the numbers and shapes that its text holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.rules.openvino import Dim, Shape, interval
+
+MAX_RANK: Final = 64
+"""Dimensions of a shape; numpy's own limit."""
+MAX_SIZE: Final = 2**63 - 1
+"""The largest size of a dimension: OpenVINO holds it in an int64."""
+
+_INTEGER = re.compile(r"\s*(-?[0-9]{1,20})\s*", re.ASCII)
+_INTERVAL = re.compile(r"([0-9]{0,20})\s*\.\.\s*([0-9]{0,20})", re.ASCII)
+
+PortId: TypeAlias = tuple[int, int]
+"""A layer's id and a port's id."""
+
+
+@dataclass(slots=True)
+class Port:
+    """An input or output; `shape` None: the port has no <dim>, which stands for a scalar or for an unknown rank."""
+
+    id: int
+    precision: str | None
+    names: tuple[str, ...]
+    dims: list[Dim] = field(default_factory=list)
+
+    @property
+    def shape(self) -> Shape | None:
+        return tuple(self.dims) if self.dims else None
+
+
+@dataclass(slots=True)
+class Layer:
+    """A layer; `data` holds the attributes of its <data>, `bodies` the graphs inside it."""
+
+    id: int
+    name: str
+    type: str
+    version: str
+    line: int
+    column: int
+    data: Mapping[str, str] = field(default_factory=dict)
+    inputs: list[Port] = field(default_factory=list)
+    outputs: list[Port] = field(default_factory=list)
+    bodies: list[Graph] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"layer {self.id} '{printable(self.name, 60)}' ({printable(self.type, 60)})"
+
+    def error(self, message: str) -> InputError:
+        return InputError(f"{self}: {message}", line=self.line, column=self.column)
+
+    def attribute(self, name: str) -> str:
+        """An attribute of <data>; InputError where it is absent."""
+        if name not in self.data:
+            raise self.error(f"<data> has no {name}")
+        return self.data[name]
+
+    def integer(self, name: str) -> int:
+        """An attribute of <data> that is to be an integer."""
+        number = integer(self.attribute(name))
+        if number is None:
+            raise self.error(f"{name} is '{printable(self.data[name], 60)}', not an integer")
+        return number
+
+
+@dataclass(slots=True)
+class Edge:
+    source: PortId
+    target: PortId
+    line: int
+    column: int
+
+
+@dataclass(slots=True)
+class Graph:
+    """The model's own graph, or a body of a layer; `name` is the way to it: "If_3/then_body"."""
+
+    name: str
+    layers: dict[int, Layer] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    sources: dict[PortId, PortId] = field(default_factory=dict)
+    """Where the data of an input port comes from."""
+
+    def in_order(self) -> Iterator[Layer]:
+        """The layers, each after those that feed it. Raises InputError for edges that lead nowhere, and for cycles.
+
+        Fills `sources`.
+        """
+        outputs = {(layer.id, port.id) for layer in self.layers.values() for port in layer.outputs}
+        inputs = {(layer.id, port.id) for layer in self.layers.values() for port in layer.inputs}
+        waiting = dict.fromkeys(self.layers, 0)
+        followers: dict[int, list[int]] = {}
+        for edge in self.edges:
+            self._check(edge, outputs, inputs)
+            self.sources[edge.target] = edge.source
+            waiting[edge.target[0]] += 1
+            followers.setdefault(edge.source[0], []).append(edge.target[0])
+        ready = [id for id, count in waiting.items() if count == 0]
+        for id in ready:
+            yield self.layers[id]
+            for follower in followers.get(id, ()):
+                waiting[follower] -= 1
+                if waiting[follower] == 0:
+                    ready.append(follower)
+        stuck = next((id for id, count in waiting.items() if count > 0), None)
+        if stuck is not None:
+            raise self.layers[stuck].error("depends on itself: the edges form a cycle")
+
+    def _check(self, edge: Edge, outputs: Iterable[PortId], inputs: Iterable[PortId]) -> None:
+        for what, end, ports in (("from", edge.source, outputs), ("to", edge.target, inputs)):
+            if end[0] not in self.layers:
+                message = f"an edge leads {what} layer {end[0]}, which does not exist"
+            elif end not in ports:
+                side = "output" if what == "from" else "input"
+                message = f"an edge leads {what} port {end[1]} of {self.layers[end[0]]}, which has no such {side}"
+            else:
+                continue
+            raise InputError(message, line=edge.line, column=edge.column)
+        if edge.target in self.sources:
+            message = f"two edges lead to port {edge.target[1]} of {self.layers[edge.target[0]]}"
+            raise InputError(message, line=edge.line, column=edge.column)
+
+
+def integer(text: str) -> int | None:
+    """A decimal number of at most 20 digits; None for any other text."""
+    match = _INTEGER.fullmatch(text)
+    return int(match[1]) if match is not None else None
+
+
+def read_dim(text: str) -> Dim:
+    """A size as OpenVINO writes it: 6, -1, ?, 2..10, 2.., ..10. Raises InputError."""
+    text = text.strip()
+    number = integer(text)
+    if number is not None and -1 <= number <= MAX_SIZE:
+        return None if number == -1 else number
+    match = _INTERVAL.fullmatch(text)
+    if text == "?":
+        return None
+    if match is not None:
+        low, high = int(match[1] or 0), int(match[2]) if match[2] else None
+        if low <= MAX_SIZE and (high is None or low <= high <= MAX_SIZE):
+            return interval(low, high)
+    raise InputError(f"'{printable(text, 60)}' is not a size; sizes are 6, -1, ? or 2..10")
+
+
+def read_shape(text: str) -> Shape | None:
+    """A shape as a Parameter has it: "2,?,3..", "" for a scalar, None for "..." (unknown rank). Raises InputError."""
+    text = text.strip()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1].strip()
+    if text == "...":
+        return None
+    dims = text.split(",") if text else []
+    if len(dims) > MAX_RANK:
+        raise InputError(f"the shape has {len(dims)} dimensions; the limit is {MAX_RANK}")
+    return tuple(map(read_dim, dims))
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    r"""The names of a port: separated by commas; `\,` is a comma in a name."""
+    return tuple([name.replace("\\,", ",") for name in re.split(r"(?<!\\),", text) if name])

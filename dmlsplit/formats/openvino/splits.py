@@ -1,0 +1,153 @@
+"""One Split or VariadicSplit of an IR: its facts, the verdict, and what it puts out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.formats import nodes
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.formats.openvino.constants import Value, Weights, resolve
+from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
+from dmlsplit.formats.openvino.tensors import Given, Tensor, is_static, merged, name_of
+from dmlsplit.formats.openvino.types import element_type, type_name
+from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules.openvino import (
+    INPUTS,
+    INTEGER_TYPES,
+    Interval,
+    OpenVinoSplit,
+    Shape,
+    compatible,
+    dim_text,
+    dims_text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    graph: Graph
+    layer: Layer
+    facts: OpenVinoSplit
+    data: Tensor
+
+    @classmethod
+    def of(cls, graph: Graph, layer: Layer, op: str, tensors: Mapping[PortId, Tensor], weights: Weights) -> Split:
+        """The split of a layer, once everything that feeds it is known. Raises InputError."""
+        ports = dict(zip(INPUTS[op], layer.inputs, strict=False))
+        sources = {name: graph.sources.get((layer.id, port.id)) for name, port in ports.items()}
+        fed = {name: source for name, source in sources.items() if source is not None}
+        data = tensors[fed["data"]] if "data" in fed else Tensor(None, None)
+        port_shape = ports["data"].shape if "data" in ports else None
+        agreeing = compatible(data.shape, port_shape)
+        if agreeing:
+            data = data._replace(shape=merged(data.shape, port_shape))
+        axis, lengths = [_value(graph, fed.get(name), tensors, weights) for name in ("axis", "split_lengths")]
+        axis_numbers, split_lengths = _integers(axis), _integers(lengths)
+        facts = OpenVinoSplit(
+            op,
+            len(layer.outputs),
+            data_shape=data.shape,
+            data_type=data.type,
+            axis=axis_numbers[0] if axis_numbers is not None and len(axis_numbers) == 1 else None,
+            axis_type=axis.type,
+            axis_shape=axis.shape,
+            axis_unknown=axis.unknown,
+            num_splits=layer.integer("num_splits") if op == "Split" and "num_splits" in layer.data else None,
+            split_lengths=split_lengths,
+            split_lengths_type=lengths.type,
+            split_lengths_shape=lengths.shape,
+            split_lengths_unknown=lengths.unknown,
+            missing_inputs=tuple([name for name in INPUTS[op] if name not in fed]),
+            extra_inputs=max(len(layer.inputs) - len(INPUTS[op]), 0),
+            port_shape=None if agreeing else port_shape,
+            declared_shapes=tuple([port.shape for port in layer.outputs]),
+            declared_types=tuple([type_name(port.precision) for port in layer.outputs]),
+        )
+        return cls(graph, layer, facts, data)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.layer.line, self.layer.column
+
+    def node(self) -> SplitNode:
+        facts, layer = self.facts, self.layer
+        ports = [name_of(self.graph, layer, port) for port in layer.outputs]
+        return SplitNode(
+            name=layer.name,
+            op=facts.op,
+            version=1,
+            input_shape=_plain(facts.data_shape),
+            data_type=facts.data_type,
+            axis=facts.axis if facts.axis_index is None else facts.axis_index,
+            lengths=_plain(self._lengths()),
+            output_shapes=tuple(map(_plain, self._output_shapes())),
+            report=self._report(),
+            element=element_type(facts.data_type),
+            graph=self.graph.name,
+            input_name=self.data.name,
+            output_names=tuple(ports),
+        )
+
+    def put_out(self, given: Given) -> dict[PortId, Tensor]:
+        """The outputs, as what they feed sees them."""
+        tensors = {}
+        for port, computed in zip(self.layer.outputs, self._output_shapes(), strict=True):
+            name = name_of(self.graph, self.layer, port)
+            shape = given.fill(self.graph, self.layer, port, computed)
+            origin = name if is_static(self.facts.data_shape) else self.data.origin
+            tensors[(self.layer.id, port.id)] = Tensor(shape, self.facts.data_type, name, origin)
+        return tensors
+
+    def _output_shapes(self) -> tuple[Shape | None, ...]:
+        """What the specification gives, and where that leaves sizes open, what the ports declare."""
+        pairs = zip(self.facts.output_shapes, self.facts.declared_shapes, strict=True)
+        return tuple([merged(shape, declared) if compatible(shape, declared) else shape for shape, declared in pairs])
+
+    def _lengths(self) -> Shape:
+        axis, shapes = self.facts.axis_index, self._output_shapes()
+        if axis is None:
+            return self.facts.lengths
+        return tuple([None if shape is None else shape[axis] for shape in shapes])
+
+    def _report(self) -> Report:
+        name = printable(self.layer.name)
+        found = list(judge_node(self.facts, name))
+        if not is_static(self.facts.data_shape) and "data" not in self.facts.missing_inputs:
+            found.append(self._shape_unknown(name))
+        report = Report(tuple(found), self.facts.specification, None, name)
+        return report.located(lambda path: self.place)
+
+    def _shape_unknown(self, name: str) -> Diagnostic:
+        shape = dims_text(self.facts.data_shape)
+        origin = printable(self.data.origin, 60)
+        message = f"has the shape {shape}; --shape gives that of '{origin}', on which it depends"
+        return RULES["node/shape-unknown"].diagnostic(f"{name}.data", message, actual=shape)
+
+
+def _value(graph: Graph, source: PortId | None, tensors: Mapping[PortId, Tensor], weights: Weights) -> Value:
+    """An input's value; its type and shape also where the value is not known."""
+    if source is None:
+        return Value(None, None, None)
+    value = resolve(graph, source, weights, lambda id: tensors[id].shape)
+    tensor = tensors[source]
+    return value._replace(
+        type=tensor.type if value.type is None else value.type,
+        shape=tensor.shape if value.shape is None else value.shape,
+    )
+
+
+def _integers(value: Value) -> tuple[int, ...] | None:
+    """The numbers of an integer tensor of at most one dimension; another one is a fault, whatever it holds."""
+    if value.numbers is None or value.type not in INTEGER_TYPES:
+        return None
+    return tuple(map(int, value.numbers))
+
+
+def _plain(shape: Shape | None) -> nodes.Shape | None:
+    """A shape as SplitNode has it: intervals as text."""
+    if shape is None:
+        return None
+    return tuple([dim_text(dim) if isinstance(dim, Interval) else dim for dim in shape])

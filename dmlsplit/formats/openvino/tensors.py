@@ -1,0 +1,138 @@
+"""What is known of the tensors of a graph: shapes, element types, and the shapes that the caller gives.
+
+An IR declares the shape of every port; nothing is inferred here but what follows at once: a Parameter's or the caller's
+shape is carried through layers that keep it, and a Split's outputs follow from its input.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.openvino.graph import MAX_RANK, Graph, Layer, Port, PortId, read_shape
+from dmlsplit.formats.openvino.types import type_name
+from dmlsplit.rules.openvino import Dim, Shape, bounds, compatible, dims_text, interval
+
+KEEPS_SHAPE: Final = frozenset(
+    (
+        *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Clamp", "Convert", "Cos", "Cosh"),
+        *("Elu", "Erf", "Exp", "Floor", "Gelu", "HSigmoid", "HSwish", "HardSigmoid", "Identity", "IsFinite", "IsInf"),
+        *("IsNaN", "Log", "LogSoftmax", "LogicalNot", "MVN", "Mish", "Negative", "NormalizeL2", "PReLU", "ReLU"),
+        *("Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "SoftMax", "SoftPlus", "SoftSign", "Softmax", "Sqrt"),
+        *("Swish", "Tan", "Tanh"),
+    )
+)
+"""Layers whose output has the shape of their first input, whatever else they are given."""
+
+
+class Tensor(NamedTuple):
+    """`origin` names the tensor that the shape depends on: where it is not known, the caller can give it there."""
+
+    shape: Shape | None
+    type: str | None
+    name: str = ""
+    origin: str = ""
+
+
+class Given:
+    """The caller's shapes, by the names of tensors or layers."""
+
+    def __init__(self, shapes: Mapping[str, Sequence[int | None]]) -> None:
+        self._shapes = {name: _given_shape(name, shape) for name, shape in shapes.items()}
+        self._used: set[str] = set()
+
+    def fill(self, graph: Graph, layer: Layer, port: Port, shape: Shape | None) -> Shape | None:
+        """The shape of an output with what the caller says of it. Raises InputError for a contradiction."""
+        for name in tensor_names(graph, layer, port):
+            if name in self._shapes:
+                self._used.add(name)
+                if not compatible(shape, self._shapes[name]):
+                    given = dims_text(self._shapes[name])
+                    raise layer.error(f"the shape {given} is given for it, the model has {dims_text(shape)}")
+                shape = merged(shape, self._shapes[name])
+        return shape
+
+    def check_used(self, graph: Graph) -> None:
+        """InputError for a name that the model does not have."""
+        for name in self._shapes:
+            if name not in self._used:
+                parameters = [layer.name for layer in graph.layers.values() if layer.type == "Parameter"]
+                raise InputError(f"there is no tensor '{printable(name)}'; the inputs are {_listed(parameters)}")
+
+
+def tensor_names(graph: Graph, layer: Layer, port: Port) -> tuple[str, ...]:
+    """The names of an output: the port's, and the layer's, with the port's number if there are several. In a body they
+    stand behind the way to it."""
+    own = layer.name if len(layer.outputs) == 1 else f"{layer.name}:{port.id}"
+    return tuple([f"{graph.name}/{name}" if graph.name else name for name in (*port.names, own)])
+
+
+def put_out(graph: Graph, layer: Layer, first: Tensor | None, given: Given) -> dict[PortId, Tensor]:
+    """What a layer other than a split puts out; `first` is its first input."""
+    tensors = {}
+    for port in layer.outputs:
+        shape, type = _declared(layer, port)
+        name = origin = name_of(graph, layer, port)
+        if layer.type in KEEPS_SHAPE and first is not None and compatible(first.shape, shape):
+            shape, origin = merged(first.shape, shape), first.origin
+        tensors[(layer.id, port.id)] = Tensor(given.fill(graph, layer, port, shape), type, name, origin)
+    return tensors
+
+
+def name_of(graph: Graph, layer: Layer, port: Port) -> str:
+    """The name by which an output is spoken of."""
+    return tensor_names(graph, layer, port)[0]
+
+
+def _declared(layer: Layer, port: Port) -> tuple[Shape | None, str | None]:
+    """What a Parameter's or Const's attributes say of its output, or else the port."""
+    if layer.type not in ("Parameter", "Const"):
+        return port.shape, type_name(port.precision)
+    type = type_name(layer.data.get("element_type", port.precision))
+    if "shape" not in layer.data:
+        return port.shape, type
+    try:
+        return read_shape(layer.data["shape"]), type
+    except InputError as error:
+        raise layer.error(error.message) from None
+
+
+def merged(a: Shape | None, b: Shape | None) -> Shape | None:
+    """What two compatible shapes say together."""
+    if a is None or b is None:
+        return b if a is None else a
+    return tuple(map(_both, a, b))
+
+
+def _both(a: Dim, b: Dim) -> Dim:
+    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
+    highs = [high for high in (a_high, b_high) if high is not None]
+    return interval(max(a_low, b_low), min(highs, default=None))
+
+
+def is_static(shape: Shape | None) -> bool:
+    return shape is not None and all(isinstance(dim, int) for dim in shape)
+
+
+def _given_shape(name: str, shape: Iterable[object]) -> Shape:
+    what = f"shape of '{printable(name)}'"
+    dims: list[Dim] = []
+    for value in shape:
+        try:
+            size = None if value is None else operator.index(value)  # type: ignore[arg-type]
+        except TypeError:
+            raise InputError(f"{what}: {printable(repr(value), 60)} is no size") from None
+        if size is not None and not 0 <= size < 2**63:
+            raise InputError(f"{what}: {size} is no size")
+        dims.append(size)
+    if len(dims) > MAX_RANK:
+        raise InputError(f"{what}: there are {len(dims)} dimensions; the limit is {MAX_RANK}")
+    return tuple(dims)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [printable(name, 40) for name in names[:8]]
+    return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"
