@@ -1,7 +1,13 @@
-"""The Split and VariadicSplit layers of an OpenVINO IR, judged by OpenVINO's specifications."""
+"""The Split and VariadicSplit layers of an OpenVINO IR, judged by OpenVINO's specifications.
+
+    for node in openvino.read("model.xml", shapes={"images": (1, 3, 640, 640)}):
+        print(node.name, node.lengths, node.report)
+
+It needs defusedxml, not OpenVINO.
+"""
 
 from __future__ import annotations
 
-from dmlsplit.formats.openvino.reader import read
+from dmlsplit.formats.openvino.reader import read, read_model
 
-__all__ = ["read"]
+__all__ = ["read", "read_model"]

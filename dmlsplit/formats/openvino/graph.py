@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.rules.openvino import Dim, Shape, interval
@@ -54,6 +55,10 @@ class Layer:
 
     def __str__(self) -> str:
         return f"layer {self.id} '{printable(self.name, 60)}' ({printable(self.type, 60)})"
+
+    @property
+    def place(self) -> Position:
+        return self.line, self.column
 
     def error(self, message: str) -> InputError:
         return InputError(f"{self}: {message}", line=self.line, column=self.column)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.dxdispatch.files import AllowedFolders, regular_file_size
 from dmlsplit.formats.jsontext import printable
-from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 from dmlsplit.formats.openvino.constants import Weights
 from dmlsplit.formats.openvino.document import read_document
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
-from dmlsplit.formats.openvino.splits import Split
+from dmlsplit.formats.openvino.splits import Split, path_of
 from dmlsplit.formats.openvino.tensors import Given, Tensor, put_out
+from dmlsplit.rules import RULES
 
 _OPERATIONS: Final = {"split": "Split", "variadicsplit": "VariadicSplit"}
 """OpenVINO compares the names of operations without regard to case."""
@@ -29,16 +31,27 @@ def read(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     dims: Mapping[str, int] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
-) -> tuple[SplitNode, ...]:
-    """The splits of an IR of version 10 or 11, in the order of the file, those in bodies of If, Loop and TensorIterator
-    included.
+) -> list[SplitNode]:
+    """The Split and VariadicSplit layers of an IR of version 10 or 11, in the order of the file, those in bodies of If,
+    Loop and TensorIterator included.
 
     `path` is the XML; axis and lengths are read from the .bin of the same name, which must be, links resolved, in the
-    XML's folder or in one of `allow_paths`. `shapes` gives sizes that the model leaves open: by the name of a tensor,
-    or of a layer with one output, mostly a Parameter. An IR has no named sizes for `dims`.
+    XML's folder or in one of `allow_paths`. `shapes` gives sizes that the model leaves open, by the name of a tensor or
+    layer, mostly a Parameter (None for a size that stays unknown). An IR has no named sizes for `dims`.
 
-    Raises InputError, with file and line, for what cannot be read as an IR.
+    Raises InputError, with file and line, for what cannot be read as an IR, or has no such tensor; faults of layers are
+    in their reports.
     """
+    return list(read_model(path, shapes, dims, allow_paths).splits)
+
+
+def read_model(
+    path: str | os.PathLike[str],
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> ModelNodes:
+    """As `read`, with the layers of these names that are not judged: those of extensions."""
     name = os.fspath(path)
     try:
         regular_file_size(name)
@@ -48,35 +61,47 @@ def read(
             raise InputError(f"there is no symbolic dimension '{printable(next(iter(dims)))}'; an IR has none")
         weights = Weights(name, AllowedFolders(os.path.dirname(name), allow_paths))
         given = Given(shapes or {})
-        found = list(_splits(model, weights, given))
+        found = sorted(_items(model, weights, given), key=lambda item: item[0])
         given.check_used(model)
     except InputError as error:
         raise error.in_file(name) from None
     except OSError as error:
         raise InputError(error.strerror or str(error), file=name) from None
-    found.sort(key=lambda split: split.place)
-    nodes = [split.node() for split in found]
-    return tuple([replace(n, report=replace(n.report, file=name, index=i)) for i, n in enumerate(nodes)])
+    return ModelNodes(tuple([_in_file(item, name, i) for i, (_, item) in enumerate(found)]))
 
 
-def _splits(model: Graph, weights: Weights, given: Given) -> Iterable[Split]:
+def _items(model: Graph, weights: Weights, given: Given) -> Iterator[tuple[Position, SplitNode | OtherNode]]:
+    """What is found in the model and in the bodies inside it, with its place."""
     graphs = [model]
     while graphs:
         graph = graphs.pop()
         tensors: dict[PortId, Tensor] = {}
         for layer in graph.in_order():
-            op = _operation(layer)
-            if op is None:
+            op = _OPERATIONS.get(layer.type.lower())
+            if op is not None and _OPSET.fullmatch(layer.version):
+                split = Split.of(graph, layer, op, tensors, weights)
+                yield layer.place, split.node()
+                tensors.update(split.put_out(given))
+            else:
+                if op is not None:
+                    yield layer.place, _other(graph, layer)
                 sources = [graph.sources.get((layer.id, port.id)) for port in layer.inputs[:1]]
                 first = [tensors[source] for source in sources if source is not None]
                 tensors.update(put_out(graph, layer, first[0] if first else None, given))
-            else:
-                split = Split.of(graph, layer, op, tensors, weights)
-                yield split
-                tensors.update(split.put_out(given))
             graphs += layer.bodies
 
 
-def _operation(layer: Layer) -> str | None:
-    """Split or VariadicSplit of an opset; None for other operations, and for those of extensions."""
-    return _OPERATIONS.get(layer.type.lower()) if _OPSET.fullmatch(layer.version) else None
+def _other(graph: Graph, layer: Layer) -> OtherNode:
+    operator = printable(f"{layer.version}.{layer.type}" if layer.version else layer.type, 60)
+    message = f"{operator} is not judged"
+    found = RULES["input/operator-not-judged"].diagnostic(
+        path_of(graph, layer), message, expected="Split or VariadicSplit of an opset", actual=operator
+    )
+    line, column = layer.place
+    return OtherNode(layer.name, operator, replace(found, line=line, column=column))
+
+
+def _in_file(item: SplitNode | OtherNode, file: str, index: int) -> SplitNode | OtherNode:
+    if isinstance(item, OtherNode):
+        return item
+    return replace(item, report=replace(item.report, file=file, index=index))

@@ -68,10 +68,6 @@ class Split:
         )
         return cls(graph, layer, facts, data)
 
-    @property
-    def place(self) -> tuple[int, int]:
-        return self.layer.line, self.layer.column
-
     def node(self) -> SplitNode:
         facts, layer = self.facts, self.layer
         ports = [name_of(self.graph, layer, port) for port in layer.outputs]
@@ -113,18 +109,24 @@ class Split:
         return tuple([None if shape is None else shape[axis] for shape in shapes])
 
     def _report(self) -> Report:
-        name = printable(self.layer.name)
-        found = list(judge_node(self.facts, name))
+        path = path_of(self.graph, self.layer)
+        found = list(judge_node(self.facts, path))
         if not is_static(self.facts.data_shape) and "data" not in self.facts.missing_inputs:
-            found.append(self._shape_unknown(name))
-        report = Report(tuple(found), self.facts.specification, None, name)
-        return report.located(lambda path: self.place)
+            found.append(self._shape_unknown(path))
+        report = Report(tuple(found), self.facts.specification, None, self.facts.op)
+        return report.located(lambda _: self.layer.place)
 
-    def _shape_unknown(self, name: str) -> Diagnostic:
+    def _shape_unknown(self, path: str) -> Diagnostic:
         shape = dims_text(self.facts.data_shape)
         origin = printable(self.data.origin, 60)
         message = f"has the shape {shape}; --shape gives that of '{origin}', on which it depends"
-        return RULES["node/shape-unknown"].diagnostic(f"{name}.data", message, actual=shape)
+        return RULES["node/shape-unknown"].diagnostic(f"{path}.data", message, actual=shape)
+
+
+def path_of(graph: Graph, layer: Layer) -> str:
+    """What a layer is called in the paths of diagnostics."""
+    name = layer.name or f"{layer.type}_{layer.id}"
+    return printable(f"{graph.name}/{name}" if graph.name else name)
 
 
 def _value(graph: Graph, source: PortId | None, tensors: Mapping[PortId, Tensor], weights: Weights) -> Value:
