@@ -71,34 +71,46 @@ class Cutter:
     def _find(self, loops: Loops) -> _Way | None:
         """Cutting one loop as coarsely as it fits, else finely, so that others are cut as well."""
         axis = None if loops.single else loops.axis
-        places = [i for i, n in enumerate(loops.sizes) if n > 1]
-        ways = [self._along_axis(loops) if i == axis else self._along(loops, i) for i in places]
+        shared = [i for i, n in enumerate(loops.sizes) if n > 1 and i != axis]
+        too_many = len(folded(loops).sizes) > self._most_dimensions
+        if too_many:  # only a loop of which every step can be bound goes away; the shorter, the fewer operators
+            shared = sorted((i for i in shared if self._grain_of(loops, i) == 1), key=lambda i: loops.sizes[i])
+        ways = [self._along(loops, i) for i in shared]
+        if axis is not None:
+            ways.append(self._along_axis(loops))
         if not any(ways):
-            ways = [self._finely(loops, i, i == axis) for i in places]
+            ways = [self._finely(loops, i) for i in (shared[:1] if too_many else shared)]
+            if axis is not None:
+                ways.append(self._finely_along_axis(loops))
         return min([way for way in ways if way is not None], key=lambda way: way.operators, default=None)
 
     # A loop that all tensors share
 
     def _along(self, loops: Loops, i: int) -> _Way | None:
-        grain, size = self._grain([row[i] for row in loops.strides]), loops.sizes[i]
+        grain, size = self._grain_of(loops, i), loops.sizes[i]
         steps = _largest((size - 1) // grain, lambda steps: self.fits(_sized(loops, i, steps * grain)))
         return _way(i, range(0, size, steps * grain), size) if steps else None
 
-    def _finely(self, loops: Loops, i: int, is_axis: bool) -> _Way | None:
-        size = loops.sizes[i]
-        if is_axis:
-            ends = list(accumulate(loops.lengths))
-            points = [0, *[end for end in ends[:-1] if self._begins(loops, end)], size]
-        else:
-            grain = self._grain([row[i] for row in loops.strides])
-            if size > grain * MOST_OPERATORS:
-                return None
-            points = [*range(0, size, grain), size]
+    def _finely(self, loops: Loops, i: int) -> _Way | None:
+        grain, size = self._grain_of(loops, i), loops.sizes[i]
+        if size > grain * MOST_OPERATORS:
+            return None
+        return self._summed(loops, i, [*range(0, size, grain), size])
+
+    def _summed(self, loops: Loops, i: int, points: Sequence[int]) -> _Way | None:
+        """The way that cuts at these points, and then what is between them."""
         if not 3 <= len(points) <= MOST_OPERATORS + 1:
             return None
-        ways = [self._way(self._loops_of(loops, i, begin, end)) for begin, end in pairwise(points)]
-        count = sum(MOST_OPERATORS + 1 if way is None else way.operators for way in ways)
-        return _Way(count, i, tuple(points)) if count <= MOST_OPERATORS else None
+        operators = 0
+        for begin, end in pairwise(points):
+            way = self._way(self._loops_of(loops, i, begin, end))
+            if way is None or operators + way.operators > MOST_OPERATORS:
+                return None
+            operators += way.operators
+        return _Way(operators, i, tuple(points))
+
+    def _grain_of(self, loops: Loops, i: int) -> int:
+        return self._grain([row[i] for row in loops.strides])
 
     # The axis of several parts
 
@@ -114,6 +126,10 @@ class Cutter:
                 return None
             points.append(end)
         return _Way(len(points) - 1, loops.axis, tuple(points))
+
+    def _finely_along_axis(self, loops: Loops) -> _Way | None:
+        ends = list(accumulate(loops.lengths))
+        return self._summed(loops, loops.axis, [0, *[e for e in ends[:-1] if self._begins(loops, e)], ends[-1]])
 
     def _reach(self, loops: Loops, begin: int) -> int:
         """How many steps from a point on fit."""

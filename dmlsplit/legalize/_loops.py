@@ -57,7 +57,7 @@ def folded(loops: Loops) -> Loops:
     names = list(range(len(columns)))  # so that the axis is found again
     axis = loops.axis
     for i in reversed(range(len(columns))):
-        if columns[i][0] == 1 and (i != axis or loops.single):
+        if columns[i][0] == 1 and (i != axis or loops.single) and len(columns) > 1:
             del columns[i], names[i]
     merged = True
     while merged:
