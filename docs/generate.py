@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import benchmark_plot
+
 import dmlsplit as dml
 from dmlsplit.diagnostics import Basis
 from dmlsplit.report.rule import examples
@@ -142,6 +144,7 @@ def pages() -> dict[Path, str]:
     return {
         HERE / "rules.md": "\n".join([RULES_HEAD, *map(rule_section, RULES.values())]),
         HERE / "verdicts.md": verdicts(),
+        HERE / "images" / "benchmark.svg": benchmark_plot.svg(),
     }
 
 
