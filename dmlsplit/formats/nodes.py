@@ -191,32 +191,6 @@ class ModelNodes:
         return Counter(item.op for item in self.items if isinstance(item, OtherNode))
 
 
-@dataclass(frozen=True, slots=True)
-class OtherNode:
-    """A node that is named and not judged; `diagnostic` says why."""
-
-    name: str
-    op: str
-    diagnostic: Diagnostic
-
-
-@dataclass(frozen=True, slots=True)
-class ModelNodes:
-    """What a front end found in a model, in its order."""
-
-    items: tuple[SplitNode | OtherNode, ...]
-
-    @property
-    def splits(self) -> tuple[SplitNode, ...]:
-        """The nodes that are judged."""
-        return tuple([item for item in self.items if isinstance(item, SplitNode)])
-
-    @property
-    def not_judged(self) -> Counter[str]:
-        """How many nodes of which other operators there are."""
-        return Counter(item.op for item in self.items if isinstance(item, OtherNode))
-
-
 def agrees(shape: Sequence[int], declared: Shape) -> bool:
     """Whether sizes fit a declared shape; one symbol stands for one size, an interval (2..10) for any in it."""
     symbols: dict[str, int] = {}

@@ -38,8 +38,9 @@ def fix(found: Legalization, file: str, judge: Judge) -> str:
 
 def lines(found: Legalization) -> Iterator[str]:
     """The operator before and after, and the steps."""
-    yield "before:"
-    yield from _operator_lines(found.desc, None)
+    if found.desc is not None:
+        yield "before:"
+        yield from _operator_lines(found.desc, None)
     if found.ok:
         yield "after:" if found.operators else "after: no operator"
         for operator, regions in zip(found.operators[:MOST_SHOWN], found.bindings, strict=False):

@@ -168,8 +168,9 @@ def _is_owned(operator: OperatorDesc) -> bool:
     return any(tensor.flags & TensorFlags.OWNED_BY_DML for tensor in inputs)
 
 
-def _tensors(desc: OperatorDesc) -> tuple[list[BufferTensorDesc], list[BufferTensorDesc]]:
+def _tensors(desc: OperatorDesc | None) -> tuple[list[BufferTensorDesc], list[BufferTensorDesc]]:
     """Inputs and outputs of an operator that has a rewriting: there are no null pointers."""
+    assert desc is not None
     tensors: tuple[list[TensorDesc | None], list[TensorDesc | None]]
     if isinstance(desc, SplitOperatorDesc):
         tensors = [desc.input_tensor], list((desc.output_tensors or ())[: desc.output_count])
