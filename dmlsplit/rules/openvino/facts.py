@@ -168,13 +168,9 @@ class OpenVinoSplit(NodeFacts):
         return interval(size.low // count, None if size.high is None else size.high // count)
 
     def _rest(self) -> Dim:
+        """What -1 stands for; of an interval OpenVINO makes an unknown size, and so does this."""
         size, total = self.axis_size, self.total
-        if size is None or total is None:
-            return None
-        low, high = bounds(size)
-        if high is not None and high < total:
-            return None
-        return interval(max(low - total, 0), None if high is None else high - total)
+        return size - total if isinstance(size, int) and total is not None and total <= size else None
 
 
 def bounds(dim: Dim) -> Interval:
