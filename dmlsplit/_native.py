@@ -21,9 +21,8 @@ except ImportError as error:  # pragma: no cover - an installation without a com
 
 SPLIT: Final = 0
 JOIN: Final = 1
-DISPATCHER_TENSORS: Final = 33
 DISPATCHER_RANK: Final = 8
-"""What an ArrayDispatcher takes at most."""
+"""Dimensions that an ArrayDispatcher takes at most."""
 HAS_GIL: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Without it an ArrayDispatcher is not safe: the list of arrays may change while it is read."""
 MAX_RANK: Final = 64
@@ -144,21 +143,24 @@ class Plan:
 class ArrayDispatcher:
     """Runs a plan on ndarrays that are exactly what it expects, checks included, in one call.
 
-    `layouts`: sizes and strides (bytes) of the whole, then of the parts, at most 33 in all and of at most 8 dimensions.
+    `layouts`: sizes and strides (bytes) of the whole, then of the parts, of at most DISPATCHER_RANK dimensions.
     """
 
     __slots__ = ("_arguments", "_keep")
 
     def __init__(
-        self, plan: Plan, array_type: type, dtype: object, layouts: Sequence[tuple[Sequence[int], Sequence[int]]]
+        self, plan: Plan, array_type: type, dtype: object, layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
     ) -> None:
-        tensors = ffi.new("dms_array_tensor[]", [{"sizes": sizes, "strides": strides} for sizes, strides in layouts])
+        numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        layout_of = ffi.new("uint32_t[]", [numbers.setdefault(layout, len(numbers)) for layout in layouts])
+        c_layouts = ffi.new("dms_array_layout[]", [{"sizes": sizes, "strides": strides} for sizes, strides in numbers])
+        name = sys.intern("dtype")
         spec = ffi.new("dms_array_spec *")
-        spec.array_type, spec.dtype = id(array_type), id(dtype)
+        spec.array_type, spec.dtype, spec.dtype_name = id(array_type), id(dtype), id(name)
         spec.rank, spec.part_count = len(layouts[0][0]), plan.part_count
-        spec.split, spec.tensors = plan.direction == SPLIT, tensors
+        spec.split, spec.layouts, spec.layout_of = plan.direction == SPLIT, c_layouts, layout_of
         self._arguments = plan._pointer, spec
-        self._keep = tensors, array_type, dtype, plan
+        self._keep = c_layouts, layout_of, array_type, dtype, name, plan
 
     def run(self, whole: object, parts: object, threads: int = 1) -> bool:
         """False, and nothing is copied, where anything has to be looked at more closely."""

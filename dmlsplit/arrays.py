@@ -81,13 +81,9 @@ class _Recipe:
         self._plan = _native.Plan(
             direction, dtype.itemsize, self.whole_shape, whole_strides, axis, lengths, given or None
         )
-        if (
-            len(parts) < _native.DISPATCHER_TENSORS
-            and len(self.whole_shape) <= _native.DISPATCHER_RANK
-            and _native.HAS_GIL
-        ):
+        if len(self.whole_shape) <= _native.DISPATCHER_RANK and _native.HAS_GIL:
             layouts = [
-                (shape, strides or [stride * dtype.itemsize for stride in packed_strides(shape)])
+                (shape, strides or tuple([stride * dtype.itemsize for stride in packed_strides(shape)]))
                 for shape, strides in (whole, *parts)
             ]
             self._dispatcher = _native.ArrayDispatcher(self._plan, np.ndarray, dtype, layouts)

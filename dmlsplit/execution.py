@@ -77,11 +77,9 @@ class CompiledOperator:
         self.plan = self._new_plan(*self._own_strides)
         """How the C core runs it; `plan.describe()` tells in words."""
         self.num_threads = thread_count(num_threads, self.plan.bytes)
-        tensors = [self._whole, *self._parts]
         self._dispatcher = None
-        small = len(tensors) <= _native.DISPATCHER_TENSORS and len(self._whole.sizes) <= _native.DISPATCHER_RANK
-        if small and _native.HAS_GIL:
-            layouts = [(tensor.sizes, tensor.strides) for tensor in tensors]
+        if len(self._whole.sizes) <= _native.DISPATCHER_RANK and _native.HAS_GIL:
+            layouts = [(tensor.sizes, tensor.strides) for tensor in (self._whole, *self._parts)]
             self._dispatcher = _native.ArrayDispatcher(self.plan, np.ndarray, self._whole.dtype, layouts)
 
     def _new_plan(self, strides: tuple[int, ...], part_strides: tuple[tuple[int, ...], ...]) -> _native.Plan:

@@ -306,6 +306,28 @@ def test_dispatch_holds_on_to_nothing(container):
     assert outputs[1].ravel().tolist() == [5, 6]
 
 
+def test_the_short_way_takes_any_number_of_arrays():
+    """With many, it needs memory for their buffers; it gives back both, wherever it stops."""
+    n = 1000
+    d = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(F32, (2, 2 * n)), 1, (1, 3) * (n // 2))
+    op = dml.compile(d)
+    a = np.arange(4 * n, dtype="f4").reshape(2, 2 * n)
+    expected = np.split(a, [i // 2 * 4 + i % 2 for i in range(1, n)], axis=1)
+    outputs = [np.zeros(piece.shape, "f4") for piece in expected]
+    assert op._dispatcher.run(a, outputs)
+    assert all((x == y).all() for x, y in zip(outputs, expected, strict=True))
+    outputs = [np.full(piece.shape, -1, "f4") for piece in expected]
+    counts = [sys.getrefcount(x) for x in (a, *outputs)]
+    for i in (0, 1, 500, n - 1):
+        wrong = np.zeros(outputs[i].shape, "i4")
+        assert not op._dispatcher.run(a, [*outputs[:i], wrong, *outputs[i + 1 :]])
+        assert not op._dispatcher.run(a, [*outputs[:i], outputs[i - 2], *outputs[i + 1 :]])  # twice
+        assert not op._dispatcher.run(a, outputs[:i])
+    assert not op._dispatcher.run(None, outputs)
+    assert [sys.getrefcount(x) for x in (a, *outputs)] == counts
+    assert all((output == -1).all() for output in outputs)
+
+
 def test_the_short_way_is_for_plain_arrays():
     """What it does not take, it leaves alone: the caller's buffers are untouched."""
     op = dml.compile(SPLIT)

@@ -9,16 +9,17 @@
  */
 #include "dispatch.cdef"
 
-enum { DMS_MOST_ARRAYS = 33 };          /* one whole and 32 parts; with more, the copy outweighs the binding */
+enum { DMS_FEW_ARRAYS = 33 };           /* up to so many need no memory from the heap: 2.6 KB */
 
-/* Whether the object is an ndarray (no subclass), of the dtype, sizes and strides of the tensor; then *view holds its buffer. */
-static int dms_take(PyObject *object, const dms_array_spec *spec, const dms_array_tensor *tensor, int writable, Py_buffer *view)
+/* Whether the object is an ndarray (no subclass), of the dtype and the layout with this number; then *view holds its buffer. */
+static int dms_take(PyObject *object, const dms_array_spec *spec, uint32_t layout, int writable, Py_buffer *view)
 {
+    const dms_array_layout *expected = &spec->layouts[layout];
     PyObject *part = PyObject_Type(object);
     Py_DECREF(part);
     if ((uintptr_t)part != spec->array_type)
         return 0;
-    part = PyObject_GetAttrString(object, "dtype");
+    part = PyObject_GetAttr(object, (PyObject *)spec->dtype_name);
     if (part == NULL)
         return 0;
     Py_DECREF(part);                    /* the array holds another reference */
@@ -26,7 +27,7 @@ static int dms_take(PyObject *object, const dms_array_spec *spec, const dms_arra
         return 0;
     int same = (uint32_t)view->ndim == spec->rank;
     for (uint32_t d = 0; same && d < spec->rank; d++)
-        same = view->shape[d] == tensor->sizes[d] && (view->strides[d] == tensor->strides[d] || tensor->sizes[d] == 1);
+        same = view->shape[d] == expected->sizes[d] && (view->strides[d] == expected->strides[d] || expected->sizes[d] == 1);
     if (!same)
         PyBuffer_Release(view);
     return same;
@@ -52,20 +53,16 @@ static PyObject *dms_item(PyObject *sequence, uint32_t index)
     return PyTuple_Check(sequence) ? PyTuple_GetItem(sequence, (Py_ssize_t)index) : NULL;
 }
 
-/* 1: copied; 0: nothing was, and no exception is set. */
-int dms_dispatch_arrays(const dmlsplit_plan *plan, const dms_array_spec *spec, uintptr_t whole, uintptr_t parts, uint32_t threads)
+/* views and pointers hold as many as there are tensors. */
+static int dms_dispatch_views(const dmlsplit_plan *plan, const dms_array_spec *spec, PyObject *whole, PyObject *parts, uint32_t threads,
+                              Py_buffer *views, void **pointers)
 {
-    Py_buffer views[DMS_MOST_ARRAYS];
-    void *pointers[DMS_MOST_ARRAYS];
-    uint32_t taken = 0;
+    size_t taken = 0;
     int done = 0;
-    /* cffi releases the GIL around every call. */
-    const PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *sequence = (PyObject *)parts;
-    if (dms_item(sequence, spec->part_count) == NULL && dms_take((PyObject *)whole, spec, spec->tensors, !spec->split, views)) {
+    if (dms_item(parts, spec->part_count) == NULL && dms_take(whole, spec, spec->layout_of[0], !spec->split, &views[0])) {
         for (taken = 1; taken <= spec->part_count; taken++) {
-            PyObject *part = dms_item(sequence, taken - 1);
-            if (part == NULL || !dms_take(part, spec, &spec->tensors[taken], spec->split, &views[taken]))
+            PyObject *part = dms_item(parts, (uint32_t)(taken - 1));
+            if (part == NULL || !dms_take(part, spec, spec->layout_of[taken], spec->split, &views[taken]))
                 break;
             pointers[taken - 1] = views[taken].buf;
         }
@@ -75,6 +72,28 @@ int dms_dispatch_arrays(const dmlsplit_plan *plan, const dms_array_spec *spec, u
     PyErr_Clear();
     while (taken > 0)
         PyBuffer_Release(&views[--taken]);
+    return done;
+}
+
+/* 1: copied; 0: nothing was, and no exception is set. */
+int dms_dispatch_arrays(const dmlsplit_plan *plan, const dms_array_spec *spec, uintptr_t whole, uintptr_t parts, uint32_t threads)
+{
+    Py_buffer few_views[DMS_FEW_ARRAYS];
+    void *few_pointers[DMS_FEW_ARRAYS];
+    const size_t count = (size_t)spec->part_count + 1;
+    int done = 0;
+    /* cffi releases the GIL around every call. */
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    if (count <= DMS_FEW_ARRAYS) {
+        done = dms_dispatch_views(plan, spec, (PyObject *)whole, (PyObject *)parts, threads, few_views, few_pointers);
+    } else {
+        Py_buffer *views = PyMem_Calloc(count, sizeof *views);
+        void **pointers = PyMem_Calloc(count, sizeof *pointers);
+        if (views != NULL && pointers != NULL)
+            done = dms_dispatch_views(plan, spec, (PyObject *)whole, (PyObject *)parts, threads, views, pointers);
+        PyMem_Free(pointers);
+        PyMem_Free(views);
+    }
     PyGILState_Release(gil);
     return done;
 }
