@@ -5,7 +5,9 @@ Nothing here reads or writes an element; every check happens before the first on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable
+from itertools import combinations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,6 +22,8 @@ NUMPY_DTYPE: Final[dict[int, np.dtype[Any]]] = {
 }
 """DML_TENSOR_DATA_TYPE -> dtype, native byte order; the 4-bit types have none."""
 
+FEW_OPERANDS: Final = 16
+"""Up to so many, whose bytes are interleaved without a pattern, are compared in pairs."""
 SHARING_WORK_LIMIT: Final = 1_000_000
 """Candidates after which numpy's exact search for a shared byte gives up."""
 
@@ -114,42 +118,118 @@ def _bind_raw(tensor: BoundTensor, value: object) -> Binding:
     return Binding(_native.buffer(view, tensor.is_output), tensor.strides, view)
 
 
-def check_apart(
-    plan: _native.Plan, whole: BoundTensor, whole_binding: Binding, parts: Sequence[tuple[BoundTensor, Binding]]
-) -> None:
+class _Operand(NamedTuple):
+    """The bytes that a bound tensor touches: an element at `begin`, repeated by loops; all before `end`."""
+
+    begin: int
+    end: int
+    loops: tuple[tuple[int, int], ...]
+    """(stride, size), the largest stride first; strides are above 0, sizes above 1."""
+    tensor: BoundTensor
+    binding: Binding
+
+
+def check_apart(operands: Iterable[tuple[BoundTensor, Binding]]) -> None:
     """Raises BindingError where a written tensor shares a byte with another one.
 
-    Slow but exact, for buffers whose ranges intersect: two columns of one array are apart.
+    Exact, for buffers whose ranges intersect: two columns of one array are apart.
     """
-    operands = [(_range(plan.whole_range, whole_binding), whole, whole_binding)]
-    operands += [(_range(plan.part_range(i), binding), part, binding) for i, (part, binding) in enumerate(parts)]
-    operands.sort(key=lambda operand: operand[0])
-    open_operands: list[tuple[_native.Range, BoundTensor, Binding]] = []
-    for operand in operands:
-        reach, tensor, binding = operand
-        open_operands = [other for other in open_operands if other[0].end > reach.begin]
-        for _, other, other_binding in open_operands:
-            if tensor.is_output or other.is_output:
-                _check_pair(tensor, binding, other, other_binding)
-        if reach.end > reach.begin:
-            open_operands.append(operand)
+    _check_operands([_operand(*pair) for pair in operands if 0 not in pair[0].sizes])
 
 
-def _range(reach: _native.Range, binding: Binding) -> _native.Range:
-    base = _native.address_of(binding.pointer)
-    return _native.Range(base + reach.begin, base + reach.end)
+def _operand(tensor: BoundTensor, binding: Binding) -> _Operand:
+    spans = [(n - 1) * s for n, s in zip(tensor.sizes, binding.strides, strict=True)]
+    address = _native.address_of(binding.pointer)
+    end = address + sum([span for span in spans if span > 0]) + tensor.dtype.itemsize
+    loops = [(abs(s), n) for n, s in zip(tensor.sizes, binding.strides, strict=True) if n > 1 and s != 0]
+    loops.sort(reverse=True)
+    return _Operand(address + sum([span for span in spans if span < 0]), end, tuple(loops), tensor, binding)
+
+
+def _check_operands(operands: list[_Operand]) -> None:
+    for group in _intersecting(operands):
+        if len(group) == 1 or not any(operand.tensor.is_output for operand in group):
+            continue
+        simpler = _without_common_loop(group)
+        if simpler is not None:
+            _check_operands(simpler)
+        elif len(group) <= FEW_OPERANDS:
+            for a, b in combinations(group, 2):
+                if a.tensor.is_output or b.tensor.is_output:
+                    _check_pair(a.tensor, a.binding, b.tensor, b.binding)
+        else:
+            _check_painted(group)
+
+
+def _intersecting(operands: list[_Operand]) -> list[list[_Operand]]:
+    """Groups that no range of one intersects a range of another."""
+    groups: list[list[_Operand]] = []
+    end = -1
+    for operand in sorted(operands, key=lambda operand: operand.begin):
+        if operand.begin >= end:
+            groups.append([])
+        groups[-1].append(operand)
+        end = max(end, operand.end)
+    return groups
+
+
+def _without_common_loop(group: list[_Operand]) -> list[_Operand] | None:
+    """Operands that share bytes exactly where those of the group do, with a loop less; None: there is no such loop.
+
+    Where all operands lie within one period of the loop with the largest stride, once it is left out, bytes of
+    different turns are apart, and in each turn lie the same bytes. Columns of a matrix become neighbours.
+    """
+    stride = max([operand.loops[0][0] for operand in group if operand.loops], default=0)
+    first_turns = []
+    for operand in group:
+        begin, end, loops, tensor, binding = operand
+        if loops and loops[0][0] == stride:
+            operand = _Operand(begin, end - stride * (loops[0][1] - 1), loops[1:], tensor, binding)
+        first_turns.append(operand)
+    reach = max([operand.end for operand in first_turns]) - min([operand.begin for operand in first_turns])
+    return first_turns if reach <= stride else None
+
+
+def _check_painted(group: list[_Operand]) -> None:
+    """Writes each operand's number wherever it has bytes, and looks whether another one's is there already."""
+    group.sort(key=lambda operand: operand.tensor.is_output)  # what is only read may share bytes
+    origin = min([operand.begin for operand in group])
+    numbers = {operand.tensor.dtype.itemsize for operand in group}
+    numbers.update(operand.begin - origin for operand in group)
+    numbers.update(stride for operand in group for stride, _ in operand.loops)
+    unit = math.gcd(*numbers)
+    try:
+        canvas = np.zeros((max([operand.end for operand in group]) - origin) // unit, np.uint32)
+    except MemoryError:
+        raise _undecided(group[0].tensor, group[-1].tensor) from None
+    for i, (begin, _, loops, tensor, _) in enumerate(group):
+        shape = (*[size for _, size in loops], tensor.dtype.itemsize // unit)
+        strides = (*[stride // unit * 4 for stride, _ in loops], 4)
+        cells = np.ndarray(shape, np.uint32, canvas, (begin - origin) // unit * 4, strides)
+        if tensor.is_output and (other := int(cells.max())) > 0:
+            raise _shared(tensor, group[other - 1].tensor)
+        cells[...] = i + 1
 
 
 def _check_pair(a: BoundTensor, a_binding: Binding, b: BoundTensor, b_binding: Binding) -> None:
-    first, second = sorted((a.path, b.path))
     try:
         shared = np.shares_memory(_elements(a, a_binding), _elements(b, b_binding), max_work=SHARING_WORK_LIMIT)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
-        raise BindingError(
-            f"{first} and {second}: whether their elements share a byte could not be decided; bind buffers apart"
-        ) from None
+        raise _undecided(a, b) from None
     if shared:
-        raise BindingError(f"{first} and {second} share bytes; what is written may not be shared")
+        raise _shared(a, b)
+
+
+def _shared(a: BoundTensor, b: BoundTensor) -> BindingError:
+    first, second = sorted((a.path, b.path))
+    return BindingError(f"{first} and {second} share bytes; what is written may not be shared")
+
+
+def _undecided(a: BoundTensor, b: BoundTensor) -> BindingError:
+    first, second = sorted((a.path, b.path))
+    return BindingError(
+        f"{first} and {second}: whether their elements share a byte could not be decided; bind buffers apart"
+    )
 
 
 def _elements(tensor: BoundTensor, binding: Binding) -> np.ndarray:

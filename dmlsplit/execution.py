@@ -134,7 +134,7 @@ class CompiledOperator:
         plan = self.plan if strides == self._own_strides else self._other_plan(*strides)
         vector = _native.pointers([part.pointer for part in parts])
         if not plan.ranges_apart(whole.pointer, vector):
-            check_apart(plan, self._whole, whole, list(zip(self._parts, parts, strict=True)))
+            check_apart([(self._whole, whole), *zip(self._parts, parts, strict=True)])
         return BoundOperator(plan, whole, parts, vector, threads)
 
     def _bind_parts(self, values: Any) -> list[Binding]:
