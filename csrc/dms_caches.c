@@ -1,20 +1,12 @@
 /* dms_caches.c - the sizes of this machine's caches, asked once, and what follows from them */
+#include "dms_cached.h"
 #include "dms_internal.h"
 
 #if DMS_X86
-#if DMS_MSVC
-#include <intrin.h>
-#else
-#include <cpuid.h>
-#endif
-#elif defined(__linux__)
-#include <unistd.h>
-#endif
+#include "dms_cpuid.h"
 
 /* What is assumed where the machine does not say: an L3 of which a thread can hope for 16 MiB. */
 #define FALLBACK_BYTES (UINT64_C(16) << 20)
-
-#if DMS_X86
 
 /* Intel's leaf 4 and AMD's leaf 0x8000001D have one format (Intel SDM volume 2A, CPUID; AMD APM volume 3, E.4.15): one cache a subleaf, type
  * 0 after the last. Returns the largest data or unified cache; 0: the leaf is not there. */
@@ -23,25 +15,12 @@ static uint64_t largest_cache(uint32_t leaf)
     enum { MOST_CACHES = 16 };          /* a hypervisor that repeats the last one for ever */
     uint64_t largest = 0;
     for (uint32_t i = 0; i < MOST_CACHES; i++) {
-        uint32_t eax, ebx, ecx, edx;
-#if DMS_MSVC
-        int out[4];
-        __cpuid(out, (int)(leaf & 0x80000000u));
-        if ((uint32_t)out[0] < leaf)
+        dms_cpuid_registers r;
+        if (!dms_cpuid(leaf, i, &r))
             return 0;
-        __cpuidex(out, (int)leaf, (int)i);
-        eax = (uint32_t)out[0];
-        ebx = (uint32_t)out[1];
-        ecx = (uint32_t)out[2];
-        edx = (uint32_t)out[3];
-#else
-        if (!__get_cpuid_count(leaf, i, &eax, &ebx, &ecx, &edx))
-            return 0;
-#endif
-        (void)edx;
-        const uint32_t type = eax & 31;
-        const uint64_t ways = (ebx >> 22) + 1, partitions = (ebx >> 12 & 1023) + 1, line = (ebx & 4095) + 1;
-        const uint64_t size = ways * partitions * line * ((uint64_t)ecx + 1);
+        const uint32_t type = r.eax & 31;
+        const uint64_t ways = (r.ebx >> 22) + 1, partitions = (r.ebx >> 12 & 1023) + 1, line = (r.ebx & 4095) + 1;
+        const uint64_t size = ways * partitions * line * ((uint64_t)r.ecx + 1);
         if (type == 0)
             break;
         if (type != 2 && size > largest)
@@ -56,23 +35,6 @@ static uint64_t detect(void)
     return size > 0 ? size : largest_cache(0x8000001Du);
 }
 
-#elif defined(__linux__) && defined(_SC_LEVEL3_CACHE_SIZE)
-
-static uint64_t detect(void)
-{
-    const long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return size > 0 ? (uint64_t)size : 0;
-}
-
-#else
-
-static uint64_t detect(void)
-{
-    return 0;
-}
-
-#endif
-
 /* From 0.6 times the largest cache on (bytes read and written) stores that pass by the caches win: what is stored would be evicted before anybody
  * reads it, and no line is read before it is written: 0.55 to 0.75 times the time of memcpy at 128 MB. With a cache that is warm and nobody else's,
  * the break-even of plain copies is at 0.7 (measured on Zen 4 and Zen 5); but the input is warm as seldom as the cache is ours alone,
@@ -82,37 +44,28 @@ static uint64_t threshold_of(uint64_t cache)
     return (cache > 0 ? cache : FALLBACK_BYTES) / 100 * 60;
 }
 
-/* Kept in one word that races can only fill with the same value: 0 is no answer yet. Units of 64 KiB make it fit. */
+/* Units of 64 KiB make it fit a word. */
 #define UNIT 65536u
 
-#if DMS_MSVC
+static dms_cached cached;
 
-static volatile long cached;
-
-static uint32_t load_cached(void)
+static uint64_t find_threshold(void)
 {
-    return (uint32_t)_InterlockedOr(&cached, 0);
-}
-
-static void store_cached(uint32_t value)
-{
-    (void)_InterlockedExchange(&cached, (long)value);
+    uint32_t value = dms_load_cached(&cached);
+    if (value == 0) {
+        const uint64_t units = threshold_of(detect()) / UNIT;
+        value = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
+        dms_store_cached(&cached, value);
+    }
+    return (uint64_t)value * UNIT;
 }
 
 #else
 
-#include <stdatomic.h>
-
-static _Atomic uint32_t cached;
-
-static uint32_t load_cached(void)
+/* No kernel for other machines has stores that pass by the caches. */
+static uint64_t find_threshold(void)
 {
-    return atomic_load_explicit(&cached, memory_order_relaxed);
-}
-
-static void store_cached(uint32_t value)
-{
-    atomic_store_explicit(&cached, value, memory_order_relaxed);
+    return UINT64_MAX;
 }
 
 #endif
@@ -134,11 +87,5 @@ uint64_t dms_stream_threshold(void)
     if (is_forced)
         return forced_threshold;
 #endif
-    uint32_t value = load_cached();
-    if (value == 0) {
-        const uint64_t units = threshold_of(detect()) / UNIT;
-        value = units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
-        store_cached(value);
-    }
-    return (uint64_t)value * UNIT;
+    return find_threshold();
 }

@@ -26,9 +26,6 @@ void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, ui
 /* The common width of all parts, or 0. */
 size_t dms_equal_width(const dmlsplit_plan *plan);
 
-/* NULL, or why a plan does not consist of such stretches with 2 to 4 parts of one width: a power of two, at most widest (8 or 16). */
-const char *dms_refuse_equal_channels(const dmlsplit_plan *plan, size_t widest);
-
 /* Copies the rows from first on one by one: what shuffles leave over. */
 void dms_copy_channels(const dms_channels *channels, bool split, uint64_t first);
 

@@ -158,7 +158,13 @@ COPY_ALL(join_4, 4, false)
 
 const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
-    return dms_refuse_equal_channels(plan, 16);
+    const char *refusal = dms_refuse_channels(plan);
+    if (refusal != NULL)
+        return refusal;
+    const size_t width = dms_equal_width(plan);
+    if (width == 0 || width > 16 || (width & (width - 1)) != 0 || plan->space.operands[0].length > 4 * plan->space.operands[1].length)
+        return "there are not 2 to 4 parts of 1, 2, 4, 8 or 16 bytes";
+    return NULL;
 }
 
 DMS_TARGET_AVX512VBMI void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
