@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlsplit import _native
-from dmlsplit._buffers import Binding, BoundTensor
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit._buffers import NUMPY_DTYPE, Binding, BoundTensor
+from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, operands
 from dmlsplit.diagnostics import Report
+from dmlsplit.errors import BindingError
 from dmlsplit.execution import CompiledOperator
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ class Runner:
         bindings: Sequence[Sequence[Region]],
         temporary_bytes: int,
     ) -> None:
+        data_types = {tensor.data_type for tensor in (*operands(desc)[0], *operands(desc)[1])}
+        if not data_types <= set(NUMPY_DTYPE):
+            raise BindingError("numpy has no 4-bit elements: bind raw memory to the operators, as `bindings` says")
         self._original = CompiledOperator(desc, report)
         self._is_split = isinstance(desc, SplitOperatorDesc)
         self._steps = [
@@ -66,20 +70,8 @@ class Runner:
 
 def _tensors(operator: OperatorDesc) -> list[BoundTensor]:
     """The tensors of an operator that `validate` has judged, inputs before outputs."""
-    if isinstance(operator, SplitOperatorDesc):
-        inputs, outputs = [operator.input_tensor], list(operator.output_tensors or ())[: operator.output_count]
-    else:
-        inputs, outputs = list(operator.input_tensors or ())[: operator.input_count], [operator.output_tensor]
-    return [
-        BoundTensor("", _buffer(tensor), is_output)
-        for tensors, is_output in ((inputs, False), (outputs, True))
-        for tensor in tensors
-    ]
-
-
-def _buffer(tensor: Any) -> BufferTensorDesc:
-    desc: BufferTensorDesc = tensor.desc
-    return desc
+    inputs, outputs = operands(operator)
+    return [BoundTensor("", desc, False) for desc in inputs] + [BoundTensor("", desc, True) for desc in outputs]
 
 
 class _Memory:

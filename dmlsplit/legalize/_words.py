@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, operands
 from dmlsplit.enums import OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize._build import data_types, dimension_counts
@@ -90,11 +90,8 @@ def _sizes(tensor: BufferTensorDesc) -> tuple[int, ...]:
 
 
 def _tensors(desc: OperatorDesc) -> tuple[BufferTensorDesc, list[BufferTensorDesc], str]:
-    """Those of an operator without null pointers."""
+    """The whole tensor, the parts, and what their array is called."""
+    inputs, outputs = operands(desc)
     if isinstance(desc, SplitOperatorDesc):
-        whole, parts, path = desc.input_tensor, (desc.output_tensors or ())[: desc.output_count], "OutputTensors"
-    else:
-        whole, parts, path = desc.output_tensor, (desc.input_tensors or ())[: desc.input_count], "InputTensors"
-    assert whole is not None
-    assert whole.desc is not None
-    return whole.desc, [part.desc for part in parts if part is not None and part.desc is not None], path
+        return inputs[0], outputs, "OutputTensors"
+    return outputs[0], inputs, "InputTensors"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, operands
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.legalize import Legalization, Region
 from dmlsplit.rules import Judge
+from dmlsplit.validation import operator_type
 
 MOST_SHOWN = 8
 """Operators of a rewriting, and tensors of an operator, that are shown."""
@@ -19,7 +20,9 @@ def summary(found: Legalization) -> str:
     """What an operator that has a rewriting runs as: `UINT32 {1,1,8,16}`, `3 operators of UINT32`."""
     if not found.operators:
         return "nothing, since it has no elements"
-    whole = _buffer(_tensors(found.operators[-1])[0])
+    last = found.operators[-1]
+    inputs, outputs = operands(last)
+    whole = (inputs if isinstance(last, SplitOperatorDesc) else outputs)[0]
     name = TensorDataType(whole.data_type).name
     if len(found.operators) > 1:
         memory = f" and {found.temporary_bytes} bytes of temporary memory" if found.temporary_bytes else ""
@@ -37,41 +40,34 @@ def fix(found: Legalization, file: str, judge: Judge) -> str:
 
 
 def lines(found: Legalization) -> Iterator[str]:
-    """The operator before and after, and the steps."""
-    if found.desc is not None:
-        yield "before:"
-        yield from _operator_lines(found.desc, None)
-    if found.ok:
-        yield "after:" if found.operators else "after: no operator"
-        for operator, regions in zip(found.operators[:MOST_SHOWN], found.bindings, strict=False):
-            yield from _operator_lines(operator, regions)
-        if len(found.operators) > MOST_SHOWN:
-            yield f"  ... and {len(found.operators) - MOST_SHOWN} operators more"
+    """An operator that has a rewriting before and after, and the steps."""
+    assert found.desc is not None  # only what has no rewriting may lack it
+    yield "before:"
+    yield from _operator_lines(found.desc, None)
+    yield "after:" if found.operators else "after: no operator"
+    for operator, regions in zip(found.operators[:MOST_SHOWN], found.bindings, strict=False):
+        yield from _operator_lines(operator, regions)
+    if len(found.operators) > MOST_SHOWN:
+        yield f"  ... and {len(found.operators) - MOST_SHOWN} operators more"
     for step in found.steps:
         yield f"- {step}"
 
 
 def _operator_lines(desc: OperatorDesc, regions: Sequence[Region] | None) -> Iterator[str]:
-    whole, parts = _tensors(desc)
-    inputs, outputs = ([whole], parts) if isinstance(desc, SplitOperatorDesc) else (parts, [whole])
-    is_split = isinstance(desc, SplitOperatorDesc)
-    yield f"  {'DML_OPERATOR_SPLIT' if is_split else 'DML_OPERATOR_JOIN'} on Axis {desc.axis}"
-    for i, (role, tensor) in enumerate(
-        [("from", tensor) for tensor in inputs] + [("to", tensor) for tensor in outputs]
-    ):
-        if i > MOST_SHOWN:
+    inputs, outputs = operands(desc)
+    yield f"  {operator_type(desc).c_name} on Axis {desc.axis}"
+    for i, tensor in enumerate([*inputs, *outputs]):
+        if i == MOST_SHOWN + 1:
             yield f"    ... and {len(inputs) + len(outputs) - i} tensors more"
             return
-        yield f"    {role:<4} {_tensor_text(tensor)}{'' if regions is None else _region_text(regions[i])}"
+        place = "" if regions is None else _region_text(regions[i])
+        yield f"    {'from' if i < len(inputs) else 'to':<4} {_tensor_text(tensor)}{place}"
 
 
-def _tensor_text(tensor: TensorDesc | None) -> str:
-    if tensor is None or tensor.desc is None:
-        return "null"
-    desc = tensor.desc
-    name = desc.data_type.name if isinstance(desc.data_type, TensorDataType) else str(desc.data_type)
-    strides = "" if desc.strides is None else f" strides {_braced(desc.strides[: desc.dimension_count])}"
-    return f"{name} {_sizes(desc)}{strides}, {desc.total_tensor_size_in_bytes} bytes"
+def _tensor_text(tensor: BufferTensorDesc) -> str:
+    strides = "" if tensor.strides is None else f" strides {_braced(tensor.strides[: tensor.dimension_count])}"
+    name = TensorDataType(tensor.data_type).name
+    return f"{name} {_sizes(tensor)}{strides}, {tensor.total_tensor_size_in_bytes} bytes"
 
 
 def _region_text(region: Region) -> str:
@@ -80,20 +76,8 @@ def _region_text(region: Region) -> str:
 
 
 def _sizes(desc: BufferTensorDesc) -> str:
-    return "null" if desc.sizes is None else _braced(desc.sizes[: desc.dimension_count])
+    return _braced((desc.sizes or ())[: desc.dimension_count])
 
 
 def _braced(numbers: Sequence[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
-
-
-def _buffer(tensor: TensorDesc | None) -> BufferTensorDesc:
-    assert tensor is not None  # the operators of a rewriting have no null pointers
-    assert tensor.desc is not None
-    return tensor.desc
-
-
-def _tensors(desc: OperatorDesc) -> tuple[TensorDesc | None, Sequence[TensorDesc | None]]:
-    if isinstance(desc, SplitOperatorDesc):
-        return desc.input_tensor, (desc.output_tensors or ())[: desc.output_count]
-    return desc.output_tensor, (desc.input_tensors or ())[: desc.input_count]

@@ -161,3 +161,13 @@ def test_a_legalization_can_be_pickled():
     found.execute(np.zeros((2, 4), np.int64))
     assert pickle.loads(pickle.dumps(found)) == found
     assert hash(found) == hash(pickle.loads(pickle.dumps(found)))
+
+
+def test_4_bit_elements_are_rewritten_but_no_arrays():
+    d = packed_split(T.INT4, (2, 8), 1, (4, 4))
+    found = dml.legalize(d)
+    assert found.operators[0].input_tensor.data_type == T.UINT16
+    with pytest.raises(dml.BindingError, match="4-bit"):
+        found.dispatch(bytes(8), [bytearray(4), bytearray(4)])
+    odd = dml.legalize(packed_split(T.INT4, (2, 3), 0, (1, 1)))
+    assert "within 8 bits" in odd.report.diagnostics[-1].message

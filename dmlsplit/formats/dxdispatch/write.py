@@ -7,7 +7,7 @@ import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, operands
 from dmlsplit.enums import UINT_MAX, TensorDataType, TensorFlags
 from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE
 from dmlsplit.formats.json import FieldReader, dumps
@@ -32,7 +32,8 @@ def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Membe
         operator = _free(name or "operator", model["dispatchables"])
         buffers: dict[str, list[tuple[str, int]]] = {}
         printed = []
-        for kind, tensors in zip(("input", "output"), _tensors(found.desc), strict=True):
+        assert found.desc is not None  # only what has no rewriting may lack it
+        for kind, tensors in zip(("input", "output"), operands(found.desc), strict=True):
             buffers[kind] = []
             for i, tensor in enumerate(tensors):
                 resource = _free(
@@ -114,7 +115,8 @@ class _Rewriter(FieldReader):
         return name, offset * size
 
     def _check(self, found: Legalization, sources: Sources, path: KeyPath) -> None:
-        for kind, tensors in zip(("input", "output"), _tensors(found.desc), strict=True):
+        assert found.desc is not None
+        for kind, tensors in zip(("input", "output"), operands(found.desc), strict=True):
             count = len(sources.get(kind, ()))
             if count != len(tensors):
                 message = f"{len(tensors)} {kind} buffers are expected, but {count} are bound"
@@ -164,20 +166,8 @@ def _bindings(operator: OperatorDesc, regions: Sequence[Region], buffers: Source
 
 
 def _is_owned(operator: OperatorDesc) -> bool:
-    inputs, _ = _tensors(operator)
+    inputs, _ = operands(operator)
     return any(tensor.flags & TensorFlags.OWNED_BY_DML for tensor in inputs)
-
-
-def _tensors(desc: OperatorDesc | None) -> tuple[list[BufferTensorDesc], list[BufferTensorDesc]]:
-    """Inputs and outputs of an operator that has a rewriting: there are no null pointers."""
-    assert desc is not None
-    tensors: tuple[list[TensorDesc | None], list[TensorDesc | None]]
-    if isinstance(desc, SplitOperatorDesc):
-        tensors = [desc.input_tensor], list((desc.output_tensors or ())[: desc.output_count])
-    else:
-        tensors = list((desc.input_tensors or ())[: desc.input_count]), [desc.output_tensor]
-    inputs, outputs = ([t.desc for t in side if t is not None and t.desc is not None] for side in tensors)
-    return inputs, outputs
 
 
 def _resource(tensor: BufferTensorDesc, *, is_input: bool) -> Members:
