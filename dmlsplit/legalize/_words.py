@@ -9,7 +9,7 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDe
 from dmlsplit.enums import OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize._build import data_types, dimension_counts
-from dmlsplit.legalize._loops import Loops, divided
+from dmlsplit.legalize._loops import Loops, divided, without
 from dmlsplit.rules import Judge
 
 
@@ -65,19 +65,19 @@ def _type_step(own: int, new: int) -> str:
 def no_rewriting(loops: Loops, judge: Judge, kind: OperatorType, own: int) -> str:
     """What stands in the way of every rewriting."""
     types = data_types(judge, kind, own)
-    fitting = [(t, divided(loops, ELEMENT_BITS[t])) for t in types]
-    fitting = [(t, elements) for t, elements in fitting if elements is not None]
+    divisions = [divided(loops, ELEMENT_BITS[t]) for t in types]
+    fitting = [elements for elements in divisions if elements is not None]
     if not fitting:
         least = min(ELEMENT_BITS[t] for t in types)
         return (
             f"no rewriting for {judge.name}: pieces of {TensorDataType(own).name} begin or end within {least} bits, "
             "the least that it moves"
         )
-    ranks = [len(elements.sizes) for _, elements in fitting if elements is not None]
+    rank = min(len(without(elements, elements.sizes.index(min(elements.sizes))).sizes) for elements in fitting)
     most = max(dimension_counts(judge, kind))
-    if min(ranks) > most:
-        return f"no rewriting for {judge.name}: {min(ranks)} dimensions are left after folding, it takes {most}"
-    return f"no rewriting for {judge.name}: sizes or strides exceed what it takes"
+    too_large = "sizes or strides exceed what it takes"
+    reason = f"{rank} dimensions are left after folding, it takes {most}" if rank > most else too_large
+    return f"no rewriting for {judge.name}: {reason}, and no parts of it begin at multiples of 16 bytes"
 
 
 def braced(numbers: Sequence[int]) -> str:

@@ -1,17 +1,18 @@
 """Legalised operators: taken by their target, in the caller's buffers, and the same bytes as the original gives."""
 
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit.validation import faults
 from tests.legalize.proof import prove
-from tests.strategies import any_operator, faultless_operator
+from tests.strategies import any_operator, faultless_operator, valid_operator
 
 T = dml.TensorDataType
 LEVELS = [str(level) for level in dml.FeatureLevel]
@@ -154,6 +155,25 @@ def test_a_join():
     ]
     parts = [np.ones((1, 4)), np.ones((0, 4)), np.full((2, 4), 2.5)]
     assert (found.execute(parts) == np.concatenate(parts)).all()
+
+
+def kernels(d):
+    return re.findall(r"kernel (\w+)", dml.compile(d).plan.describe())
+
+
+@given(valid_operator(), st.sampled_from(["1_0", "2_1", "3_0"]))
+def test_a_rewriting_runs_on_the_same_kernels(d, level):
+    found = dml.legalize(d, feature_level=level)
+    assume(len(found.operators) == 1)
+    assert kernels(found.operators[0]) == kernels(d) != []
+
+
+def test_the_plan_is_the_same():
+    d = packed_split(T.INT64, (2, 3, 4, 5, 6, 7), 2, (1, 3))
+    for level in ("2_1", "3_0"):
+        (made,) = dml.legalize(d, feature_level=level).operators
+        runs = [re.findall(r"runs of \d+ bytes.*kernel \w+", dml.compile(x).plan.describe()) for x in (d, made)]
+        assert runs[0] == runs[1] != []
 
 
 def test_a_legalization_can_be_pickled():

@@ -1,0 +1,174 @@
+"""Several operators: where sizes exceed what one may have, and where a level takes too few dimensions."""
+
+import math
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit.layout import packed_strides
+from tests.legalize.proof import check_regions, prove, tensors
+
+T = dml.TensorDataType
+LIMIT = 2**32 - 1
+
+
+def split(data_type, sizes, axis, lengths, **members):
+    return dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(data_type, sizes, **members), axis, lengths)
+
+
+def join(data_type, sizes, axis, lengths):
+    return dml.JoinOperatorDesc.from_lengths(dml.BufferTensorDesc(data_type, sizes), axis, lengths)
+
+
+def spans(d, found):
+    """For each operator and part: the bytes of the whole that it covers, those of the part, and which part it is.
+
+    For operators that are one run of memory in every tensor: sizes of one loop, packed.
+    """
+    is_split = isinstance(d, dml.SplitOperatorDesc)
+    for operator, regions, parts in zip(found.operators, found.bindings, found.output_map, strict=True):
+        inputs, outputs = tensors(operator)
+        whole_region, part_regions = (regions[0], regions[1:]) if is_split else (regions[-1], regions[:-1])
+        position = whole_region.offset
+        for tensor, region, part in zip(outputs if is_split else inputs, part_regions, parts, strict=True):
+            assert tensor.strides is None
+            assert math.prod(tensor.sizes[: operator.axis]) == 1
+            size = math.prod(tensor.sizes) * {T.UINT8: 1, T.UINT16: 2, T.FLOAT32: 4, T.UINT32: 4}[tensor.data_type]
+            if part >= 0:
+                yield part, position, region.offset, size
+            position += size
+
+
+def check_arithmetic(d, element_size):
+    """Every byte of every part is moved exactly once, from where the original has it."""
+    found = dml.legalize(d, feature_level="3_0")
+    assert found.ok
+    check_regions(found, feature_level="3_0")
+    inputs, outputs = tensors(d)
+    parts = outputs if isinstance(d, dml.SplitOperatorDesc) else inputs
+    begin = 0
+    pieces = sorted(spans(d, found))
+    for i, part in enumerate(parts):
+        own = [piece for piece in pieces if piece[0] == i]
+        position = 0
+        for _, in_whole, in_part, size in own:
+            assert (in_whole, in_part) == (begin + position, position)
+            position += size
+        assert position == math.prod(part.sizes) * element_size
+        begin += position
+    return found
+
+
+@pytest.mark.parametrize(
+    ("d", "element_size", "operators"),
+    [
+        (split(T.FLOAT32, (1, 1, 2**17, 2**16), 2, (2**16, 2**16)), 4, 3),
+        (split(T.FLOAT32, (2**17, 2**16), 0, (1, 2**17 - 1)), 4, 3),
+        (split(T.UINT8, (2**30 + 3, 11), 0, (2**29 + 1, 2**29 + 2)), 1, 3),
+        (split(T.UINT8, (2**20, 2**14), 0, (2**19, 2**19)), 1, 2),  # 2^34 bytes: 2^32 elements of UINT32
+        (split(T.UINT8, (2**20, 2**13), 0, (2**19, 2**19)), 1, 1),  # 2^33 bytes: UINT32 makes one of it
+        (split(T.FLOAT32, (3, 2**31), 0, (1, 1, 1)), 4, 2),
+        (join(T.FLOAT32, (4, 2**30), 0, (1, 3)), 4, 2),
+        (join(T.UINT8, (2**32 - 4,), 0, (2**32 - 7, 3)), 1, 1),  # one input bound as three
+        (join(T.FLOAT32, (2**32 - 1,), 0, (2**31, 2**31 - 1)), 4, 1),
+    ],
+    ids=str,
+)
+def test_beyond_the_bounds(d, element_size, operators):
+    assert not dml.validate(d, feature_level="3_0").ok
+    assert len(check_arithmetic(d, element_size).operators) == operators
+
+
+def test_an_unaligned_start_is_read_earlier():
+    found = check_arithmetic(split(T.UINT8, (2**30 + 3, 11), 0, (2**29 + 1, 2**29 + 2)), 1)
+    assert found.output_map[-1] == (-1, 1)
+    assert 0 < found.temporary_bytes < 64
+    assert "a temporary buffer of" in found.steps[-1]
+
+
+def test_a_join_that_cannot_be_bound_says_so():
+    """Bytes of the second half would have to be written from an odd offset on."""
+    d = join(T.UINT8, (3, 2**31 + 1), 0, (1, 1, 1))
+    found = dml.legalize(d, feature_level="3_0")
+    assert not found.ok
+    assert found.report.diagnostics[-1].rule == "legalize/no-rewriting"
+
+
+def test_a_broadcast_input_of_many_elements():
+    whole = dml.BufferTensorDesc(T.UINT8, (65536, 65536), strides=(0, 1))
+    parts = [dml.BufferTensorDesc(T.UINT8, (65536, n)) for n in (65533, 3)]
+    found = dml.legalize(dml.SplitOperatorDesc(whole, parts, 1), feature_level="3_0")
+    check_regions(found, feature_level="3_0")
+    assert [regions[0].offset for regions in found.bindings] == [0, 0]
+    assert [tensors(operator)[0][0].sizes for operator in found.operators] == [(65520, 65536), (16, 65536)]
+
+
+def test_a_total_beyond_the_bound_shrinks():
+    d = split(T.FLOAT32, (1, 1, 6, 2), 2, (2, 4), total_tensor_size_in_bytes=2**35)
+    found = prove_arithmetic(d)
+    assert found.operators[0].input_tensor.total_tensor_size_in_bytes == 48
+    assert found.steps == ("TotalTensorSizeInBytes becomes the implied size where it was too large",)
+
+
+def prove_arithmetic(d):
+    found = dml.legalize(d, feature_level="2_1")
+    check_regions(found, feature_level="2_1")
+    return found
+
+
+STRIDED = (3000, 900, 252, 72, 20, 3)
+"""Of (2, 3, 2, 3, 2, 3): no two dimensions fold; steps of the outer four are multiples of 16 bytes."""
+ODD = (3001, 901, 253, 73, 21, 3)
+
+
+def copy_of(strides, axis, lengths):
+    sizes = (2, 3, 2, 3, 2, 3)
+    whole = dml.BufferTensorDesc(T.FLOAT32, sizes, strides=strides)
+    return dml.SplitOperatorDesc(
+        whole, [dml.BufferTensorDesc(T.FLOAT32, (*sizes[:axis], n, *sizes[axis + 1 :])) for n in lengths], axis
+    )
+
+
+def test_too_many_dimensions_with_aligned_steps():
+    found = prove(copy_of(STRIDED, 1, (1, 2)), feature_level="2_1")
+    assert found.temporary_bytes == 0
+    assert len(found.operators) > 1
+    assert "operators one after another" in found.steps[0]
+
+
+@pytest.mark.parametrize(("axis", "lengths"), [(0, (1, 1)), (2, (2,)), (4, (1, 1)), (5, (1, 2))])
+def test_too_many_dimensions_without(axis, lengths):
+    found = prove(copy_of(ODD, axis, lengths), feature_level="2_1")
+    assert found.temporary_bytes > 0
+    assert 2 <= len(found.operators) <= 3
+
+
+def test_inputs_of_a_join_are_packed_too():
+    part = dml.BufferTensorDesc(T.FLOAT32, (2, 3, 2, 3, 2, 3), strides=ODD)
+    d = dml.JoinOperatorDesc([part, part], dml.BufferTensorDesc(T.FLOAT32, (2, 3, 2, 3, 2, 6)), 5)
+    found = prove(d, feature_level="2_1")
+    assert found.temporary_bytes > 0
+    assert isinstance(found.operators[0], dml.SplitOperatorDesc)
+    assert isinstance(found.operators[-1], dml.JoinOperatorDesc)
+    assert found.output_map[-1] == (-1, -1)
+
+
+def test_an_output_that_cannot_be_addressed():
+    sizes = (2, 3, 2, 3, 2, 3)
+    out = dml.BufferTensorDesc(T.FLOAT32, sizes, strides=ODD)
+    d = dml.SplitOperatorDesc(dml.BufferTensorDesc(T.FLOAT32, sizes), [out], 0)
+    found = prove(d, feature_level="2_1")
+    assert not found.ok
+    assert "6 dimensions are left after folding, it takes 4" in found.report.diagnostics[-1].message
+
+
+def test_a_stride_that_fits_no_member_after_doubling():
+    """2^31 + 4 elements of 8 bytes are 2^32 + 8 elements of 4: the dimension is cut where it can be bound."""
+    stride = 2**31 + 4
+    whole = dml.BufferTensorDesc(T.INT64, (2, 4), strides=(stride, 1))
+    d = dml.SplitOperatorDesc(whole, [dml.BufferTensorDesc(T.INT64, (2, 2))] * 2, 1)
+    assert dml.validate(d, feature_level="4_1").ok
+    found = dml.legalize(d, feature_level="3_0")
+    check_regions(found, feature_level="3_0")
+    assert [regions[0].offset for regions in found.bindings] == [0, stride * 8]
+    assert packed_strides((2, 4)) == (4, 1)
