@@ -1,11 +1,13 @@
-"""What a verdict costs: `validate` against numpy's copy of the same tensor, and `dmlsplit check` over many operators.
+"""What a verdict costs: `validate` against numpy's copy of the same tensor, `legalize` against `validate`, and
+`dmlsplit check` over many operators.
 
     python benchmarks/validate.py [--json FILE] [--rounds N] [--operators N] [--seed N]
 
-Two measurements, with the targets that dmlsplit set itself (they are printed, never asserted: times are the machine's):
+Three measurements, with the targets that dmlsplit set itself (printed, never asserted: times are the machine's):
 
     validate    a valid split of FLOAT32 (1, 3, 4, 4) into three, by every feature level and release, as a multiple of
                 numpy's three slice assignments that do the copy itself: at most 70 times
+    legalize    rewriting a refused descriptor, as a multiple of `validate` on the same one: under 100 times
     check       CPU time of `dmlsplit check --format jsonl` over 3,000 random operators, half of them faulty, less that
                 of the same command with a single operator: under one second
 
@@ -34,6 +36,7 @@ import numpy as np
 import dmlsplit as dml
 
 RATIO_TARGET = 70
+LEGALIZE_TARGET = 100
 CPU_TARGET = 1.0
 """Seconds."""
 CREATE_OPERATOR_US = 1.4
@@ -72,6 +75,47 @@ def verdicts() -> dict[str, Callable[[], dml.Report]]:
     for call in calls.values():
         call().raise_if_errors()
     return calls
+
+
+def rewritings() -> dict[str, tuple[dml.OperatorDesc, str]]:
+    """Descriptors and the feature level that each is rewritten for, by what has to be done."""
+    t = dml.TensorDataType
+    sizes, odd = (2, 3, 2, 3, 2, 3), (3001, 901, 253, 73, 21, 3)
+
+    def cut(data_type: int, sizes: tuple[int, ...], axis: int, lengths: tuple[int, ...]) -> dml.OperatorDesc:
+        return dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(data_type, sizes), axis, lengths)
+
+    strided = dml.BufferTensorDesc(t.FLOAT32, sizes, strides=odd)
+    return {
+        "64-bit, rank 6, for 3_0": (cut(t.INT64, (2, 3, 4, 5, 6, 7), 2, (1, 3)), "3_0"),
+        "64-bit, rank 6, folded for 1_0": (cut(t.INT64, (2, 3, 4, 5, 6, 7), 2, (1, 3)), "1_0"),
+        "8-bit image for 1_0": (cut(t.UINT8, (1, 3, 224, 224), 1, (1, 1, 1)), "1_0"),
+        "1,000 pieces of 64 bits for 3_0": (cut(t.INT64, (1, 1, 1000, 4), 2, (1,) * 1000), "3_0"),
+        "no rewriting: odd bytes for 1_0": (cut(t.UINT8, (1, 1, 1, 6), 3, (1, 5)), "1_0"),
+        "three operators, 2^33 elements": (cut(t.FLOAT32, (1, 1, 2**17, 2**16), 2, (2**16, 2**16)), "2_1"),
+        "two operators, a temporary buffer": (
+            dml.SplitOperatorDesc(strided, [dml.BufferTensorDesc(1, sizes)], 5),
+            "2_1",
+        ),
+        "taken as it is": (cut(t.FLOAT32, (1, 3, 4, 4), 1, (1, 1, 1)), "3_0"),
+    }
+
+
+def measure_legalize(rounds: int) -> dict[str, dict[str, float]]:
+    """Microseconds of `legalize` and of `validate` on the same descriptors."""
+    calls: dict[str, Callable[[], object]] = {}
+    for name, (desc, level) in rewritings().items():
+        calls[f"legalize {name}"] = partial(dml.legalize, desc, feature_level=level)
+        calls[f"validate {name}"] = partial(dml.validate, desc, feature_level=level)
+    times = best_times(calls, rounds)
+    return {
+        name: {
+            "legalize_us": times[f"legalize {name}"] * 1e6,
+            "validate_us": times[f"validate {name}"] * 1e6,
+            "ratio": times[f"legalize {name}"] / times[f"validate {name}"],
+        }
+        for name in rewritings()
+    }
 
 
 def best_times(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
@@ -225,6 +269,11 @@ def show(results: dict[str, Any]) -> None:
     for name, us in rows:
         print(f"{name:<64} {us:>8.2f} {us / numpy_us:>8.1f}")
     print(f"{'largest ratio':<64} {'':>8} {results['largest_ratio']:>8.1f}   target: at most {RATIO_TARGET}")
+    print(f"\n{'Rewriting a descriptor':<48} {'legalize us':>12} {'validate us':>12} {'x':>6}")
+    for name, found in results["legalize"].items():
+        print(f"{name:<48} {found['legalize_us']:>12.1f} {found['validate_us']:>12.1f} {found['ratio']:>6.1f}")
+    largest = max(found["ratio"] for found in results["legalize"].values())
+    print(f"{'largest':<73} {largest:>6.1f}   target: under {LEGALIZE_TARGET}")
     check = results.get("check")
     if check is None:
         print("\ncheck: not measured, this system does not tell the CPU time of a child process")
@@ -238,7 +287,7 @@ def show(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What a verdict costs: validate and dmlsplit check.")
+    parser = argparse.ArgumentParser(description="What a verdict costs: validate, legalize, dmlsplit check.")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the results to FILE as well")
     parser.add_argument("--rounds", type=int, default=7, help="the least of so many measurements counts (7)")
     parser.add_argument("--operators", type=int, default=3000, help="random operators for check (3000)")
@@ -263,6 +312,8 @@ def main() -> None:
         "largest_ratio": max(us.values()) / numpy_us,
         "ratio_target": RATIO_TARGET,
         "cpu_target_s": CPU_TARGET,
+        "legalize": measure_legalize(options.rounds),
+        "legalize_target": LEGALIZE_TARGET,
     }
     if os.name == "posix":
         results["check"] = measure_check(random_lines(options.seed, options.operators), options.rounds)

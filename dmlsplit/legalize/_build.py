@@ -50,15 +50,16 @@ class Built(NamedTuple):
 def data_types(judge: Judge, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
     """The types that the target takes and that may move elements of type `own`: the smallest change first.
 
-    That is the type itself, the unsigned one of its width, the wider ones from the widest on, then the narrower ones.
+    That is one of its width, the type itself if possible, or else the next narrower one; then the wider ones, from the
+    widest on.
     """
     rows = judge.support[kind]
     taken = frozenset.intersection(*[row.data_types for row in rows])
     bits = ELEMENT_BITS[own]
-    same = [t for t in (TensorDataType(own), *UNSIGNED) if ELEMENT_BITS[t] == bits]
-    wider = [t for t in UNSIGNED if ELEMENT_BITS[t] > bits]
-    narrower = [t for t in UNSIGNED if ELEMENT_BITS[t] < bits]
-    return tuple([t for t in dict.fromkeys((*same, *wider, *narrower)) if t in taken])
+    same = [t for t in (TensorDataType(own), *UNSIGNED) if t in taken and ELEMENT_BITS[t] == bits]
+    narrower = [t for t in UNSIGNED if t in taken and ELEMENT_BITS[t] < bits]
+    wider = [t for t in UNSIGNED if t in taken and ELEMENT_BITS[t] > bits]
+    return (*(same or narrower)[:1], *wider)
 
 
 def dimension_counts(judge: Judge, kind: OperatorType) -> tuple[int, ...]:
