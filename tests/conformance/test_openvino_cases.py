@@ -4,9 +4,7 @@ Every case is built as an IR. A case is left out, or agrees in part, only as ope
 """
 
 import json
-import lzma
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +13,10 @@ pytest.importorskip("defusedxml")
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats import openvino
-from dmlsplit.formats.element_types import ELEMENT_TYPES
+from tests.conformance.corpus import DATA, expected_arrays, input_array, rows
 from tests.formats.ir import Graph
 
-DATA = Path(__file__).parents[1] / "data" / "conformance"
-EXCEPTIONS = json.loads((Path(__file__).parent / "openvino_exceptions.json").read_text("utf-8"))
+EXCEPTIONS = json.loads((DATA / "openvino_exceptions.json").read_text("utf-8"))
 FLAVOURS = ("ov_split", "ov_variadic_split")
 
 TYPES = {f"{long}{bits}": f"{short}{bits}" for long, short in (("int", "i"), ("uint", "u")) for bits in range(1, 65)}
@@ -27,12 +24,7 @@ TYPES |= {"float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf1
 TYPES |= {"float8e4m3fn": "f8e4m3", "float8e5m2": "f8e5m2", "float4e2m1": "f4e2m1", "string": "string", "nf4": "nf4"}
 
 
-def lines(name):
-    with lzma.open(DATA / f"{name}.jsonl.xz", "rt", encoding="utf-8") as stream:
-        return [case for case in map(json.loads, stream) if case["flavour"] in FLAVOURS]
-
-
-CASES, OBSERVED = lines("cases"), lines("observed")
+CASES, OBSERVED = rows("cases", flavour=FLAVOURS), rows("observed", flavour=FLAVOURS)
 
 
 def tuples(value):
@@ -68,13 +60,6 @@ def text(dim):
     return f"{dim[0] or ''}..{'' if dim[1] is None else dim[1]}" if isinstance(dim, list) else dim
 
 
-def array(dtype, shape, data):
-    count = math.prod(shape)
-    if isinstance(data, dict):
-        data = [data["start"] + i * data["step"] for i in range(count)]
-    return np.array(data).astype(ELEMENT_TYPES[dtype].dtype()).reshape(shape)
-
-
 def from_case(folder, case, shape, constant=False):
     fed = case["axis_input"]
     return build(
@@ -108,9 +93,9 @@ def test_cases(case, tmp_path):
     if "shapes" in expected:
         assert [s and tuple(s) for s in node.output_shapes] == [s and tuple(map(text, s)) for s in expected["shapes"]]
     if "values" in expected:
-        parts = node.execute(array(case["dtype"], case["shape"], case["data"]))
-        for part, values, shape in zip(parts, expected["values"], expected["shapes"], strict=True):
-            assert np.array_equal(part, array(case["dtype"], shape, values))
+        parts = node.execute(input_array(case))
+        for part, values in zip(parts, expected_arrays(case), strict=True):
+            assert np.array_equal(part, values)
 
 
 def from_observed(folder, case):

@@ -1,5 +1,6 @@
 """IRs: what the reader makes of layers, shapes, types, constants and bodies."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -394,3 +395,34 @@ def test_several_names_of_a_port(tmp_path):
     assert openvino.read(path)[0].input_name == "a,b"
     for name in ("a,b", "c", "x"):
         assert openvino.read(path, shapes={name: (6,)})[0].lengths == (3, 3)
+
+
+def test_execution_judges_what_the_model_leaves_open(tmp_path):
+    (node,) = read(model((None,), 0, (2, 2)), tmp_path)
+    assert node.report.ok
+    assert [part.tolist() for part in node.execute(np.arange(4, dtype=np.float32))] == [[0, 1], [2, 3]]
+    with pytest.raises(InputError, match="sum up to 4, axis 0 of the data has size 6"):
+        node.execute(np.arange(6, dtype=np.float32))
+    (node,) = read(model(None, -1, 3), tmp_path)
+    parts = node.execute(np.arange(12, dtype=np.float32).reshape(2, 6))
+    assert [part.tolist() for part in parts] == [[[0, 1], [6, 7]], [[2, 3], [8, 9]], [[4, 5], [10, 11]]]
+    with pytest.raises(InputError, match="not divisible by num_splits, 3"):
+        node.execute(np.zeros((2, 5), np.float32))
+    with pytest.raises(InputError, match="scalar"):
+        node.execute(np.zeros((), np.float32))
+
+
+@pytest.mark.parametrize("level", ["1_0", "2_1", "6_4"])
+def test_legalized_for_a_level(level):
+    (node,) = openvino.read(EXAMPLES / "openvino_variadic_split_rest.xml")
+    legal = node.legalize(level)
+    assert legal.ok
+    data = np.arange(6 * 12 * 10 * 24, dtype=np.float32).reshape(6, 12, 10, 24)
+    parts = legal.execute(data)
+    assert [part.tobytes() for part in parts] == [part.tobytes() for part in node.execute(data)]
+
+
+def test_without_defusedxml(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "defusedxml.common", None)
+    with pytest.raises(InputError, match=r"needs defusedxml: pip install 'dmlsplit\[openvino\]'"):
+        read(model(), tmp_path)

@@ -85,6 +85,7 @@ class Split:
             graph=self.graph.name,
             input_name=self.data.name,
             output_names=tuple(ports),
+            facts=facts,
         )
 
     def put_out(self, given: Given) -> dict[PortId, Tensor]:

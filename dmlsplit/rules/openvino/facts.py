@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from dmlsplit.rules._facts import NodeFacts
+from dmlsplit.rules._facts import Fact, NodeFacts
 
 
 class Interval(NamedTuple):
@@ -25,6 +25,9 @@ ELEMENT_TYPES: Final = (
     *("f16", "f32", "f64", "bf16", "boolean", "string", "nf4", "f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0"),
 )
 """OpenVINO's element types, by the names that element_type uses."""
+
+AXIS_KNOWN: Final = Fact.FORM | Fact.SHAPE | Fact.AXIS
+"""What a check relies on that looks at the axis in the data's shape."""
 
 INPUTS: Final = {"Split": ("data", "axis"), "VariadicSplit": ("data", "axis", "split_lengths")}
 
@@ -64,6 +67,9 @@ class OpenVinoSplit(NodeFacts):
     @property
     def specification(self) -> str:
         return f"OpenVINO {self.op}-1"
+
+    def with_shape(self, shape: tuple[int, ...]) -> OpenVinoSplit:
+        return replace(self, data_shape=shape)
 
     def differences(self) -> Iterator[tuple[str, str]]:
         if self.op == "VariadicSplit":

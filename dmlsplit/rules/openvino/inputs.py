@@ -8,13 +8,19 @@ from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._facts import Fact, node_rules
 from dmlsplit.rules._model import OURS, Finding, Findings, Rule
 from dmlsplit.rules.openvino import examples as eg
-from dmlsplit.rules.openvino.facts import ELEMENT_TYPES, INPUTS, INTEGER_TYPES, OpenVinoSplit, compatible, dims_text
+from dmlsplit.rules.openvino.facts import (
+    AXIS_KNOWN,
+    ELEMENT_TYPES,
+    INPUTS,
+    INTEGER_TYPES,
+    OpenVinoSplit,
+    compatible,
+    dims_text,
+)
 from dmlsplit.rules.openvino.sources import ELEMENT_TYPE, OBSERVED, SPLIT, VARIADIC_SPLIT
 
 RULES: list[Rule] = []
 _rule = node_rules(RULES)
-_KNOWN = Fact.FORM | Fact.SHAPE | Fact.AXIS
-"""What a check relies on that looks at the size of the axis."""
 
 
 @_rule(
@@ -153,7 +159,7 @@ def _axis_unknown(n: OpenVinoSplit) -> Findings:
     "The axis is not a dimension of the data.",
     "It counts from -rank to rank - 1; negative values count from the end.",
     sources=(SPLIT, VARIADIC_SPLIT),
-    reads=_KNOWN,
+    reads=AXIS_KNOWN,
     marks=Fact.AXIS,
     bad_node=replace(eg.SPLIT, axis=4),
     good_node=replace(eg.SPLIT, axis=-4),

@@ -8,14 +8,12 @@ from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._facts import Fact, node_rules
 from dmlsplit.rules._model import OURS, Finding, Findings, Rule
 from dmlsplit.rules.openvino import examples as eg
-from dmlsplit.rules.openvino.facts import INTEGER_TYPES, OpenVinoSplit, dim_text, dims_text
+from dmlsplit.rules.openvino.facts import AXIS_KNOWN, INTEGER_TYPES, OpenVinoSplit, dim_text, dims_text
 from dmlsplit.rules.openvino.inputs import not_integer
 from dmlsplit.rules.openvino.sources import OBSERVED, SPLIT, VARIADIC_SPLIT
 
 RULES: list[Rule] = []
 _rule = node_rules(RULES)
-_KNOWN = Fact.FORM | Fact.SHAPE | Fact.AXIS
-"""What a check relies on that looks at the size of the axis."""
 
 
 @_rule(
@@ -53,7 +51,7 @@ def _num_splits_below_one(n: OpenVinoSplit) -> Findings:
     "num_splits is larger than the axis.",
     "It is at most the size of the data on the axis. An axis of size 0 is openvino/axis-size-zero.",
     sources=(SPLIT,),
-    reads=_KNOWN | Fact.COUNT,
+    reads=AXIS_KNOWN | Fact.COUNT,
     marks=Fact.LENGTHS,
     bad_node=replace(eg.SPLIT, data_shape=(6, 2, 10, 24)),
     good_node=replace(eg.SPLIT, data_shape=(6, 3, 10, 24)),
@@ -73,7 +71,7 @@ def _num_splits_too_large(n: OpenVinoSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED, SPLIT),
-    reads=_KNOWN | Fact.COUNT,
+    reads=AXIS_KNOWN | Fact.COUNT,
     bad_node=replace(eg.SPLIT, data_shape=(6, 0, 10, 24)),
     good_node=replace(eg.SPLIT, data_shape=(0, 12, 10, 24)),
 )
@@ -89,7 +87,7 @@ def _axis_size_zero(n: OpenVinoSplit) -> Findings:
     "The axis cannot be divided evenly by num_splits.",
     "All outputs of a Split have the same size. Where the size is an interval, no size in it can be divided.",
     sources=(SPLIT,),
-    reads=_KNOWN | Fact.COUNT | Fact.LENGTHS,
+    reads=AXIS_KNOWN | Fact.COUNT | Fact.LENGTHS,
     marks=Fact.LENGTHS,
     bad_node=replace(eg.SPLIT, data_shape=(6, 13, 10, 24)),
     good_node=eg.SPLIT,
@@ -229,7 +227,7 @@ def _lengths_several_rest(n: OpenVinoSplit) -> Findings:
     "The other lengths exceed the axis, so that -1 would stand for a negative length.",
     "-1 stands for the items that the others do not consume: there can be none, but not fewer.",
     sources=(VARIADIC_SPLIT,),
-    reads=_KNOWN | Fact.LENGTHS,
+    reads=AXIS_KNOWN | Fact.LENGTHS,
     marks=Fact.LENGTHS,
     runtimes="OpenVINO makes the output of -1 empty and reads past the end of the data for another",
     bad_node=replace(eg.REST, split_lengths=(-1, 7)),
@@ -249,7 +247,7 @@ def _rest_negative(n: OpenVinoSplit) -> Findings:
     "The outputs cover the data exactly. Where the model leaves the size open, OpenVINO does not check the lengths at "
     "run time, either: outputs then lack data, or read past its end.",
     sources=(VARIADIC_SPLIT,),
-    reads=_KNOWN | Fact.LENGTHS,
+    reads=AXIS_KNOWN | Fact.LENGTHS,
     marks=Fact.LENGTHS,
     bad_node=replace(eg.LENGTHS, split_lengths=(1, 2, 4)),
     good_node=eg.LENGTHS,

@@ -7,13 +7,11 @@ from dataclasses import replace
 from dmlsplit.rules._facts import Fact, node_rules
 from dmlsplit.rules._model import Finding, Findings, Rule
 from dmlsplit.rules.openvino import examples as eg
-from dmlsplit.rules.openvino.facts import OpenVinoSplit, compatible, dims_text
+from dmlsplit.rules.openvino.facts import AXIS_KNOWN, OpenVinoSplit, compatible, dims_text
 from dmlsplit.rules.openvino.sources import SPLIT, VARIADIC_SPLIT
 
 RULES: list[Rule] = []
 _rule = node_rules(RULES)
-_KNOWN = Fact.FORM | Fact.SHAPE | Fact.AXIS
-"""What a check relies on that looks at the size of the axis."""
 
 
 @_rule(
@@ -56,7 +54,7 @@ def _output_type(n: OpenVinoSplit) -> Findings:
     "An output port declares another shape than the operation gives.",
     "An output has the data's sizes, except on the axis, where it has its part.",
     sources=(SPLIT, VARIADIC_SPLIT),
-    reads=_KNOWN | Fact.LENGTHS | Fact.COUNT,
+    reads=AXIS_KNOWN | Fact.LENGTHS | Fact.COUNT,
     runtimes="OpenVINO computes the shapes itself, whatever the ports of a Split declare",
     bad_node=replace(eg.SPLIT, declared_shapes=((6, 4, 10, 24), (6, 5, 10, 24), (6, 3, 10, 24))),
     good_node=replace(eg.SPLIT, declared_shapes=((6, 4, 10, 24), (6, None, 10, 24), None)),
