@@ -65,6 +65,7 @@ __all__ = [
     "TensorType",
     "ValidationError",
     "calc_buffer_tensor_size",
+    "check_files",
     "compile",
     "dumps",
     "find_release",
@@ -88,6 +89,7 @@ _LAZY = {
     "compile": "dmlsplit.execution",
     "join": "dmlsplit.arrays",
     "split": "dmlsplit.arrays",
+    "check_files": "dmlsplit.checking",
     "dumps": "dmlsplit.formats.json",
     "loads": "dmlsplit.formats.json",
 }

@@ -22,6 +22,7 @@ FLOORS = [
     ["legalize"],
     ["formats"],
     ["report"],
+    ["checking"],
     ["cli"],
     ["__init__", "__main__"],
 ]

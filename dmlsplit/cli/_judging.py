@@ -1,33 +1,42 @@
-"""From the entries of a file to judged operators, and from rule ids on the command line to rules."""
+"""What commands share: options, the operators of a file, and rule ids on the command line."""
 
 from __future__ import annotations
 
 import difflib
 import functools
+import glob
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import click
 
-from dmlsplit.diagnostics import Report
+from dmlsplit.checking import Keep
+from dmlsplit.checking import judge_entry as judged
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
-from dmlsplit.legalize import legalized
+from dmlsplit.formats import models
+from dmlsplit.formats.models import Given, without_nodes
+from dmlsplit.formats.operators import Entry
 from dmlsplit.releases import NEWEST, releases
-from dmlsplit.report import rewriting
-from dmlsplit.report.text import Judged
 from dmlsplit.rules import REDIRECTS, RULES, Judge
 from dmlsplit.validation import find_judge
-from dmlsplit.validation import judge as judge_descriptor
 
-if TYPE_CHECKING:
-    from dmlsplit.formats.operators import Entry
+__all__ = [
+    "complete_rule",
+    "expanded",
+    "judge_options",
+    "judged",
+    "known_rule_id",
+    "model_options",
+    "read_entries",
+    "refuse_closed_input",
+    "rule_filter",
+]
 
 Command: TypeAlias = Callable[..., int]
-Keep: TypeAlias = Callable[[str], bool]
-"""Whether diagnostics of a rule id are wanted."""
 
 
 def judge_options(command: Command) -> Command:
@@ -62,45 +71,78 @@ def _judges(feature_level: str | None, directml: tuple[str, ...]) -> tuple[Judge
         raise click.UsageError(str(error)) from None
 
 
-def read_entries(file: str) -> Iterator[Entry]:
-    """The operators of a file, or of standard input for "-"."""
-    from dmlsplit.formats.operators import read_operators
+def model_options(command: Command) -> Command:
+    """Adds --shape, --dim and --allow-path; the command gets `given`."""
 
-    if file == "-" and sys.stdin is None:
+    @click.option(
+        "--shape",
+        "shapes",
+        metavar="NAME:1,3,640,640",
+        multiple=True,
+        help="The shape of a tensor of the models, an input mostly; ? where it stays unknown.",
+    )
+    @click.option("--dim", "dims", metavar="NAME=4", multiple=True, help="The size of a symbolic dimension.")
+    @click.option(
+        "--allow-path",
+        metavar="DIR",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False),
+        help="Let models read the files they refer to in DIR, too, not only in their own folder.",
+    )
+    @functools.wraps(command)
+    def with_given(
+        *args: Any, shapes: tuple[str, ...], dims: tuple[str, ...], allow_path: tuple[str, ...], **options: Any
+    ) -> int:
+        given = Given(dict(map(_shape, shapes)), dict(map(_dim, dims)), allow_path)
+        return command(*args, given=given, **options)
+
+    return with_given
+
+
+def _shape(option: str) -> tuple[str, tuple[int | None, ...]]:
+    name, _, sizes = option.rpartition(":")
+    try:
+        shape = tuple([None if size.strip() == "?" else _size(size) for size in sizes.split(",") if sizes.strip()])
+    except ValueError:
+        name = ""
+    if not name:
+        raise click.UsageError(f"--shape {option}: NAME:1,3,640,640 is expected, with ? for a size that is unknown")
+    return name, shape
+
+
+def _dim(option: str) -> tuple[str, int]:
+    name, _, size = option.rpartition("=")
+    try:
+        return name, _size(size) if name else _size("")
+    except ValueError:
+        raise click.UsageError(f"--dim {option}: NAME=4 is expected") from None
+
+
+def _size(text: str) -> int:
+    if not re.fullmatch(r"\s*[0-9]{1,18}\s*", text, re.ASCII):
+        raise ValueError
+    return int(text)
+
+
+def expanded(files: Iterable[str]) -> list[str]:
+    """The files, patterns replaced by what they match: not every shell does that."""
+    found: list[str] = []
+    for file in files:
+        matches = [] if os.path.lexists(file) or not glob.has_magic(file) else sorted(glob.glob(file, recursive=True))
+        found += matches or [file]
+    return found
+
+
+def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
+    """The operators of a file, or of standard input for "-"; of models the descriptors that nodes stand for."""
+    refuse_closed_input([file])
+    return map(without_nodes, models.read_entries(file, given))
+
+
+def refuse_closed_input(files: Iterable[str]) -> None:
+    """Raises InputError where standard input is asked for and there is none."""
+    if "-" in files and sys.stdin is None:
         raise InputError("standard input is closed")
-    return read_operators(file)
-
-
-def judged(entry: Entry, judge: Judge, keep: Keep = lambda rule: True) -> Judged:
-    """One entry's report with its places; what cannot be read is reported, too, whatever `keep` says."""
-    if entry.error is not None:
-        report = _malformed(entry.error, judge)
-    elif entry.descriptor is None:
-        report = Report(entry.notes, judge.name, None, None)
-    else:
-        report = judge_descriptor(entry.descriptor, judge)
-        if report.diagnostics:
-            report = report.located(entry.locate)
-        if entry.notes:
-            report = replace(report, diagnostics=entry.notes + report.diagnostics)
-    if entry.error is None and report.diagnostics:
-        kept = tuple([d for d in report.diagnostics if keep(d.rule)])
-        hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
-        report = replace(report, diagnostics=kept, hidden=hidden)
-    return Judged(replace(report, file=entry.file, index=entry.index), entry.name, entry.locate(""))
-
-
-def with_fix(item: Judged, entry: Entry, judge: Judge, file: str) -> Judged:
-    """The same with the rewriting that a refused operator has, if there is one; `file` as the command line names it."""
-    if entry.descriptor is None or item.report.ok:
-        return item
-    found = legalized(entry.descriptor, judge)
-    return item._replace(fix=rewriting.fix(found, file, judge)) if found.ok else item
-
-
-def _malformed(error: InputError, judge: Judge) -> Report:
-    diagnostic = RULES["input/malformed"].diagnostic("", error.message, line=error.line, column=error.column)
-    return Report((diagnostic,), judge.name, None, None)
 
 
 def rule_filter(select: Iterable[str], ignore: Iterable[str]) -> Keep:

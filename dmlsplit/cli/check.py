@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
+from dmlsplit.checking import Question, executor_of, judge_files, target_of
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import Keep, judge_options, judged, read_entries, rule_filter, with_fix
+from dmlsplit.cli._judging import expanded, judge_options, model_options, refuse_closed_input, rule_filter
 from dmlsplit.diagnostics import Report, Severity
-from dmlsplit.errors import InputError
-from dmlsplit.report import json, text
+from dmlsplit.formats.models import Given, is_model
+from dmlsplit.report import json, sarif, text
 from dmlsplit.report.baseline import Baseline
-from dmlsplit.report.text import Judged, Tally
+from dmlsplit.report.text import Judged, Tally, verdict
 from dmlsplit.rules import Judge
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @click.command(short_help="Judge the operators of files.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @judge_options
+@model_options
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json", "jsonl"]),
+    type=click.Choice(["text", "json", "jsonl", "sarif"]),
     default="text",
     show_default=True,
-    help="json: one array of answers; jsonl: one answer a line.",
+    help="json: one array of answers; jsonl: one answer a line; sarif: SARIF 2.1.0, for code scanning.",
 )
 @click.option("-o", "--output", "out", metavar="FILE", help="Write to FILE, which is replaced whole or not at all.")
 @click.option("--select", metavar="RULE", multiple=True, help="Report only this rule, or this scope: tensor/.")
@@ -42,6 +50,13 @@ from dmlsplit.rules import Judge
 @click.option(
     "--write-baseline", metavar="FILE", help="Write the errors and warnings found to FILE; they do not count this time."
 )
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Read N files at once, in processes of their own.",
+)
 def check(
     files: tuple[str, ...],
     format_: str,
@@ -51,12 +66,16 @@ def check(
     fail_on: str,
     baseline: str | None,
     write_baseline: str | None,
+    jobs: int,
     judges: tuple[Judge, ...],
+    given: Given,
 ) -> int:
     """Judge the Split and Join operators of FILE...
 
-    FILE is .json (one operator, or a DxDispatch model), .jsonl (one operator a line) or - (standard input). What is
-    left out by --select and --ignore does not count for the exit status either; what cannot be read always does.
+    FILE is .json (one operator, or a DxDispatch model), .jsonl (one operator a line), .onnx, .xml (OpenVINO IR), -
+    (standard input), or a pattern such as models/**/*.onnx. A node of an ONNX or OpenVINO model is judged by its
+    framework's specification, and by whether it runs on DirectML, rewritten if need be. What is left out by --select
+    and --ignore does not count for the exit status either; what cannot be read always does.
 
     Several releases at once tell what an upgrade breaks: each operator gets an answer by each of them.
 
@@ -64,31 +83,44 @@ def check(
     Examples:
       dmlsplit check model.json operators.jsonl --feature-level 3_0 --format jsonl
       dmlsplit check model.json --directml 1.8.0 --directml 1.15.4
+      dmlsplit check model.onnx --shape images:1,3,640,640 --dim batch=1
+      dmlsplit check models/*.onnx --jobs 4 --format sarif -o split.sarif
       dmlsplit check models/*.json --write-baseline known.json
       dmlsplit check models/*.json --baseline known.json
     """
     keep = rule_filter(select, ignore)
+    names = expanded(files)
+    refuse_closed_input(names)
     for written in (out, write_baseline):
-        _streams.refuse_to_replace(written, files)
+        _streams.refuse_to_replace(written, names)
     known = None if baseline is None else Baseline.read(baseline)
     found = None if write_baseline is None else Baseline(write_baseline)
     tally = Tally()
     # A report that goes elsewhere must not hide that a file was not read.
-    for_person = format_ == "text" and out is None and _streams.person_reads(sys.stdout)
-    items = _judged(files, judges, keep, repeat_errors=not for_person, name_fixes=format_ == "text")
-    if found is not None:
-        items = found.watch(items)
-    if known is not None:
-        items = known.without_known(items)
-    items = tally.watch(items)
-    if for_person:
+    console = None
+    if format_ == "text" and out is None and _streams.person_reads(sys.stdout):
         from dmlsplit.report import terminal
 
-        terminal.show(items, terminal.console(sys.stdout), len(judges))
-    else:
-        with _streams.output(out) as write:
-            for chunk in _chunks(items, format_, len(judges)):
-                write(chunk)
+        console = terminal.console(sys.stdout)
+    question = Question(
+        tuple([target_of(judge) for judge in judges]),
+        replace(given, everywhere=sum(map(is_model, names)) == 1),
+        keep,
+        name_fixes=format_ == "text",
+    )
+    with executor_of(min(jobs, len(names))) as executor, _progress(len(names), console) as step:
+        items = _in_order(judge_files(names, question, executor), step, repeat_errors=console is None)
+        if found is not None:
+            items = found.watch(items)
+        if known is not None:
+            items = known.without_known(items)
+        items = tally.watch(items)
+        if console is not None:
+            terminal.show(items, console, len(judges))
+        else:
+            with _streams.output(out) as write:
+                for chunk in _chunks(items, format_, len(judges)):
+                    write(chunk)
     if found is not None:
         with _streams.output(write_baseline) as write:
             write(found.document())
@@ -100,25 +132,41 @@ def check(
     return int(any(tally.severities[severity] for severity in severities))
 
 
-def _judged(
-    files: Iterable[str], judges: Iterable[Judge], keep: Keep, *, repeat_errors: bool, name_fixes: bool
+def _in_order(
+    files: Iterable[Iterable[Judged]], step: Callable[[], object], *, repeat_errors: bool
 ) -> Iterator[Judged]:
-    """`repeat_errors`: the first failure of each file is said on standard error as well. `name_fixes`: a refusal that
-    a rewriting gets around says so."""
-    for file in files:
-        failure: InputError | None = None
-        for entry in read_entries(file):
-            if entry.error is not None and failure is None:
-                failure = entry.error
-                if repeat_errors:
-                    _streams.complain(failure)
-            for judge in judges:
-                item = judged(entry, judge, keep)
-                yield with_fix(item, entry, judge, file) if name_fixes else item
+    """What was found, file after file. `repeat_errors`: the first failure of each is said on standard error as well."""
+    for items in files:
+        failed = False
+        for item in items:
+            if repeat_errors and not failed and verdict(item.report) == "not read":
+                failed = True
+                place = text.place(item.report.file, item.position)
+                _streams.complain(f"{place}: {item.report.diagnostics[0].message}")
+            yield item
+        step()
+
+
+@contextmanager
+def _progress(files: int, console: Console | None) -> Iterator[Callable[[], object]]:
+    """A bar on the terminal for several files, below what is printed there; the function moves it by one file."""
+    if files < 2 or (console is None and not _streams.person_reads(sys.stderr)):
+        yield lambda: None
+        return
+    from rich.progress import Progress
+
+    from dmlsplit.report import terminal
+
+    with Progress(console=console or terminal.console(sys.stderr), transient=True) as progress:
+        task = progress.add_task("files", total=files)
+        yield lambda: progress.advance(task)
 
 
 def _chunks(items: Iterable[Judged], format_: str, judges: int) -> Iterator[str]:
     if format_ == "text":
         return text.chunks(items, judges)
+    if format_ == "sarif":
+        return sarif.document(items)
+    items = (item for item in items if item.report.index >= 0)
     reports: Iterator[Report] = (item.report for item in items)
     return json.document(reports) if format_ == "json" else json.lines(reports)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import judged, read_entries
+from dmlsplit.cli._judging import judged, model_options, read_entries
 from dmlsplit.cli._support import print_levels, print_releases
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.enums import FeatureLevel
+from dmlsplit.formats.models import Given
 from dmlsplit.legalize import legalized
 from dmlsplit.releases import releases
 from dmlsplit.report import rewriting, text
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     "--releases", "by_release", is_flag=True, help="The observed DirectML releases instead of feature levels."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def levels(file: str | None, by_release: bool, as_json: bool) -> int:
+@model_options
+def levels(file: str | None, by_release: bool, as_json: bool, given: Given) -> int:
     """Show the tensor support of Split and Join, or which feature levels (or releases) take the operators of FILE.
 
     For each level that refuses an operator, the rules and members that refuse it are named, and the rewriting that it
@@ -44,11 +46,12 @@ def levels(file: str | None, by_release: bool, as_json: bool) -> int:
       dmlsplit levels
       dmlsplit levels model.json
       dmlsplit levels model.json --releases --json
+      dmlsplit levels model.onnx --dim batch=1
     """
     if file is None:
         (print_releases if by_release else print_levels)(as_json)
         return 0
-    return _print_answers(file, _RELEASES if by_release else _LEVELS, as_json)
+    return _print_answers(file, given, _RELEASES if by_release else _LEVELS, as_json)
 
 
 class Column(NamedTuple):
@@ -123,21 +126,21 @@ def _refusals(asked: Columns, items: Iterable[Judged]) -> Iterator[Refusal]:
         yield Refusal(tuple(run), reasons)
 
 
-def _print_answers(file: str, asked: Columns, as_json: bool) -> int:
+def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> int:
     status = 0
     answers = []
-    for entry in read_entries(file):
+    for entry in read_entries(file, given):
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
         answer = _answer(entry, asked)
-        if entry.descriptor is not None and not answer.taken:
-            status = max(status, 1)
+        refused = not answer.taken if entry.descriptor is not None else not answer.item.report.ok
+        status = max(status, int(refused))
         answers.append(answer)
     if as_json:
         _streams.write(json.dumps([_answer_json(answer, asked) for answer in answers], indent=2) + "\n")
         return status
-    shown = [answer for answer in answers if answer.item.report.operator or answer.item.report.ok]
+    shown = [answer for answer in answers if text.verdict(answer.item.report) != "not read"]
     for answer in shown:
         _streams.write(_answer_text(answer, asked))
     for chunk in _matrix([answer for answer in shown if answer.item.report.operator], asked, _streams.width()):
@@ -175,14 +178,20 @@ def _answer_text(answer: Answer, asked: Columns) -> str:
         return f"{subject}: not judged\n"
     labels = [column.label for column in asked.columns]
     lines = [f"{subject}: {f'taken by {_spans(taken, labels)}' if taken else f'taken by no {asked.noun}'}"]
+    if not taken and not refusals:
+        lines += [line for diagnostic in item.report.diagnostics for line in _reason(diagnostic)]
     for refusal in refusals:
         lines += _wrapped(f"refused by {_spans(refusal.labels, labels)}:", 2)
         for diagnostic in refusal.diagnostics:
-            lines += _wrapped(text.plain(text.diagnostic_parts(replace(diagnostic, line=None, column=None), None)), 4)
+            lines += _reason(diagnostic)
     for summary in dict.fromkeys(rewritten.values()):
         spans = _spans([label for label in rewritten if rewritten[label] == summary], labels)
         lines += _wrapped(f"with rewriting taken by {spans}, as {summary}", 2)
     return "\n".join(lines) + "\n"
+
+
+def _reason(diagnostic: Diagnostic) -> list[str]:
+    return _wrapped(text.plain(text.diagnostic_parts(replace(diagnostic, line=None, column=None), None)), 4)
 
 
 def _wrapped(line: str, indent: int) -> list[str]:

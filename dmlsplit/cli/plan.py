@@ -5,33 +5,37 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import judged, read_entries
+from dmlsplit.cli._judging import judged, model_options, read_entries
 from dmlsplit.errors import NativeError, ValidationError
+from dmlsplit.formats.models import Given
 from dmlsplit.report import text
 from dmlsplit.validation import find_judge
 
 
 @click.command(short_help="Show how operators would run.")
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
-def plan(file: str) -> int:
+@model_options
+def plan(file: str, given: Given) -> int:
     """Show how the operators of FILE would run: loops after folding, kernels, and why not faster ones.
 
     \b
     Example:
       dmlsplit plan operator.json
+      dmlsplit plan model.onnx --dim batch=1
     """
     from dmlsplit import _native
     from dmlsplit.execution import compile
 
     _native.require()
     status = 0
-    for entry in read_entries(file):
+    for entry in read_entries(file, given):
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
             continue
         item = judged(entry, find_judge())
         lines = text.lines(item)
+        status = max(status, int(entry.descriptor is None and not item.report.ok))
         if entry.descriptor is not None:
             try:
                 lines += [f"  {line}" for line in compile(entry.descriptor).plan.describe().splitlines()]

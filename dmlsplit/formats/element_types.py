@@ -28,6 +28,11 @@ class ElementType:
     count: int = 1
     refusal: str = ""
 
+    @property
+    def is_native(self) -> bool:
+        """Whether DirectML has the type itself."""
+        return self.data_type is not None and self.data_type.name.lower() == self.name
+
     def dtype(self) -> np.dtype[Any]:
         """numpy's type; InputError where there is none, or where ml_dtypes would hold it and is not installed."""
         if self.itemsize == 0:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dmlsplit._buffers import NUMPY_DTYPE
+from dmlsplit.descriptors import SplitOperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import BindingError
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.nodes import SplitNode
-from dmlsplit.legalize import Legalization
-from dmlsplit.legalize import legalize as legalize_descriptor
+from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.releases import Release
-from dmlsplit.rules import RULES
+from dmlsplit.rules import RULES, Judge
 from dmlsplit.validation import find_judge
+
+NO_OPERATOR: Final = SplitOperatorDesc(None, None, 0)
+"""The `desc` of a node that stands for no operator."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,15 @@ def legalize(
     node: SplitNode, feature_level: FeatureLevel | int | str | None, directml: Release | str | None
 ) -> Legalization:
     """SplitNode.legalize."""
-    judge = find_judge(feature_level, directml)
+    return legalized_node(node, find_judge(feature_level, directml))
+
+
+def legalized_node(node: SplitNode, judge: Judge) -> Legalization:
+    """`legalize` for one judge."""
     obstacle = node.obstacle()
     if obstacle is not None:
-        return Legalization.refused(None, Report((obstacle,), judge.name, None, node.report.operator))
-    found = legalize_descriptor(node.descriptor(), feature_level=feature_level, directml=directml)
+        return Legalization.refused(NO_OPERATOR, Report((obstacle,), judge.name, None, node.report.operator))
+    found = legalized(node.descriptor(), judge)
     report = found.report
     if 0 in (*(node.input_shape or ()), *(node.lengths or ())):
         skipped = RULES["node/empty-tensor"].diagnostic(
@@ -79,4 +86,22 @@ def legalize(
         )
         report = replace(report, diagnostics=(*report.diagnostics, skipped))
     given = {f.name: getattr(found, f.name) for f in fields(found)}
-    return NodeLegalization(**{**given, "report": report}, element=node.element, path=node.path)
+    changed = {"report": report, "steps": (*_steps(node), *found.steps)}
+    return NodeLegalization(**{**given, **changed}, element=node.element, path=node.path)
+
+
+def is_rewritten(node: SplitNode, found: Legalization) -> bool:
+    """Whether more was changed than how the axis is counted."""
+    return found.operators != (found.desc,) or (node.element is not None and not node.element.is_native)
+
+
+def _steps(node: SplitNode) -> Iterator[str]:
+    """What the descriptor itself changed of the framework's node."""
+    assert node.element is not None
+    assert node.element.data_type is not None
+    count, held = node.element.count, node.element.data_type
+    if not node.element.is_native:
+        yield f"{node.data_type} is moved as {f'{count} of ' if count > 1 else ''}{held.name}, the same bits"
+    given = getattr(node.facts, "axis", None)
+    if isinstance(given, int) and given < 0:
+        yield f"axis {given} becomes {node.axis}"

@@ -214,6 +214,14 @@ def shape_text(shape: Sequence[Dim] | None) -> str:
     return f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"
 
 
+def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:
+    """As shape_text, the middle of many left out."""
+    if lengths is None or len(lengths) <= most:
+        return "?" if lengths is None else shape_text(lengths)
+    head, tail = shape_text(lengths[: most - 2])[:-1], shape_text(lengths[-1:])[1:]
+    return f"{head}, ... {tail} ({len(lengths)})"
+
+
 def _sizes(shape: Sequence[Dim] | None) -> tuple[int, ...]:
     assert shape is not None
     return tuple([dim for dim in shape if isinstance(dim, int)])

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Position
@@ -18,6 +18,9 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.json import OtherOperatorError, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, printable, shown
 from dmlsplit.rules import RULES
+
+if TYPE_CHECKING:
+    from dmlsplit.formats.nodes import SplitNode
 
 Kind: TypeAlias = Literal["json", "jsonl"]
 
@@ -28,9 +31,10 @@ STANDARD_INPUT: Final = "<stdin>"
 class Entry:
     """One operator of a file, or what stands in its place.
 
-    `name` is the dispatchable's in a DxDispatch model. `descriptor` is None where `error` says why the operator cannot
-    be read, or where a note says that it is neither a Split nor a Join. `locate` maps a diagnostic's path to line and
-    column. `index` counts the entries of the file from 0.
+    `name` is the dispatchable's in a DxDispatch model, or the node's. `descriptor` is None where `error` says why the
+    operator cannot be read, where a note says that it is neither a Split nor a Join, or where `node`, of a framework's
+    model, stands for no operator. `locate` maps a diagnostic's path to line and column. `index` counts the entries of
+    the file from 0; an entry without an index of its own, -1, only says something of the file.
     """
 
     file: str
@@ -40,6 +44,9 @@ class Entry:
     error: InputError | None
     notes: tuple[Diagnostic, ...]
     locate: Callable[[str], Position | None]
+    node: SplitNode | None = None
+    operator: str | None = None
+    """What a node without descriptor is called."""
 
 
 def read_operators(
@@ -67,7 +74,7 @@ def read_operators(
             else:
                 yield from _read_bytes(stream.read(), file, kind)
     except OSError as error:
-        yield _failed(file, 0, InputError(error.strerror or str(error), file=file))
+        yield failed(file, 0, InputError(error.strerror or str(error), file=file))
 
 
 def _kind_of(name: str) -> Kind | None:
@@ -75,7 +82,8 @@ def _kind_of(name: str) -> Kind | None:
     return "json" if suffix == ".json" else "jsonl" if suffix == ".jsonl" else None
 
 
-def _failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
+def failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
+    """What stands for an operator, or a file, that cannot be read."""
     return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
 
 
@@ -95,7 +103,7 @@ def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
         if kind is None and _is_lines(data):
             yield from _read_lines(io.BytesIO(data), file)
         else:
-            yield _failed(file, 0, error)
+            yield failed(file, 0, error)
         return
     yield from _read_text(text, file, 0)
 
@@ -120,7 +128,7 @@ def _read_lines(lines: Iterable[bytes], file: str) -> Iterator[Entry]:
         try:
             text = JsonText(line.rstrip(b"\r\n"), file=file, first_line=number)
         except InputError as error:
-            yield _failed(file, index, error)
+            yield failed(file, index, error)
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
                 return  # UTF-16: every line would be an error
         else:
@@ -135,7 +143,7 @@ def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:
     dispatchables = text.value["dispatchables"]
     if not isinstance(dispatchables, dict):
         message = f"dispatchables: expected an object, not {shown(dispatchables)}"
-        yield _failed(file, index, text.error(("dispatchables",), message))
+        yield failed(file, index, text.error(("dispatchables",), message))
         return
     for index, name in enumerate(dispatchables):
         yield _operator(text, ("dispatchables", name), file, index)
@@ -157,5 +165,5 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
         )
         return Entry(file, index, name, None, None, (note,), _everywhere(other))
     except InputError as error:
-        return _failed(file, index, error, name)
+        return failed(file, index, error, name)
     return Entry(file, index, name, operator.descriptor, None, operator.notes, operator.locate)

@@ -31,8 +31,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Legalization:
-    """Operators that do the work of `desc` where it is to run; made by `legalize`. `desc` is None for a framework's
-    node that stands for no operator.
+    """Operators that do the work of `desc` where it is to run; made by `legalize`.
 
     `operators`: to be dispatched one after another; none where nothing is left to do, or where `ok` is False.
     `bindings`: for each operator the Region of each of its tensors, inputs before outputs: what to bind in place of the
@@ -43,7 +42,7 @@ class Legalization:
     where there is none.
     """
 
-    desc: OperatorDesc | None
+    desc: OperatorDesc
     ok: bool
     report: Report
     operators: tuple[OperatorDesc, ...] = ()
@@ -53,7 +52,7 @@ class Legalization:
     temporary_bytes: int = 0
 
     @classmethod
-    def refused(cls, desc: OperatorDesc | None, report: Report) -> Legalization:
+    def refused(cls, desc: OperatorDesc, report: Report) -> Legalization:
         """The answer that there is no rewriting; `report` says why."""
         return cls(desc, False, report)
 
@@ -80,8 +79,6 @@ class Legalization:
         if not self.ok:
             raise ValidationError(self.report)
         from dmlsplit.legalize._run import Runner
-
-        assert self.desc is not None
 
         return Runner(self.desc, self.report, self.operators, self.bindings, self.temporary_bytes)
 

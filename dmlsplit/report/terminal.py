@@ -15,7 +15,18 @@ from rich.text import Text
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.report.table import WIDTH, Table
-from dmlsplit.report.text import SEVERITY_STYLES, Judged, Part, Tally, diagnostic_parts, fix_parts, verdict_parts
+from dmlsplit.report.text import (
+    SEVERITY_STYLES,
+    Judged,
+    Part,
+    Tally,
+    diagnostic_parts,
+    fix_parts,
+    groups,
+    node_diagnostics,
+    node_table,
+    verdict_parts,
+)
 
 EXCERPT_WIDTH: Final = 96
 """Cells of a source line that are shown at most; a line of a .jsonl file may have thousands."""
@@ -31,7 +42,13 @@ def console(stream: TextIO) -> Console:
 def show(items: Iterable[Judged], console: Console, judges: int = 1) -> None:
     """Prints many operators and a summary, as `text.chunks` has them."""
     tally = Tally(judges)
-    for item in tally.watch(items):
+    for group in groups(tally.watch(items)):
+        if group[0].row is not None:
+            show_table(node_table(group), console)
+            for parts in node_diagnostics(group):
+                print_parts(console, parts)
+            continue
+        [item] = group
         print_parts(console, verdict_parts(item))
         for diagnostic in item.report.diagnostics:
             print_parts(console, diagnostic_parts(diagnostic, item.report.file))

@@ -7,30 +7,49 @@ Whatever comes from a file is made printable: escape codes, line breaks and lone
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.diagnostics import Diagnostic, Position, Report, Severity
 from dmlsplit.enums import HResult
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.report.table import Table
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
 
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+NODE_WIDTH: Final = 132
+"""Columns of a table of nodes, as far as their names leave room."""
+_NODE_COLUMNS: Final = ("Node", "Operator", "Input", "Axis", "Lengths", "Verdict", "Level")
 _VERDICT_STYLES = {"ok": "bold green", "not ok": "bold red", "not judged": "bold cyan", "not read": "bold red"}
+
+
+class NodeRow(NamedTuple):
+    """What a table says of a node, whoever judges it, and the judge's answer."""
+
+    name: str
+    op: str
+    input: str
+    axis: str
+    lengths: str
+    verdict: str
+    level: str
+    answer: str
 
 
 class Judged(NamedTuple):
     """A report, and what of its operator the report does not say: the name in its file, line and column.
 
-    `fix` names the rewriting that a refused operator has.
+    `fix` names the rewriting that a refused operator has. `row` is set for a node of a framework's model: the cells
+    that stand for it in a table.
     """
 
     report: Report
     name: str | None = None
     position: Position | None = None
     fix: str | None = None
+    row: NodeRow | None = None
 
 
 def verdict(report: Report) -> str:
@@ -120,9 +139,10 @@ class Tally:
     def watch(self, items: Iterable[Judged]) -> Iterator[Judged]:
         """The same items, counted as they pass."""
         for item in items:
-            self.verdicts[verdict(item.report)] += 1
-            self.severities.update([d.severity for d in item.report.diagnostics])
-            self._outcomes.append(item.report.ok)
+            if item.report.index >= 0:  # else only something of the file is said
+                self.verdicts[verdict(item.report)] += 1
+                self.severities.update([d.severity for d in item.report.diagnostics])
+                self._outcomes.append(item.report.ok)
             yield item
 
     def summary(self) -> str:
@@ -144,6 +164,50 @@ def _counted(count: int, noun: str) -> str:
 def chunks(items: Iterable[Judged], judges: int = 1) -> Iterator[str]:
     """The text of many operators piece by piece, with a summary at the end."""
     tally = Tally(judges)
-    for item in tally.watch(items):
-        yield "\n".join([*lines(item), ""])
+    for group in groups(tally.watch(items)):
+        if group[0].row is not None:
+            yield node_table(group).plain(NODE_WIDTH)
+            yield from (plain(parts) + "\n" for parts in node_diagnostics(group))
+        else:
+            yield "\n".join([*lines(group[0]), ""])
     yield tally.summary() + "\n"
+
+
+def groups(items: Iterable[Judged]) -> Iterator[list[Judged]]:
+    """The nodes of each model together, every other operator by itself."""
+    nodes: list[Judged] = []
+    for item in items:
+        if nodes and (item.row is None or item.report.file != nodes[0].report.file):
+            yield nodes
+            nodes = []
+        if item.row is None:
+            yield [item]
+        else:
+            nodes.append(item)
+    if nodes:
+        yield nodes
+
+
+def node_table(items: Sequence[Judged]) -> Table:
+    """The nodes of one model: what they are, their framework's verdict, the lowest level, and each judge's answer."""
+    judges = dict.fromkeys(item.report.judged_by for item in items)
+    rows: dict[int, list[str]] = {}
+    for item in items:
+        if item.row is not None:
+            rows.setdefault(item.report.index, list(item.row[:-1])).append(item.row.answer)
+    title = f"{place(items[0].report.file, None)}: {_counted(len(rows), 'node')}"
+    return Table(title, (*_NODE_COLUMNS, *judges), [tuple(row) for row in rows.values()])
+
+
+def node_diagnostics(items: Sequence[Judged]) -> Iterator[list[Part]]:
+    """The lines of the diagnostics below such a table, what several judges say alike once."""
+    everybody = len({item.report.judged_by for item in items})
+    said: dict[Diagnostic, list[str]] = {}
+    for item in items:
+        for diagnostic in item.report.diagnostics:
+            said.setdefault(diagnostic, []).append(item.report.judged_by)
+    for diagnostic, judges in said.items():
+        parts = diagnostic_parts(diagnostic, items[0].report.file)
+        if len(judges) < everybody:
+            parts.append((f" ({', '.join(judges)})", "dim"))
+        yield parts

@@ -29,6 +29,14 @@ RULES: Final = (
         (OURS,),
     ),
     Rule(
+        "input/no-split",
+        Severity.NOTE,
+        Basis.OURS,
+        "The model has no Split.",
+        "It was read whole, subgraphs and functions included.",
+        (OURS,),
+    ),
+    Rule(
         "input/total-size-computed",
         Severity.NOTE,
         Basis.OURS,

@@ -55,5 +55,13 @@ RULES: Final = (
         "ONNX Runtime's DirectML back end does nothing at all, so that the other outputs are never written.",
         (Source("ONNX Runtime, DirectML execution provider", _DML_EP),),
     ),
+    Rule(
+        "node/rewritten",
+        Severity.NOTE,
+        Basis.OURS,
+        "The level or release takes the node only after a rewriting.",
+        "The message has the steps; SplitNode.legalize gives the operators.",
+        (OURS,),
+    ),
     RUNTIME_DIFFERS,
 )

@@ -31,19 +31,19 @@ def read(
     dims: Mapping[str, int] | None = None,
     *,
     values: Mapping[str, Sequence[int]] | None = None,
-    allowed_folders: Iterable[str | os.PathLike[str]] = (),
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> list[SplitNode]:
     """The Split nodes of a model, in the order of the graph; those of a function once for each call.
 
     `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors of the main graph their shapes
     (None for a size that stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of inputs
     that lengths are computed from. External data is read for such lengths only, from the model's folder and
-    `allowed_folders`.
+    `allow_paths`.
 
     Raises InputError for what is no model or has no such tensors and dimensions, OSError; faults of nodes are in their
     reports.
     """
-    return list(read_model(source, shapes, dims, values=values, allowed_folders=allowed_folders).splits)
+    return list(read_model(source, shapes, dims, values=values, allow_paths=allow_paths).splits)
 
 
 def read_model(
@@ -52,9 +52,13 @@ def read_model(
     dims: Mapping[str, int] | None = None,
     *,
     values: Mapping[str, Sequence[int]] | None = None,
-    allowed_folders: Iterable[str | os.PathLike[str]] = (),
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+    everywhere: bool = True,
 ) -> ModelNodes:
-    """As `read`, with the nodes that are not judged: SplitToSequence, and Splits of other domains."""
+    """As `read`, with the nodes that are not judged: SplitToSequence, and Splits of other domains.
+
+    `everywhere`: whether a tensor or symbol that this model does not have is an error.
+    """
     try:
         import onnx
     except ImportError:
@@ -72,8 +76,8 @@ def read_model(
     else:
         model = loading.load(source)
         folder = os.path.dirname(os.path.abspath(source))
-        read_external = tensors.external_reader(AllowedFolders(folder, allowed_folders))
+        read_external = tensors.external_reader(AllowedFolders(folder, allow_paths))
     model = loading.without_weights(model)
-    given.fill_in(model, shapes or {}, dims or {})
+    given.fill_in(model, shapes or {}, dims or {}, everywhere)
     constants = {name: Constant.of(np.asarray(value)) for name, value in (values or {}).items()}
     return ModelNodes(tuple(Reader(model, read_external).items(model, constants)))

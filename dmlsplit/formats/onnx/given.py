@@ -17,15 +17,18 @@ Shapes: TypeAlias = Mapping[str, Sequence[Dim]]
 Dims: TypeAlias = Mapping[str, int]
 
 
-def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims) -> None:
+def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, everywhere: bool = True) -> None:
     """Gives tensors of the main graph their shapes, and symbols their sizes wherever they stand.
 
-    A size given for a symbolic dimension binds the symbol. InputError for what contradicts the model or is not in it.
+    A size given for a symbolic dimension binds the symbol. InputError for what contradicts the model, and for what is
+    not in it unless `everywhere` is False.
     """
     known = symbols_of(model.graph)
     sizes: dict[str, int] = {}
     for name, size in dims.items():
         if name not in known:
+            if not everywhere:
+                continue
             raise InputError(f"there is no symbolic dimension '{printable(name)}'; the model has {_listed(known)}")
         sizes[name] = _size(size, f"dimension '{printable(name)}'")
     declared = {text(value.name): value for value in _values(model.graph)}
@@ -33,6 +36,8 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims) -> None:
     for name, given in shapes.items():
         if name not in declared:
             if name not in computed:
+                if not everywhere:
+                    continue
                 inputs = [text(value.name) for value in model.graph.input]
                 raise InputError(f"there is no tensor '{printable(name)}'; the inputs are {_listed(inputs)}")
             declared[name] = model.graph.value_info.add(name=name)

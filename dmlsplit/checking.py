@@ -1,0 +1,250 @@
+"""Files in, judged operators out: what `dmlsplit check` does, one file after another or several at once."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.enums import FeatureLevel
+from dmlsplit.errors import InputError
+from dmlsplit.legalize import legalized
+from dmlsplit.releases import Release
+from dmlsplit.report import rewriting
+from dmlsplit.report.text import Judged, NodeRow
+from dmlsplit.rules import RULES, Judge
+from dmlsplit.validation import find_judge, minimum_feature_level
+from dmlsplit.validation import judge as judge_descriptor
+
+if TYPE_CHECKING:
+    from dmlsplit.formats.models import Given
+    from dmlsplit.formats.nodes import Dim, SplitNode
+    from dmlsplit.formats.operators import Entry
+
+Keep: TypeAlias = Callable[[str], bool]
+"""Whether diagnostics of a rule id are wanted."""
+Target: TypeAlias = tuple[FeatureLevel | None, str | None]
+"""A feature level, or the name of a release: what a Judge is found by, in any process."""
+
+AHEAD: Final = 64
+"""Files that an executor gets before the first of them is waited for."""
+
+
+def keep_all(rule: str) -> bool:
+    """Every rule is wanted."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of every file: by whom it is judged, what is said of models, which rules are wanted, and whether a
+    refusal that a rewriting gets around says so."""
+
+    targets: tuple[Target, ...] = ((None, None),)
+    given: Given | None = None
+    keep: Keep = field(default=keep_all)
+    name_fixes: bool = False
+
+
+def check_files(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+    executor: Executor | None = None,
+) -> Iterator[Report]:
+    """The reports on all operators of files, in the order of the files and within them; what `dmlsplit check` prints.
+
+    A file is .json, .jsonl, .onnx or .xml (OpenVINO IR). A node of a model is ok where its framework's specification
+    allows it and the feature level or release takes it, rewritten if need be. What cannot be read is a report with the
+    rule input/malformed; the rest goes on. `shapes` and `dims` are for the models that have such tensors and symbols,
+    `allow_paths` for the files that models refer to. `executor` reads several files at once: any
+    concurrent.futures.Executor, of processes where it is to be faster.
+
+    Raises ValueError for an unknown level or release, or for both at once.
+    """
+    from dmlsplit.formats.models import Given
+
+    find_judge(feature_level, directml)
+    level = None if feature_level is None else FeatureLevel.parse(feature_level)
+    release = directml.name if isinstance(directml, Release) else directml
+    folders = tuple([os.fspath(path) for path in allow_paths])
+    question = Question(((level, release),), Given(dict(shapes or {}), dict(dims or {}), folders, everywhere=False))
+    found = judge_files((os.fspath(path) for path in paths), question, executor)
+    return (item.report for items in found for item in items if item.report.index >= 0)
+
+
+def judge_files(
+    files: Iterable[str], question: Question, executor: Executor | None = None
+) -> Iterator[Iterable[Judged]]:
+    """What is found in each file, in their order."""
+    if executor is None:
+        for file in files:
+            yield judge_file(file, question)
+        return
+    remaining = iter(files)
+    waiting: deque[tuple[str, Future[list[Judged]] | None]] = deque()
+    while True:
+        for file in remaining:
+            waiting.append((file, _submitted(file, question, executor)))
+            if len(waiting) >= AHEAD:
+                break
+        if not waiting:
+            return
+        file, future = waiting.popleft()
+        yield _result(file, question, future)
+
+
+def _submitted(file: str, question: Question, executor: Executor) -> Future[list[Judged]] | None:
+    """None where the file is to be judged by itself: standard input is here only, and an executor may be broken."""
+    if file == "-":
+        return None
+    try:
+        return executor.submit(_judged_file, file, question)
+    except BrokenExecutor:
+        return None
+
+
+def _result(file: str, question: Question, future: Future[list[Judged]] | None) -> list[Judged]:
+    if file == "-":
+        return _judged_file(file, question)
+    try:
+        try:
+            if future is not None:
+                return future.result()
+        except BrokenExecutor:
+            pass
+        # Some file has ended the process that this one was read in; that is not to be this one's fault.
+        with executor_of(1, alone=True) as alone:
+            assert alone is not None
+            return alone.submit(_judged_file, file, question).result()
+    except Exception as error:
+        said = InputError(f"it could not be judged: {type(error).__name__}: {error}".rstrip(": "))
+        judges = [find_judge(*target) for target in question.targets]
+        return [Judged(replace(_malformed(said, judge), file=file)) for judge in judges]
+
+
+@contextmanager
+def executor_of(jobs: int, *, alone: bool = False) -> Iterator[Executor | None]:
+    """Processes for files; None, this process, for one job that need not be `alone`."""
+    if jobs < 2 and not alone:
+        yield None
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # A copy of a process that has threads or pipes of its own is not to be trusted.
+    executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
+    try:
+        yield executor
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def target_of(judge: Judge) -> Target:
+    """What finds the judge again."""
+    return (judge.feature_level, None) if judge.release is None else (None, judge.release.name)
+
+
+def _judged_file(file: str, question: Question) -> list[Judged]:
+    return list(judge_file(file, question))
+
+
+def judge_file(file: str, question: Question) -> Iterator[Judged]:
+    """Every operator of a file by every judge, the answers to one operator one after another."""
+    from dmlsplit.formats.models import read_entries
+
+    judges = [find_judge(*target) for target in question.targets]
+    for entry in read_entries(file, question.given):
+        for judge in judges:
+            item = judge_entry(entry, judge, question.keep)
+            yield _with_fix(item, entry, judge, file) if question.name_fixes else item
+
+
+def judge_entry(entry: Entry, judge: Judge, keep: Keep = keep_all) -> Judged:
+    """One entry's report with its places; what cannot be read is reported, too, whatever `keep` says."""
+    row = None
+    if entry.error is not None:
+        report = _malformed(entry.error, judge)
+    elif entry.node is not None:
+        report, row = _judge_node(entry.node, judge)
+    elif entry.descriptor is None:
+        report = Report(entry.notes, judge.name, None, entry.operator)
+    else:
+        report = judge_descriptor(entry.descriptor, judge)
+        if report.diagnostics:
+            report = report.located(entry.locate)
+        if entry.notes:
+            report = replace(report, diagnostics=entry.notes + report.diagnostics)
+    if entry.error is None and report.diagnostics:
+        kept = tuple([d for d in report.diagnostics if keep(d.rule)])
+        hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
+        report = replace(report, diagnostics=kept, hidden=hidden)
+    return Judged(replace(report, file=entry.file, index=entry.index), entry.name, entry.locate(""), row=row)
+
+
+def _malformed(error: InputError, judge: Judge) -> Report:
+    diagnostic = RULES["input/malformed"].diagnostic("", error.message, line=error.line, column=error.column)
+    return Report((diagnostic,), judge.name, None, None)
+
+
+def _with_fix(item: Judged, entry: Entry, judge: Judge, file: str) -> Judged:
+    """The same with the rewriting that a refused operator has, if there is one; `file` as the command line names it."""
+    if entry.descriptor is None or entry.node is not None or item.report.ok:
+        return item
+    found = legalized(entry.descriptor, judge)
+    return item._replace(fix=rewriting.fix(found, file, judge)) if found.ok else item
+
+
+def _judge_node(node: SplitNode, judge: Judge) -> tuple[Report, NodeRow]:
+    """A node is ok where it is right by its framework and runs, rewritten if need be."""
+    from dmlsplit.formats.lowering import NO_OPERATOR, is_rewritten, legalized_node
+
+    own = node.report
+    if not own.ok:
+        return replace(own, judged_by=judge.name), _row(node, "not ok", "-", "-")
+    found = legalized_node(node, judge)
+    diagnostics = tuple([_in_node(d, node) for d in found.report.diagnostics if d not in own.diagnostics])
+    level, answer = "?", "unknown"
+    if found.desc is not NO_OPERATOR:
+        level = str(minimum_feature_level(found.desc) or "none")
+        answer = "as it is" if found.ok else "no"
+    elif diagnostics:
+        level, answer = "none", "no"
+    if found.ok and is_rewritten(node, found):
+        steps = "; ".join(found.steps)
+        diagnostics += (RULES["node/rewritten"].diagnostic(node.path, f"{judge.name} takes it rewritten: {steps}"),)
+        answer = f"rewritten: {rewriting.summary(found)}"
+    warned = any(d.severity is Severity.WARNING for d in own.diagnostics)
+    report = Report((*own.diagnostics, *diagnostics), judge.name, found.report.hresult, own.operator)
+    return report, _row(node, "ok, warned" if warned else "ok", level, answer)
+
+
+def _in_node(diagnostic: Diagnostic, node: SplitNode) -> Diagnostic:
+    """What is said of the descriptor, said of the node."""
+    if diagnostic.path.startswith(node.path):
+        return diagnostic
+    return replace(diagnostic, path=f"{node.path}: {diagnostic.path}" if diagnostic.path else node.path)
+
+
+def _row(node: SplitNode, verdict: str, level: str, answer: str) -> NodeRow:
+    from dmlsplit.formats.nodes import lengths_text, shape_text
+
+    return NodeRow(
+        node.path,
+        f"{node.op} {node.version}" if node.version else node.op,
+        f"{node.data_type or '?'} {shape_text(node.input_shape)}",
+        "?" if node.axis is None else str(node.axis),
+        lengths_text(node.lengths),
+        verdict,
+        level,
+        answer,
+    )

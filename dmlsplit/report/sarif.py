@@ -1,0 +1,110 @@
+"""Reports as SARIF 2.1.0, what code scanning reads; https://docs.oasis-open.org/sarif/sarif/v2.1.0/"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+from typing import Any, Final
+from urllib.parse import quote
+
+from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.report.text import Judged, verdict
+from dmlsplit.rules import RULES, Rule
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+INFORMATION: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_split_operator_desc"
+_INDEX: Final = {id: i for i, id in enumerate(RULES)}
+
+
+def document(items: Iterable[Judged]) -> Iterator[str]:
+    """One log with one run, piece by piece; a result for each diagnostic, a place in the file or a node's name."""
+    driver = {
+        "name": "dmlsplit",
+        "informationUri": INFORMATION,
+        "semanticVersion": _version(),
+        "rules": [_rule(rule) for rule in RULES.values()],
+    }
+    head = {"$schema": SCHEMA, "version": "2.1.0"}
+    yield json.dumps(head)[:-1] + ', "runs": [{"tool": ' + json.dumps({"driver": driver})
+    yield ', "columnKind": "unicodeCodePoints", "results": ['
+    separator = "\n"
+    read = True
+    for item in items:
+        read = read and verdict(item.report) != "not read"
+        for diagnostic in item.report.diagnostics:
+            yield separator + json.dumps(_result(diagnostic, item))
+            separator = ",\n"
+    yield '\n], "invocations": ' + json.dumps([{"executionSuccessful": read}]) + "}]}\n"
+
+
+def _version() -> str:
+    from dmlsplit._version import __version__
+
+    return __version__
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "id": rule.id,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": f"{rule.summary} {rule.explanation}"},
+        "defaultConfiguration": {"level": str(rule.severity)},
+        "properties": {"basis": str(rule.basis), "sources": [str(source) for source in rule.sources]},
+    }
+    urls = [source.url for source in rule.sources if source.url]
+    return {**found, "helpUri": urls[0]} if urls else found
+
+
+def _result(diagnostic: Diagnostic, item: Judged) -> dict[str, Any]:
+    place = f"{diagnostic.path}: " if diagnostic.path else ""
+    return {
+        "ruleId": diagnostic.rule,
+        "ruleIndex": _INDEX[diagnostic.rule],
+        "level": str(diagnostic.severity),
+        "message": {"text": printable(f"{place}{diagnostic.message}", None)},
+        "locations": [_location(diagnostic, item)],
+        "properties": {
+            "judgedBy": item.report.judged_by,
+            "index": max(item.report.index, 0),
+            "expected": diagnostic.expected,
+            "actual": diagnostic.actual,
+        },
+    }
+
+
+def _location(diagnostic: Diagnostic, item: Judged) -> dict[str, Any]:
+    location: dict[str, Any] = {}
+    physical = _physical(diagnostic, item.report)
+    if physical:
+        location["physicalLocation"] = physical
+    name = item.name if item.row is None else item.row.name
+    if name is not None or diagnostic.path:
+        shown = None if name is None else printable(name, None)
+        whole = diagnostic.path if shown is None or diagnostic.path.startswith(shown) else f"{shown}/{diagnostic.path}"
+        logical = {"fullyQualifiedName": whole.rstrip("/"), "kind": "object" if item.row is None else "function"}
+        location["logicalLocations"] = [{**logical, "name": shown} if shown else logical]
+    return location
+
+
+def _physical(diagnostic: Diagnostic, report: Report) -> dict[str, Any]:
+    if report.file is None:
+        return {}
+    found: dict[str, Any] = {"artifactLocation": {"uri": _uri(report.file)}}
+    if diagnostic.line is not None:
+        found["region"] = {"startLine": diagnostic.line}
+        if diagnostic.column is not None:
+            found["region"]["startColumn"] = diagnostic.column
+    return found
+
+
+def _uri(file: str) -> str:
+    """Relative where the path is; whatever a file may be called, percent-encoded."""
+    path = PurePath(file)
+    name = quote(os.fsencode(path.as_posix()))
+    if path.is_absolute():
+        return f"file://{name}" if name.startswith("/") else f"file:///{name}"
+    # A colon in the first segment would be read as a scheme; quote has encoded it.
+    return name
