@@ -79,7 +79,8 @@ class Baseline:
             if len(kept) == len(item.report.diagnostics):
                 yield item
             else:
-                yield item._replace(report=replace(item.report, diagnostics=tuple(kept), hidden=tuple(hidden)))
+                report = replace(item.report, diagnostics=tuple(kept), hidden=tuple(hidden))
+                yield item._replace(report=report, fix=item.fix if report.errors else None)
 
     def _known(self, item: Judged, diagnostic: Diagnostic) -> Known:
         d = diagnostic
