@@ -10,6 +10,8 @@ import benchmark_plot
 
 import dmlsplit as dml
 from dmlsplit.diagnostics import Basis
+from dmlsplit.formats.operators import read_operators
+from dmlsplit.report import svg
 from dmlsplit.report.rule import examples
 from dmlsplit.rules import RULES, Rule
 
@@ -140,10 +142,18 @@ def verdicts() -> str:
     return "\n".join([*parts, table(("Rule", "What", "Basis, severity", "Refused by"), verdict_rows())])
 
 
+def picture() -> str:
+    """The first operator of the model that the README runs."""
+    entry = next(read_operators(HERE.parent / "examples" / "split.json", name="examples/split.json"))
+    assert entry.descriptor is not None
+    return svg.document([svg.Drawing(entry.descriptor, dml.validate(entry.descriptor), entry.name)])
+
+
 def pages() -> dict[Path, str]:
     return {
         HERE / "rules.md": "\n".join([RULES_HEAD, *map(rule_section, RULES.values())]),
         HERE / "verdicts.md": verdicts(),
+        HERE / "images" / "split.svg": picture(),
         HERE / "images" / "benchmark.svg": benchmark_plot.svg(),
     }
 

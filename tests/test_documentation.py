@@ -1,54 +1,130 @@
-"""Every example of the README and of docs/ runs: python blocks as they are, console blocks with their output."""
+"""Every block of the README and of docs/ runs: the blocks of a page in their order, in one folder."""
 
+import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+import dmlsplit as dml
+from dmlsplit.cli import cli
+
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [
+    ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
+] + sorted((ROOT / "docs").glob("*.md"))
+FOLDERS = ("examples", "include", "csrc")
+"""What a block may read, as in a checkout."""
+BLOCK = re.compile(r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+NOT_RUN = ("run", "test", "not run: ")
+"""Marks above blocks of shell that are not run here: the README's two commands, which .ci/run takes from there, and
+what says why."""
+PACKAGES = {"onnx": "onnx", "openvino": "defusedxml", "dask": "distributed", "html": "jinja2"}
+"""Word of a mark `needs NAME` -> module without which the page is skipped."""
 
 
-def blocks(language):
-    return list(_blocks(language))
+class Block(NamedTuple):
+    place: str
+    mark: str
+    language: str
+    text: str
 
 
-def _blocks(language):
-    for page in PAGES:
-        for number, match in enumerate(BLOCK.finditer(page.read_text("utf-8")), 1):
-            if match[1] == language:
-                yield pytest.param(match[2], id=f"{page.name}:{number}")
+def blocks(page):
+    source = page.read_text("utf-8")
+    for match in BLOCK.finditer(source):
+        line = source[: match.start("language")].count("\n") + 1
+        yield Block(f"{page.name}:{line}", match["mark"] or "", match["language"], match["text"])
 
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_python(code, tmp_path):
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+def run_python(text, folder):
+    done = subprocess.run([sys.executable, "-c", text], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("text", blocks("console"))
-def test_console(text):
-    commands = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
-    assert commands
-    for command in commands:
+def run_console(text, folder):
+    """Commands with what they print; a program of this package is that of the running interpreter."""
+    commands = re.split(r"^\$ ", text, flags=re.MULTILINE)
+    assert commands[0] == ""
+    for command in commands[1:]:
         line, _, expected = command.partition("\n")
-        program, *arguments = shlex.split(line)
-        assert program == "dmlsplit"
-        done = subprocess.run(
-            [sys.executable, "-m", "dmlsplit", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120
-        )
+        words = shlex.split(line)
+        if words[0] in ("cc", "c++") and shutil.which(words[0]) is None:
+            pytest.skip("no C compiler on the path")
+        if words[0] == "dmlsplit":
+            line = line.replace("dmlsplit", shlex.join([sys.executable, "-m", "dmlsplit"]), 1)
+        elif words[0] == "python":
+            line = line.replace("python", shlex.quote(sys.executable), 1)
+        done = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=300)
         assert done.stdout + done.stderr == expected
 
 
+def run_c(text, folder, compiler="cc", standard="-std=c99"):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} on the path")
+    suffix = {"cc": "c", "c++": "cpp"}[compiler]
+    (folder / f"block.{suffix}").write_text(text)
+    sources = [str(path) for path in sorted((ROOT / "csrc").rglob("*.c"))] if compiler == "cc" else []
+    command = [
+        compiler,
+        standard if not sources else "-std=c11",
+        "-Iinclude",
+        f"block.{suffix}",
+        *sources,
+        "-o",
+        "block",
+    ]
+    subprocess.run(command, cwd=folder, check=True, timeout=300)
+    subprocess.run(["./block"], cwd=folder, check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+
+def run_cpp(text, folder):
+    run_c(text, folder, "c++", "-std=c++11")
+
+
+def run_json(text, folder):
+    dml.loads(text)
+
+
+RUNNERS = {"python": run_python, "console": run_console, "c": run_c, "cpp": run_cpp, "json": run_json}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the blocks are for a POSIX shell")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_page(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in FOLDERS:
+        (tmp_path / name).symlink_to(ROOT / name)
+    if page.name == "rules.md":
+        for block in blocks(page):
+            if block.language == "json":
+                json.loads(block.text)  # a test of the registry judges these
+        return
+    for block in blocks(page):
+        if block.mark.startswith("needs "):
+            pytest.importorskip(PACKAGES[block.mark.removeprefix("needs ")])
+        if block.language == "sh":
+            assert block.mark.startswith(NOT_RUN), f"{block.place}: say why it is not run, or make it a console block"
+            continue
+        assert block.language in RUNNERS, f"{block.place}: nothing runs {block.language!r}"
+        try:
+            RUNNERS[block.language](block.text, tmp_path)
+        except AssertionError as error:
+            raise AssertionError(f"{block.place}: {error}") from None
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
-@pytest.mark.parametrize("text", [b for b in blocks("sh") if b.values[0].startswith("cc ")])
-def test_compiler_lines(text, tmp_path):
+def test_compiler_line_of_the_readme(tmp_path):
+    (line,) = re.findall(r"^cc .*$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
     subprocess.run(
-        ["sh", "-c", text.replace("-o split", f"-o {tmp_path / 'split'}")], cwd=ROOT, check=True, timeout=300
+        ["sh", "-c", line.replace("-o split", f"-o {tmp_path / 'split'}")], cwd=ROOT, check=True, timeout=300
     )
     assert (tmp_path / "split").exists()
 
@@ -61,3 +137,33 @@ def test_links_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_public_name_is_on_the_page_of_the_api():
+    shown = set(re.findall(r"^::: dmlsplit[\w.]*\.(\w+)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE))
+    assert {name for name in dml.__all__ if not name.startswith("_")} - {"OperatorDesc"} == shown
+
+
+def test_pages_name_options_that_exist():
+    options = {
+        option for command in [cli, *cli.commands.values()] for parameter in command.params for option in parameter.opts
+    } | {"--help"}
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        for line in re.findall(r"`dmlsplit ([^`]*)`|^\$ dmlsplit (.*)$", page.read_text("utf-8"), re.MULTILINE):
+            words = "".join(line).split()
+            assert words[0] in cli.commands or words[0] == "*", f"{page.name}: {words[0]}"
+            assert {word.split("=")[0] for word in words if word.startswith("--")} <= options, f"{page.name}: {words}"
+
+
+@pytest.mark.skipif(
+    shutil.which("mkdocs", path=str(Path(sys.executable).parent)) is None, reason="pip install '.[docs]'"
+)
+def test_the_site_builds(tmp_path):
+    """Strictly: a link or an anchor that leads nowhere is an error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "dmlsplit.validation.validate" in (tmp_path / "site" / "api.html").read_text("utf-8")
+    assert "--feature-level" in (tmp_path / "site" / "cli.html").read_text("utf-8")
