@@ -1,17 +1,17 @@
-"""Packaging checks: sdist -> wheel -> import in an empty environment, abi3 tag, exported symbols, files in the sdist.
+"""Packaging checks: metadata, files in the sdist, abi3 tag, exported symbols, both installed.
 
-Run by .ci/run: `python tests/packaging/check.py`. Needs the package `build` and an index to install from.
+Run by .ci/run: `python tests/packaging/check.py`; `full` adds the sdist on every Python there is. Needs the packages `build` and `twine` and an index to install from.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import tempfile
-import venv
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +40,7 @@ def check_sdist(sdist: Path) -> Iterator[str]:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     # What a packager needs to build and test; the project's own automation stays in the repository.
-    wanted = {name for name in tracked_files() if not name.startswith((".", "docs/"))}
+    wanted = {name for name in tracked_files() if not name.startswith(".")}
     missing = wanted - names
     assert not missing, f"the sdist lacks {sorted(missing)}"
     yield "the sdist holds every tracked file"
@@ -66,16 +66,49 @@ def check_wheel(wheel: Path) -> Iterator[str]:
                 yield "the extension exports PyInit__ffi only"
 
 
-def check_import(wheel: Path, folder: Path) -> Iterator[str]:
-    environment = folder / "empty"
-    venv.create(environment, with_pip=True)
+def check_metadata(*files: Path) -> Iterator[str]:
+    run(sys.executable, "-m", "twine", "check", "--strict", *files)
+    yield "twine finds nothing wrong with the metadata"
+
+
+def interpreters() -> dict[str, str]:
+    """Version -> program, of every supported Python that is installed: on the path, or by pyenv."""
+    supported = [f"3.{minor}" for minor in range(11, 15)]
+    candidates = [path for version in supported if (path := shutil.which(f"python{version}"))]
+    if shutil.which("pyenv"):
+        root = Path(run("pyenv", "root").strip())
+        candidates += [
+            str(root / "versions" / name / "bin" / "python") for name in run("pyenv", "versions", "--bare").split()
+        ]
+    found = {".".join(map(str, sys.version_info[:2])): sys.executable}
+    for candidate in candidates:
+        asked = subprocess.run([candidate, "-V"], capture_output=True, text=True)  # pyenv's shims may lead nowhere
+        version = re.match(r"Python (3\.\d+)\.\d+$", asked.stdout.strip())
+        if asked.returncode == 0 and version and version[1] in supported:
+            found.setdefault(version[1], candidate)
+    return dict(sorted(found.items()))
+
+
+def check_install(package: Path, interpreter: str, folder: Path) -> None:
+    """Installs a wheel or an sdist into an empty environment and uses it from outside the sources."""
+    environment = folder / "environment"
+    run(interpreter, "-m", "venv", "--clear", environment)
     python = environment / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    run(python, "-m", "pip", "install", "--quiet", wheel)
+    run(python, "-m", "pip", "install", "--quiet", package)
     run(python, "-I", "-c", SMOKE, cwd=folder)
-    yield "the wheel from the sdist works in an empty environment"
     run(python, "-I", "-m", "dmlsplit", "run", ROOT / "examples" / "split.json", cwd=folder)
     run(python.with_name("dmlsplit"), "--version", cwd=folder)
-    yield "so does its command line"
+
+
+def check_wheel_install(wheel: Path, folder: Path) -> Iterator[str]:
+    check_install(wheel, sys.executable, folder)
+    yield "the wheel from the sdist works in an empty environment, with its command line"
+
+
+def check_sdist_installs(sdist: Path, folder: Path) -> Iterator[str]:
+    for version, interpreter in interpreters().items():
+        check_install(sdist, interpreter, folder)
+        yield f"the sdist does on Python {version}"
 
 
 def main() -> int:
@@ -91,7 +124,14 @@ def main() -> int:
         (sdist,) = (folder / "dist").glob("*.tar.gz")
         (wheel,) = (folder / "dist").glob("*.whl")
         try:
-            for check in (check_sdist(sdist), check_wheel(wheel), check_import(wheel, folder)):
+            checks = (
+                check_metadata(sdist, wheel),
+                check_sdist(sdist),
+                check_wheel(wheel),
+                check_wheel_install(wheel, folder),
+                check_sdist_installs(sdist, folder) if "full" in sys.argv[1:] else (),
+            )
+            for check in checks:
                 for line in check:
                     passed += 1
                     print(f"ok: {line}")
