@@ -1,6 +1,7 @@
-"""Packaging checks: metadata, files in the sdist, abi3 tag, exported symbols, both installed.
+"""Packaging checks: metadata, files in the sdist, abi3 tag, exported symbols; the wheel installed.
 
-Run by .ci/run: `python tests/packaging/check.py`; `full` adds the sdist on every Python there is. Needs the packages `build` and `twine` and an index to install from.
+Run by .ci/run: `python tests/packaging/check.py`; `full` installs the sdist on every Python there is. Needs the
+packages `build` and `twine` and an index to install from.
 """
 
 from __future__ import annotations
