@@ -41,10 +41,15 @@ def compile(
     """
     report = validate(desc, feature_level=feature_level, directml=directml)
     report.raise_if_errors()
+    refuse_undecided(report)
+    return CompiledOperator(desc, report, num_threads)
+
+
+def refuse_undecided(report: Report) -> None:
+    """NativeError where a report without errors leaves open whether outputs overlap."""
     for diagnostic in report.diagnostics:
         if diagnostic.rule == OVERLAP_UNDECIDED:
             raise NativeError(f"{diagnostic.path}: {diagnostic.message}")
-    return CompiledOperator(desc, report, num_threads)
 
 
 class CompiledOperator:

@@ -12,7 +12,7 @@ from dmlsplit._buffers import NUMPY_DTYPE, Binding, BoundTensor
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, operands
 from dmlsplit.diagnostics import Report
 from dmlsplit.errors import BindingError
-from dmlsplit.execution import CompiledOperator
+from dmlsplit.execution import CompiledOperator, refuse_undecided
 
 if TYPE_CHECKING:
     from dmlsplit.legalize.result import Region
@@ -29,6 +29,7 @@ class Runner:
         bindings: Sequence[Sequence[Region]],
         temporary_bytes: int,
     ) -> None:
+        refuse_undecided(report)
         data_types = {tensor.data_type for tensor in (*operands(desc)[0], *operands(desc)[1])}
         if not data_types <= set(NUMPY_DTYPE):
             raise BindingError("numpy has no 4-bit elements: bind raw memory to the operators, as `bindings` says")

@@ -191,3 +191,27 @@ def test_4_bit_elements_are_rewritten_but_no_arrays():
         found.dispatch(bytes(8), [bytearray(4), bytearray(4)])
     odd = dml.legalize(packed_split(T.INT4, (2, 3), 0, (1, 1)))
     assert "within 8 bits" in odd.report.diagnostics[-1].message
+
+
+def test_outputs_that_may_overlap_are_rewritten_but_not_executed():
+    sizes, strides = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)
+    x = dml.BufferTensorDesc(T.UINT8, sizes, guaranteed_base_offset_alignment=8)
+    found = dml.legalize(dml.SplitOperatorDesc(x, [dml.BufferTensorDesc(T.UINT8, sizes, strides=strides)], 0))
+    assert [diagnostic.rule for diagnostic in found.report.diagnostics] == ["tensor/output-overlap-undecided"]
+    with pytest.raises(dml.NativeError, match="overlap"):
+        found.execute(np.zeros(sizes, np.uint8))
+
+
+@pytest.mark.parametrize("rank", [64, 30_000])
+def test_more_dimensions_than_anyone_has(rank):
+    sizes = [1] * rank
+    sizes[rank // 2], sizes[-1] = 3, 4
+    d = packed_split(T.INT64, sizes, rank // 2, (1, 0, 2))
+    found = prove(d, feature_level="1_0") if rank == 64 else dml.legalize(d, feature_level="1_0")
+    assert found.operators[0].input_tensor.sizes == (1, 1, 1, 24)
+
+
+def test_very_many_pieces():
+    d = packed_split(T.UINT16, (10_000, 2), 0, (1,) * 10_000)
+    found = prove(d, feature_level="2_1")
+    assert found.operators[0].output_count == 10_000
