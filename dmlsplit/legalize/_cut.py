@@ -1,7 +1,8 @@
 """One operator into several, each on a sub-range of the buffers: for what is too large, or has too many dimensions.
 
-Every sub-range begins at a multiple of 16 bytes in every buffer. Where a split's input would have to be read from
-another place on, the operator begins earlier, and what it reads too early goes to a temporary buffer.
+Every sub-range begins at a multiple of 16 bytes in every buffer. Where the whole tensor would have to be bound from
+another place on, the operator begins earlier: what a split reads too early goes to a temporary buffer, and what a join
+writes too early is what stands there already, copied to a temporary buffer before.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ MOST_OPERATORS: Final = 4096
 class Box(NamedTuple):
     """Loops in elements over sub-ranges of the tensors, the whole first."""
 
+    kind: OperatorType
     loops: Loops
     operands: tuple[Operand, ...]
 
@@ -47,7 +49,7 @@ class Cutter:
         self._kind = kind
         self._bytes = element_bytes
         self._most_dimensions = max(dimension_counts)
-        self._use_temporary = use_temporary and kind is OperatorType.SPLIT
+        self._use_temporary = use_temporary
         self._ways: dict[Loops, _Way | None] = {}
 
     def cut(self, box: Box) -> list[Box] | None:
@@ -60,7 +62,10 @@ class Cutter:
             yield box
         elif way is not None:
             for begin, end in pairwise(way.points):
-                yield from self._boxes(self._part_of(box, way.loop, begin, end))
+                part = self._part_of(box, way.loop, begin, end)
+                if box.kind is OperatorType.JOIN and way.loop == box.loops.axis and self._early(box.loops, begin):
+                    yield _read_back(part)
+                yield from self._boxes(part)
 
     def _way(self, loops: Loops) -> _Way | None:
         if loops not in self._ways:
@@ -125,11 +130,15 @@ class Cutter:
             if end is None or len(points) > MOST_OPERATORS:
                 return None
             points.append(end)
-        return _Way(len(points) - 1, loops.axis, tuple(points))
+        copies = sum(self._early(loops, begin) > 0 for begin in points[:-1]) if self._kind is OperatorType.JOIN else 0
+        return _Way(len(points) - 1 + copies, loops.axis, tuple(points))
 
     def _finely_along_axis(self, loops: Loops) -> _Way | None:
+        """Between parts. There is one place for what a join reads back, so that it has to be used at once."""
         ends = list(accumulate(loops.lengths))
-        return self._summed(loops, loops.axis, [0, *[e for e in ends[:-1] if self._begins(loops, e)], ends[-1]])
+        anywhere = self._use_temporary and self._kind is OperatorType.SPLIT
+        between = [end for end in ends[:-1] if anywhere or self._early(loops, end) == 0]
+        return self._summed(loops, loops.axis, [0, *between, ends[-1]])
 
     def _reach(self, loops: Loops, begin: int) -> int:
         """How many steps from a point on fit."""
@@ -156,16 +165,16 @@ class Cutter:
 
     def _begins(self, loops: Loops, point: int) -> bool:
         """Whether the whole tensor may be bound at a point of the axis where a part begins."""
-        return self._use_temporary or point % self._grain([loops.strides[0][loops.axis]]) == 0
+        return self._use_temporary or self._early(loops, point) == 0
 
     # Parts of boxes
 
     def _part_of(self, box: Box, i: int, begin: int, end: int) -> Box:
-        """The box from one step of a loop to another; a temporary takes what has to be read too early."""
+        """The box from one step of a loop to another; a temporary stands for what is bound too early."""
         loops, rows = self._loops_of(box.loops, i, begin, end), box.loops.strides
         if i != box.loops.axis or box.loops.single:
             moved = [self._moved(x, row[i], begin) for x, row in zip(box.operands, rows, strict=True)]
-            return Box(loops, tuple(moved))
+            return Box(box.kind, loops, tuple(moved))
         early = self._early(box.loops, begin)
         moved = [self._moved(box.operands[0], rows[0][i], begin - early)]
         if early:
@@ -175,7 +184,7 @@ class Cutter:
             if first < end and last > begin:
                 whole = begin <= first and last <= end
                 moved.append(operand if whole else self._moved(operand, row[i], max(begin - first, 0)))
-        return Box(loops, tuple(moved))
+        return Box(box.kind, loops, tuple(moved))
 
     def _moved(self, operand: Operand, stride: int | None, steps: int) -> Operand:
         return replace(operand, offset=operand.offset + steps * (stride or 0) * self._bytes, entire=False)
@@ -226,6 +235,14 @@ class Cutter:
         return True
 
 
+def _read_back(box: Box) -> Box:
+    """The copy of what a box of a join, its first input a temporary, would write too early."""
+    _, loops, (output, temporary, *_) = box
+    early = loops.lengths[0]
+    sizes = (*loops.sizes[: loops.axis], early, *loops.sizes[loops.axis + 1 :])
+    return Box(OperatorType.SPLIT, Loops(sizes, loops.strides[:2], loops.axis, (early,)), (output, temporary))
+
+
 def _sized(loops: Loops, i: int, size: int) -> Loops:
     sizes = (*loops.sizes[:i], size, *loops.sizes[i + 1 :])
     return Loops(sizes, loops.strides, loops.axis, (size,) if i == loops.axis else loops.lengths)
@@ -252,7 +269,7 @@ def inputs_cut(box: Box, element_bytes: int) -> Box | None:
 
     None where none has, or where one cannot be bound from a multiple of 16 bytes on.
     """
-    loops, (output, *operands) = box
+    kind, loops, (output, *operands) = box
     axis, per_step = loops.axis, math.prod(loops.sizes) // loops.sizes[loops.axis]
     most = INPUT_ELEMENTS_MAX // per_step
     if max(loops.lengths) <= most:
@@ -268,4 +285,4 @@ def inputs_cut(box: Box, element_bytes: int) -> Box | None:
             lengths.append(min(step, length - begin))
             rows.append(row)
             inputs.append(replace(operand, offset=operand.offset + begin * stride, entire=step == length))
-    return Box(Loops(loops.sizes, tuple(rows), axis, tuple(lengths)), tuple(inputs))
+    return Box(kind, Loops(loops.sizes, tuple(rows), axis, tuple(lengths)), tuple(inputs))

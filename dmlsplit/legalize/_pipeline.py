@@ -113,18 +113,20 @@ class Task:
             as_given = divided(self.own_loops if same else bits_joined(self.own_loops), bits)
             if as_given is not None:
                 loops = without(as_given, len(as_given.sizes) - 1) if same else as_given
-                yield from self._accepted(Box(loops, self.operands), self.kind, data_type, own=same)
+                yield from self._accepted(Box(self.kind, loops, self.operands), data_type, own=same)
             as_few = self._elements(data_type)
             if as_few is not None:
-                yield from self._accepted(as_few, self.kind, data_type)
+                yield from self._accepted(as_few, data_type)
                 more_inputs = inputs_cut(as_few, bits // 8) if self.kind is OperatorType.JOIN else None
                 if more_inputs is not None:
-                    yield from self._accepted(more_inputs, self.kind, data_type)
+                    yield from self._accepted(more_inputs, data_type)
 
     def _elements(self, data_type: TensorDataType) -> Box | None:
         """The loops, as few as possible, in elements of a type; None where that type does not do."""
         loops = divided(self.loops, ELEMENT_BITS[data_type])
-        return None if loops is None else Box(without(loops, loops.sizes.index(min(loops.sizes))), self.operands)
+        if loops is None:
+            return None
+        return Box(self.kind, without(loops, loops.sizes.index(min(loops.sizes))), self.operands)
 
     def _cut(self, data_type: TensorDataType, *, use_temporary: bool) -> Rewriting | None:
         box = self._elements(data_type)
@@ -136,7 +138,7 @@ class Task:
             return None
         packer = Packer(ELEMENT_BITS[data_type] // 8, self.dimension_counts)
         cutter = self._cutter(data_type, use_temporary=False)
-        for packed in packer.packed(box, self.kind):
+        for packed in packer.packed(box):
             rewriting = self._built(cutter.cut(packed), data_type, packer.copies)
             if rewriting is not None:
                 return rewriting
@@ -150,10 +152,9 @@ class Task:
     ) -> Rewriting | None:
         if boxes is None:
             return None
-        work = [*[(copy, OperatorType.SPLIT) for copy in copies], *[(box, self.kind) for box in boxes]]
         made = []
-        for box, kind in work:
-            built = next(self._accepted(Box(folded(box.loops), box.operands), kind, data_type), None)
+        for box in (*copies, *boxes):
+            built = next(self._accepted(box._replace(loops=folded(box.loops)), data_type), None)
             if built is None:
                 return None
             made.append(built)
@@ -162,14 +163,12 @@ class Task:
         ]
         return Rewriting(made, max(ends, default=0))
 
-    def _accepted(
-        self, box: Box, kind: OperatorType, data_type: TensorDataType, *, own: bool = False
-    ) -> Iterator[Accepted]:
+    def _accepted(self, box: Box, data_type: TensorDataType, *, own: bool = False) -> Iterator[Accepted]:
         """The operator of loops in elements, if the target takes it. `own`: the dimensions are the original's."""
         ranked = of_rank(box.loops, self.dimension_counts)
         if ranked is None:
             return
-        built = build(kind, ranked, data_type, box.operands, keep_strides=own and ranked == box.loops)
+        built = build(box.kind, ranked, data_type, box.operands, keep_strides=own and ranked == box.loops)
         if built is None:
             return
         report = judge_descriptor(built.operator, self.judge)

@@ -29,12 +29,13 @@ class Packer:
         self.size = 0
         """Bytes of the temporary buffer."""
 
-    def packed(self, box: Box, kind: OperatorType) -> Iterator[Box]:
+    def packed(self, box: Box) -> Iterator[Box]:
         """The box with its inputs packed, bit by bit: each result needs the copies made so far."""
+        kind = box.kind
         if kind is OperatorType.SPLIT:
             for strides, operand in self._steps(box.loops.sizes, box.loops.strides[0], box.operands[0]):
                 loops = box.loops._replace(strides=(strides, *box.loops.strides[1:]))
-                yield Box(loops, (operand, *box.operands[1:]))
+                yield Box(kind, loops, (operand, *box.operands[1:]))
             return
         axis, rows, operands = box.loops.axis, list(box.loops.strides), list(box.operands)
         for i, length in enumerate(box.loops.lengths, 1):
@@ -45,7 +46,7 @@ class Packer:
             if not done:
                 return
             rows[i], operands[i] = done[-1]
-        yield Box(box.loops._replace(strides=tuple(rows)), tuple(operands))
+        yield Box(kind, box.loops._replace(strides=tuple(rows)), tuple(operands))
 
     def _steps(self, sizes: tuple[int, ...], strides: Strides, operand: Operand) -> Iterator[tuple[Strides, Operand]]:
         """Strides and place of a tensor after each copy; ends with the packed one, or early where no copy is taken."""
@@ -58,7 +59,7 @@ class Packer:
                 return
             moved, loops = found
             to = Operand("temporary", 0, TEMPORARY, 0, offset=self.size, entire=False)
-            self.copies.append(Box(loops, (operand, to)))
+            self.copies.append(Box(OperatorType.SPLIT, loops, (operand, to)))
             self.size += -(-math.prod(loops.sizes) * self._bytes // ALIGNMENT) * ALIGNMENT
             run = loops.sizes[-1]
             strides = (*[s * run for s in packed_strides(sizes[:moved])], *strides[moved:])

@@ -1,12 +1,18 @@
 """Several operators: where sizes exceed what one may have, and where a level takes too few dimensions."""
 
 import math
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit.layout import packed_strides
-from tests.legalize.proof import check_regions, prove, tensors
+from dmlsplit.legalize import _cut, _pipeline
+from tests.legalize.proof import check_bytes, check_regions, prove, tensors
+from tests.strategies import faultless_operator
 
 T = dml.TensorDataType
 LIMIT = 2**32 - 1
@@ -27,6 +33,8 @@ def spans(d, found):
     """
     is_split = isinstance(d, dml.SplitOperatorDesc)
     for operator, regions, parts in zip(found.operators, found.bindings, found.output_map, strict=True):
+        if parts == (-1,):  # what a join reads back
+            continue
         inputs, outputs = tensors(operator)
         whole_region, part_regions = (regions[0], regions[1:]) if is_split else (regions[-1], regions[:-1])
         position = whole_region.offset
@@ -71,12 +79,49 @@ def check_arithmetic(d, element_size):
         (join(T.FLOAT32, (4, 2**30), 0, (1, 3)), 4, 2),
         (join(T.UINT8, (2**32 - 4,), 0, (2**32 - 7, 3)), 1, 1),  # one input bound as three
         (join(T.FLOAT32, (2**32 - 1,), 0, (2**31, 2**31 - 1)), 4, 1),
+        (join(T.UINT8, (3, 2**31 - 3), 0, (1, 1, 1)), 1, 3),  # one of them reads back
     ],
     ids=str,
 )
 def test_beyond_the_bounds(d, element_size, operators):
     assert not dml.validate(d, feature_level="3_0").ok
     assert len(check_arithmetic(d, element_size).operators) == operators
+
+
+def refused(d):
+    """The same operator with a promise that no build takes, so that every level has to rewrite it."""
+    name = "input_tensor" if isinstance(d, dml.SplitOperatorDesc) else "output_tensor"
+    tensor = replace(getattr(d, name).desc, guaranteed_base_offset_alignment=8)
+    return replace(d, **{name: tensor})
+
+
+@st.composite
+def packed_operator(draw):
+    """Packed, of sizes that few starts are multiples of 16 bytes with."""
+    sizes = draw(st.lists(st.sampled_from([1, 2, 3, 5, 7, 13, 16, 17, 32]), min_size=1, max_size=3))
+    axis = draw(st.integers(0, len(sizes) - 1))
+    edges = sorted(draw(st.sets(st.integers(1, max(1, sizes[axis] - 1)), max_size=3)) & set(range(1, sizes[axis])))
+    lengths = [b - a for a, b in pairwise([0, *edges, sizes[axis]])]
+    make = draw(st.sampled_from([split, join]))
+    return make(draw(st.sampled_from([T.UINT8, T.UINT8, T.FLOAT16, T.INT64])), sizes, axis, lengths)
+
+
+@settings(max_examples=500)
+@given((faultless_operator() | packed_operator()).map(refused), st.integers(16, 300))
+def test_the_same_with_bounds_that_are_reached_soon(d, bound):
+    """Bytes prove what arithmetic proves above: at most `bound` elements in an operator."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_pipeline.Task, "_single_operators", lambda task: iter(()))
+        patch.setattr(_cut, "UINT_MAX", bound)
+        patch.setattr(_cut, "INPUT_ELEMENTS_MAX", bound)
+        found = dml.legalize(d, feature_level="4_1")
+    event(f"ok: {found.ok}")
+    if found.ok:
+        event(f"{min(len(found.operators), 5)} operators, temporary: {found.temporary_bytes > 0}")
+        check_regions(found, feature_level="4_1")
+        check_bytes(found)
+        elements = [math.prod(x.sizes) for operator in found.operators for side in tensors(operator) for x in side]
+        assert max(elements, default=0) <= bound
 
 
 def test_an_unaligned_start_is_read_earlier():
@@ -86,12 +131,20 @@ def test_an_unaligned_start_is_read_earlier():
     assert "a temporary buffer of" in found.steps[-1]
 
 
-def test_a_join_that_cannot_be_bound_says_so():
-    """Bytes of the second half would have to be written from an odd offset on."""
-    d = join(T.UINT8, (3, 2**31 + 1), 0, (1, 1, 1))
+def test_a_join_writes_what_stands_there_once_more():
+    """The second operator begins at a multiple of 16 bytes before its first new byte, and reads back what is there."""
+    d = join(T.UINT8, (3, 2**31 - 3), 0, (1, 1, 1))
     found = dml.legalize(d, feature_level="3_0")
-    assert not found.ok
-    assert found.report.diagnostics[-1].rule == "legalize/no-rewriting"
+    check_regions(found, feature_level="3_0")
+    kinds = [type(operator).__name__ for operator in found.operators]
+    assert kinds == ["JoinOperatorDesc", "SplitOperatorDesc", "JoinOperatorDesc"]
+    assert found.output_map == ((0, 1), (-1,), (-1, 2))
+    (_, copy, last) = found.bindings
+    end = 2 * (2**31 - 3)
+    early = end - copy[0].offset
+    assert copy[0].buffer == last[-1].buffer == "output"
+    assert copy[0].offset == last[-1].offset == end // 16 * 16
+    assert found.operators[1].input_tensor.sizes[-1] == early == found.operators[2].input_tensors[0].sizes[-1]
 
 
 def test_a_broadcast_input_of_many_elements():
