@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import printable
 from dmlsplit.legalize import legalized
 from dmlsplit.releases import Release
 from dmlsplit.report import rewriting
@@ -241,7 +242,7 @@ def _row(node: SplitNode, verdict: str, level: str, answer: str) -> NodeRow:
     return NodeRow(
         node.path,
         f"{node.op} {node.version}" if node.version else node.op,
-        f"{node.data_type or '?'} {shape_text(node.input_shape)}",
+        printable(f"{node.data_type or '?'} {shape_text(node.input_shape)}", 48),
         "?" if node.axis is None else str(node.axis),
         lengths_text(node.lengths),
         verdict,

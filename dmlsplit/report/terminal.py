@@ -49,7 +49,8 @@ def show(items: Iterable[Judged], console: Console, judges: int = 1) -> None:
                 print_parts(console, parts)
             continue
         [item] = group
-        print_parts(console, verdict_parts(item))
+        if item.report.index >= 0:
+            print_parts(console, verdict_parts(item))
         for diagnostic in item.report.diagnostics:
             print_parts(console, diagnostic_parts(diagnostic, item.report.file))
             for parts in _excerpt_of(diagnostic, item.report.file, console.width):

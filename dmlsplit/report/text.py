@@ -121,10 +121,10 @@ def plain(parts: Iterable[Part]) -> str:
 
 
 def lines(judged: Judged) -> list[str]:
-    """An operator's verdict and its diagnostics."""
+    """An operator's verdict and its diagnostics; of what only says something of a file, that."""
     diagnostics = [plain(diagnostic_parts(d, judged.report.file)) for d in judged.report.diagnostics]
     fix = [plain(fix_parts(judged))] if judged.fix else []
-    return [plain(verdict_parts(judged)), *diagnostics, *fix]
+    return [*([plain(verdict_parts(judged))] if judged.report.index >= 0 else []), *diagnostics, *fix]
 
 
 class Tally:

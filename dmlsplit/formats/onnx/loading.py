@@ -8,9 +8,11 @@ from collections.abc import Container, Iterable
 from typing import Any, Final
 
 import onnx
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from dmlsplit.errors import InputError
+from dmlsplit.formats.onnx.tensors import text
 
 MAX_FILE_BYTES: Final = 2**31 - 1
 """protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""
@@ -50,7 +52,25 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
         _copy_except(function, added, ("node",))
         _copy_nodes(function.node, added.node)
     _copy_graph(model.graph, copy.graph)
+    _repair_names(copy)
     return copy
+
+
+def _repair_names(model: onnx.ModelProto) -> None:
+    """Puts backslash escapes for what is no UTF-8: protobuf reads such strings, as bytes, but takes them nowhere."""
+    todo: list[Message] = [model]
+    while todo:
+        message = todo.pop()
+        for descriptor, value in message.ListFields():
+            if isinstance(value, Message):
+                todo.append(value)
+            elif descriptor.type == FieldDescriptor.TYPE_MESSAGE:
+                todo += value
+            elif descriptor.type == FieldDescriptor.TYPE_STRING:
+                if isinstance(value, bytes):
+                    setattr(message, descriptor.name, text(value))
+                elif not isinstance(value, str) and any(isinstance(name, bytes) for name in value):
+                    value[:] = [text(name) for name in value]
 
 
 def _copy_except(message: Message, copy: Message, skipped: Container[str]) -> None:
@@ -61,10 +81,13 @@ def _copy_except(message: Message, copy: Message, skipped: Container[str]) -> No
             continue
         if isinstance(value, Message):
             getattr(copy, name).CopyFrom(value)
-        elif isinstance(value, (str, bytes, int, float)):
+        elif isinstance(value, (str, bytes)):
+            setattr(copy, name, text(value) if descriptor.type == FieldDescriptor.TYPE_STRING else value)
+        elif isinstance(value, (int, float)):
             setattr(copy, name, value)
         else:
-            getattr(copy, name).extend(value)
+            is_text = descriptor.type == FieldDescriptor.TYPE_STRING
+            getattr(copy, name).extend(map(text, value) if is_text else value)
 
 
 def _copy_graph(graph: onnx.GraphProto, copy: onnx.GraphProto) -> None:
@@ -94,7 +117,7 @@ def _copy_attribute(attribute: onnx.AttributeProto, copy: onnx.AttributeProto) -
     if attribute.ByteSize() <= MAX_VALUE_BYTES:
         copy.CopyFrom(attribute)
         return
-    copy.name, copy.type = attribute.name, attribute.type
+    copy.name, copy.type = text(attribute.name), attribute.type
     if attribute.HasField("t"):
         _copy_tensor(attribute.t, copy.t)
     if attribute.HasField("g"):
@@ -107,6 +130,6 @@ def _copy_tensor(tensor: onnx.TensorProto, copy: onnx.TensorProto) -> None:
     if tensor.ByteSize() <= MAX_VALUE_BYTES:
         copy.CopyFrom(tensor)
         return
-    copy.name, copy.data_type = tensor.name, tensor.data_type
+    copy.name, copy.data_type = text(tensor.name), tensor.data_type
     copy.dims.extend(tensor.dims)
     copy.data_location = onnx.TensorProto.EXTERNAL

@@ -93,7 +93,9 @@ class Scope:
         """The shape without the names that the inference made up."""
         if shape is None:
             return None
-        return tuple([None if isinstance(d, str) and d not in self.origin.symbols else d for d in shape])
+        # Some models hold what an inference made up for their exporter.
+        made_up = {d for d in shape if isinstance(d, str) and (d.startswith("unk__") or d not in self.origin.symbols)}
+        return tuple([None if d in made_up else d for d in shape])
 
     def producer(self, name: str) -> onnx.NodeProto | None:
         """The node that computes a name here or further out."""
