@@ -128,7 +128,7 @@ class Toolchain:
     """What is made: its sources, then flags of its own."""
 
 
-COMMON: Final = ("main.cpp", "device.cpp", "guarded.cpp", "library.cpp", "wire.cpp")
+COMMON: Final = ("main.cpp", "device.cpp", "guarded.cpp", "library.cpp", "objects.cpp", "session.cpp", "wire.cpp")
 
 
 def _toolchain(target: Platform) -> Toolchain:
@@ -140,7 +140,7 @@ def _toolchain(target: Platform) -> Toolchain:
             {
                 "harness.exe": (*COMMON, "platform_windows.cpp"),
                 "dxgi.dll": ("dxgi.cpp", "-shared"),
-                "d3d12.dll": ("d3d12.cpp", "-shared"),
+                "d3d12.dll": ("d3d12.cpp", "objects.cpp", "-shared"),
             },
         )
     version = f"-Wl,--version-script={SOURCES / 'd3d12.map'}"  # DirectML asks for the symbol with this version
@@ -151,7 +151,7 @@ def _toolchain(target: Platform) -> Toolchain:
         {
             "harness": (*COMMON, "platform_linux.cpp", "-ldl"),
             "libdxcore.so": ("dxcore.cpp", "-shared", "-fPIC", "-Wl,-soname,libdxcore.so"),
-            "libd3d12.so": ("d3d12.cpp", "-shared", "-fPIC", "-Wl,-soname,libd3d12.so", version),
+            "libd3d12.so": ("d3d12.cpp", "objects.cpp", "-shared", "-fPIC", "-Wl,-soname,libd3d12.so", version),
         },
     )
 

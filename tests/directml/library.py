@@ -65,20 +65,20 @@ class Library:
         self._process.stdout.close()
         return self._process.wait()
 
-    def answers(self, commands: Sequence[str]) -> list[Answer]:
-        """The answers to lines that `create` made, in order."""
-        answers: list[Answer] = []
+    def answers(self, commands: Sequence[str]) -> list[str | None]:
+        """The answers to commands, in order; None where the build ends the process."""
+        answers: list[str | None] = []
         while len(answers) < len(commands):
             answers += self._ask(commands[len(answers) :])
         return answers
 
-    def _ask(self, commands: Sequence[str]) -> list[Answer]:
+    def _ask(self, commands: Sequence[str]) -> list[str | None]:
         """The answers to all commands, or up to the crash that ended the process; then there is a new one."""
         process = self._process
         with contextlib.suppress(BrokenPipeError):  # its reason is read below
             process.stdin.write("\n".join(commands) + "\n\n")
             process.stdin.flush()
-        answers: list[Answer] = []
+        answers: list[str | None] = []
         for _ in commands:
             answers.append(self._answer())
             if answers[-1] is None and not self._harness.survives_crashes:
@@ -87,10 +87,12 @@ class Library:
                 break
         return answers
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> str | None:
         line = self._process.stdout.readline().rstrip("\n")
+        if line == "timeout":
+            raise HarnessError("no answer within ten seconds")
         if line:
-            return _answer(line)
+            return None if line.startswith("crash ") else line
         status = self._end()
         if status == FAST_FAIL and not self._harness.survives_crashes:
             return None
@@ -99,20 +101,18 @@ class Library:
 
     def judge(self, descs: Iterable[OperatorDesc]) -> list[Answer]:
         """CreateOperator's answers to descriptors."""
-        return self.answers([create(desc) for desc in descs])
+        answers = self.answers([f"create {operator(desc)}" for desc in descs])
+        return [None if answer is None else int(answer, 16) for answer in answers]
+
+    def sessions(self, programs: Iterable[Sequence[str]]) -> list[list[str] | None]:
+        """The answers to the steps of programs (harness/session.h), each on a device of its own."""
+        answers = self.answers(["session " + " ; ".join(steps) for steps in programs])
+        return [None if answer is None else answer.split(" ") for answer in answers]
 
 
-def _answer(line: str) -> Answer:
-    if line.startswith("crash "):
-        return None
-    if line == "timeout":
-        raise HarnessError("no answer within ten seconds")
-    return int(line, 16)
-
-
-def create(desc: OperatorDesc) -> str:
-    """The harness's command for CreateOperator; harness/wire.h describes the form."""
-    words = ["create"]
+def operator(desc: OperatorDesc) -> str:
+    """A descriptor in the words of harness/wire.h."""
+    words: list[str] = []
     if isinstance(desc, SplitOperatorDesc):
         words.append(str(int(OperatorType.SPLIT)))
         _tensor(desc.input_tensor, words)

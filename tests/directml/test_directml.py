@@ -12,7 +12,7 @@ from tests.directml.builds import BUILDS
 from tests.directml.compare import compare, representatives, shrunk
 from tests.directml.conftest import COUNT, FRESH_SEED, compared
 from tests.directml.generator import descriptor
-from tests.directml.library import HarnessError, Library, create
+from tests.directml.library import HarnessError, Library, operator
 from tests.test_recorded_verdicts import reason_to_leave_out
 
 pytestmark = pytest.mark.directml
@@ -24,6 +24,7 @@ LEAST_ACCEPTED = 0.1
 TENSOR = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
 SPLIT = dml.SplitOperatorDesc.from_lengths(TENSOR, 2, (2, 1, 3))
 NO_INPUT = replace(SPLIT, input_tensor=None)
+CREATE = f"create {operator(SPLIT)}"
 
 
 def test_every_release_can_be_asked():
@@ -80,7 +81,8 @@ def test_more_tensors_than_guarded_places(library):
 
 def test_a_null_operator_descriptor(made, library):
     """DML_OPERATOR_DESC.Desc null, which dmlsplit cannot express."""
-    assert library.answers(["create 62", "create 63"]) == [dml.find_release(made.name).invalid_argument] * 2
+    refused = f"{dml.find_release(made.name).invalid_argument:08X}"
+    assert library.answers(["create 62", "create 63"]) == [refused] * 2
 
 
 def test_the_device_has_options(made, harness, shared_object):
@@ -103,11 +105,24 @@ def test_too_high_a_minimum_feature_level(made, harness, shared_object):
 
 @pytest.mark.parametrize(
     "command",
-    ["destroy 62", "create", "create 62 ", "create 1 -", create(SPLIT) + " 0", create(SPLIT)[:-2], "create 4294967296"],
+    [
+        "destroy 62",
+        "create",
+        "create 62 ",
+        "create 1 -",
+        f"{CREATE} 0",
+        CREATE[:-2],
+        "create 4294967296",
+        "session",
+        "session compile 0 0",
+        "session buffer 16 ; dance 0",
+        "session buffer 16 buffer 16",
+        "session buffer 16 ;",
+    ],
 )
 def test_a_malformed_command_is_no_verdict(harness, shared_object, command):
     with Library(harness, shared_object) as asked, pytest.raises(HarnessError, match="command 2"):
-        asked.answers([create(SPLIT), command])
+        asked.answers([CREATE, command])
 
 
 def test_an_unknown_option(harness, shared_object):

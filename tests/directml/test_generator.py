@@ -11,7 +11,7 @@ from dmlsplit.diagnostics import Severity
 from dmlsplit.rules import RULES
 from tests.directml.draft import LONGEST_ARRAY, Operator, part_tensors
 from tests.directml.generator import BASES, CHANGES, descriptor, generate
-from tests.directml.library import create
+from tests.directml.library import operator
 from tests.directml.shrink import shrink
 
 SAMPLE = 4000
@@ -62,7 +62,7 @@ def test_every_descriptor_is_pointer_safe_and_can_be_sent():
                 if numbers is not None and len(numbers) < buffer.dimension_count:
                     assert isinstance(desc, dml.SplitOperatorDesc)
                     assert buffer.dimension_count > LONGEST_ARRAY
-        assert create(desc).startswith("create 6")
+        assert operator(desc).startswith("6")
 
 
 POINTER_UNSAFE = {

@@ -5,8 +5,9 @@
 // One command a line on standard input; an empty line, or the end, asks for the answers: one line each, in order.
 //
 //     create OPERATOR        CreateOperator; the form of OPERATOR stands in wire.h
+//     session STEPS          a program on a device of its own; the form of STEPS stands in session.h
 //
-//     80070057               the HRESULT
+//     80070057               the HRESULT; of a session one word for each step
 //     crash 11               the library ended the process with that signal (Windows: exception)
 //     timeout                it had not answered after ten seconds
 //
@@ -21,38 +22,64 @@
 #include "guarded.h"
 #include "library.h"
 #include "platform.h"
+#include "session.h"
 #include "wire.h"
 
 namespace harness {
 namespace {
-
-class Harness {
-public:
-    explicit Harness(DmlDevice* device) : device_(device) {}
-
-    HResult execute(const std::string& command);
-
-private:
-    DmlDevice* device_;
-    GuardedMemory memory_;
-};
-
-HResult Harness::execute(const std::string& command) {
-    static const std::string create = "create ";
-    if (command.compare(0, create.size(), create) != 0) throw MalformedLine("unknown command: " + command);
-    const DML_OPERATOR_DESC* desc = readOperator(command.substr(create.size()), memory_);
-    void* object = nullptr;
-    const HResult result = device_->CreateOperator(desc, iidDmlOperator, &object);
-    if (object != nullptr) static_cast<Unknown*>(object)->Release();
-    memory_.release();
-    return result;
-}
 
 // Of the device that the library finds, and of the one that is asked for.
 struct Settings {
     Capabilities capabilities;
     std::uint32_t minimumFeatureLevel = 0;  // of DMLCreateDevice1
 };
+
+class Harness {
+public:
+    Harness(const std::string& library, const Settings& settings)
+        : library_(library),
+          d3d12Device_(createDevice(settings.capabilities)),
+          minimumFeatureLevel_(settings.minimumFeatureLevel),
+          device_(newDevice()) {}
+
+    std::string execute(const std::string& command);
+
+private:
+    // The first one is kept; a session, which may have it removed, gets another.
+    DmlDevice* newDevice() const;
+
+    Library library_;
+    Unknown* d3d12Device_;
+    std::uint32_t minimumFeatureLevel_;
+    DmlDevice* device_;
+    GuardedMemory memory_;
+};
+
+DmlDevice* Harness::newDevice() const {
+    DmlDevice* device = nullptr;
+    const HResult result = library_.createDevice(d3d12Device_, minimumFeatureLevel_, &device);
+    if (result < 0) throw std::runtime_error("DMLCreateDevice1 returned 0x" + answerOf(result));
+    return device;
+}
+
+std::string Harness::execute(const std::string& command) {
+    Words words(command.c_str());
+    const std::string name = words.name();
+    std::string answer;
+    if (name == "create") {
+        const DML_OPERATOR_DESC* desc = readOperator(words, memory_);
+        words.end();
+        void* object = nullptr;
+        answer = answerOf(device_->CreateOperator(desc, iidDmlOperator, &object));
+        if (object != nullptr) static_cast<Unknown*>(object)->Release();
+    } else if (name == "session") {
+        answer = executeSession(words, *newDevice(), d3d12Device_, memory_);
+    } else {
+        throw MalformedLine("unknown command: " + command);
+    }
+    memory_.release();
+    return answer;
+}
 
 Settings parseSettings(const std::vector<std::string>& options) {
     Settings settings;
@@ -78,7 +105,7 @@ Settings parseSettings(const std::vector<std::string>& options) {
 }
 
 int serve(const std::string& library, const Settings& settings) {
-    Harness harness(createDmlDevice(library, createDevice(settings.capabilities), settings.minimumFeatureLevel));
+    Harness harness(library, settings);
     std::vector<std::string> commands;
     bool more = true;
     while (more) {

@@ -1,4 +1,36 @@
-// The text form in which descriptors reach the harness.
+// The text form in which commands reach the harness: words, separated by one space; numbers are decimal.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "dmlsplit_directml.h"
+#include "guarded.h"
+#include "platform.h"
+
+namespace harness {
+
+// Reads a command word by word. MalformedLine where the next word is not what is asked for.
+class Words {
+public:
+    explicit Words(const char* text) : at_(text) {}
+
+    bool more() const { return *at_ != '\0'; }
+    std::uint64_t number(std::uint64_t limit);
+    std::uint32_t uint();
+    // A word that is no number.
+    std::string name();
+    // Whether the next word is this one, which is then passed over.
+    bool take(const char* word);
+    void end() const;
+
+private:
+    void next(const char* end);
+
+    const char* at_;
+};
+
+// Builds the descriptor that the words describe in `memory`, which owns it.
 //
 //     operator := type [ split | join ]               type: DML_OPERATOR_TYPE; alone, its Desc is a null pointer
 //     split    := tensor count tensors axis           the members in the order of DML_SPLIT_OPERATOR_DESC
@@ -9,20 +41,7 @@
 //     buffer   := type flags dimensions uints uints total alignment
 //     uints    := "-" | length number ...
 //
-// Words are separated by one space, numbers are decimal, "-" is a null pointer. A count need not be the length of its
-// array.
-#pragma once
-
-#include <string>
-
-#include "dmlsplit_directml.h"
-#include "guarded.h"
-#include "platform.h"
-
-namespace harness {
-
-// Builds the descriptor that `text` describes in `memory`, which owns it. MalformedLine where it does not follow the
-// grammar.
-const DML_OPERATOR_DESC* readOperator(const std::string& text, GuardedMemory& memory);
+// "-" is a null pointer. A count need not be the length of its array.
+const DML_OPERATOR_DESC* readOperator(Words& words, GuardedMemory& memory);
 
 }  // namespace harness
