@@ -19,7 +19,7 @@
 #include "lines_avx512vbmi.h"
 
 /* Source bytes of the target's byte t, counted through the vectors 0 to count - 1. width is a power of two. */
-static DMS_ALWAYS_INLINE void fill_table(uint8_t *table, unsigned target, unsigned count, unsigned shift, bool split)
+static void fill_table(uint8_t *table, unsigned target, unsigned count, unsigned shift, bool split)
 {
     for (unsigned t = 0; t < DMS_LINE; t++) {
         const unsigned unit = t >> shift, within = t & ((1u << shift) - 1);
@@ -36,7 +36,7 @@ typedef struct gather_tables {
     __mmask64 upper[4];                 /* where the table is at 128 or above */
 } gather_tables;
 
-static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void fill_tables(gather_tables *tables, unsigned count, size_t width, bool split)
+static DMS_TARGET_AVX512VBMI void fill_tables(gather_tables *tables, unsigned count, size_t width, bool split)
 {
     tables->shift = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;
     for (unsigned i = 0; i < count; i++) {
@@ -58,28 +58,31 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE __m512i gather(const __m512i *fro
     return _mm512_mask_blend_epi8(upper, low, _mm512_permutex2var_epi8(from[2], table, from[3]));
 }
 
-/* One stretch of rows. count, split and streamed are constants. */
-static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_equal(const dms_channels *c, const gather_tables *tables, unsigned count, bool split,
-                                                                bool streamed)
+/* Appends rows to the writers: one of each part, or that of the whole. Less than a whole block of rows only at the end. count, split and
+ * streamed are constants. */
+static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void append_rows(line_writer *writers, const dms_channels *c, const gather_tables *tables,
+                                                                 unsigned count, bool split, bool streamed)
 {
     const unsigned shift = tables->shift;
     const uint64_t block = DMS_LINE >> shift;
     const unsigned targets = split ? count : 1;
-    __m512i table[4], from[4];
+    const size_t source_step = split ? count * DMS_LINE : DMS_LINE;
+    __m512i table[4], from[4], previous[4], rotation[4];
     __mmask64 upper[4];
-    line_writer writers[4];
     const char *source[4];
-    size_t source_step = split ? count * DMS_LINE : DMS_LINE;
+    char *line[4];
+    uint64_t rows = c->rows;
+    size_t begin = 0, shifts = 0;
     for (unsigned i = 0; i < count; i++) {
         table[i] = tables->table[i];
         upper[i] = tables->upper[i];
         source[i] = split ? c->whole + i * DMS_LINE : c->parts[i];
     }
-    for (unsigned i = 0; i < targets; i++)
-        writers[i] = start_lines(split ? c->parts[i] : c->whole);
-
-    uint64_t rows = c->rows;
-    if (rows >= block) {                /* the first lines, which begin before the targets do */
+    for (unsigned i = 0; i < targets; i++) {
+        begin |= writers[i].begin;
+        shifts |= writers[i].shift;
+    }
+    if (rows >= block && begin > 0) {   /* the first lines, which begin before the targets do */
         for (unsigned i = 0; i < count; i++) {
             from[i] = _mm512_loadu_si512(source[i]);
             source[i] += source_step;
@@ -88,9 +91,6 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_equal(const dms_channel
             put_bytes(&writers[split ? i : 0], gather(from, count, table[i], upper[i]), DMS_LINE);
         rows -= block;
     }
-
-    char *line[4];
-    __m512i previous[4], rotation[4];
     for (unsigned i = 0; i < targets; i++) {
         line[i] = writers[i].line;
         previous[i] = writers[i].previous;
@@ -106,7 +106,7 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_equal(const dms_channel
         for (unsigned i = 0; i < count; i++) {
             const unsigned w = split ? i : 0;
             const __m512i now = gather(from, count, table[i], upper[i]);
-            store_line(line[w], _mm512_permutex2var_epi8(previous[w], rotation[w], now), streamed);
+            store_line(line[w], shifts == 0 ? now : _mm512_permutex2var_epi8(previous[w], rotation[w], now), streamed);
             previous[w] = now;
             line[w] += DMS_LINE;
         }
@@ -115,7 +115,6 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_equal(const dms_channel
         writers[i].line = line[i];
         writers[i].previous = previous[i];
     }
-
     if (rows > 0) {                     /* less than a block: load and store what is there of it */
         const size_t rest = (size_t)rows << shift;
         for (unsigned i = 0; i < count; i++)
@@ -123,38 +122,120 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_equal(const dms_channel
         for (unsigned i = 0; i < count; i++)
             put_bytes(&writers[split ? i : 0], gather(from, count, table[i], upper[i]), split ? rest : left_over(rest * count, i));
     }
+}
+
+#define APPEND_ROWS(name, count, split, streamed)                                                                             \
+    static DMS_TARGET_AVX512VBMI void name(line_writer *writers, const dms_channels *c, const gather_tables *tables)          \
+    {                                                                                                                         \
+        append_rows(writers, c, tables, count, split, streamed);                                                              \
+    }
+#define APPEND_ROWS_ALL(count)                                                                                                \
+    APPEND_ROWS(split_##count, count, true, false)                                                                            \
+    APPEND_ROWS(split_##count##_streamed, count, true, true)                                                                  \
+    APPEND_ROWS(join_##count, count, false, false)                                                                            \
+    APPEND_ROWS(join_##count##_streamed, count, false, true)
+
+APPEND_ROWS_ALL(2)
+APPEND_ROWS_ALL(3)
+APPEND_ROWS_ALL(4)
+
+typedef void append_function(line_writer *writers, const dms_channels *c, const gather_tables *tables);
+
+static append_function *find_append(unsigned count, bool split, bool streamed)
+{
+    static append_function *const functions[3][2][2] = {
+        {{join_2, join_2_streamed}, {split_2, split_2_streamed}},
+        {{join_3, join_3_streamed}, {split_3, split_3_streamed}},
+        {{join_4, join_4_streamed}, {split_4, split_4_streamed}},
+    };
+    return functions[count - 2][split][streamed];
+}
+
+/* One stretch of rows. */
+static DMS_TARGET_AVX512VBMI void copy_equal(const dms_channels *c, const gather_tables *tables, unsigned count, bool split, bool streamed)
+{
+    line_writer writers[4];
+    const unsigned targets = split ? count : 1;
+    for (unsigned i = 0; i < targets; i++)
+        writers[i] = start_lines(split ? c->parts[i] : c->whole);
+    find_append(count, split, streamed)(writers, c, tables);
     for (unsigned i = 0; i < targets; i++)
         finish_lines(&writers[i]);
 }
 
-/* All stretches. count and split are constants. */
-static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void copy_all(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first,
-                                                             uint64_t last, unsigned count, bool split)
+/* ---- Twice: 6, 8, 12 or 16 parts as 3 or 4 groups of 2 or 4, by way of a few lines in the first-level cache
+ *
+ *     whole abcdefabcdef...  ->  staged  abab.. cdcd.. efef..  ->  parts  aa.. bb.. cc.. dd.. ee.. ff..
+ */
+
+enum { STAGED_BYTES = 2048 };           /* of each group */
+
+typedef struct cascade {
+    unsigned groups, members;
+    gather_tables outer, inner;         /* between the whole and the groups, between a group and its members */
+} cascade;
+
+/* The members of a group on some rows, without its staged side. */
+static dms_channels members_of(const dms_channels *c, unsigned group, unsigned members, size_t place, uint64_t rows)
 {
-    dms_channels channels;
-    gather_tables tables;
-    fill_tables(&tables, count, dms_equal_width(plan), split);
-    while (first < last) {
-        dms_next_channels(plan, buffers, &first, last, &channels);
-        if (plan->stream)
-            copy_equal(&channels, &tables, count, split, true);
-        else
-            copy_equal(&channels, &tables, count, split, false);
+    dms_channels m;
+    m.rows = rows;
+    m.whole = NULL;
+    for (unsigned i = 0; i < members; i++)
+        m.parts[i] = c->parts[group * members + i] + place;
+    return m;
+}
+
+static DMS_TARGET_AVX512VBMI void copy_cascade(const dms_channels *c, const cascade *k, bool split, bool streamed)
+{
+    _Alignas(DMS_LINE) char staged[4][STAGED_BYTES];
+    const unsigned targets = split ? k->groups * k->members : 1;
+    const size_t width = (size_t)1 << k->inner.shift;
+    const uint64_t block = STAGED_BYTES / (width * k->members);
+    line_writer writers[16];
+    dms_channels outer;
+    for (unsigned i = 0; i < targets; i++)
+        writers[i] = start_lines(split ? c->parts[i] : c->whole);
+    for (uint64_t row = 0; row < c->rows; row += outer.rows) {
+        outer.rows = c->rows - row < block ? c->rows - row : block;
+        outer.whole = c->whole + row * c->row;
+        for (unsigned g = 0; g < k->groups; g++)
+            outer.parts[g] = staged[g];
+        if (split) {
+            for (size_t at = 0; streamed && at < outer.rows * c->row; at += DMS_LINE)
+                DMS_PREFETCH(outer.whole + at);
+            copy_equal(&outer, &k->outer, k->groups, true, false);
+        }
+        for (unsigned g = 0; g < k->groups; g++) {
+            dms_channels inner = members_of(c, g, k->members, (size_t)row * width, outer.rows);
+            inner.whole = staged[g];
+            if (split)
+                find_append(k->members, true, streamed)(writers + g * k->members, &inner, &k->inner);
+            else
+                copy_equal(&inner, &k->inner, k->members, false, false);
+        }
+        if (!split)
+            find_append(k->groups, false, streamed)(writers, &outer, &k->outer);
+    }
+    for (unsigned i = 0; i < targets; i++)
+        finish_lines(&writers[i]);
+}
+
+/* The members of a group, 1 where the parts need no groups; 0: there is no way. */
+static unsigned members_for(uint64_t count)
+{
+    switch (count) {
+    case 2: case 3: case 4: return 1;
+    case 6: case 8: return 2;
+    case 12: case 16: return 4;
+    default: return 0;
     }
 }
 
-#define COPY_ALL(name, count, split)                                                                                                 \
-    static DMS_TARGET_AVX512VBMI void name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)        \
-    {                                                                                                                                \
-        copy_all(plan, buffers, first, last, count, split);                                                                          \
-    }
-
-COPY_ALL(split_2, 2, true)
-COPY_ALL(split_3, 3, true)
-COPY_ALL(split_4, 4, true)
-COPY_ALL(join_2, 2, false)
-COPY_ALL(join_3, 3, false)
-COPY_ALL(join_4, 4, false)
+static uint64_t count_of(const dmlsplit_plan *plan)
+{
+    return plan->space.operands[0].length / plan->space.operands[1].length;
+}
 
 const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
@@ -162,17 +243,33 @@ const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
     if (refusal != NULL)
         return refusal;
     const size_t width = dms_equal_width(plan);
-    if (width == 0 || width > 16 || (width & (width - 1)) != 0 || plan->space.operands[0].length > 4 * plan->space.operands[1].length)
-        return "there are not 2 to 4 parts of 1, 2, 4, 8 or 16 bytes";
+    const unsigned members = members_for(count_of(plan));
+    if (members == 4 && width == 4)
+        return "columns are as many as a transpose likes";
+    if (width == 0 || (width & (width - 1)) != 0 || members == 0 || width * members > 16)
+        return "there are not 2 to 4 parts of 1, 2, 4, 8 or 16 bytes, or 6, 8, 12 or 16 parts in groups of 16 bytes at most";
     return NULL;
 }
 
 DMS_TARGET_AVX512VBMI void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    void (*const run[2][3])(const dmlsplit_plan *, const dms_buffers *, uint64_t, uint64_t) = {{split_2, split_3, split_4},
-                                                                                               {join_2, join_3, join_4}};
-    const uint64_t count = plan->space.operands[0].length / plan->space.operands[1].length;
-    run[plan->direction][count - 2](plan, buffers, first, last);
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
+    const size_t width = dms_equal_width(plan);
+    const unsigned count = (unsigned)count_of(plan);
+    cascade k;
+    k.members = members_for(count);
+    k.groups = count / k.members;
+    fill_tables(&k.outer, k.groups, width * k.members, split);
+    if (k.members > 1)
+        fill_tables(&k.inner, k.members, width, split);
+    while (first < last) {
+        dms_channels channels;
+        dms_next_channels(plan, buffers, &first, last, &channels);
+        if (k.members > 1)
+            copy_cascade(&channels, &k, split, plan->stream);
+        else
+            copy_equal(&channels, &k.outer, count, split, plan->stream);
+    }
     DMS_LEAVE_AVX(plan->stream);
 }
 
@@ -194,10 +291,12 @@ const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
     return to_planes || to_pixels ? NULL : "it does not turn pixels of 2 to 4 elements to planes or back";
 }
 
-/* Pixels to planes is a split, planes to pixels a join. count and split are constants. */
-static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void turn_planes(const dms_nest *nest, char *target, const char *source, unsigned count, bool split)
+/* Pixels to planes is a split, planes to pixels a join. */
+DMS_TARGET_AVX512VBMI void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
 {
     const dms_matrix m = dms_find_matrix(nest);
+    const bool split = is_few(m.columns->size) && m.rows->source_stride == (int64_t)(m.columns->size * nest->run);
+    const unsigned count = (unsigned)(split ? m.columns->size : m.rows->size);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_channels c;
     gather_tables tables;
@@ -208,35 +307,8 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void turn_planes(const dms_nest *
         c.whole = split ? (char *)(uintptr_t)source : target;       /* const is dropped as in dms_buffers */
         for (unsigned i = 0; i < count; i++)
             c.parts[i] = split ? target + (int64_t)i * m.columns->target_stride : (char *)(uintptr_t)source + (int64_t)i * m.rows->source_stride;
-        if (nest->stream)
-            copy_equal(&c, &tables, count, split, true);
-        else
-            copy_equal(&c, &tables, count, split, false);
+        copy_equal(&c, &tables, count, split, nest->stream);
     } while (dms_next(m.around, m.count, index, &target, &source));
-}
-
-#define TURN_PLANES(name, count, split)                                                                  \
-    static DMS_TARGET_AVX512VBMI void name(const dms_nest *nest, char *target, const char *source)       \
-    {                                                                                                    \
-        turn_planes(nest, target, source, count, split);                                                 \
-    }
-
-TURN_PLANES(to_planes_2, 2, true)
-TURN_PLANES(to_planes_3, 3, true)
-TURN_PLANES(to_planes_4, 4, true)
-TURN_PLANES(to_pixels_2, 2, false)
-TURN_PLANES(to_pixels_3, 3, false)
-TURN_PLANES(to_pixels_4, 4, false)
-
-DMS_TARGET_AVX512VBMI void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
-{
-    void (*const to_planes[3])(const dms_nest *, char *, const char *) = {to_planes_2, to_planes_3, to_planes_4};
-    void (*const to_pixels[3])(const dms_nest *, char *, const char *) = {to_pixels_2, to_pixels_3, to_pixels_4};
-    const dms_matrix m = dms_find_matrix(nest);
-    if (is_few(m.columns->size) && m.rows->source_stride == (int64_t)(m.columns->size * nest->run))
-        to_planes[m.columns->size - 2](nest, target, source);
-    else
-        to_pixels[m.rows->size - 2](nest, target, source);
     DMS_LEAVE_AVX(nest->stream);
 }
 #endif

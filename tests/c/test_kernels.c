@@ -35,6 +35,9 @@ static const form forms[] = {
     {"u8 x 3, rows apart", 1, 1, {1, 1, 1}, 0, ROWS, ROWS, 1, 0, 2, 0},
     {"u8 x 4", 1, 1, {1, 1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"u8 x 5", 1, 1, {1}, 5, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 x 6", 1, 1, {1}, 6, ROWS, ROWS, 0, 0, 0, 0},
+    {"u8 x 8", 1, 2, {1}, 8, ROWS, ROWS, 0, 5, 0, 3},
+    {"u8 x 12", 1, 1, {1}, 12, ROWS, ROWS, 0, 0, 0, 0},
     {"u8 x 16", 1, 1, {1}, 16, ROWS, ROWS, 0, 0, 0, 0},
     {"u8 x 80", 1, 1, {1}, 80, ROWS, ROWS, 0, 0, 0, 0},
     {"u8 3 + 1", 1, 1, {3, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
@@ -45,6 +48,7 @@ static const form forms[] = {
     {"u16 x 3", 2, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"u16 x 4", 2, 2, {1, 1, 1, 1}, 0, ROWS, ROWS, 0, 4, 0, 0},
     {"u16 x 7", 2, 1, {1}, 7, ROWS, ROWS, 0, 0, 0, 0},
+    {"u16 x 8", 2, 1, {1}, 8, ROWS, ROWS, 0, 0, 0, 0},
     {"u32 x 2", 4, 1, {1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"u32 x 3", 4, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"u32 x 4", 4, 1, {1, 1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
@@ -55,6 +59,10 @@ static const form forms[] = {
     {"u64 x 3", 8, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"u64 x 4", 8, 2, {1, 1, 1, 1}, 0, ROWS, ROWS, 0, 8, 0, 8},
     {"u64 1 + 2 + 5", 8, 1, {1, 2, 5}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 x 6", 4, 1, {1}, 6, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 x 12", 4, 1, {1}, 12, ROWS, ROWS, 0, 0, 0, 0},
+    {"u32 3 + 3", 4, 1, {3, 3}, 0, ROWS, ROWS, 0, 0, 0, 0},
+    {"u64 x 8", 8, 1, {1}, 8, ROWS, ROWS, 0, 0, 0, 0},
     {"u64 x 17", 8, 1, {1}, 17, ROWS, ROWS, 0, 0, 0, 0},
     {"16 bytes x 3", 16, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"16 bytes x 9", 16, 1, {1}, 9, ROWS, ROWS, 0, 0, 0, 0},
@@ -99,7 +107,7 @@ static const form forms[] = {
     {"3 bytes columns", 3, 1, {9, 7}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
 };
 
-static const uint64_t row_counts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 193, 583};
+static const uint64_t row_counts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 193, 583, 4200};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
