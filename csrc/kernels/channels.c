@@ -1,4 +1,7 @@
-/* channels.c - small rows on any machine: a block of rows at a time, part by part, so that the whole stays in the first-level cache */
+/* channels.c - small rows by moves: a block of rows at a time, part by part, so that the whole stays in the first-level cache
+ *
+ *     whole  abbbabbbabbb    part a: all a of the block, by moves of constant size; then part b
+ */
 #include "../dms_channels.h"
 
 /* Rows that are read again for each part while they are in the cache. */
@@ -11,12 +14,12 @@ const char *dms_refuse_channels(const dmlsplit_plan *plan)
     uint64_t parts = 0;
     if (plan->rows < 2)
         return "there is one row only";
-    if (row > DMS_WIDEST_ROW)
-        return "rows are longer than 64 bytes";
     for (uint64_t i = 0; i < plan->part_count; i++)
         parts += plan->parts[i].shape != NULL;
     if (parts < 2 || parts > DMS_MOST_CHANNELS)
         return "there are not 2 to 16 parts";
+    if (row > DMS_SMALL_ROW && row > parts * DMS_SMALL_PIECE)
+        return "rows are longer than 64 bytes, and pieces than 48 on average";
     for (uint64_t i = 0; i < space->operand_count; i++) {
         const dms_operand *operand = &space->operands[i];
         const int64_t size = (int64_t)(operand->length * space->element_size);
@@ -62,7 +65,11 @@ void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, ui
     }
 }
 
-/* size is a constant where it pays: two moves for sizes between powers of two. */
+/* Sizes of pieces that are worth loops of their own. */
+#define SIZES(DO) \
+    DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(10) DO(12) DO(14) DO(16) DO(20) DO(24) DO(28) DO(32) DO(40) DO(48) DO(56)
+
+/* size is a constant where it pays. */
 static DMS_ALWAYS_INLINE void copy_stretch(char *to, const char *from, size_t to_step, size_t from_step, uint64_t rows, size_t size)
 {
     for (; rows > 0; rows--, to += to_step, from += from_step)
@@ -71,21 +78,12 @@ static DMS_ALWAYS_INLINE void copy_stretch(char *to, const char *from, size_t to
 
 static void copy_part(char *to, const char *from, size_t to_step, size_t from_step, uint64_t rows, size_t size)
 {
+#define COPY_SIZE(n) case n: copy_stretch(to, from, to_step, from_step, rows, n); break;
     switch (size) {
-    case 1: copy_stretch(to, from, to_step, from_step, rows, 1); break;
-    case 2: copy_stretch(to, from, to_step, from_step, rows, 2); break;
-    case 3: copy_stretch(to, from, to_step, from_step, rows, 3); break;
-    case 4: copy_stretch(to, from, to_step, from_step, rows, 4); break;
-    case 6: copy_stretch(to, from, to_step, from_step, rows, 6); break;
-    case 8: copy_stretch(to, from, to_step, from_step, rows, 8); break;
-    case 12: copy_stretch(to, from, to_step, from_step, rows, 12); break;
-    case 16: copy_stretch(to, from, to_step, from_step, rows, 16); break;
-    case 24: copy_stretch(to, from, to_step, from_step, rows, 24); break;
-    case 32: copy_stretch(to, from, to_step, from_step, rows, 32); break;
-    case 40: copy_stretch(to, from, to_step, from_step, rows, 40); break;
-    case 48: copy_stretch(to, from, to_step, from_step, rows, 48); break;
+        SIZES(COPY_SIZE)
     default: copy_stretch(to, from, to_step, from_step, rows, size); break;
     }
+#undef COPY_SIZE
 }
 
 void dms_copy_channels(const dms_channels *c, bool split, uint64_t first)
@@ -94,12 +92,10 @@ void dms_copy_channels(const dms_channels *c, bool split, uint64_t first)
     for (uint64_t row = first, rows; row < c->rows; row += rows) {
         rows = c->rows - row < block ? c->rows - row : block;
         for (size_t i = 0; i < c->count; i++) {
-            char *in_whole = c->whole + row * c->row + c->places[i];
-            char *in_part = c->parts[i] + row * c->widths[i];
-            if (split)
-                copy_part(in_part, in_whole, c->widths[i], c->row, rows, c->widths[i]);
-            else
-                copy_part(in_whole, in_part, c->row, c->widths[i], rows, c->widths[i]);
+            char *const in_whole = c->whole + row * c->row + c->places[i];
+            char *const in_part = c->parts[i] + row * c->widths[i];
+            copy_part(split ? in_part : in_whole, split ? in_whole : in_part, split ? c->widths[i] : c->row, split ? c->row : c->widths[i],
+                      rows, c->widths[i]);
         }
     }
 }

@@ -7,6 +7,7 @@
  *            ^ a row            b: bbbb = bb.b from byte 1, then ...b from byte 5; ...
  */
 #include "../dms_shuffle.h"
+#include "../dms_transpose.h"
 
 /* A stream on one side of the copy: the whole, or the parts between which its bytes alternate. */
 typedef struct layout {
@@ -117,7 +118,8 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
 {
     enum {
         LEAST_BLOCKS = 8,               /* of rows that follow each other: what remains of them is copied one by one */
-        WIDE = 8
+        WIDE = 8,
+        MANY = 8
     };
     dms_shuffle shuffle;
     const char *refusal = dms_refuse_channels(plan);
@@ -125,6 +127,8 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
         return refusal;
     if (plan->space.operands[0].length * plan->space.element_size >= WIDE * parts_of(plan))
         return "pieces of a row are of 8 bytes or more on average: moves are as fast";
+    if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && plan->space.operands[0].length * plan->space.element_size >= 16)
+        return "8 elements and 16 bytes a row or more: transposes are faster";
     if (!dms_build_shuffle(plan, unit, &shuffle) || shuffle.step_count > most * shuffle.vector_count)
         return "too many vectors have to be looked at for one";
     if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * shuffle.rows)
