@@ -208,6 +208,9 @@ dmlsplit_status dms_check_kernel_name(const char *name);
 /* Runs a plan with something to copy on up to so many threads, the caller's among them. */
 void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads);
 
+/* What one of so many threads does; index == count: what is left for the caller when all are done. */
+void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count);
+
 #ifdef DMS_TESTING
 extern uint64_t dms_kernel_runs[DMS_KERNEL_COUNT];
 #define DMS_COUNT_RUN(kernel) ((void)dms_kernel_runs[(kernel) - dms_kernel_table]++)

@@ -4,7 +4,11 @@
  * joined before it returns: there is no pool, so there is nothing to shut down, to inherit after a fork or to start beforehand. That
  * costs some 50 us, which is why only copies of tens of megabytes gain from it.
  *
- * Slices are disjoint in what they write, and their bounds fall on cache lines where the outputs start on lines.
+ * No two threads write one line of memory, wherever outputs begin: where a slice does not begin on a line in everything that is written, the
+ * units at its begin, a line of memory of each output at least, are left over, and the caller copies them when all others are done. So
+ * are the ends of each part, which may share a line with another part.
+ *
+ *     units     |.ssssssssss|.ssssssssss|.sssssssss.|     s: slices 0, 1, 2   .: left over
  */
 #include "dms_kernel.h"
 
@@ -17,24 +21,126 @@
 
 enum {
     MOST_THREADS = 64,
-    LINE = 64,
-    FEWEST_UNITS = 4 * LINE             /* of a loop in one slice: below that the loop is not cut */
+    FEWEST_UNITS = 8,                   /* of a loop in one slice: below that the loop is not cut */
+    FEWEST_BYTES = 1024                 /* of a run or a nest in one slice */
 };
 
+/* What one thread does; index == count: what the slices leave over. */
 typedef struct slice {
     const dmlsplit_plan *plan;
     const dms_buffers *buffers;
     uint64_t index, count;
 } slice;
 
-/* The bound between slices index - 1 and index of a range of units; rounded so that bounds of tightly packed units share no line. */
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes between the first and the last element of a loop of so many steps. */
+static uint64_t reach_of(int64_t stride, uint64_t size)
+{
+    return (size - 1) * (uint64_t)(stride < 0 ? -stride : stride);
+}
+
+/* The bound between slices index - 1 and index; rounded, because outputs that begin on a line then have all bounds on lines. */
 static uint64_t bound(uint64_t units, uint64_t index, uint64_t count)
 {
+    const uint64_t even = units / count * index;
     if (index == count)
         return units;
-    const uint64_t even = units / count * index;
-    return even - even % LINE;
+    return units / count >= 4 * DMS_LINE ? even - even % DMS_LINE : even;
 }
+
+/* Units that are left over at a bound, given those that hold a line, and whether the bound and the end are on lines. */
+typedef struct cut {
+    uint64_t units, gap, last_gap;
+    const slice *s;
+    bool (*is_line)(const struct cut *cut, uint64_t unit);
+    char *target;                       /* of a loop */
+    int64_t step;
+} cut;
+
+static uint64_t gap_at(const cut *c, uint64_t unit)
+{
+    return c->is_line(c, unit) ? 0 : c->gap;
+}
+
+/* Calls run with the units of the slice, or with all that are left over. */
+typedef void run_units(const cut *c, const void *what, uint64_t first, uint64_t last);
+
+static void run_slice(const cut *c, run_units *run, const void *what)
+{
+    const uint64_t count = c->s->count, end = c->units - lower(c->units, c->last_gap);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t begin = bound(end, i, count), next = bound(end, i + 1, count);
+        const uint64_t first = lower(begin + (begin < next ? gap_at(c, begin) : 0), next);
+        if (c->s->index == i && first < next)
+            run(c, what, first, next);
+        if (c->s->index == count && begin < first)
+            run(c, what, begin, first);
+    }
+    if (c->s->index == count && end < c->units)
+        run(c, what, end, c->units);
+}
+
+/* ---- Group kernels: rows ---- */
+
+/* Bytes of a row of an operand, 0 where not every row lies behind the rows before it. */
+static uint64_t row_bytes(const dms_space *space, const dms_operand *operand)
+{
+    const uint64_t row = space->element_size + (operand->length > 1 ? reach_of(operand->strides[space->axis], operand->length) : 0);
+    uint64_t extent = row;
+    for (uint32_t d = space->axis; d-- > 0;) {
+        if (operand->strides[d] < 0 || (uint64_t)operand->strides[d] < extent)
+            return 0;
+        extent += reach_of(operand->strides[d], space->sizes[d]);
+    }
+    return row;
+}
+
+static bool row_is_line(const cut *c, uint64_t row)
+{
+    const dmlsplit_plan *plan = c->s->plan;
+    const dms_space *space = &plan->space;
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    uintptr_t bits = 0;
+    dms_row_index(space, row, index);
+    if (plan->direction == DMLSPLIT_JOIN)
+        return ((uintptr_t)c->s->buffers->whole + (uintptr_t)(space->operands[0].offset + dms_row_offset(space, &space->operands[0], index))) %
+               DMS_LINE == 0;
+    for (uint64_t i = 0; i < plan->part_count; i++)
+        if (plan->parts[i].shape != NULL) {
+            const dms_operand *operand = plan->parts[i].shape->operand;
+            bits |= (uintptr_t)dms_part_base(c->s->buffers, i) + (uintptr_t)(operand->offset + dms_row_offset(space, operand, index));
+        }
+    return bits % DMS_LINE == 0;
+}
+
+static void run_rows(const cut *c, const void *unused, uint64_t first, uint64_t last)
+{
+    (void)unused;
+    c->s->plan->group->run_group(c->s->plan, c->s->buffers, first, last);
+}
+
+static void copy_group(const slice *s)
+{
+    const dms_space *space = &s->plan->space;
+    const bool split = s->plan->direction == DMLSPLIT_SPLIT;
+    uint64_t shortest = DMS_LINE;
+    for (uint64_t i = split ? 1 : 0; i < (split ? space->operand_count : 1); i++)
+        shortest = lower(shortest, row_bytes(space, &space->operands[i]));
+    if (shortest == 0) {                /* slices would lie between each other */
+        if (s->index == s->count)
+            s->plan->group->run_group(s->plan, s->buffers, 0, s->plan->rows);
+        return;
+    }
+    const uint64_t gap = (DMS_LINE + shortest - 1) / shortest;
+    const cut c = {s->plan->rows, gap, gap, s, row_is_line, NULL, 0};
+    run_slice(&c, run_rows, NULL);
+}
+
+/* ---- Nests ---- */
 
 static const dms_kernel *kernel_of(const dms_kernel *wanted, const dms_nest *nest)
 {
@@ -42,36 +148,76 @@ static const dms_kernel *kernel_of(const dms_kernel *wanted, const dms_nest *nes
     return wanted->accept_nest(nest) == NULL ? wanted : last;
 }
 
-/* The slice's share of a single run: cut where the target's lines begin. */
-static void copy_run(const slice *s, const dms_kernel *kernel, const dms_nest *nest, char *target, const char *source)
+typedef struct copy {
+    const dms_kernel *kernel;
+    const dms_nest *nest;
+    const char *source;
+} copy;
+
+static bool address_is_line(const cut *c, uint64_t unit)
 {
-    const size_t skew = (size_t)((uintptr_t)target % LINE);
-    const uint64_t lines = (skew + nest->run + LINE - 1) / LINE;
-    const uint64_t first = lines / s->count * s->index * LINE, last = lines / s->count * (s->index + 1) * LINE;
-    const size_t begin = s->index == 0 ? 0 : (size_t)first - skew;
-    dms_nest share = *nest;
-    share.run = (s->index + 1 == s->count ? nest->run : (size_t)last - skew) - begin;
-    kernel_of(kernel, &share)->run_nest(&share, target + begin, source + begin);
+    return ((uintptr_t)c->target + (uintptr_t)((int64_t)unit * c->step)) % DMS_LINE == 0;
 }
 
-/* The slice's share of the outermost loop. */
-static void copy_loops(const slice *s, const dms_kernel *kernel, const dms_nest *nest, char *target, const char *source)
+static void run_bytes(const cut *c, const void *what, uint64_t first, uint64_t last)
 {
+    const copy *y = what;
+    dms_nest share = *y->nest;
+    share.run = (size_t)(last - first);
+    kernel_of(y->kernel, &share)->run_nest(&share, c->target + first, y->source + first);
+}
+
+static void run_steps(const cut *c, const void *what, uint64_t first, uint64_t last)
+{
+    const copy *y = what;
     dms_loop loops[DMLSPLIT_MAX_RANK];
-    dms_nest share = *nest;
-    const uint64_t begin = bound(nest->loops[0].size, s->index, s->count);
-    memcpy(loops, nest->loops, nest->rank * sizeof loops[0]);
-    loops[0].size = bound(nest->loops[0].size, s->index + 1, s->count) - begin;
+    dms_nest share = *y->nest;
+    memcpy(loops, y->nest->loops, y->nest->rank * sizeof loops[0]);
+    loops[0].size = last - first;
     share.loops = loops;
-    target += (int64_t)begin * loops[0].target_stride;
-    source += (int64_t)begin * loops[0].source_stride;
-    kernel_of(kernel, &share)->run_nest(&share, target, source);
+    kernel_of(y->kernel, &share)->run_nest(&share, c->target + (int64_t)first * c->step, y->source + (int64_t)first * loops[0].source_stride);
 }
 
-/* Every slice walks all parts: it takes its share of a large one, and every count-th of the others. */
-static void copy_nests(const slice *s)
+/* Cuts the outermost loop that is long enough, or the runs inside all of them. turn: who copies a run that is too short to be cut. */
+static void copy_nest(const slice *s, const dms_kernel *kernel, const dms_nest *nest, char *target, const char *source, uint64_t turn)
+{
+    const copy y = {kernel, nest, source};
+    if (nest->rank == 0) {
+        const uint64_t head = (0 - (uintptr_t)target) % DMS_LINE, tail = ((uintptr_t)target + nest->run) % DMS_LINE;
+        const bool is_long = nest->run >= s->count * FEWEST_BYTES;
+        const slice alone = {s->plan, s->buffers, s->index == s->count ? 1 : s->index == turn ? 0 : 2, 1};
+        const cut c = {nest->run, head, tail, is_long ? s : &alone, address_is_line, target, 1};
+        run_slice(&c, run_bytes, &y);
+        return;
+    }
+    const dms_loop *outer = &nest->loops[0];
+    uint64_t extent = nest->run, bytes = nest->run * outer->size;
+    for (uint32_t d = 1; d < nest->rank; d++) {
+        extent += reach_of(nest->loops[d].target_stride, nest->loops[d].size);
+        bytes *= nest->loops[d].size;
+    }
+    /* Slices would lie between each other, or be too short. */
+    if (outer->target_stride < 0 || (uint64_t)outer->target_stride < extent || bytes < s->count * FEWEST_BYTES) {
+        if (s->index == s->count)
+            kernel->run_nest(nest, target, source);
+    } else if (outer->size >= s->count * FEWEST_UNITS) {
+        const uint64_t gap = (DMS_LINE + (uint64_t)outer->target_stride - 1) / (uint64_t)outer->target_stride;
+        const cut c = {outer->size, gap, gap, s, address_is_line, target, outer->target_stride};
+        run_slice(&c, run_steps, &y);
+    } else {
+        dms_nest inner = *nest;
+        inner.rank--;
+        inner.loops++;
+        for (uint64_t i = 0; i < outer->size; i++)
+            copy_nest(s, kernel_of(kernel, &inner), &inner, target + (int64_t)i * outer->target_stride,
+                      source + (int64_t)i * outer->source_stride, turn);
+    }
+}
+
+static void copy_parts(const slice *s)
 {
     const dmlsplit_plan *plan = s->plan;
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
     for (uint64_t i = 0; i < plan->part_count; i++) {
         const dms_part *part = &plan->parts[i];
         if (part->shape == NULL)
@@ -79,28 +225,22 @@ static void copy_nests(const slice *s)
         const dms_nest *nest = &part->shape->nest;
         char *in_part = dms_part_base(s->buffers, i) + nest->part_offset;
         char *in_whole = (char *)s->buffers->whole + part->place + nest->whole_offset;
-        const bool split = plan->direction == DMLSPLIT_SPLIT;
-        char *target = split ? in_part : in_whole;
-        const char *source = split ? in_whole : in_part;
-        if (nest->rank == 0 && nest->run >= s->count * FEWEST_UNITS * LINE)
-            copy_run(s, part->shape->kernel, nest, target, source);
-        else if (nest->rank > 0 && nest->loops[0].size >= s->count * FEWEST_UNITS)
-            copy_loops(s, part->shape->kernel, nest, target, source);
-        else if (i % s->count == s->index)
-            part->shape->kernel->run_nest(nest, target, source);
+        copy_nest(s, part->shape->kernel, nest, split ? in_part : in_whole, split ? in_whole : in_part, i % s->count);
     }
 }
 
 static void work(const slice *s)
 {
-    const dmlsplit_plan *plan = s->plan;
-    if (plan->group == NULL) {
-        copy_nests(s);
-        return;
-    }
-    const uint64_t first = bound(plan->rows, s->index, s->count), last = bound(plan->rows, s->index + 1, s->count);
-    if (first < last)
-        plan->group->run_group(plan, s->buffers, first, last);
+    if (s->plan->group != NULL)
+        copy_group(s);
+    else
+        copy_parts(s);
+}
+
+void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count)
+{
+    const slice s = {plan, buffers, index, count};
+    work(&s);
 }
 
 #ifdef _WIN32
@@ -155,4 +295,5 @@ void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, u
         work(&slices[i]);
     for (uint32_t i = 1; i < running; i++)
         join(started[i]);
+    dms_run_slice(plan, buffers, count, count);
 }
