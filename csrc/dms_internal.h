@@ -134,6 +134,7 @@ typedef struct dms_part {
 
 enum {                                  /* one index for each line of the kernel table */
 #define DMS_GROUP_KERNEL(name, isa) DMS_KERNEL_##name,
+#define DMS_TABLE_KERNEL(name, isa) DMS_KERNEL_##name,
 #define DMS_NEST_KERNEL(name, isa) DMS_KERNEL_##name,
 #include "dms_kernels.inc"
     DMS_KERNEL_COUNT
@@ -151,6 +152,7 @@ struct dmlsplit_plan {
     dms_shape *shapes;
     dms_part *parts;                    /* [part_count] */
     const dms_kernel *group;            /* copies all parts at once; NULL: every shape has its own kernel */
+    void *tables;                       /* of the group kernel; NULL: it needs none */
     const char *refusals[DMS_KERNEL_COUNT]; /* why a kernel of the table was passed over; NULL: it was not, or not asked */
     int64_t *strides;                   /* storage of space.operands, */
     dms_loop *loops;                    /* of shapes' nests */
@@ -185,6 +187,7 @@ typedef struct dms_buffers {
 /* A kernel has one of two forms, and NULL in place of the other. accept_* returns NULL, or why not, as a static text.
  *   group: copies rows [first, last) of all parts, whatever it reads or writes first
  *   nest:  copies one part
+ * prepare_group makes the tables that a group kernel reads at every run, in memory that free() takes; NULL: there is none.
  */
 struct dms_kernel {
     const char *name;
@@ -193,6 +196,7 @@ struct dms_kernel {
     void (*run_group)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
     const char *(*accept_nest)(const dms_nest *nest);
     void (*run_nest)(const dms_nest *nest, char *target, const char *source);
+    void *(*prepare_group)(const dmlsplit_plan *plan);  /* or NULL */
 };
 
 extern const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT];

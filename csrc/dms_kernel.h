@@ -9,6 +9,10 @@
 #define DMS_GROUP_KERNEL(name, isa)                                                                                     \
     const char *dms_accept_##name(const dmlsplit_plan *plan);                                                           \
     void dms_run_##name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
+#define DMS_TABLE_KERNEL(name, isa)                                                                                     \
+    void *dms_prepare_##name(const dmlsplit_plan *plan);                                                                \
+    const char *dms_accept_##name(const dmlsplit_plan *plan);                                                           \
+    void dms_run_##name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
 #define DMS_NEST_KERNEL(name, isa)                                                                                      \
     const char *dms_accept_##name(const dms_nest *nest);                                                                \
     void dms_run_##name(const dms_nest *nest, char *target, const char *source);

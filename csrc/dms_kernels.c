@@ -1,8 +1,9 @@
 /* dms_kernels.c - the kernel table and the choice from it */
 #include "dms_kernel.h"
 
-#define DMS_GROUP_KERNEL(name, isa) {#name, isa, dms_accept_##name, dms_run_##name, NULL, NULL},
-#define DMS_NEST_KERNEL(name, isa) {#name, isa, NULL, NULL, dms_accept_##name, dms_run_##name},
+#define DMS_GROUP_KERNEL(name, isa) {#name, isa, dms_accept_##name, dms_run_##name, NULL, NULL, NULL},
+#define DMS_TABLE_KERNEL(name, isa) {#name, isa, dms_accept_##name, dms_run_##name, NULL, NULL, dms_prepare_##name},
+#define DMS_NEST_KERNEL(name, isa) {#name, isa, NULL, NULL, dms_accept_##name, dms_run_##name, NULL},
 const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT] = {
 #include "dms_kernels.inc"
 };
@@ -51,7 +52,10 @@ dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
             plan->refusals[i] = kernel->accept_group(plan);
             if (plan->refusals[i] == NULL) {
                 plan->group = kernel;
-                return DMLSPLIT_OK;
+                if (kernel->prepare_group == NULL)
+                    return DMLSPLIT_OK;
+                plan->tables = kernel->prepare_group(plan);
+                return plan->tables != NULL ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
             }
         }
     }

@@ -230,6 +230,7 @@ void dmlsplit_plan_destroy(dmlsplit_plan *plan)
 {
     if (plan == NULL)
         return;
+    free(plan->tables);
     free(plan->loops);
     free(plan->strides);
     free(plan->space.operands);

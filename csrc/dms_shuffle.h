@@ -9,7 +9,7 @@ enum { DMS_MOST_STEPS = 256, DMS_MOST_VECTORS = 64, DMS_WIDEST_UNIT = 64, DMS_OU
 /* Takes bytes from one source vector: byte t of the target is byte table[t] of the source where mask has bit t. Elsewhere the table holds
  * DMS_OUT_OF_STEP, which makes pshufb give 0. */
 typedef struct dms_step {
-    _Alignas(64) uint8_t table[DMS_WIDEST_UNIT];
+    uint8_t table[DMS_WIDEST_UNIT];
     uint64_t mask;
     uint32_t source;                    /* index of a source stream */
     uint32_t offset;                    /* bytes from the block's begin in it */
@@ -33,8 +33,8 @@ typedef struct dms_shuffle {
     dms_step steps[DMS_MOST_STEPS];     /* in the order of the vectors */
 } dms_shuffle;
 
-/* unit: bytes of a vector. Returns false where there would be too many steps. */
-bool dms_build_shuffle(const dmlsplit_plan *plan, size_t unit, dms_shuffle *shuffle);
+/* unit: bytes of a vector. For a plan that is not refused; free() takes the list, NULL: there is no memory. */
+dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit);
 
 /* NULL, or why not. most: steps that a vector may take on average. */
 const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t most);

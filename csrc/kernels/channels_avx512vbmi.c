@@ -15,6 +15,7 @@
 
 #if DMS_X86
 #include <immintrin.h>
+#include <stdlib.h>
 
 #include "lines_avx512vbmi.h"
 
@@ -32,22 +33,17 @@ static void fill_table(uint8_t *table, unsigned target, unsigned count, unsigned
 
 typedef struct gather_tables {
     unsigned shift;                     /* of the width */
-    __m512i table[4];
-    __mmask64 upper[4];                 /* where the table is at 128 or above */
+    uint8_t table[4][DMS_LINE];
 } gather_tables;
 
-static DMS_TARGET_AVX512VBMI void fill_tables(gather_tables *tables, unsigned count, size_t width, bool split)
+static void fill_tables(gather_tables *tables, unsigned count, size_t width, bool split)
 {
     tables->shift = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;
-    for (unsigned i = 0; i < count; i++) {
-        uint8_t bytes[DMS_LINE];
-        fill_table(bytes, i, count, tables->shift, split);
-        tables->table[i] = _mm512_loadu_si512(bytes);
-        tables->upper[i] = _mm512_movepi8_mask(tables->table[i]);
-    }
+    for (unsigned i = 0; i < count; i++)
+        fill_table(tables->table[i], i, count, tables->shift, split);
 }
 
-/* A permute looks at the low bits of the table only: 7 of them choose from two vectors, 6 from one. */
+/* A permute looks at the low bits of the table only: 7 of them choose from two vectors, 6 from one. upper: where it is at 128 or above. */
 static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE __m512i gather(const __m512i *from, unsigned count, __m512i table, __mmask64 upper)
 {
     const __m512i low = _mm512_permutex2var_epi8(from[0], table, from[1]);
@@ -74,8 +70,8 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void append_rows(line_writer *wri
     uint64_t rows = c->rows;
     size_t begin = 0, shifts = 0;
     for (unsigned i = 0; i < count; i++) {
-        table[i] = tables->table[i];
-        upper[i] = tables->upper[i];
+        table[i] = _mm512_loadu_si512(tables->table[i]);
+        upper[i] = _mm512_movepi8_mask(table[i]);
         source[i] = split ? c->whole + i * DMS_LINE : c->parts[i];
     }
     for (unsigned i = 0; i < targets; i++) {
@@ -251,24 +247,32 @@ const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
     return NULL;
 }
 
-DMS_TARGET_AVX512VBMI void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     const size_t width = dms_equal_width(plan);
-    const unsigned count = (unsigned)count_of(plan);
-    cascade k;
-    k.members = members_for(count);
-    k.groups = count / k.members;
-    fill_tables(&k.outer, k.groups, width * k.members, split);
-    if (k.members > 1)
-        fill_tables(&k.inner, k.members, width, split);
+    cascade *k = malloc(sizeof *k);
+    if (k == NULL)
+        return NULL;
+    k->members = members_for(count_of(plan));
+    k->groups = (unsigned)count_of(plan) / k->members;
+    fill_tables(&k->outer, k->groups, width * k->members, split);
+    if (k->members > 1)
+        fill_tables(&k->inner, k->members, width, split);
+    return k;
+}
+
+DMS_TARGET_AVX512VBMI void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+{
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
+    const cascade *k = plan->tables;
     while (first < last) {
         dms_channels channels;
         dms_next_channels(plan, buffers, &first, last, &channels);
-        if (k.members > 1)
-            copy_cascade(&channels, &k, split, plan->stream);
+        if (k->members > 1)
+            copy_cascade(&channels, k, split, plan->stream);
         else
-            copy_equal(&channels, &k.outer, count, split, plan->stream);
+            copy_equal(&channels, &k->outer, k->groups, split, plan->stream);
     }
     DMS_LEAVE_AVX(plan->stream);
 }

@@ -9,6 +9,8 @@
 #include "../dms_shuffle.h"
 #include "../dms_transpose.h"
 
+#include <stdlib.h>
+
 /* A stream on one side of the copy: the whole, or the parts between which its bytes alternate. */
 typedef struct layout {
     size_t row;
@@ -87,7 +89,8 @@ static bool add_vector(dms_shuffle *s, const layout *l, bool split, size_t unit,
     return true;
 }
 
-bool dms_build_shuffle(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
+/* Returns false where there would be too many steps. */
+static bool build(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     const layout l = find_layout(plan);
@@ -104,6 +107,14 @@ bool dms_build_shuffle(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
             if (!add_vector(s, &l, split, unit, i, offset))
                 return false;
     return true;
+}
+
+dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit)
+{
+    dms_shuffle *made = malloc(sizeof *made);
+    if (made != NULL)
+        (void)build(plan, unit, made);  /* which it was asked for before it was not refused */
+    return made;
 }
 
 static uint64_t parts_of(const dmlsplit_plan *plan)
@@ -129,7 +140,7 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
         return "pieces of a row are of 8 bytes or more on average: moves are as fast";
     if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && plan->space.operands[0].length * plan->space.element_size >= 16)
         return "8 elements and 16 bytes a row or more: transposes are faster";
-    if (!dms_build_shuffle(plan, unit, &shuffle) || shuffle.step_count > most * shuffle.vector_count)
+    if (!build(plan, unit, &shuffle) || shuffle.step_count > most * shuffle.vector_count)
         return "too many vectors have to be looked at for one";
     if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * shuffle.rows)
         return "there are too few rows for the tables to pay";

@@ -135,15 +135,17 @@ const char *DMS_NAME(dms_accept_shuffle)(const dmlsplit_plan *plan)
     return dms_refuse_shuffle(plan, UNIT, 8);
 }
 
+void *DMS_NAME(dms_prepare_shuffle)(const dmlsplit_plan *plan)
+{
+    return dms_make_shuffle(plan, UNIT);
+}
+
 DMS_TARGET void DMS_NAME(dms_run_shuffle)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    dms_shuffle shuffle;
     dms_channels channels;
-    if (!dms_build_shuffle(plan, UNIT, &shuffle))
-        return;                         /* not after it was accepted */
     while (first < last) {
         dms_next_channels(plan, buffers, &first, last, &channels);
-        DMS_NAME(shuffle_rows)(&shuffle, &channels, plan->direction == DMLSPLIT_SPLIT, plan->stream);
+        DMS_NAME(shuffle_rows)(plan->tables, &channels, plan->direction == DMLSPLIT_SPLIT, plan->stream);
     }
     LEAVE(plan->stream);
 }

@@ -26,7 +26,7 @@ static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
 
 static inline DMS_TARGET vector load_table(const uint8_t *table)
 {
-    return _mm512_load_si512((const void *)table);
+    return _mm512_loadu_si512((const void *)table);
 }
 
 static inline DMS_TARGET vector shuffle_bytes(vector v, vector table, uint64_t mask)
