@@ -67,7 +67,8 @@ void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, ui
 
 /* Sizes of pieces that are worth loops of their own. */
 #define SIZES(DO) \
-    DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(10) DO(12) DO(14) DO(16) DO(20) DO(24) DO(28) DO(32) DO(40) DO(48) DO(56)
+    DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) \
+    DO(18) DO(20) DO(24) DO(28) DO(32) DO(40) DO(48) DO(56)
 
 /* size is a constant where it pays. */
 static DMS_ALWAYS_INLINE void copy_stretch(char *to, const char *from, size_t to_step, size_t from_step, uint64_t rows, size_t size)

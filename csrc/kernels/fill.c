@@ -4,8 +4,10 @@
  */
 #include "../dms_kernel.h"
 
-/* What is copied over and over: enough for memcpy to be at full speed, and half of the smallest first-level cache. */
-#define PATTERN_BYTES 4096
+/* What is copied over and over: enough for memcpy to be at full speed. A page exactly, or clearly less: a load waits for an earlier store whose
+ * address has nearly the same low 12 bits. */
+#define PAGE_BYTES 4096
+#define PATTERN_BYTES 3072
 
 const char *dms_accept_fill(const dms_nest *nest)
 {
@@ -29,10 +31,11 @@ static void fill_lines(char *to, const char *element, size_t run, uint64_t size)
 /* Copies what is there already, twice as much every time, as far as that stays in the cache. */
 static void fill_runs(char *to, const char *from, size_t run, uint64_t size)
 {
+    const size_t most = PAGE_BYTES % run == 0 ? PAGE_BYTES : run < PATTERN_BYTES ? PATTERN_BYTES / run * run : run;
     uint64_t done = run;
     memcpy(to, from, run);
     while (done < size) {
-        const uint64_t ready = done < PATTERN_BYTES ? done : run < PATTERN_BYTES ? PATTERN_BYTES / run * run : run;
+        const uint64_t ready = done < most ? done : most;
         const uint64_t some = ready < size - done ? ready : size - done;
         memcpy(to + done, to, (size_t)some);
         done += some;

@@ -130,17 +130,19 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
     enum {
         LEAST_BLOCKS = 8,               /* of rows that follow each other: what remains of them is copied one by one */
         WIDE = 8,
+        FEW = 3,                        /* steps a vector, with which shuffles of whole vectors are faster than moves still */
         MANY = 8
     };
     dms_shuffle shuffle;
     const char *refusal = dms_refuse_channels(plan);
     if (refusal != NULL)
         return refusal;
-    if (plan->space.operands[0].length * plan->space.element_size >= WIDE * parts_of(plan))
+    const bool wide = plan->space.operands[0].length * plan->space.element_size >= WIDE * parts_of(plan);
+    if (wide && (unit < DMS_WIDEST_UNIT || plan->stream))
         return "pieces of a row are of 8 bytes or more on average: moves are as fast";
     if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && plan->space.operands[0].length * plan->space.element_size >= 16)
         return "8 elements and 16 bytes a row or more: transposes are faster";
-    if (!build(plan, unit, &shuffle) || shuffle.step_count > most * shuffle.vector_count)
+    if (!build(plan, unit, &shuffle) || shuffle.step_count > (wide ? FEW : most) * shuffle.vector_count)
         return "too many vectors have to be looked at for one";
     if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * shuffle.rows)
         return "there are too few rows for the tables to pay";
