@@ -130,6 +130,7 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
     enum {
         LEAST_BLOCKS = 8,               /* of rows that follow each other: what remains of them is copied one by one */
         WIDE = 8,
+        WIDEST = 24,
         FEW = 3,                        /* steps a vector, with which shuffles of whole vectors are faster than moves still */
         MANY = 8
     };
@@ -137,8 +138,9 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
     const char *refusal = dms_refuse_channels(plan);
     if (refusal != NULL)
         return refusal;
-    const bool wide = plan->space.operands[0].length * plan->space.element_size >= WIDE * parts_of(plan);
-    if (wide && (unit < DMS_WIDEST_UNIT || plan->stream))
+    const uint64_t row = plan->space.operands[0].length * plan->space.element_size;
+    const bool wide = row >= WIDE * parts_of(plan);
+    if (wide && (unit < DMS_WIDEST_UNIT || plan->stream || row > WIDEST * parts_of(plan)))
         return "pieces of a row are of 8 bytes or more on average: moves are as fast";
     if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && plan->space.operands[0].length * plan->space.element_size >= 16)
         return "8 elements and 16 bytes a row or more: transposes are faster";
