@@ -2,8 +2,6 @@
 
 import pytest
 
-pytest.importorskip("onnx")
-
 from dmlsplit.formats import onnx as front_end
 from tests.conformance.corpus import exceptions, expected_arrays, input_array, is_static, params, rows
 from tests.conformance.onnx_models import build

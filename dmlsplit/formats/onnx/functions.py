@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
@@ -13,6 +14,8 @@ from dmlsplit.formats.onnx.tensors import text
 Key: TypeAlias = tuple[str, str, str]
 """Domain, name, overload."""
 
+MAX_EXPANDED: Final = 100_000
+"""Calls, those inside of functions included, that onnx's shape inference is asked to follow."""
 DEFAULT_DOMAINS: Final = ("", "ai.onnx")
 SPLITS: Final = ("Split", "SplitToSequence")
 
@@ -28,7 +31,8 @@ class Functions:
 
     def __init__(self, functions: Iterable[onnx.FunctionProto]) -> None:
         self._functions = {(domain_of(f), text(f.name), _overload(f)): f for f in functions}
-        self._calls = {key: frozenset(self._called(f.node)) for key, f in self._functions.items()}
+        self._calls = {key: self._called(f.node) for key, f in self._functions.items()}
+        self._expansions = self._counted()
         self._splitting = self._with_splits()
 
     def key_of(self, node: onnx.NodeProto) -> Key | None:
@@ -48,38 +52,55 @@ class Functions:
         )
 
     def called_by(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.FunctionProto]:
-        """The functions called by nodes, by their graphs and by these functions; none where they call themselves."""
+        """The functions called by nodes, by their graphs and by these functions.
+
+        None where they call themselves, or one another so often that whoever follows the calls would not end.
+        """
+        calls = self._called(nodes)
+        if self.expanded(calls) > MAX_EXPANDED:
+            return []
         found: dict[Key, None] = {}
-        todo = self._called(nodes)
-        while todo:
-            key = todo.pop()
+        while calls:
+            key = calls.pop()
             if key not in found:
                 found[key] = None
-                todo += self._calls[key]
-        # Whatever is left once all that call nothing more are taken away calls itself in a circle.
-        left = {key: set(self._calls[key]) for key in found}
-        callers: dict[Key, list[Key]] = {}
-        for key, called in left.items():
-            for other in called:
-                callers.setdefault(other, []).append(key)
+                calls += self._calls[key]
+        return [self._functions[key] for key in found]
+
+    def expanded(self, calls: Iterable[Key]) -> int:
+        """How many calls there are with those inside of them; more than MAX_EXPANDED where that is without end."""
+        total = 0
+        for key in calls:
+            total += self._expansions.get(key, MAX_EXPANDED + 1)
+        return total
+
+    def _counted(self) -> dict[Key, int]:
+        """For each function that does not call itself in the end: one call of it and all that are inside."""
+        callers = self._callers()
+        left = {key: Counter(called) for key, called in self._calls.items()}
         done = [key for key, called in left.items() if not called]
+        counts: dict[Key, int] = {}
         while done:
             key = done.pop()
-            del left[key]
+            total = 1 + sum(counts[other] * times for other, times in Counter(self._calls[key]).items())
+            counts[key] = min(total, MAX_EXPANDED + 1)
             for caller in callers.get(key, ()):
-                left[caller].discard(key)
-                if not left[caller]:
+                if left[caller].pop(key, 0) and not left[caller]:
                     done.append(caller)
-        return [] if left else [self._functions[key] for key in found]
+        return counts
+
+    def _callers(self) -> dict[Key, list[Key]]:
+        callers: dict[Key, list[Key]] = {}
+        for key, called in self._calls.items():
+            for other in set(called):
+                callers.setdefault(other, []).append(key)
+        return callers
 
     def _called(self, nodes: Iterable[onnx.NodeProto]) -> list[Key]:
         return [key for node in all_nodes(nodes) if (key := self.key_of(node)) is not None]
 
     def _with_splits(self) -> set[Key]:
-        callers: dict[Key, list[Key]] = {}
-        for key, called in self._calls.items():
-            for other in called:
-                callers.setdefault(other, []).append(key)
+        callers = self._callers()
         todo = [
             key
             for key, function in self._functions.items()

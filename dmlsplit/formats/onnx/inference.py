@@ -13,12 +13,14 @@ from typing import Final
 
 import onnx
 
-TIMEOUT: Final = 120.0
+TIMEOUT: Final = 60.0
 """Seconds for one model; weights are not among it."""
 
 
 class InferenceError(Exception):
     """Why there are no inferred shapes."""
+
+    timed_out = False
 
 
 class _Worker:
@@ -50,7 +52,9 @@ class _Worker:
                 process.kill()
                 code = process.wait()
                 if late.is_set():
-                    raise InferenceError(f"did not end within {TIMEOUT:.0f} seconds")
+                    error = InferenceError(f"did not end within {TIMEOUT:.0f} seconds")
+                    error.timed_out = True
+                    raise error
                 raise InferenceError(f"ended its process ({'signal' if code < 0 else 'status'} {abs(code)})")
         if not answer.startswith(b"\1"):
             raise InferenceError(answer[1:].decode("utf-8", "backslashreplace"))

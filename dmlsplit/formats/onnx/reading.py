@@ -21,7 +21,8 @@ from dmlsplit.formats.onnx.splits import facts_of, name_of, split_node
 from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, text, type_of
 from dmlsplit.rules import RULES, judge_node
 
-MAX_CALLS: Final = 10_000
+MAX_CALLS: Final = 1000
+"""Of functions with a Split."""
 MAX_CALL_DEPTH: Final = 32
 MAX_ROUNDS: Final = 64
 """Inferences of a model of opset 1, each of which gets one Split further."""
@@ -36,6 +37,7 @@ class Reader:
         self._functions = Functions(model.functions)
         self._read_external = read_external
         self._calls = 0
+        self._gave_up = ""
         self._hint = _hint(model.graph)
 
     def items(
@@ -102,7 +104,7 @@ class Reader:
         if not harmless.opset_import:
             harmless.opset_import.add(version=origin.opset)
         _make_harmless(harmless, self._functions)
-        failure = ""
+        failure = self._gave_up
         for _ in range(MAX_ROUNDS):
             graph = harmless.graph
             if not failure:
@@ -110,6 +112,8 @@ class Reader:
                     graph = infer_shapes(harmless).graph
                 except InferenceError as error:
                     failure = f"; onnx's shape inference: {printable(_joined(str(error)), 300)}"
+                    if error.timed_out:
+                        self._gave_up = failure
             scope = Scope(model.graph, graph, origin, constants=constants)
             # Split 1 has no shape inference: what it gives is computed here, and inferred on from.
             if origin.version != 1 or not self._feed(scope, harmless.graph):

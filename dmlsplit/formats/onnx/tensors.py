@@ -135,13 +135,13 @@ def external_reader(folders: Any) -> ReadExternal:
     def read(location: str, offset: int, length: int) -> bytes:
         shown = printable(location)
         path = folders.beside(location)
+        if not os.path.isfile(path):
+            raise InputError(f"has external data in '{shown}', which is no file")
         try:
-            if not os.path.isfile(path):
-                raise InputError(f"has external data in '{shown}', which is no file")
             with open(path, "rb") as stream:
                 stream.seek(offset)
                 data = stream.read(length)
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, ValueError) as error:
             raise InputError(f"has external data in '{shown}': {getattr(error, 'strerror', None) or error}") from None
         if len(data) != length:
             raise InputError(f"has external data in '{shown}', which ends before offset {offset} + {length} bytes")

@@ -1,0 +1,477 @@
+"""The ONNX front end: what it finds in a model, and where."""
+
+import os
+import pickle
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import dmlsplit as dml
+from dmlsplit.errors import InputError
+from dmlsplit.formats import onnx as front_end
+from tests.formats.onnx_models import BOOL, FLOAT, INT64, graph, ints, model, node, value, with_reference
+
+
+def rules(split):
+    return {d.rule for d in split.report.diagnostics} - {"node/runtime-differs"}
+
+
+def read_one(*args, given=None, **fields):
+    [split] = front_end.read(model(*args, **fields), **(given or {}))
+    return split
+
+
+EQUAL = node("Split", ["x"], ["a", "b"], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("opset", "version"),
+    [(1, 1), (2, 2), (10, 2), (11, 11), (12, 11), (13, 13), (17, 13), (18, 18), (25, 18), (999, 18)],
+)
+def test_the_opset_selects_the_version(opset, version):
+    split = read_one([EQUAL], [value("x", [2, 4])], opset=opset)
+    assert split.version == version
+    assert ("onnx/opset-unknown" in rules(split)) is (opset == 999)
+
+
+def test_the_default_domain_has_two_names():
+    made = model([node("Split", ["x"], ["a", "b"], domain="ai.onnx")], [value("x", [4])], opset=13)
+    made.opset_import[0].domain = "ai.onnx"
+    [split] = front_end.read(made)
+    assert (split.version, split.lengths) == (13, (2, 2))
+
+
+def test_before_ir_version_3_there_is_no_import():
+    made = model([EQUAL], [value("x", [2, 4])], opset=None)
+    assert not made.opset_import
+    [split] = front_end.read(made)
+    assert rules(split) == {"onnx/opset-missing"}
+    made.ClearField("ir_version")
+    [split] = front_end.read(made)
+    assert split.version == 1
+    assert split.report.ok
+
+
+def test_several_imports_of_one_domain_are_none():
+    made = model([EQUAL], [value("x", [2, 4])], opset=13)
+    made.opset_import.append(helper.make_opsetid("ai.onnx", 18))
+    assert rules(front_end.read(made)[0]) == {"onnx/opset-missing"}
+
+
+def test_what_is_inferred_and_what_the_caller_says():
+    made = model(
+        [node("Relu", ["x"], ["y"]), node("Split", ["y"], ["a", "b"], axis=-1, name="s")],
+        [value("x", ["batch", 3, None])],
+        opset=13,
+    )
+    [split] = front_end.read(made)
+    assert split.input_shape == ("batch", 3, None)
+    assert split.lengths == (None, None)
+    assert split.axis == 2
+    [unknown] = [d for d in split.report.diagnostics if d.rule == "node/shape-unknown"]
+    assert "--shape x:?,3,?" in unknown.message
+    assert "--dim batch=?" in unknown.message
+    [split] = front_end.read(made, shapes={"x": (2, 3, 8)})
+    assert split.output_shapes == ((2, 3, 4), (2, 3, 4))
+    assert not split.report.diagnostics
+    [split] = front_end.read(made, dims={"batch": 5}, shapes={"x": (None, 3, 8)})
+    assert split.input_shape == (5, 3, 8)
+    [split] = front_end.read(made, shapes={"y": (1, 3, 6)})
+    assert split.lengths == (3, 3)
+
+
+def test_a_size_binds_its_symbol_everywhere():
+    made = model([EQUAL, node("Split", ["z"], ["c", "d"])], [value("x", ["n", 4]), value("z", ["n"])], opset=13)
+    first, second = front_end.read(made, shapes={"x": (6, 4)})
+    assert first.input_shape == (6, 4)
+    assert second.lengths == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"shapes": {"y": (1,)}}, "there is no tensor 'y'; the inputs are x"),
+        ({"dims": {"m": 1}}, "there is no symbolic dimension 'm'; the model has n"),
+        ({"shapes": {"x": (1, 2, 3)}}, r"\[1, 2, 3\] is given, the model has \[n, 4\]"),
+        ({"shapes": {"x": (1, 5)}}, "dimension 1 is 5, the model has 4"),
+        ({"shapes": {"x": (1, 4)}, "dims": {"n": 2}}, "dimension 0 is 1, the model has n = 2"),
+        ({"dims": {"n": -1}}, "-1 is no size"),
+        ({"dims": {"n": "four"}}, "'four' is no size"),
+        ({"shapes": {"x": (2**70, 4)}}, "is no size"),
+    ],
+)
+def test_what_the_caller_says_must_fit(given, message):
+    with pytest.raises(InputError, match=message):
+        front_end.read(model([EQUAL], [value("x", ["n", 4])]), **given)
+
+
+class TestLengths:
+    @pytest.mark.parametrize(
+        "constant",
+        [
+            {"value": numpy_helper.from_array(np.array([1, 3]))},
+            {"value_ints": [1, 3]},
+        ],
+    )
+    def test_of_a_constant_node(self, constant):
+        nodes = [node("Constant", [], ["l"], **constant), node("Split", ["x", "l"], ["a", "b"], axis=1)]
+        assert read_one(nodes, [value("x", [2, 4])]).lengths == (1, 3)
+
+    def test_of_version_1_are_of_the_type_of_the_data(self):
+        lengths = helper.make_tensor("l", TensorProto.FLOAT16, [2], [1.0, 3.0])
+        x = [value("x", [2, 4], TensorProto.FLOAT16)]
+        split = read_one([node("Split", ["x", "l"], ["a", "b"], axis=1)], x, initializers=[lengths], opset=1)
+        assert split.lengths == (1, 3)
+        lengths = helper.make_tensor("l", TensorProto.FLOAT16, [2], [1.5, 2.5])
+        split = read_one([node("Split", ["x", "l"], ["a", "b"], axis=1)], x, initializers=[lengths], opset=1)
+        assert rules(split) == {"onnx/split-not-whole"}
+
+    def test_are_folded(self):
+        """Half of the known size of a shape that is known in part."""
+        nodes = [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "one"], ["size"]),
+            node("Div", ["size", "two"], ["half"]),
+            node("Sub", ["size", "half"], ["rest"]),
+            node("Concat", ["half", "rest"], ["l"], axis=0),
+            node("Split", ["x", "l"], ["a", "b"], axis=1),
+        ]
+        constants = [ints("one", 1), ints("two", 2)]
+        assert read_one(nodes, [value("x", ["n", 7])], initializers=constants).lengths == (3, 4)
+        split = read_one(nodes, [value("x", [7, "n"])], initializers=constants)
+        assert split.lengths == (None, None)
+        assert "node/shape-unknown" in rules(split)
+
+    @pytest.mark.parametrize(
+        "nodes",
+        [
+            [node("Shape", ["y"], ["l"])],
+            [node("Shape", ["y"], ["s"]), node("Cast", ["s"], ["f"], to=FLOAT), node("Cast", ["f"], ["l"], to=INT64)],
+            [node("Constant", [], ["c"], value_int=2), node("Unsqueeze", ["c", "zero"], ["u"]),
+             node("Concat", ["u", "u"], ["l"], axis=0)],
+            [node("Constant", [], ["c"], value_ints=[9, 2, 2]), node("Slice", ["c", "one", "three"], ["l"])],
+            [node("ConstantOfShape", ["two"], ["l"], value=helper.make_tensor("v", INT64, [1], [2]))],
+        ],
+    )  # fmt: skip
+    def test_of_simple_chains(self, nodes):
+        split = node("Split", ["x", "l"], ["a", "b"], axis=1)
+        constants = [ints("zero", 0), ints("one", 1), ints("two", 2), ints("three", 3)]
+        inputs = [value("x", [2, 4]), value("y", [2, 2])]
+        assert read_one([*nodes, split], inputs, initializers=constants).lengths == (2, 2)
+
+    def test_that_the_caller_knows(self):
+        inputs = [value("x", [2, 4]), value("l", [2], INT64)]
+        nodes = [node("Split", ["x", "l"], ["a", "b"], axis=1)]
+        assert "node/shape-unknown" in rules(read_one(nodes, inputs))
+        assert read_one(nodes, inputs, given={"values": {"l": [1, 3]}}).lengths == (1, 3)
+
+    def test_that_are_malformed(self):
+        tensor = ints("l", 1, 3)
+        tensor.ClearField("int64_data")
+        tensor.raw_data = b"\1" * 8
+        split = read_one([node("Split", ["x", "l"], ["a", "b"], axis=1)], [value("x", [2, 4])], initializers=[tensor])
+        assert rules(split) == {"onnx/split-malformed"}
+
+
+class TestExternalData:
+    def lengths(self, location, **entries):
+        tensor = TensorProto(name="l", data_type=INT64, dims=[2], data_location=TensorProto.EXTERNAL)
+        for key, entry in {"location": location, **entries}.items():
+            tensor.external_data.add(key=key, value=str(entry))
+        return model([node("Split", ["x", "l"], ["a", "b"], axis=1)], [value("x", [2, 4])], initializers=[tensor])
+
+    def read(self, folder, made, **options):
+        folder.mkdir(exist_ok=True)
+        onnx.save_model(made, folder / "m.onnx")
+        [split] = front_end.read(folder / "m.onnx", **options)
+        return split
+
+    def test_is_read_for_lengths(self, tmp_path):
+        (tmp_path / "data.bin").write_bytes(b"?" * 8 + np.array([1, 3], "<i8").tobytes())
+        assert self.read(tmp_path, self.lengths("data.bin", offset=8, length=16)).lengths == (1, 3)
+
+    @pytest.mark.parametrize(
+        ("location", "entries", "message"),
+        [
+            ("missing.bin", {}, "which is no file"),
+            ("data.bin", {"length": 8}, "its dimensions take 16"),
+            ("data.bin", {"offset": 1}, "ends before"),
+            ("data.bin", {"offset": -1}, "offset -1"),
+            ("data.bin", {"offset": 2**80}, "data.bin"),
+            ("data.bin", {"offset": "x"}, "no number"),
+            ("../data.bin", {}, "outside the model's folder"),
+            ("link.bin", {}, "outside the model's folder"),
+            ("", {}, "without a location"),
+        ],
+    )
+    def test_that_cannot_be_had(self, tmp_path, location, entries, message):
+        folder = tmp_path / "model"
+        folder.mkdir()
+        (tmp_path / "data.bin").write_bytes(bytes(16))
+        (folder / "data.bin").write_bytes(bytes(16))
+        os.symlink(tmp_path / "data.bin", folder / "link.bin")
+        split = self.read(folder, self.lengths(location, **entries))
+        assert rules(split) == {"onnx/split-malformed"}
+        assert message in split.report.errors[0].message
+
+    def test_may_be_elsewhere_where_that_is_allowed(self, tmp_path):
+        (tmp_path / "data.bin").write_bytes(np.array([1, 3], "<i8").tobytes())
+        split = self.read(tmp_path / "model", self.lengths("../data.bin"), allow_paths=[tmp_path])
+        assert split.lengths == (1, 3)
+
+    def test_of_weights_is_never_read(self, tmp_path):
+        weights = TensorProto(name="w", data_type=FLOAT, dims=[4, 2**30], data_location=TensorProto.EXTERNAL)
+        weights.external_data.add(key="location", value="nowhere.bin")
+        made = model([node("MatMul", ["x", "w"], ["y"]), node("Split", ["y"], ["a", "b"], axis=1, num_outputs=2)],
+                     [value("x", [2, 4])], initializers=[weights])  # fmt: skip
+        assert self.read(tmp_path, made).lengths == (2**29, 2**29)
+
+
+def test_large_weights_are_left_out():
+    weights = numpy_helper.from_array(np.zeros((1 << 19, 4), np.float32), "w")
+    nodes = [
+        node("Constant", [], ["c"], value=numpy_helper.from_array(np.zeros((4, 1 << 19), np.float32))),
+        node("MatMul", ["w", "c"], ["y"]),
+        node("Split", ["y"], ["a", "b"], axis=0, num_outputs=2),
+    ]
+    made = model(nodes, [], initializers=[weights])
+    before = made.SerializeToString(deterministic=True)
+    assert front_end.read(made)[0].input_shape == (1 << 19, 1 << 19)
+    assert made.SerializeToString(deterministic=True) == before
+
+
+class TestSplitOne:
+    """There is no shape inference for version 1: the front end's own goes into onnx's."""
+
+    def test_feeds_the_next(self):
+        nodes = [
+            node("Split", ["x"], ["a", "b"], axis=0),
+            node("Split", ["b"], ["c", "d"], axis=1, split=[1, 3]),
+            node("Transpose", ["d"], ["t"]),
+            node("Split", ["t"], ["e", "f", "g"], axis=0),
+        ]
+        first, second, third = front_end.read(model(nodes, [value("x", [8, 4])], opset=1))
+        assert first.output_shapes == ((4, 4), (4, 4))
+        assert second.output_shapes == ((4, 1), (4, 3))
+        assert third.input_shape == (3, 4)
+        assert third.lengths == (1, 1, 1)
+
+    def test_in_branches(self):
+        branch = graph([node("Split", ["x"], ["a", "b"], axis=0), node("Split", ["a"], ["c", "d"], axis=1)],
+                       [], ["c"])  # fmt: skip
+        made = model([node("If", ["k"], ["r"], then_branch=branch, else_branch=branch)],
+                     [value("x", [8, 4]), value("k", [], BOOL)], ["r"], opset=1)  # fmt: skip
+        found = front_end.read(made)
+        assert [split.lengths for split in found] == [(4, 4), (2, 2)] * 2
+
+
+class TestFunctions:
+    def function(self, name="F", nodes=None, opset=13, attributes=("ax",), domains=(), **fields):
+        split = with_reference(node("Split", ["y"], ["p", "q"], name="inner"), "axis", "ax")
+        made = nodes or [node("Relu", ["x"], ["y"]), split]
+        imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
+        return helper.make_function("local", name, ["x"], ["p", "q"], made, imports, list(attributes), **fields)
+
+    def test_are_read_at_each_call(self):
+        calls = [
+            node("F", ["x"], ["a", "b"], domain="local", name="first", ax=1),
+            node("F", ["z"], ["c", "d"], domain="local", name="second"),
+        ]
+        made = model(calls, [value("x", [2, 4]), value("z", [6, 4])], functions=[self.function()], domains=["local"])
+        first, second = front_end.read(made)
+        assert (first.graph, first.version, first.axis, first.lengths) == ("first", 13, 1, (2, 2))
+        assert (second.graph, second.axis, second.lengths) == ("second", 0, (3, 3))
+        assert first.path == "first/inner"
+
+    def test_have_defaults(self):
+        default = helper.make_attribute("ax", 1)
+        function = self.function(attributes=(), attribute_protos=[default])
+        made = model([node("F", ["x"], ["a", "b"], domain="local")], [value("x", [2, 4])],
+                     functions=[function], domains=["local"])  # fmt: skip
+        assert front_end.read(made)[0].axis == 1
+
+    def test_get_constants_and_call_others(self):
+        inner = helper.make_function(
+            "local", "G", ["x", "l"], ["p", "q"], [node("Split", ["x", "l"], ["p", "q"], axis=1)],
+            [helper.make_opsetid("", 18)],
+        )  # fmt: skip
+        outer = self.function(
+            "F",
+            [
+                node("G", ["x", "k"], ["p", "q"], domain="local"),
+            ],
+            domains=["local"],
+        )
+        outer.node.insert(0, node("Constant", [], ["k"], value_ints=[1, 3]))
+        nodes = [node("F", ["x"], ["a", "b"], domain="local", name="f"), node("Split", ["b"], ["c"], num_outputs=1)]
+        made = model(nodes, [value("x", [2, 4])], functions=[inner, outer], domains=["local"])
+        nested, last = front_end.read(made)
+        assert (nested.graph, nested.version, nested.lengths) == ("f/G", 18, (1, 3))
+        assert last.input_shape == (2, 3)
+
+    def test_that_call_themselves_are_reported(self):
+        nodes = [node("Split", ["x"], ["p", "q"]), node("R", ["p"], ["r", "s"], domain="local", name="again")]
+        function = self.function("R", nodes, attributes=(), domains=["local"])
+        made = model([node("R", ["x"], ["a", "b"], domain="local", name="r"), EQUAL], [value("x", [2, 4])],
+                     opset=13, functions=[function], domains=["local"])  # fmt: skip
+        found = front_end.read_model(made)
+        assert [split.graph for split in found.splits] == ["r", ""]
+        [other] = [item for item in found.items if item not in found.splits]
+        assert other.diagnostic.rule == "onnx/function-recursive"
+
+    def test_that_multiply_have_an_end(self):
+        functions = [self.function("F0", [node("Split", ["x"], ["p", "q"])], attributes=())]
+        for i in range(1, 30):
+            nodes = [node(f"F{i - 1}", ["x"], [f"p{k}", f"q{k}"], domain="local") for k in range(8)]
+            functions.append(self.function(f"F{i}", nodes, attributes=(), domains=["local"]))
+        made = model([node("F29", ["x"], ["a", "b"], domain="local")], [value("x", [4])],
+                     functions=functions, domains=["local"])  # fmt: skip
+        with pytest.raises(InputError, match="are called over"):
+            front_end.read(made)
+
+
+def test_subgraphs_see_what_is_around_them():
+    body = graph(
+        [node("Split", ["v", "l"], ["p", "q"], axis=0, name="inside"), node("Identity", ["c"], ["again"])],
+        [value("i", [], INT64), value("c", [], BOOL), value("v", ["n"])],
+        [value("again", [], BOOL), value("v2", ["n"]), value("p", None)],
+    )
+    body.node.append(node("Identity", ["v"], ["v2"]))
+    nodes = [node("Relu", ["x"], ["y"]), node("Loop", ["", "k", "y"], ["vs", "ps"], body=body, name="loop")]
+    made = model(nodes, [value("x", [4]), value("k", [], BOOL)], ["vs"], initializers=[ints("l", 1, 3)])
+    [split] = front_end.read(made)
+    assert split.graph == "loop.body"
+    assert split.path == "loop.body/inside"
+    assert split.lengths == (1, 3)
+
+
+def test_other_splits_are_counted():
+    nodes = [
+        node("SplitToSequence", ["x"], ["s"], name="to"),
+        node("Split", ["x"], ["t"], domain="com.microsoft"),
+        EQUAL,
+        node("SplitToSequence", ["x"], ["u"]),
+    ]
+    found = front_end.read_model(model(nodes, [value("x", [2, 4])], opset=13, domains=["com.microsoft"]))
+    assert found.not_judged == {"SplitToSequence": 2, "com.microsoft.Split": 1}
+    assert len(found.splits) == 1
+
+
+def test_declared_shapes_are_compared():
+    declared = [value("a", [2, 2]), value("b", [2, 3])]
+    split = read_one([EQUAL], [value("x", [2, 4])], declared, opset=13)
+    assert rules(split) == {"onnx/declared-shape-differs"}
+    assert split.report.errors[0].path == "a.outputs[1]"
+    split = read_one([EQUAL], [value("x", [2, 4])], [value("a", ["k", 2], TensorProto.FLOAT16)], opset=13)
+    assert rules(split) == {"onnx/declared-type-differs"}
+
+
+def test_a_node_is_called_by_its_name_or_by_its_output():
+    assert read_one([node("Split", ["x"], ["", "out"])], [value("x", [4])], opset=13).path == "out"
+    assert read_one([node("Split", ["x"], [], name="n\x1b[31m")], [value("x", [4])], opset=13).path == r"n\x1b[31m"
+
+
+class TestHostile:
+    def test_more_outputs_than_num_outputs_do_not_end_the_process(self):
+        nodes = [
+            node("Relu", ["x"], ["y"]),
+            node("Split", ["y"], ["a", "b", "c"], num_outputs=2, name="bad"),
+            node("Relu", ["y"], ["z"]),
+            node("Split", ["z"], ["d", "e"], num_outputs=2),
+        ]
+        bad, good = front_end.read(model(nodes, [value("x", [4])]))
+        assert rules(bad) == {"onnx/outputs-exceed-num-outputs"}
+        assert good.lengths == (2, 2)
+
+    def test_what_ends_the_inference_leaves_the_rest(self, monkeypatch):
+        from dmlsplit.formats.onnx import inference
+
+        def end(process, request):
+            process.kill()
+            process.wait()
+
+        monkeypatch.setattr(inference._worker, "_ask", end)
+        nodes = [node("Relu", ["x"], ["y"]), node("Split", ["y"], ["a", "b"], name="s"), EQUAL]
+        first, second = front_end.read(model(nodes, [value("x", [2, 4])], opset=13))
+        assert second.lengths == (2, 2)
+        [unknown, _] = first.report.diagnostics
+        assert "onnx's shape inference: ended its process" in unknown.message
+        monkeypatch.undo()
+        assert front_end.read(model(nodes, [value("x", [2, 4])], opset=13))[0].lengths == (1, 1)
+
+    def test_an_inference_that_hangs_is_ended(self, monkeypatch):
+        from dmlsplit.formats.onnx import inference
+
+        monkeypatch.setattr(inference, "TIMEOUT", 0.2)
+        monkeypatch.setattr(inference._worker, "_ask", lambda process, request: process.wait() and None)
+        with pytest.raises(inference.InferenceError, match=r"did not end within|ended"):
+            inference.infer_shapes(model([EQUAL], [value("x", [2, 4])]))
+
+    @pytest.mark.parametrize("data", [b"", b"\0", b"not a model", b"\x08\x07", b"{}", b"\xff" * 100])
+    def test_what_is_no_model(self, data, tmp_path):
+        with pytest.raises(InputError, match="not an ONNX model"):
+            front_end.read(data)
+        (tmp_path / "m.onnx").write_bytes(data)
+        with pytest.raises(InputError, match="not an ONNX model"):
+            front_end.read(tmp_path / "m.onnx")
+
+    def test_what_is_too_large(self, tmp_path):
+        with (tmp_path / "m.onnx").open("wb") as stream:
+            stream.truncate(2**31)
+        with pytest.raises(InputError, match="save it with external data"):
+            front_end.read(tmp_path / "m.onnx")
+
+    def test_names_that_are_no_utf_8(self):
+        nodes = [node("Relu", ["x"], ["YY"]), node("Split", ["YY"], ["a", "b"], name="NN")]
+        made = model(nodes, [value("x", ["DD", 4])], opset=13)
+        data = made.SerializeToString()
+        for name in (b"YY", b"NN", b"DD"):
+            data = data.replace(name, b"\xff\x80")
+        [split] = front_end.read(data)
+        assert split.path == r"\\xff\\x80"
+        assert split.input_shape == (r"\xff\x80", 4)
+
+    def test_numbers_out_of_bounds(self):
+        made = model([node("Split", ["x"], ["a", "b"], num_outputs=2**62, axis=-(2**63))], [value("x", [-4, 2**62])])
+        [split] = front_end.read(made)
+        assert not split.report.ok
+        assert split.input_shape == (None, 2**62)
+        [split] = front_end.read(model([node("Split", ["x"], ["a"], num_outputs=2**62)], [value("x", [2**62])]))
+        assert split.lengths is None
+
+    def test_constants_that_would_not_fit_into_memory(self):
+        nodes = [node("ConstantOfShape", ["n"], ["l"]), node("Split", ["x", "l"], ["a", "b"])]
+        split = read_one(nodes, [value("x", [4])], initializers=[ints("n", 2**40)])
+        assert "node/shape-unknown" in rules(split)
+
+    def test_constants_in_circles(self):
+        nodes = [
+            node("Identity", ["b"], ["a"]),
+            node("Identity", ["a"], ["b"]),
+            node("Split", ["x", "b"], ["c", "d"]),
+        ]
+        assert "node/shape-unknown" in rules(read_one(nodes, [value("x", [4])]))
+
+
+def test_nodes_are_picklable():
+    split = read_one([EQUAL], [value("x", ["n", 4])], opset=13)
+    assert pickle.loads(pickle.dumps(split)) == split
+
+
+def test_execution_of_sizes_that_only_the_array_has():
+    split = read_one([node("Split", ["x"], ["a", "b", "c"], num_outputs=3, axis=-1)], [value("x", ["n", None])])
+    array = np.arange(14, dtype=np.float32).reshape(2, 7)
+    assert [part.shape for part in split.execute(array)] == [(2, 3), (2, 3), (2, 1)]
+    with pytest.raises(InputError, match="would be left"):
+        split.execute(np.zeros((2, 1), np.float32))
+    split = read_one([node("Split", ["x"], ["a", "b"], axis=-1)], [value("x", None)], opset=13)
+    assert split.axis == -1
+    assert [part.tolist() for part in split.execute(np.float32([[1, 2], [3, 4]]))] == [[[1], [3]], [[2], [4]]]
+
+
+def test_the_public_way():
+    assert dml.check_files
+    [split] = front_end.read(model([EQUAL], [value("x", [2, 4])], opset=13))
+    assert split.legalize("1_0").ok
