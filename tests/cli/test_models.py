@@ -1,0 +1,208 @@
+"""check, levels and plan with models of frameworks, many files, and SARIF."""
+
+import json
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+import dmlsplit as dml
+from tests.cli.conftest import BAD, GOOD, HOSTILE
+from tests.formats.onnx_models import BOOL, FLOAT, model, node, value
+
+KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics"]
+
+
+def write(path, nodes, shape=(2, 4), data_type=FLOAT, opset=18):
+    path.write_bytes(model(nodes, [value("x", shape, data_type)], opset=opset).SerializeToString())
+
+
+@pytest.fixture
+def models(tmp_path):
+    """good.onnx, bad.onnx, open.onnx (a symbolic size), none.onnx and broken.onnx in the current folder."""
+    write(tmp_path / "good.onnx", [node("Split", ["x"], ["a", "b"], axis=-1, num_outputs=2, name="s")], data_type=BOOL)
+    write(tmp_path / "bad.onnx", [node("Split", ["x"], ["a", "b"], name="t")])
+    write(tmp_path / "open.onnx", [node("Split", ["x"], ["a", "b"], num_outputs=2, name="u")], ("n", 4))
+    write(tmp_path / "none.onnx", [node("Relu", ["x"], ["a"])])
+    (tmp_path / "broken.onnx").write_bytes(b"\xff")
+    return tmp_path
+
+
+def test_a_table_the_diagnostics_and_a_summary(cli, models):
+    status, out, err = cli("check", "good.onnx", "bad.onnx", "--feature-level", "1_0")
+    lines = out.splitlines()
+    assert (status, err) == (1, "")
+    assert lines[0] == "good.onnx: 1 node"
+    assert lines[1].split() == [
+        "Node",
+        "Operator",
+        "Input",
+        "Axis",
+        "Lengths",
+        "Verdict",
+        "Level",
+        "feature",
+        "level",
+        "1_0",
+    ]
+    assert lines[2].split()[:9] == ["s", "Split", "18", "BOOL", "[2,", "4]", "1", "[2,", "2]"]
+    assert "ok" in lines[2]
+    assert "3_0" in lines[2]
+    assert "rewritten: " in lines[2]
+    assert any(
+        "note[node/rewritten] s: feature level 1_0 takes it rewritten: BOOL is moved as UINT8" in line for line in lines
+    )
+    assert any(line.startswith("bad.onnx: error[onnx/split-or-num-outputs-missing] t.num_outputs: ") for line in lines)
+    assert any(line.startswith("bad.onnx: warning[node/runtime-differs] t.num_outputs: ") for line in lines)
+    assert lines[-1] == "2 operators: 1 ok, 1 not ok; 1 error, 1 warning, 1 note"
+
+
+def test_a_model_without_split(cli, models):
+    status, out, err = cli("check", "none.onnx")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == ["none.onnx: note[input/no-split] there is no Split", "0 operators: none"]
+    assert json.loads(cli("check", "none.onnx", "--format", "json").out) == []
+
+
+def test_one_answer_a_node(cli, models):
+    status, out, _ = cli("check", "good.onnx", "bad.onnx", "open.onnx", "--format", "jsonl")
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert status == 1
+    assert all(list(answer) == KEYS for answer in answers)
+    assert [(a["file"], a["operator"], a["ok"], a["hresult"]) for a in answers] == [
+        ("good.onnx", "Split", True, "0x00000000"),
+        ("bad.onnx", "Split", False, None),
+        ("open.onnx", "Split", True, None),
+    ]
+    assert cli("check", "open.onnx", "--fail-on", "warning").status == 1
+
+
+def test_shapes_and_sizes(cli, models):
+    unknown = cli("check", "open.onnx").out
+    assert "--dim n=?" in unknown
+    for given in (["--dim", "n=6"], ["--shape", "x:6,4"], ["--shape", "x:6,?"]):
+        assert "[3, 3]" in cli("check", "open.onnx", *given).out
+    status, _, err = cli("check", "open.onnx", "--dim", "m=6")
+    assert status == 2
+    assert "there is no symbolic dimension 'm'; the model has n" in err
+    # Of several models, not each has to have it.
+    assert cli("check", "open.onnx", "good.onnx", "--dim", "m=6").status == 0
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--shape", "x"), ("--shape", "x:1,a"), ("--shape", ":1"), ("--dim", "n"), ("--dim", "n=x"), ("--dim", "=1")],
+)
+def test_malformed_options(cli, models, option):
+    status, out, err = cli("check", "open.onnx", *option)
+    assert (status, out) == (2, "")
+    assert "is expected" in err
+
+
+def test_many_files_in_order_and_one_broken(cli, models):
+    (models / "a.json").write_text(GOOD)
+    (models / "b.jsonl").write_text(BAD)
+    names = ["good.onnx", "broken.onnx", "a.json", "missing.onnx", "b.jsonl", "bad.onnx"]
+    alone = cli("check", *names, "--format", "jsonl")
+    together = cli("check", *names, "--format", "jsonl", "--jobs", "2")
+    assert alone.status == together.status == 2
+    assert alone.out == together.out
+    assert alone.err == together.err
+    assert [json.loads(line)["file"] for line in alone.out.splitlines()] == names
+
+
+def test_patterns(cli, models):
+    files = {json.loads(line)["file"] for line in cli("check", "*o*.onnx", "--format", "jsonl").out.splitlines()}
+    assert files == {"good.onnx", "open.onnx", "broken.onnx"}
+    (models / "[x].onnx").write_bytes((models / "good.onnx").read_bytes())
+    assert cli("check", "[x].onnx").status == 0
+    assert cli("check", "nothing*.onnx").status == 2
+
+
+def test_a_missing_package_is_named(cli, models, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    status, _, err = cli("check", "good.onnx", "--format", "json")
+    assert status == 2
+    assert err == "dmlsplit: good.onnx: ONNX models need the package onnx: pip install 'dmlsplit[onnx]'\n"
+
+
+def test_levels_and_plan(cli, models):
+    status, out, _ = cli("levels", "good.onnx")
+    assert status == 0
+    assert out.startswith("good.onnx: 's' DML_OPERATOR_SPLIT: taken by 3_0-6_4\n")
+    status, out, _ = cli("levels", "open.onnx", "--dim", "n=2")
+    assert "taken by 3_0-6_4" in out
+    status, out, _ = cli("levels", "bad.onnx")
+    assert status == 1
+    assert "onnx/split-or-num-outputs-missing" in out
+    status, out, _ = cli("plan", "good.onnx")
+    assert status == 0
+    assert "split, 2 parts" in out
+    assert cli("plan", "bad.onnx").status == 1
+
+
+def test_hostile_names_are_shown(cli, models):
+    name = HOSTILE.replace("\ud800", "")
+    write(models / "h.onnx", [node("Split", ["x"], ["a", "b"], num_outputs=0, name=name)])
+    for options in ([], ["--format", "jsonl"], ["--format", "sarif"]):
+        out = cli("check", "h.onnx", *options).out
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+
+
+class TestSarif:
+    def log(self, cli, *args):
+        return json.loads(cli("check", *args, "--format", "sarif").out)
+
+    def test_places(self, cli, models):
+        (models / "b.json").write_text(BAD)
+        (models / "c d.jsonl").write_text("\n{}x")
+        log = self.log(cli, "b.json", "bad.onnx", "c d.jsonl", "none.onnx")
+        assert log["version"] == "2.1.0"
+        [run] = log["runs"]
+        rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+        assert len(rules) == len(set(rules))
+        results = {result["ruleId"]: result for result in run["results"]}
+        for result in run["results"]:
+            assert rules[result["ruleIndex"]] == result["ruleId"]
+            assert result["level"] in ("error", "warning", "note")
+            assert result["message"]["text"]
+        [json_place] = results["split/axis-sizes-sum"]["locations"]
+        assert json_place["physicalLocation"]["artifactLocation"]["uri"] == "b.json"
+        assert json_place["physicalLocation"]["region"]["startLine"] == 1
+        assert json_place["physicalLocation"]["region"]["startColumn"] > 1
+        assert json_place["logicalLocations"][0]["fullyQualifiedName"] == "OutputTensors"
+        [node_place] = results["onnx/split-or-num-outputs-missing"]["locations"]
+        assert node_place["physicalLocation"] == {"artifactLocation": {"uri": "bad.onnx"}}
+        assert node_place["logicalLocations"][0]["fullyQualifiedName"] == "t.num_outputs"
+        assert node_place["logicalLocations"][0]["name"] == "t"
+        [unread] = results["input/malformed"]["locations"]
+        assert unread["physicalLocation"]["artifactLocation"]["uri"] == "c%20d.jsonl"
+        assert run["invocations"] == [{"executionSuccessful": False}]
+
+    def test_nothing_found(self, cli, models):
+        (models / "a.json").write_text(GOOD)
+        [run] = self.log(cli, "a.json")["runs"]
+        assert run["results"] == []
+        assert run["invocations"] == [{"executionSuccessful": True}]
+
+
+class TestCheckFiles:
+    @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor, ProcessPoolExecutor])
+    def test_any_executor(self, models, executor):
+        names = [models / name for name in ("good.onnx", "broken.onnx", "none.onnx", "bad.onnx")]
+        if executor is None:
+            reports = list(dml.check_files(names, feature_level="3_0"))
+        else:
+            with executor(2) as running:
+                reports = list(dml.check_files(names, feature_level="3_0", executor=running))
+        assert [report.ok for report in reports] == [True, False, False]
+        assert {report.judged_by for report in reports} == {"feature level 3_0"}
+        assert reports[1].diagnostics[0].rule == "input/malformed"
+
+    def test_targets(self, models):
+        with pytest.raises(ValueError, match="exclude"):
+            dml.check_files([], feature_level="3_0", directml="1.8.0")
+        [report] = dml.check_files([models / "open.onnx"], dims={"n": 4}, directml="1.8.0")
+        assert report.judged_by == "directml 1.8.0"
+        assert not report.diagnostics
