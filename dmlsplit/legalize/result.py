@@ -34,12 +34,12 @@ class Legalization:
     """Operators that do the work of `desc` where it is to run; made by `legalize`.
 
     `operators`: to be dispatched one after another; none where nothing is left to do, or where `ok` is False.
-    `bindings`: for each operator the Region of each of its tensors, inputs before outputs: what to bind in place of the
-    original's buffers, which it never exceeds (an input may be what an operator before has written). `output_map`: for each operator and each of its outputs the original's
-    output that it writes to; of a join's operators, for each of their inputs the original's input. -1 is a temporary
-    buffer. `steps`: what was changed, in words; empty where the descriptor is taken as it is. `report`: of the target;
-    where `ok` is False it says why there is no rewriting. `temporary_bytes`: size of the temporary buffer (index 0), 0
-    where there is none.
+    `bindings`: for each operator the Region of each of its tensors, inputs before outputs: what to bind in place of
+    the original's buffers, which it never exceeds (an input may be what an operator before has written).
+    `output_map`: for each operator and each of its outputs the original's output that it writes to; of a join's
+    operators, for each of their inputs the original's input. -1 is a temporary buffer. `steps`: what was changed,
+    in words; empty where the descriptor is taken as it is. `report`: of the target; where `ok` is False it says why
+    there is no rewriting. `temporary_bytes`: size of the temporary buffer (index 0), 0 where there is none.
     """
 
     desc: OperatorDesc
