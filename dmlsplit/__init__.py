@@ -16,10 +16,21 @@ from typing import TYPE_CHECKING
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
-from dmlsplit.enums import FeatureLevel, HResult, OperatorType, TensorDataType, TensorFlags, TensorType
+from dmlsplit.enums import (
+    BindingType,
+    ExecutionFlags,
+    FeatureLevel,
+    HResult,
+    OperatorType,
+    TensorDataType,
+    TensorFlags,
+    TensorType,
+)
 from dmlsplit.errors import (
     BindingError,
     DescriptorError,
+    DirectMLError,
+    DirectMLWarning,
     DmlSplitError,
     InputError,
     NativeError,
@@ -34,18 +45,30 @@ from dmlsplit.validation import minimum_feature_level, supported_feature_levels,
 if TYPE_CHECKING:
     from dmlsplit._version import __version__ as __version__
     from dmlsplit.arrays import join, split
+    from dmlsplit.buffer import Buffer
+    from dmlsplit.device import BindingDesc, BufferArrayBinding, BufferBinding, Capabilities, Device
     from dmlsplit.execution import BoundOperator, CompiledOperator, compile
     from dmlsplit.formats.json import dumps, loads
 
 __all__ = [
     "Basis",
+    "BindingDesc",
     "BindingError",
+    "BindingType",
     "BoundOperator",
+    "Buffer",
+    "BufferArrayBinding",
+    "BufferBinding",
     "BufferTensorDesc",
+    "Capabilities",
     "CompiledOperator",
     "DescriptorError",
+    "Device",
     "Diagnostic",
+    "DirectMLError",
+    "DirectMLWarning",
     "DmlSplitError",
+    "ExecutionFlags",
     "FeatureLevel",
     "HResult",
     "InputError",
@@ -84,8 +107,14 @@ __all__ = [
 # name -> module that defines it; imported when the name is first asked for
 _LAZY = {
     "__version__": "dmlsplit._version",
+    "BindingDesc": "dmlsplit.device",
     "BoundOperator": "dmlsplit.execution",
+    "Buffer": "dmlsplit.buffer",
+    "BufferArrayBinding": "dmlsplit.device",
+    "BufferBinding": "dmlsplit.device",
+    "Capabilities": "dmlsplit.device",
     "CompiledOperator": "dmlsplit.execution",
+    "Device": "dmlsplit.device",
     "compile": "dmlsplit.execution",
     "join": "dmlsplit.arrays",
     "split": "dmlsplit.arrays",

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dmlsplit import _native
+from dmlsplit.buffer import Buffer
 from dmlsplit.descriptors import DATA_TYPE_OF_NUMPY, BufferTensorDesc
 from dmlsplit.errors import BindingError
 from dmlsplit.layout import ELEMENT_BITS, packed_strides
@@ -29,9 +30,12 @@ SHARING_WORK_LIMIT: Final = 1_000_000
 
 
 class BoundTensor:
-    """A tensor of a compiled operator, with what binding needs of its descriptor. Strides are bytes."""
+    """A tensor of a compiled operator, with what binding needs of its descriptor.
 
-    __slots__ = ("dtype", "is_output", "packed", "path", "sizes", "strides", "total")
+    Strides are bytes, and so is `extent`: from the first byte of the first element to the last one of the last.
+    """
+
+    __slots__ = ("dtype", "extent", "is_output", "packed", "path", "sizes", "strides", "total")
 
     def __init__(self, path: str, desc: BufferTensorDesc, is_output: bool) -> None:
         count = desc.dimension_count
@@ -46,6 +50,7 @@ class BoundTensor:
         self.packed = strides == packed
         size = ELEMENT_BITS[desc.data_type] // 8
         self.strides = tuple(s * size for s in strides)
+        self.extent = size + sum((n - 1) * s for n, s in zip(self.sizes, self.strides, strict=True))
         self.total = desc.total_tensor_size_in_bytes or 0
 
 
@@ -67,7 +72,7 @@ def bind(tensor: BoundTensor, value: object) -> Binding:
                 f"{tensor.path}: an array of shape {value.shape} was given, Sizes are {tensor.sizes}; "
                 "raw memory is a 1-D uint8 array or another bytes-like object"
             )
-    return _bind_raw(tensor, value)
+    return _bind_raw(tensor, value.array if isinstance(value, Buffer) else value)
 
 
 def _bind_array(tensor: BoundTensor, array: np.ndarray) -> Binding:
@@ -240,5 +245,5 @@ def _elements(tensor: BoundTensor, binding: Binding) -> np.ndarray:
 
 def new_output(tensor: BoundTensor) -> np.ndarray:
     """A fresh array with the strides of an output that is not packed; bytes between its elements are 0."""
-    extent = 1 + sum((n - 1) * s for n, s in zip(tensor.sizes, tensor.strides, strict=True)) // tensor.dtype.itemsize
+    extent = tensor.extent // tensor.dtype.itemsize
     return np.ndarray(tensor.sizes, tensor.dtype, buffer=np.zeros(extent, tensor.dtype), strides=tensor.strides)

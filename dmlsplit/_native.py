@@ -182,6 +182,11 @@ def pointers(items: Sequence[Any]) -> Any:
     return ffi.new("void *[]", items)
 
 
+def bytes_at(number: int, size: int) -> bytes:
+    """A copy of memory."""
+    return bytes(ffi.buffer(ffi.cast("char *", number), size))
+
+
 def address_of(pointer: Any) -> int:
     return int(ffi.cast("uintptr_t", pointer))
 

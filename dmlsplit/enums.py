@@ -14,6 +14,8 @@ TENSOR_DIMENSION_COUNT_MAX1: Final = 8
 """DML_TENSOR_DIMENSION_COUNT_MAX1: the limit from feature level 3_0 on."""
 MINIMUM_BUFFER_TENSOR_ALIGNMENT: Final = 16
 """Bytes; the offset of every bound buffer range is a multiple of it."""
+PERSISTENT_BUFFER_ALIGNMENT: Final = 256
+"""Bytes; the offset of a persistent resource is a multiple of it."""
 
 UINT_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1
@@ -50,6 +52,23 @@ class TensorFlags(enum.IntFlag):
 
     NONE = 0
     OWNED_BY_DML = 1
+
+
+class ExecutionFlags(enum.IntFlag):
+    """DML_EXECUTION_FLAGS."""
+
+    NONE = 0
+    ALLOW_HALF_PRECISION_COMPUTATION = 1
+    DISABLE_META_COMMANDS = 2
+    DESCRIPTORS_VOLATILE = 4
+
+
+class BindingType(enum.IntEnum):
+    """DML_BINDING_TYPE."""
+
+    NONE = 0
+    BUFFER = 1
+    BUFFER_ARRAY = 2
 
 
 class OperatorType(enum.IntEnum):

@@ -53,6 +53,25 @@ class ValidationError(DmlSplitError, ValueError):
         return type(self), (self.report,)
 
 
+class DirectMLError(ValidationError):
+    """A call on the emulated device that DirectML refuses.
+
+    `hresult` is what it returns; None where it returns nothing of the sort: the call ends the process, or the dispatch
+    reads or writes outside its buffers. `report` says why.
+    """
+
+    def __init__(self, hresult: int | None, report: Report) -> None:
+        super().__init__(report)
+        self.hresult = hresult
+
+    def __reduce__(self) -> tuple[type[DirectMLError], tuple[int | None, Report]]:  # type: ignore[override]
+        return type(self), (self.hresult, self.report)
+
+
+class DirectMLWarning(UserWarning):
+    """What the emulated device does although DirectML's documentation forbids it, or promises no outcome."""
+
+
 class BindingError(DmlSplitError, ValueError):
     """Arrays or buffers that do not fit the compiled operator; nothing has been written when it is raised."""
 

@@ -1,7 +1,7 @@
 """The observed builds of DirectML as data: what each takes, how it computes sizes, what it answers.
 
-Every row was observed by calling the build's CreateOperator (the Windows ones under wine, the Linux ones directly) over
-a fake Direct3D 12 device that offers every capability. Nothing here depends on a release's name.
+Every row was observed by calling the build, from device creation to a recorded dispatch (the Windows ones under wine,
+the Linux ones directly), over a fake Direct3D 12 device. Nothing here depends on a release's name.
 """
 
 from __future__ import annotations
@@ -66,6 +66,12 @@ class _Traits:
     """The bound of the total drops a part of an element; otherwise it is exact to the byte."""
     split_walks_sizes_unchecked: bool
     """A split's sizes are compared before anything says that the pointers to them are not null."""
+    data_types_reported: frozenset[TensorDataType]
+    """Those that CheckFeatureSupport says yes to; not the same as what Split and Join take."""
+    typed_loads_for_8_bits: bool
+    """The 8-bit types need a device with typed UAV loads of additional formats."""
+    persistent_size_multiple: int
+    """Bytes; PersistentResourceSize is rounded up to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,8 @@ class Release:
     max_feature_level: FeatureLevel
     traits: _Traits
     invalid_argument: int = HResult.E_INVALIDARG
+    compiling_observed: bool = True
+    """Whether it was seen compiling, binding and recording; where not, it is taken to do what all others do."""
 
     @property
     def name(self) -> str:
@@ -130,19 +138,37 @@ _TF, _TORCH, _ORT = "tensorflow-directml", "torch-directml", "onnxruntime-direct
 _E_INVALIDARG_ELSEWHERE: Final = 0x80000003
 
 # What successive builds share, from the oldest on.
-_LEVEL_2_1 = _Traits(_4, _4_TO_5, _UP_TO_32_BIT, SizeArithmetic.BYTES_32, True, True)
+_LEVEL_2_1 = _Traits(
+    _4,
+    _4_TO_5,
+    _UP_TO_32_BIT,
+    SizeArithmetic.BYTES_32,
+    total_counts_whole_elements=True,
+    split_walks_sizes_unchecked=True,
+    data_types_reported=_UP_TO_32_BIT | {TensorDataType.UINT64, TensorDataType.INT64},
+    typed_loads_for_8_bits=True,
+    persistent_size_multiple=1,
+)
 _LEVEL_3_0 = replace(_LEVEL_2_1, split_dimension_counts=_1_TO_8, split_walks_sizes_unchecked=False)
 _LEVEL_3_1 = replace(_LEVEL_3_0, join_dimension_counts=_1_TO_8)
-_LEVEL_4_1 = replace(_LEVEL_3_1, data_types=_UP_TO_64_BIT)
+_LEVEL_4_1 = replace(_LEVEL_3_1, data_types=_UP_TO_64_BIT, data_types_reported=_UP_TO_64_BIT)
 _LEVEL_5_2 = replace(_LEVEL_4_1, arithmetic=SizeArithmetic.INDEX_32)
-_LEVEL_6_2 = replace(_LEVEL_5_2, arithmetic=SizeArithmetic.BYTES_64)
-_LEVEL_6_4 = replace(_LEVEL_6_2, arithmetic=SizeArithmetic.BITS_64, total_counts_whole_elements=False)
+_LEVEL_6_2 = replace(
+    _LEVEL_5_2, arithmetic=SizeArithmetic.BYTES_64, typed_loads_for_8_bits=False, persistent_size_multiple=4
+)
+_LEVEL_6_4 = replace(
+    _LEVEL_6_2,
+    arithmetic=SizeArithmetic.BITS_64,
+    total_counts_whole_elements=False,
+    data_types_reported=_UP_TO_64_BIT | {TensorDataType.UINT4, TensorDataType.INT4},
+)
 
 _RELEASES: Final = (
     Release(_TF, "1.15.3.dev200619", "linux", None, FeatureLevel.FL_2_1, _LEVEL_2_1, _E_INVALIDARG_ELSEWHERE),
     Release(_TF, "1.15.4.dev201216", "linux", None, FeatureLevel.FL_3_0, _LEVEL_3_0, _E_INVALIDARG_ELSEWHERE),
     Release(_TF, "1.15.5.dev210422", "linux", None, FeatureLevel.FL_3_1, _LEVEL_3_1, _E_INVALIDARG_ELSEWHERE),
-    Release(_ORT, "1.9.0", "windows", "1.5.1", FeatureLevel.FL_3_1, _LEVEL_3_1),
+    # Under wine it compiles no operator: it calls a function there that wine lacks.
+    Release(_ORT, "1.9.0", "windows", "1.5.1", FeatureLevel.FL_3_1, _LEVEL_3_1, compiling_observed=False),
     Release(_TF, "1.15.5", "linux", None, FeatureLevel.FL_4_1, _LEVEL_4_1),
     Release(_ORT, "1.10.0", "windows", "1.8.0", FeatureLevel.FL_5_0, _LEVEL_4_1),
     Release(_TF, "1.15.8", "linux", None, FeatureLevel.FL_5_0, _LEVEL_5_2),

@@ -1,8 +1,8 @@
 """The registry of rules: each rule is defined once, and everything that speaks of rules reads it from here.
 
 Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), onnx/ and
-openvino/ (the frameworks' own rules of their Splits), node/ (reported by the front ends of models). Ids are never
-reused; a renamed rule's old id stays in REDIRECTS.
+openvino/ (the frameworks' own rules of their Splits), node/ (reported by the front ends of models), and the emulated
+device's, binding/ and device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
 """
 
 from __future__ import annotations
@@ -12,11 +12,23 @@ from typing import Final
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import OperatorType
-from dmlsplit.rules import crash, join, memory, node, onnx, openvino, split, strides, tensor
+from dmlsplit.rules import binding, crash, device, join, memory, node, onnx, openvino, split, strides, tensor
 from dmlsplit.rules import input as _input
 from dmlsplit.rules import legalize as _legalize
 from dmlsplit.rules._facts import NodeFacts, judge_facts
-from dmlsplit.rules._model import PART_MEMBERS, Judge, Member, OperatorView, Rule, Source, TensorView
+from dmlsplit.rules._model import (
+    PART_MEMBERS,
+    BindingView,
+    BufferRange,
+    Judge,
+    Member,
+    OperatorView,
+    Place,
+    Rule,
+    Source,
+    TensorView,
+    Wanted,
+)
 
 __all__ = [
     "CRASH_RULES",
@@ -26,13 +38,17 @@ __all__ = [
     "REDIRECTS",
     "RULES",
     "TENSOR_RULES",
+    "BindingView",
+    "BufferRange",
     "Judge",
     "Member",
     "NodeFacts",
     "OperatorView",
+    "Place",
     "Rule",
     "Source",
     "TensorView",
+    "Wanted",
     "find_rule",
     "judge_node",
 ]
@@ -74,6 +90,8 @@ RULES: Final[Mapping[str, Rule]] = _registry(
     node.RULES,
     *NODE_RULES.values(),
     (onnx.FUNCTION_RECURSIVE,),
+    binding.RULES,
+    device.RULES,
 )
 """Every rule by id."""
 

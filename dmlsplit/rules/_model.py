@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
-from dmlsplit.enums import FeatureLevel, HResult, OperatorType, TensorDataType
+from dmlsplit.enums import BindingType, FeatureLevel, HResult, OperatorType, TensorDataType
 from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.releases import Release, SizeArithmetic
@@ -42,6 +42,17 @@ CONSTANTS: Final = Source("DirectML constants", f"{LEARN}/ai/directml/directml-c
 STRIDES_PAGE: Final = Source("Using strides to express padding and memory layout", f"{LEARN}/ai/directml/dml-strides")
 HEADER: Final = Source("DirectML.h, annotations of the struct members")
 OBSERVED: Final = Source("observed: CreateOperator of 14 DirectML builds, feature levels 2_1 to 6_4")
+OBSERVED_DEVICE: Final = Source(
+    "observed: 13 DirectML builds, feature levels 2_1 to 6_4, from device creation to a recorded dispatch"
+)
+BINDING: Final = Source("Binding in DirectML", f"{LEARN}/ai/directml/dml-binding")
+BUFFER_BINDING: Final = Source("DML_BUFFER_BINDING", f"{LEARN}/win32/api/directml/ns-directml-dml_buffer_binding")
+BIND_INPUTS: Final = Source(
+    "IDMLBindingTable::BindInputs", f"{LEARN}/win32/api/directml/nf-directml-idmlbindingtable-bindinputs"
+)
+BIND_OUTPUTS: Final = Source(
+    "IDMLBindingTable::BindOutputs", f"{LEARN}/win32/api/directml/nf-directml-idmlbindingtable-bindoutputs"
+)
 OURS: Final = Source("dmlsplit's own judgement")
 
 
@@ -97,6 +108,68 @@ class Judge:
     arithmetic: SizeArithmetic = SizeArithmetic.EXACT
     total_counts_whole_elements: bool = False
     invalid_argument: int = HResult.E_INVALIDARG
+    lacking: Mapping[int, str] = field(default_factory=dict)
+    """Data types that the device's Direct3D capabilities take away, and what each one needs."""
+
+
+class BufferRange(NamedTuple):
+    """A DML_BUFFER_BINDING, all bytes; `buffer_size` None: the Buffer is a null pointer."""
+
+    buffer_size: int | None
+    offset: int
+    size_in_bytes: int
+
+    @property
+    def is_empty(self) -> bool:
+        return self.buffer_size is None and self.offset == 0 and self.size_in_bytes == 0
+
+
+class Wanted(enum.Enum):
+    """What belongs to a place of a binding table."""
+
+    BUFFER = "a buffer"
+    ARRAY = "an array of buffers"
+    NOTHING = "nothing"
+    NO_CALL = "not even nothing"
+    """Whatever is bound there, nothing included, removes the device."""
+
+
+class Place(NamedTuple):
+    """A place of a binding table, and what it needs."""
+
+    tensor: str
+    """In words: a tensor's path, "the persistent resource", ..."""
+    wanted: Wanted
+    size: int = 0
+    """Bytes that a buffer has at least; `size_name` says what they are."""
+    size_name: str = "TotalTensorSizeInBytes"
+    alignment: int = 1
+    """Bytes of which a buffer's offset is a multiple."""
+    why: str = ""
+    """Of NOTHING: why nothing belongs there."""
+    entries: tuple[Place, ...] = ()
+    """Of an array."""
+    misreads_array: bool = False
+    """A BUFFER_ARRAY of no entries passes for nothing here, and is then read as a DML_BUFFER_BINDING."""
+
+
+class BindingView(NamedTuple):
+    """One DML_BINDING_DESC under judgement, or an entry of an array."""
+
+    path: str
+    place: Place
+    type: int
+    is_null: bool
+    """Desc is a null pointer."""
+    ranges: tuple[BufferRange, ...]
+    """One for BUFFER, those of the array for BUFFER_ARRAY."""
+
+    @property
+    def range(self) -> BufferRange | None:
+        """The range where a buffer belongs and one is bound."""
+        if self.place.wanted is not Wanted.BUFFER or self.type != BindingType.BUFFER or self.is_null:
+            return None
+        return None if self.ranges[0].buffer_size is None else self.ranges[0]
 
 
 class TensorView:
@@ -174,7 +247,7 @@ View = TypeVar("View")
 Findings: TypeAlias = Collection[Finding] | None
 Check: TypeAlias = Callable[[View], Findings]
 
-_ID = re.compile(r"(input|tensor|split|join|legalize|node|onnx|openvino)/[a-z0-9]+(-[a-z0-9]+)*")
+_ID = re.compile(r"(input|tensor|split|join|legalize|binding|device|node|onnx|openvino)/[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +256,8 @@ class Rule:
 
     `reads`: members whose faults make the check meaningless (it is skipped then); `marks`: members that count as
     faulty once the rule has found something; for a framework's node both are of `Fact`, and the pair is of facts. A
-    rule of scope input/ or node/ has no check: the front ends report it.
+    rule of scope input/ or node/ has no check: the front ends report it. The scopes
+    binding/ and device/ are the emulated device's; their examples are the last lines of programs (rules/_programs.py).
     """
 
     id: str
@@ -203,8 +277,13 @@ class Rule:
     """Refused for what a level or build takes, not for a contradiction: another descriptor may do the same work."""
     undefined: bool = False
     """What a build does is undefined, since it reads past an array: a release has no HRESULT to predict."""
+    bad_steps: str = ""
+    good_steps: str = ""
+    outcome: str = ""
+    """Of the scopes binding/ and device/: what comes of a violation."""
     tensor_check: Check[TensorView] | None = field(default=None, repr=False)
     operator_check: Check[OperatorView] | None = field(default=None, repr=False)
+    binding_check: Check[BindingView] | None = field(default=None, repr=False)
     node_check: Check[Any] | None = field(default=None, repr=False)
     runtimes: str = ""
     """What runtimes were seen to do where a framework's rule finds a fault; reported as node/runtime-differs."""

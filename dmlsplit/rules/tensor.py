@@ -105,7 +105,8 @@ def _data_type_unknown(t: TensorView) -> Findings:
     "tensor/data-type-not-supported",
     "The operator does not take this data type at the feature level or release asked about.",
     "Split and Join took 8-bit integers at feature level 2_1 and 64-bit types at 4_1; they never took the 4-bit types. "
-    "As both only move bits, another type of the same width does the same work where one is supported.",
+    "As both only move bits, another type of the same width does the same work where one is supported. FLOAT64 needs a "
+    "device with double-precision operations, and up to DirectML 1.12.0 the 8-bit types need typed UAV loads.",
     sources=(SPLIT_DESC, JOIN_DESC),
     reads=Member.DESC | Member.DATA_TYPE,
     limit=True,
@@ -118,7 +119,9 @@ def _data_type_not_supported(t: TensorView) -> Findings:
         return None
     supported = ", ".join(type_name(x) for x in sorted(t.support.data_types))
     actual = type_name(t.desc.data_type)
-    return [Finding("DataType", f"is {actual}; {t.support.tensor} takes {supported}", supported, actual)]
+    need = t.judge.lacking.get(t.desc.data_type)
+    reason = f", which needs {need}" if need else ""
+    return [Finding("DataType", f"is {actual}{reason}; {t.support.tensor} takes {supported}", supported, actual)]
 
 
 @_rule(

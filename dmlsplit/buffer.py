@@ -1,0 +1,45 @@
+"""Memory that stands for a Direct3D 12 buffer."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Buffer:
+    """A buffer of so many bytes, filled with zeros: what an ID3D12Resource of dimension BUFFER is to DirectML.
+
+    `array` is its memory as a writable 1-D uint8 array, without a copy; `buffer.array[offset:end].view(np.float32)` are
+    its elements. It is raw memory wherever a compiled operator takes some, too.
+
+    Raises ValueError for a negative size, MemoryError where there is not enough memory.
+    """
+
+    __slots__ = ("address", "array")
+
+    def __init__(self, size_in_bytes: int) -> None:
+        size = operator.index(size_in_bytes)
+        if size < 0:
+            raise ValueError(f"a buffer cannot have {size} bytes")
+        try:
+            self.array: npt.NDArray[np.uint8] = np.zeros(size, np.uint8)
+        except (ValueError, OverflowError):  # more than an address can count
+            raise MemoryError(f"there is not enough memory for a buffer of {size} bytes") from None
+        self.address: int = self.array.__array_interface__["data"][0]
+
+    @property
+    def size_in_bytes(self) -> int:
+        return int(self.array.size)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The buffer protocol of Python 3.12 and newer."""
+        return self.array.data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.array, dtype) if copy else np.asarray(self.array, dtype)
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.size_in_bytes})"

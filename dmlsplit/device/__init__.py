@@ -1,0 +1,35 @@
+"""The emulated device: what a DirectML program does with a Split or Join, from device creation to the dispatch.
+
+device = dml.Device(directml="1.15.4")
+op = device.compile_operator(device.create_operator(desc))
+table = device.create_binding_table(op)
+table.bind_inputs([dml.BufferBinding(source, 0, 48)])
+...
+device.record_dispatch(op, table)
+"""
+
+from dmlsplit.device.bindings import Binding, BindingDesc, BufferArrayBinding, BufferBinding
+from dmlsplit.device.device import Capabilities, Device
+from dmlsplit.device.dispatchables import (
+    BindingProperties,
+    CompiledOperator,
+    Dispatchable,
+    Operator,
+    OperatorInitializer,
+)
+from dmlsplit.device.table import BindingTable
+
+__all__ = [
+    "Binding",
+    "BindingDesc",
+    "BindingProperties",
+    "BindingTable",
+    "BufferArrayBinding",
+    "BufferBinding",
+    "Capabilities",
+    "CompiledOperator",
+    "Device",
+    "Dispatchable",
+    "Operator",
+    "OperatorInitializer",
+]

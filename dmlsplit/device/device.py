@@ -1,0 +1,262 @@
+"""IDMLDevice, emulated: the whole path of a DirectML program for Split and Join, with reasons."""
+
+from __future__ import annotations
+
+import operator as _operator
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dmlsplit.descriptors import OperatorDesc, _uint
+from dmlsplit.device.dispatch import prepare_initializer, prepare_operator
+from dmlsplit.device.dispatchables import CompiledOperator, Dispatchable, Operator, OperatorInitializer
+from dmlsplit.device.state import State
+from dmlsplit.device.table import BindingTable, required_object
+from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.enums import ExecutionFlags, FeatureLevel, HResult, TensorDataType
+from dmlsplit.errors import DirectMLError, DirectMLWarning
+from dmlsplit.releases import NEWEST, Release, find_release
+from dmlsplit.rules import Judge
+from dmlsplit.rules.binding import OTHER_TABLE
+from dmlsplit.rules.device import (
+    EXECUTION_FLAGS_UNKNOWN,
+    INITIALIZED_TWICE,
+    MINIMUM_LEVEL_TOO_HIGH,
+    NO_LEVEL_SUPPORTED,
+    NOT_INITIALIZED,
+)
+from dmlsplit.validation import judge, release_judge
+
+_8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the Direct3D 12 device offers, as far as it changes a verdict; D3D12_FEATURE_DATA_D3D12_OPTIONS.
+
+    `double_precision`: DoublePrecisionFloatShaderOps, without which no build takes FLOAT64. `typed_uav_loads`:
+    TypedUAVLoadAdditionalFormats, without which the builds up to DirectML 1.12.0 take no 8-bit types. Both were asked
+    of every build. Integers of 64 bits, native 16-bit operations, the shader model and wave operations change nothing.
+    """
+
+    double_precision: bool = True
+    typed_uav_loads: bool = True
+
+    def lacking(self, release: Release) -> dict[int, str]:
+        """The data types that a build does not take on such a device, and what each needs."""
+        lacking: dict[int, str] = {}
+        if not self.double_precision:
+            lacking[TensorDataType.FLOAT64] = "double-precision operations"
+        if not self.typed_uav_loads and release.traits.typed_loads_for_8_bits:
+            lacking.update(dict.fromkeys(_8_BITS, "typed UAV loads of additional formats"))
+        return lacking
+
+
+class Device:
+    """A DirectML device of one release (the newest known if none is given), for Split and Join.
+
+    `directml`: a DirectML version or the name of a package, as for `validate`. `minimum_feature_level`: as passed to
+    DMLCreateDevice1, a level or any other number; None is DMLCreateDevice. It does not narrow what the build accepts.
+    `on_warning` is told what a dispatch does although DirectML's documentation forbids it, or promises no outcome; left
+    out, a Python warning (DirectMLWarning) says so.
+
+    The names are DirectML's, in snake case. Calls that return a failing HRESULT raise DirectMLError, which carries it
+    and the reasons. Calls that return nothing remove the device where DirectML does: `removed_reason` tells why, every
+    later call with an HRESULT answers DXGI_ERROR_DEVICE_REMOVED, and every other one does nothing. What DirectML leaves
+    undefined, a process that ends among it, raises DirectMLError without an HRESULT.
+
+    Recording is executing: there are no command lists, and `record_dispatch` has copied when it returns. A device and
+    what it makes are for one thread at a time.
+
+    Raises DirectMLError (DXGI_ERROR_UNSUPPORTED) where the minimum level is above the build's maximum, ValueError for
+    an unknown release or level. Source: observed, device creation to a recorded dispatch; docs/device.md.
+    """
+
+    def __init__(
+        self,
+        directml: Release | str | None = None,
+        minimum_feature_level: FeatureLevel | int | str | None = None,
+        capabilities: Capabilities | None = None,
+        *,
+        on_warning: Callable[[Diagnostic], object] | None = None,
+    ) -> None:
+        release = NEWEST if directml is None else find_release(directml)
+        self.release = release
+        self.capabilities = Capabilities() if capabilities is None else capabilities
+        if not isinstance(self.capabilities, Capabilities):
+            raise TypeError(f"capabilities: {type(capabilities).__name__} is not Capabilities")
+        self._lacking = self.capabilities.lacking(release)
+        self._judge = _judge_of(release, self._lacking)
+        self._state = State(release, self._judge.name, on_warning or _warn)
+        self.minimum_feature_level = None if minimum_feature_level is None else _level(minimum_feature_level)
+        if self.minimum_feature_level is not None:
+            self._require_level(self.minimum_feature_level)
+
+    def _require_level(self, level: int) -> None:
+        highest = self.release.max_feature_level
+        if (level if level < 2**31 else level - 2**32) <= highest:
+            return
+        message = f"is {_level_name(level)}, the highest of {self._judge.name} is {_level_name(highest)}"
+        code = HResult.DXGI_ERROR_UNSUPPORTED
+        found = MINIMUM_LEVEL_TOO_HIGH.diagnostic(
+            "minimumFeatureLevel", message, expected=str(highest), actual=_level_name(level)
+        )
+        raise DirectMLError(code, Report((found,), self._judge.name, code, None))
+
+    @property
+    def removed_reason(self) -> Report | None:
+        """Why the device was removed, with the HRESULT 0x887A0005; None while it is healthy."""
+        return self._state.removed_reason
+
+    def get_device_removed_reason(self) -> HResult:
+        """S_OK, or DXGI_ERROR_DEVICE_REMOVED."""
+        return HResult.S_OK if self.removed_reason is None else HResult.DXGI_ERROR_DEVICE_REMOVED
+
+    def check_feature_support_feature_levels(self, levels: Iterable[FeatureLevel | int | str]) -> FeatureLevel | int:
+        """The largest of the levels that is not above the build's maximum; numbers that name no level count, too.
+
+        DirectMLError (DXGI_ERROR_UNSUPPORTED) where there is none but 0.
+        """
+        if isinstance(levels, (str, bytes)):
+            raise TypeError("a sequence of feature levels is expected")
+        asked = [_level(level) for level in levels]
+        self._state.require()
+        highest = self.release.max_feature_level
+        best = max((level for level in asked if level <= highest), default=0)
+        if best == 0:
+            shown = ", ".join(map(_level_name, asked)) or "none is requested"
+            message = f"none is supported: {shown}; the highest of {self._judge.name} is {_level_name(highest)}"
+            code = HResult.DXGI_ERROR_UNSUPPORTED
+            found = NO_LEVEL_SUPPORTED.diagnostic(
+                "RequestedFeatureLevels", message, expected=str(highest), actual=shown
+            )
+            raise DirectMLError(code, Report((found,), self._judge.name, code, None))
+        return FeatureLevel(best) if best in FeatureLevel.__members__.values() else best
+
+    def check_feature_support_tensor_data_type(self, data_type: TensorDataType | int) -> bool:
+        """Whether the build says that it supports a data type; Split and Join need not take it. Unknown ones: False."""
+        number = _uint(data_type, "DataType")
+        self._state.require()
+        return number in self.release.traits.data_types_reported and number not in self._lacking
+
+    def create_operator(self, desc: OperatorDesc) -> Operator:
+        """CreateOperator: DirectMLError where the build refuses the descriptor.
+
+        One that the build takes is an operator even where `report` calls it unsafe: a dispatch that would leave a
+        buffer is refused then, one whose output elements overlap runs with a warning.
+        """
+        report = judge(desc, self._judge)
+        self._state.require()
+        if report.hresult != HResult.S_OK:
+            raise DirectMLError(report.hresult, report)
+        return Operator(self._state, desc, report)
+
+    def compile_operator(
+        self, operator: Operator, flags: ExecutionFlags | int = ExecutionFlags.NONE
+    ) -> CompiledOperator:
+        """CompileOperator: DirectMLError for flags above 7."""
+        required_object(self._state, operator, Operator, "a compiled operator")
+        number = _uint(flags, "flags")
+        self._state.require()
+        if number > 7:
+            message = f"is 0x{number:X}, the known bits are 0x7"
+            self._state.fail(self.release.invalid_argument, EXECUTION_FLAGS_UNKNOWN, "flags", message, "0x7", number)
+        return CompiledOperator(operator, ExecutionFlags(number))
+
+    def create_operator_initializer(self, operators: Sequence[CompiledOperator]) -> OperatorInitializer:
+        """CreateOperatorInitializer, of any number of operators."""
+        if isinstance(operators, CompiledOperator) or not isinstance(operators, Iterable):
+            raise TypeError(f"a sequence of compiled operators is expected, not {type(operators).__name__}")
+        operators = tuple(operators)
+        for operator in operators:
+            required_object(self._state, operator, CompiledOperator, "an initializer")
+        self._state.require()
+        return OperatorInitializer(self._state, operators)
+
+    def create_binding_table(self, dispatchable: Dispatchable, size_in_descriptors: int | None = None) -> BindingTable:
+        """CreateBindingTable; None: as many descriptors as the dispatchable requires. DirectMLError for fewer."""
+        return BindingTable(self._state, dispatchable, size_in_descriptors)
+
+    def record_dispatch(self, dispatchable: Dispatchable, table: BindingTable) -> None:
+        """RecordDispatch, executed at once: the outputs have been written when it returns.
+
+        Removes the device where something is not bound or the table is another dispatchable's. DirectMLError without an
+        HRESULT, and nothing is written, where the dispatch would read or write outside a buffer, or where something is
+        not bound yet to an operator compiled with DESCRIPTORS_VOLATILE.
+        """
+        required_object(self._state, dispatchable, (CompiledOperator, OperatorInitializer), "a dispatch")
+        required_object(self._state, table, BindingTable, "a dispatch")
+        state = self._state
+        if state.removed_reason is not None:
+            return
+        name = dispatchable.name
+        if table.dispatchable is not dispatchable:
+            message = "the table was made for another dispatchable, or reset to it"
+            state.remove([OTHER_TABLE.diagnostic("bindings", message, expected="a table of its own")], name)
+            return
+        unbound = table.unbound()
+        if unbound:
+            if isinstance(dispatchable, CompiledOperator) and dispatchable.flags & ExecutionFlags.DESCRIPTORS_VOLATILE:
+                state.refuse(unbound, name)  # may be bound until the GPU executes, which here it does at once
+            state.remove(unbound, name)
+            return
+        if table.unsafe:
+            state.refuse(table.unsafe, name)
+        if table.prepared is None:
+            run, table.warnings = (
+                prepare_operator(dispatchable, table)
+                if isinstance(dispatchable, CompiledOperator)
+                else prepare_initializer(dispatchable, table)
+            )
+            if run is None:
+                state.refuse(table.warnings, name)
+            table.prepared = run
+        for diagnostic in [*_initialization(dispatchable), *table.warnings]:
+            state.on_warning(diagnostic)
+        table.prepared()
+
+
+def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
+    """Counts a dispatch of an initializer; warns of operators that are initialized twice or never."""
+    if isinstance(dispatchable, CompiledOperator):
+        if dispatchable.initializations:
+            return []
+        message = "the operator was never initialized"
+        return [NOT_INITIALIZED.diagnostic("dispatchable", message, expected=1, actual=0)]
+    found = []
+    for i, operator in enumerate(dispatchable.operators):
+        operator.initializations += 1
+        if operator.initializations > 1:
+            message = f"is initialized {operator.initializations} times"
+            path = f"operators[{i}]"
+            found.append(INITIALIZED_TWICE.diagnostic(path, message, expected=1, actual=operator.initializations))
+    return found
+
+
+def _judge_of(release: Release, lacking: dict[int, str]) -> Judge:
+    known = release_judge(release)
+    if not lacking:
+        return known
+    support = {
+        kind: tuple(replace(row, data_types=row.data_types - lacking.keys()) for row in rows)
+        for kind, rows in known.support.items()
+    }
+    needs = " and ".join(dict.fromkeys(lacking.values()))
+    return replace(known, name=f"{known.name} without {needs}", support=support, builds=support, lacking=lacking)
+
+
+def _level(value: FeatureLevel | int | str) -> int:
+    """A level, or any other number that fits DML_FEATURE_LEVEL."""
+    if isinstance(value, str):
+        text = value.strip()
+        return _uint(int(text, 16), "feature level") if text[:2].lower() == "0x" else int(FeatureLevel.parse(text))
+    return _uint(_operator.index(value), "feature level")
+
+
+def _level_name(level: int) -> str:
+    return str(FeatureLevel(level)) if level in FeatureLevel.__members__.values() else f"0x{level:X}"
+
+
+def _warn(diagnostic: Diagnostic) -> None:
+    warnings.warn(str(diagnostic), DirectMLWarning, stacklevel=3)

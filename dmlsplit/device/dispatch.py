@@ -1,0 +1,192 @@
+"""What a recorded dispatch does: the copies, and what has to be said about them.
+
+DirectML runs one dispatch an output of a Split, or an input of a Join, in order and without a barrier. Where no buffers
+overlap all of them are one run of the C core; else they run one after another, each reading what those before it wrote.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dmlsplit import _native
+from dmlsplit._buffers import BoundTensor
+from dmlsplit._threads import thread_count
+from dmlsplit.buffer import Buffer
+from dmlsplit.device.bindings import BufferBinding
+from dmlsplit.device.dispatchables import CompiledOperator, OperatorInitializer
+from dmlsplit.device.table import BindingTable
+from dmlsplit.diagnostics import Basis, Diagnostic, Severity
+from dmlsplit.rules import Rule
+from dmlsplit.rules.binding import (
+    INITIALIZER_SHARES,
+    INPUT_OVERLAPS_OUTPUT,
+    OUTPUTS_OVERLAP,
+    PERSISTENT_OVERLAPS_OUTPUT,
+)
+from dmlsplit.rules.device import ORDER_NOT_PROMISED
+
+Run = Callable[[], None]
+_OVERLAPPING = ("tensor/output-elements-overlap", "tensor/output-overlap-undecided")
+
+
+class Region(NamedTuple):
+    """Where a tensor's first element lies, and how many bytes may be touched from there on."""
+
+    buffer: Buffer
+    offset: int
+    size: int
+    call: str
+    """The call that bound it, as a path."""
+
+    @property
+    def address(self) -> int:
+        return self.buffer.address + self.offset
+
+
+def prepare_operator(op: CompiledOperator, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
+    """The copies of an operator's dispatch, and warnings; None instead of the copies, and the reasons, where they would
+    leave a buffer. The table binds all that the operator needs."""
+    persistent = table.persistent
+    inputs: list[Region] = []
+    bound_inputs: list[tuple[Region, BoundTensor]] = []
+    for i, (tensor, ranges, at) in enumerate(zip(op.inputs, table.input_ranges(), op.persistent_offsets, strict=True)):
+        if at is None:
+            inputs.append(_region(ranges[0], f"BindInputs[{i}]"))
+            bound_inputs.append((inputs[-1], tensor))
+        else:
+            assert persistent is not None
+            assert persistent.buffer is not None
+            offset = persistent.offset + at
+            inputs.append(Region(persistent.buffer, offset, tensor.total, "BindPersistentResource"))
+    outputs = [_region(ranges[0], f"BindOutputs[{i}]") for i, ranges in enumerate(table.output_ranges())]
+    report = op.operator.report
+    regions = [*zip(inputs, op.inputs, strict=True), *zip(outputs, op.outputs, strict=True)]
+    if any(tensor.extent > region.size for region, tensor in regions):
+        return None, [d for d in report.diagnostics if d.severity is Severity.ERROR and d.basis is Basis.OURS]
+    written = _Written(
+        [(region, tensor.path, tensor.total) for region, tensor in zip(outputs, op.outputs, strict=True)]
+    )
+    found = written.overlapping_each_other()
+    for region, tensor in bound_inputs:
+        found += written.overlapping(INPUT_OVERLAPS_OUTPUT, region, tensor.path, tensor.total)
+    if persistent is not None:
+        whole = _region(persistent, "BindPersistentResource")
+        size = op.binding_properties.persistent_resource_size
+        found += written.overlapping(PERSISTENT_OVERLAPS_OUTPUT, whole, "the persistent resource", size)
+    unordered = [d for d in report.diagnostics if d.rule in _OVERLAPPING]
+    for d in unordered:
+        message = f"{d.message}: which value remains is not promised"
+        found.append(ORDER_NOT_PROMISED.diagnostic(d.path, message, expected=d.expected, actual=d.actual))
+    whole, parts = (inputs[0], outputs) if op.is_split else (outputs[0], inputs)
+    return _Copies(op, whole, parts, one_thread=bool(unordered)).prepared(), found
+
+
+def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
+    """The copies of owned inputs into the persistent resources, and warnings."""
+    copies: list[tuple[Region, Region]] = []
+    for i, (op, sources, target) in enumerate(
+        zip(initializer.operators, table.input_ranges(), table.output_ranges(), strict=True)
+    ):
+        for k, (tensor, at) in enumerate(zip(op.inputs, op.persistent_offsets, strict=True)):
+            if at is not None:
+                source = _region(sources[k], f"BindInputs[{i}].Bindings[{k}]")
+                place = _region(target[0], f"BindOutputs[{i}]")
+                copies.append((source._replace(size=tensor.total), place._replace(offset=place.offset + at)))
+    targets = {id(target.buffer): target for _, target in copies}
+    found = []
+    for source, _ in copies:
+        shared = targets.get(id(source.buffer))
+        if shared is not None:
+            message = f"the resource is bound as {shared.call}, too"
+            found.append(INITIALIZER_SHARES.diagnostic(source.call, message, expected="another resource"))
+
+    def run() -> None:
+        for source, target in copies:
+            content = source.buffer.array[source.offset : source.offset + source.size]
+            target.buffer.array[target.offset : target.offset + source.size] = content
+
+    return run, found
+
+
+class _Written:
+    """The writable ranges of a dispatch's outputs, from the offset on up to TotalTensorSizeInBytes."""
+
+    def __init__(self, outputs: Sequence[tuple[Region, str, int]]) -> None:
+        ranges = sorted((region.address, region.address + size, i) for i, (region, _, size) in enumerate(outputs))
+        self._outputs = outputs
+        self._begins = [begin for begin, _, _ in ranges]
+        # Of the ranges up to each one, that which reaches furthest.
+        self._furthest = list(itertools.accumulate(ranges, _reaching_further))
+        self._ranges = ranges
+
+    def overlapping_each_other(self) -> list[Diagnostic]:
+        found = []
+        for before, (begin, _, i) in zip(self._furthest, self._ranges[1:], strict=False):
+            if before[1] > begin:
+                region, name, _ = self._outputs[i]
+                found.append(_overlap(OUTPUTS_OVERLAP, region, name, self._outputs[before[2]][1]))
+        return found
+
+    def overlapping(self, rule: Rule, region: Region, name: str, size: int) -> list[Diagnostic]:
+        """At most one finding: the output below the range's end that reaches furthest."""
+        below = bisect_left(self._begins, region.address + size)
+        if below == 0 or self._furthest[below - 1][1] <= region.address:
+            return []
+        return [_overlap(rule, region, name, self._outputs[self._furthest[below - 1][2]][1])]
+
+
+def _reaching_further(a: tuple[int, int, int], b: tuple[int, int, int]) -> tuple[int, int, int]:
+    return a if a[1] >= b[1] else b
+
+
+def _overlap(rule: Rule, region: Region, name: str, other: str) -> Diagnostic:
+    message = f"the range of {name} overlaps what is writable of {other}"
+    return rule.diagnostic(region.call, message, expected="ranges apart")
+
+
+def _region(binding: BufferBinding, call: str) -> Region:
+    assert binding.buffer is not None
+    return Region(binding.buffer, binding.offset, binding.size_in_bytes, call)
+
+
+class _Copies:
+    """The copies between a whole tensor and its parts."""
+
+    def __init__(self, op: CompiledOperator, whole: Region, parts: Sequence[Region], one_thread: bool) -> None:
+        self._op, self._whole, self._parts = op, whole, parts
+        self._one_thread = one_thread
+
+    def prepared(self) -> Run:
+        op = self._op
+        plan = op.plan()
+        vector = _native.pointers([_native.address(part.address) for part in self._parts])
+        whole = _native.address(self._whole.address)
+        if plan.ranges_apart(whole, vector):
+            threads = 1 if self._one_thread else thread_count(None, plan.bytes)
+            call, arguments = plan.bound_call(whole, vector, threads)
+
+            def run() -> None:
+                call(*arguments)
+
+            return run
+        return self._one_after_another
+
+    def _one_after_another(self) -> None:
+        op = self._op
+        start = 0
+        for i, part in enumerate(self._parts):
+            plan = op.part_plan(i)
+            place = self._whole.address + start * op.whole.strides[op.axis]
+            start += op.lengths[i]
+            reach = plan.whole_range if op.is_split else plan.part_range(0)
+            source = place if op.is_split else part.address
+            # The kernels take source and target to be apart, so that the one is read before the other is written.
+            content = _native.bytes_at(source, reach.end)
+            copied = _native.buffer(content, False)
+            if op.is_split:
+                plan.run(copied, _native.pointers([_native.address(part.address)]))
+            else:
+                plan.run(_native.address(place), _native.pointers([copied]))

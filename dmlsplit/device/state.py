@@ -1,0 +1,56 @@
+"""What the objects of one device share: whose build it is, whether it has been removed, and how it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.enums import HResult
+from dmlsplit.errors import DirectMLError
+from dmlsplit.releases import Release
+from dmlsplit.rules import Rule
+from dmlsplit.rules.device import BUILD_NOT_OBSERVED
+
+
+class State:
+    """A device is healthy until `remove` is called; `on_warning` is told what it does although it should not."""
+
+    def __init__(self, release: Release, judged_by: str, on_warning: Callable[[Diagnostic], object]) -> None:
+        self.release = release
+        self.judged_by = judged_by
+        self.on_warning = on_warning
+        self.removed_reason: Report | None = None
+
+    def report(self, diagnostics: Sequence[Diagnostic], hresult: int | None, operator: str | None = None) -> Report:
+        """A report of compiling or of anything behind it."""
+        if not self.release.compiling_observed:
+            rule = BUILD_NOT_OBSERVED
+            diagnostics = [*diagnostics, rule.diagnostic("", rule.explanation)]
+        return Report(tuple(diagnostics), self.judged_by, hresult, operator)
+
+    def fail(
+        self, hresult: int, rule: Rule, path: str, message: str, expected: int | str, actual: int | str
+    ) -> NoReturn:
+        """Raises DirectMLError for one violation."""
+        found = rule.diagnostic(path, message, expected=expected, actual=actual)
+        raise DirectMLError(hresult, self.report([found], hresult))
+
+    def refuse(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> NoReturn:
+        """Raises DirectMLError where the outcome of DirectML itself is undefined."""
+        raise DirectMLError(None, self.report(diagnostics, None, operator))
+
+    def remove(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> None:
+        """Removes the device, for the first of the reasons that there are in its life."""
+        if self.removed_reason is None:
+            self.removed_reason = self.report(diagnostics, HResult.DXGI_ERROR_DEVICE_REMOVED, operator)
+
+    def require(self) -> None:
+        """Raises DirectMLError where the device has been removed."""
+        if self.removed_reason is not None:
+            raise DirectMLError(HResult.DXGI_ERROR_DEVICE_REMOVED, self.removed_reason)
+
+
+def removing(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Of what was found in a binding, what DirectML removes the device for."""
+    return [d for d in diagnostics if d.severity is Severity.ERROR and d.basis is not Basis.OURS]

@@ -1,0 +1,167 @@
+"""IDMLBindingTable: what is bound to a dispatchable, judged as it is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from dmlsplit.descriptors import _uint
+from dmlsplit.device.bindings import Binding, BindingDesc, BufferBinding, binding_desc
+from dmlsplit.device.dispatchables import CompiledOperator, Dispatchable, OperatorInitializer
+from dmlsplit.device.state import State, removing
+from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.enums import BindingType
+from dmlsplit.rules import BindingView, Place, Wanted
+from dmlsplit.rules.binding import BINDING_RULES, COUNT_MISMATCH, CRASH, TABLE_TOO_SMALL, UNBOUND
+
+
+class BindingTable:
+    """IDMLBindingTable. Made by a Device.
+
+    The bind methods return nothing, as in C: a violation removes the device, whose `removed_reason` tells why, and on a
+    removed device they do nothing. DirectMLError where a binding would end the process.
+    """
+
+    def __init__(self, state: State, dispatchable: Dispatchable, size_in_descriptors: int | None) -> None:
+        self._state = state
+        self._assign(dispatchable, size_in_descriptors)
+
+    def _assign(self, dispatchable: Dispatchable, size_in_descriptors: int | None) -> None:
+        required_object(self._state, dispatchable, (CompiledOperator, OperatorInitializer), "a table")
+        required = dispatchable.binding_properties.required_descriptor_count
+        size = required if size_in_descriptors is None else _uint(size_in_descriptors, "SizeInDescriptors")
+        self._state.require()
+        if size < required:
+            message = f"is {size}, RequiredDescriptorCount is {required}"
+            code = self._state.release.invalid_argument
+            self._state.fail(code, TABLE_TOO_SMALL, "SizeInDescriptors", message, required, size)
+        self.dispatchable = dispatchable
+        self._inputs: list[BindingDesc] | None = None
+        self._outputs: list[BindingDesc] | None = None
+        self._persistent: BufferBinding | None = None
+        # What a build takes although it is unsafe, by the call that bound it.
+        self._unsafe: dict[str, list[Diagnostic]] = {}
+        self.prepared: Callable[[], None] | None = None
+        """The dispatch of what is bound now, once it has been worked out; `warnings` is what to say about it."""
+        self.warnings: list[Diagnostic] = []
+
+    def reset(self, dispatchable: Dispatchable, size_in_descriptors: int | None = None) -> None:
+        """Unbinds everything and gives the table to a dispatchable; DirectMLError, as from create_binding_table."""
+        self._assign(dispatchable, size_in_descriptors)
+
+    def bind_inputs(self, bindings: Sequence[Binding]) -> None:
+        """One binding for each input tensor; of an initializer, a BufferArrayBinding for each of its operators."""
+        if self._state.removed_reason is None:
+            found = self._bind_all("BindInputs", self.dispatchable.input_places, bindings)
+            if found is not None:
+                self._inputs = found or None
+
+    def bind_outputs(self, bindings: Sequence[Binding]) -> None:
+        """One binding for each output tensor; of an initializer, the persistent resource of each of its operators."""
+        if self._state.removed_reason is None:
+            found = self._bind_all("BindOutputs", self.dispatchable.output_places, bindings)
+            if found is not None:
+                self._outputs = found or None
+
+    def bind_temporary_resource(self, binding: Binding) -> None:
+        """Split and Join need none: only None, or an empty range, is right."""
+        if self._state.removed_reason is None:
+            self._bind("BindTemporaryResource", [(self.dispatchable.temporary_place, binding)])
+
+    def bind_persistent_resource(self, binding: Binding) -> None:
+        """What the initializer has written to; at least PersistentResourceSize bytes."""
+        if self._state.removed_reason is None:
+            found = self._bind("BindPersistentResource", [(self.dispatchable.persistent_place, binding)])
+            if found is not None:
+                desc = found[0].desc
+                self._persistent = desc if isinstance(desc, BufferBinding) and desc.buffer is not None else None
+
+    def _bind_all(self, call: str, places: Sequence[Place], bindings: Sequence[Binding]) -> list[BindingDesc] | None:
+        if isinstance(bindings, (str, bytes)) or not isinstance(bindings, Sequence):
+            raise TypeError(f"{call}: a sequence of bindings is expected, not {type(bindings).__name__}")
+        if bindings and len(bindings) != len(places):
+            message = f"{len(bindings)} bindings are given, {_tensors(places)} need {len(places)}"
+            found = COUNT_MISMATCH.diagnostic(call, message, expected=len(places), actual=len(bindings))
+            self._state.remove([found], self.dispatchable.name)
+            return None
+        return self._bind(call, list(zip(places, bindings, strict=False)), many=True)
+
+    def _bind(self, call: str, wanted: Sequence[tuple[Place, Binding]], many: bool = False) -> list[BindingDesc] | None:
+        """The bindings, where the build takes them all."""
+        descs: list[BindingDesc] = []
+        found: list[Diagnostic] = []
+        for i, (place, binding) in enumerate(wanted):
+            path = f"{call}[{i}]" if many else call
+            descs.append(binding_desc(binding, path))
+            found += _judge(descs[-1].view(path, place))
+        fatal = removing(found)
+        if fatal and all(d.rule == CRASH.id for d in fatal):  # the builds look at all of them before they use one
+            self._state.refuse(found, self.dispatchable.name)
+        if fatal:
+            self._state.remove(found, self.dispatchable.name)
+            return None
+        self._unsafe[call] = found
+        self.prepared = None
+        return descs
+
+    @property
+    def unsafe(self) -> list[Diagnostic]:
+        """What is bound outside its buffer, and was accepted."""
+        return [d for found in self._unsafe.values() for d in found]
+
+    def unbound(self) -> list[Diagnostic]:
+        """What a dispatch needs and has not got."""
+        found = []
+        for call, places, bound in (
+            ("BindInputs", self.dispatchable.input_places, self._inputs is not None),
+            ("BindOutputs", self.dispatchable.output_places, self._outputs is not None),
+            ("BindPersistentResource", (self.dispatchable.persistent_place,), self._persistent is not None),
+        ):
+            needing = [p.tensor for p in places if not bound and _needs_buffer(p)]
+            if needing:
+                more = f" and {len(needing) - 1} more" if len(needing) > 1 else ""
+                message = f"nothing is bound to {needing[0]}{more}"
+                found.append(UNBOUND.diagnostic(call, message, expected=len(needing), actual=0))
+        return found
+
+    def input_ranges(self) -> list[tuple[BufferBinding, ...]]:
+        """What is bound to each input: an array of one for BUFFER, () for nothing."""
+        return _ranges(self._inputs, len(self.dispatchable.input_places))
+
+    def output_ranges(self) -> list[tuple[BufferBinding, ...]]:
+        return _ranges(self._outputs, len(self.dispatchable.output_places))
+
+    @property
+    def persistent(self) -> BufferBinding | None:
+        return self._persistent
+
+
+def required_object(state: State, value: object, kinds: type | tuple[type, ...], where: str) -> None:
+    """TypeError where `value` is of another kind, ValueError where it belongs to another device."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{where} cannot be made of {type(value).__name__}")
+    if getattr(value, "_state", None) is not state:
+        raise ValueError(f"the {type(value).__name__} belongs to another device")
+
+
+def _judge(view: BindingView) -> Iterable[Diagnostic]:
+    for rule in BINDING_RULES:
+        for f in (rule.binding_check(view) if rule.binding_check else None) or ():
+            path = f"{view.path}.{f.member}" if f.member else view.path
+            yield rule.diagnostic(path, f.message, expected=f.expected, actual=f.actual)
+    if view.place.wanted is Wanted.ARRAY and view.type == BindingType.BUFFER_ARRAY and not view.is_null:
+        for i, (place, bound) in enumerate(zip(view.place.entries, view.ranges, strict=False)):
+            yield from _judge(BindingView(f"{view.path}.Bindings[{i}]", place, BindingType.BUFFER, False, (bound,)))
+
+
+def _needs_buffer(place: Place) -> bool:
+    return place.wanted is Wanted.BUFFER or any(entry.wanted is Wanted.BUFFER for entry in place.entries)
+
+
+def _ranges(descs: list[BindingDesc] | None, count: int) -> list[tuple[BufferBinding, ...]]:
+    return [()] * count if descs is None else [desc.ranges for desc in descs]
+
+
+def _tensors(places: Sequence[Place]) -> str:
+    if not places:
+        return "an initializer of no operators"
+    return places[0].tensor if len(places) == 1 else f"{places[0].tensor} to {places[-1].tensor}"
