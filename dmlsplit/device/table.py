@@ -9,7 +9,7 @@ from dmlsplit.device.bindings import Binding, BindingDesc, BufferBinding, bindin
 from dmlsplit.device.dispatchables import CompiledOperator, Dispatchable, OperatorInitializer
 from dmlsplit.device.state import State, removing
 from dmlsplit.diagnostics import Diagnostic
-from dmlsplit.enums import BindingType
+from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BindingType
 from dmlsplit.rules import BindingView, Place, Wanted
 from dmlsplit.rules.binding import BINDING_RULES, COUNT_MISMATCH, CRASH, TABLE_TOO_SMALL, UNBOUND
 
@@ -94,7 +94,8 @@ class BindingTable:
             descs.append(binding_desc(binding, path))
             found += _judge(descs[-1].view(path, place))
         fatal = removing(found)
-        if fatal and all(d.rule == CRASH.id for d in fatal):  # the builds look at all of them before they use one
+        # The builds look at each binding by itself before they hold the first one against its place.
+        if fatal and fatal[0].rule == CRASH.id and all(map(_sound, descs)):
             self._state.refuse(found, self.dispatchable.name)
         if fatal:
             self._state.remove(found, self.dispatchable.name)
@@ -151,6 +152,22 @@ def _judge(view: BindingView) -> Iterable[Diagnostic]:
     if view.place.wanted is Wanted.ARRAY and view.type == BindingType.BUFFER_ARRAY and not view.is_null:
         for i, (place, bound) in enumerate(zip(view.place.entries, view.ranges, strict=False)):
             yield from _judge(BindingView(f"{view.path}.Bindings[{i}]", place, BindingType.BUFFER, False, (bound,)))
+
+
+def _sound(desc: BindingDesc) -> bool:
+    """Whether a binding is right somewhere."""
+    if desc.type == BindingType.NONE:
+        return True
+    return (
+        desc.type <= BindingType.BUFFER_ARRAY
+        and desc.desc is not None
+        and all(
+            bound.is_empty
+            if bound.buffer_size is None
+            else bound.offset % MINIMUM_BUFFER_TENSOR_ALIGNMENT == 0 and bound.wrapped_end <= bound.buffer_size
+            for bound in (binding.range for binding in desc.ranges)
+        )
+    )
 
 
 def _needs_buffer(place: Place) -> bool:

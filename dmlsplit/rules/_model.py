@@ -123,6 +123,11 @@ class BufferRange(NamedTuple):
     def is_empty(self) -> bool:
         return self.buffer_size is None and self.offset == 0 and self.size_in_bytes == 0
 
+    @property
+    def wrapped_end(self) -> int:
+        """Where the range ends for a build, which computes it in 64 bits."""
+        return (self.offset + self.size_in_bytes) % 2**64
+
 
 class Wanted(enum.Enum):
     """What belongs to a place of a binding table."""

@@ -207,8 +207,7 @@ def _out_of_range(b: BindingView) -> Findings:
     bound = b.range
     if bound is None or bound.buffer_size is None:
         return None
-    # The builds compute the end in 64 bits: see binding/range-wraps.
-    end = (bound.offset + bound.size_in_bytes) % 2**64
+    end = bound.wrapped_end
     if end <= bound.buffer_size:
         return None
     message = (
@@ -236,7 +235,7 @@ def _range_wraps(b: BindingView) -> Findings:
     bound = b.range
     if bound is None or bound.offset + bound.size_in_bytes < 2**64:
         return None
-    if (bound.offset + bound.size_in_bytes) % 2**64 > (bound.buffer_size or 0):
+    if bound.wrapped_end > (bound.buffer_size or 0):
         return None  # refused
     message = (
         f"{bound.size_in_bytes} bytes from offset {bound.offset} on wrap at 2^64; the buffer has {bound.buffer_size}"
