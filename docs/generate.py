@@ -9,19 +9,28 @@ from pathlib import Path
 import benchmark_plot
 
 import dmlsplit as dml
-from dmlsplit.diagnostics import Basis
 from dmlsplit.formats.operators import read_operators
 from dmlsplit.report import svg
 from dmlsplit.report.rule import examples
 from dmlsplit.rules import RULES, Rule
+from dmlsplit.rules._programs import PROGRAM
 
 HERE = Path(__file__).parent
 
-RULES_HEAD = """# Rules
+RULES_HEAD = (
+    """# Rules
 
-Every rule that `dmlsplit check` and `dmlsplit.validate` apply, generated from the registry by `docs/generate.py`.
-`dmlsplit rule ID` shows the same in the terminal.
+Every rule that `dmlsplit check` and `dmlsplit.validate` apply, and those of the emulated device (binding/, device/: see
+[device.md](device.md)), generated from the registry by `docs/generate.py`. `dmlsplit rule ID` shows the same in the
+terminal.
+
+The examples of the device's rules are the last lines of a program that begins so:
+
+```py
 """
+    + PROGRAM
+    + "```\n"
+)
 
 VERDICTS_HEAD = """# Verdicts: what the documentation says, what DirectML does
 
@@ -53,6 +62,14 @@ build observed refuses. A release's verdict is what that build answers. They dif
 - No build of the levels 1_0, 2_0, 4_0, 5_1, 6_0 and 6_3 was seen: their verdicts rest on documentation alone.
 """
 
+VERDICTS_DEVICE = """
+## The device's rules
+
+What comes of a mistake behind CreateOperator, on the emulated device and on the 13 builds that were asked. Where the
+last column says that something is accepted, the builds accept it although the documentation forbids it, or nobody
+promises an outcome.
+"""
+
 VERDICTS_RULES = """
 ## Rule by rule
 
@@ -73,6 +90,10 @@ def rule_section(rule: Rule) -> str:
     for example in examples(rule):
         title = "Triggers it" if example.name == "bad" else "Does not"
         lines += ["", f"{title} (judged by {example.judged_by}):", "", "```json", example.text, "```"]
+    for title, steps in (("Violates it", rule.bad_steps), ("Does not", rule.good_steps)):
+        if steps:
+            outcome = f" ({rule.outcome})" if steps is rule.bad_steps else ""
+            lines += ["", f"{title}{outcome}:", "", "```py", steps, "```"]
     return "\n".join(lines) + "\n"
 
 
@@ -127,19 +148,24 @@ def refused_by(rule: Rule) -> str:
     return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs) + crash
 
 
+def rule_row(rule: Rule, last: str) -> Sequence[str]:
+    anchor = rule.id.replace("/", "")
+    return f"[{rule.id}](rules.md#{anchor})", rule.summary, f"{rule.basis}, {rule.severity}", last
+
+
 def verdict_rows() -> Iterable[Sequence[str]]:
-    for rule in RULES.values():
-        if rule.bad is None:
-            continue
-        basis = {Basis.DOCUMENTED: "documented", Basis.OBSERVED: "observed", Basis.OURS: "ours"}[rule.basis]
-        anchor = rule.id.replace("/", "")
-        yield (f"[{rule.id}](rules.md#{anchor})", rule.summary, f"{basis}, {rule.severity}", refused_by(rule))
+    return (rule_row(rule, refused_by(rule)) for rule in RULES.values() if rule.bad is not None)
+
+
+def device_rows() -> Iterable[Sequence[str]]:
+    return (rule_row(rule, rule.outcome) for rule in RULES.values() if rule.outcome)
 
 
 def verdicts() -> str:
     header = ("DirectML", "Level", "Package", "Split", "Join", "Types", "Wraps", "Total", "Code")
     parts = [VERDICTS_HEAD, table(header, release_rows()), VERDICTS_LEVELS, VERDICTS_RULES]
-    return "\n".join([*parts, table(("Rule", "What", "Basis, severity", "Refused by"), verdict_rows())])
+    parts.append(table(("Rule", "What", "Basis, severity", "Refused by"), verdict_rows()))
+    return "\n".join([*parts, VERDICTS_DEVICE, table(("Rule", "What", "Basis, severity", "Outcome"), device_rows())])
 
 
 def picture() -> str:

@@ -89,6 +89,13 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
         if example.name == "bad" and rule.bad is not None:
             for diagnostic in judge(rule.bad(), find_judge(**rule.judge_of_examples)).diagnostics:
                 yield from _filled(text.plain(text.diagnostic_parts(diagnostic, None)), width, "  ")
+    if rule.outcome:
+        yield []
+        yield [(f"Outcome: {rule.outcome}.", "bold")]
+        for name, steps in (("Bad, the last lines of a program", rule.bad_steps), ("Good", rule.good_steps)):
+            yield []
+            yield [(f"{name}:", "bold")]
+            yield from ([(line, "")] for line in steps.splitlines())
 
 
 def _rule_json(rule: Rule) -> dict[str, Any]:
@@ -105,6 +112,9 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "feature_level": rule.judge_of_examples.get("feature_level"),
         "directml": rule.judge_of_examples.get("directml"),
         **{name: found.get(name) for name in ("bad", "good")},
+        "bad_steps": rule.bad_steps or None,
+        "good_steps": rule.good_steps or None,
+        "outcome": rule.outcome or None,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
+from dmlsplit.releases import find_release
 
 
 @click.command(short_help="Execute a DxDispatch model on the CPU.")
@@ -16,11 +17,13 @@ from dmlsplit.cli import _streams
     type=click.Path(exists=True, file_okay=False),
     help="Let the model read and write files in DIR, too, not only in its own folder.",
 )
-def run(model: str, allow_path: tuple[str, ...]) -> int:
+@click.option("--directml", metavar="R", help="The release whose device is emulated; the newest known by default.")
+def run(model: str, allow_path: tuple[str, ...], directml: str | None) -> int:
     """Execute a DxDispatch model on the CPU and print what DxDispatch prints.
 
-    The exit status is 1 where an operator has errors (nothing is executed then), 2 for a malformed model or a file
-    that could not be written.
+    The model runs on the emulated device of a DirectML release. The exit status is 1 where it refuses an operator
+    (nothing is executed then), 2 for a malformed model, for bindings that remove the device, and for a file that could
+    not be written.
 
     \b
     Example:
@@ -29,8 +32,11 @@ def run(model: str, allow_path: tuple[str, ...]) -> int:
     from dmlsplit.formats import dxdispatch
     from dmlsplit.report import text
 
-    result = dxdispatch.run(dxdispatch.read(model, allow_path), _streams.write, _streams.complain)
-    for report in result.reports:
-        for diagnostic in report.diagnostics:
-            _streams.complain(text.plain(text.diagnostic_parts(diagnostic, report.file)))
+    try:
+        release = None if directml is None else find_release(directml)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    result = dxdispatch.run(dxdispatch.read(model, allow_path), _streams.write, _streams.complain, release)
+    for diagnostic in (*(d for report in result.reports for d in report.diagnostics), *result.warnings):
+        _streams.complain(text.plain(text.diagnostic_parts(diagnostic, model)))
     return result.exit_status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator as _operator
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -249,8 +250,8 @@ def _judge_of(release: Release, lacking: dict[int, str]) -> Judge:
 def _level(value: FeatureLevel | int | str) -> int:
     """A level, or any other number that fits DML_FEATURE_LEVEL."""
     if isinstance(value, str):
-        text = value.strip()
-        return _uint(int(text, 16), "feature level") if text[:2].lower() == "0x" else int(FeatureLevel.parse(text))
+        hexadecimal = re.fullmatch(r"\s*0[xX]([0-9a-fA-F]{1,8})\s*", value)
+        return int(hexadecimal[1], 16) if hexadecimal else int(FeatureLevel.parse(value))
     return _uint(_operator.index(value), "feature level")
 
 

@@ -149,8 +149,9 @@ def _judge(view: BindingView) -> Iterable[Diagnostic]:
         for f in (rule.binding_check(view) if rule.binding_check else None) or ():
             path = f"{view.path}.{f.member}" if f.member else view.path
             yield rule.diagnostic(path, f.message, expected=f.expected, actual=f.actual)
-    if view.place.wanted is Wanted.ARRAY and view.type == BindingType.BUFFER_ARRAY and not view.is_null:
-        for i, (place, bound) in enumerate(zip(view.place.entries, view.ranges, strict=False)):
+    is_array = view.place.wanted is Wanted.ARRAY and view.type == BindingType.BUFFER_ARRAY
+    if is_array and len(view.ranges) == len(view.place.entries):
+        for i, (place, bound) in enumerate(zip(view.place.entries, view.ranges, strict=True)):
             yield from _judge(BindingView(f"{view.path}.Bindings[{i}]", place, BindingType.BUFFER, False, (bound,)))
 
 

@@ -88,18 +88,17 @@ def test_missing_model(tmp_path):
         ({"commands": [{**dispatch(), "bindings": {"InputTensor": "X"}}]}, "nothing is bound to OutputTensors"),
         (
             {"commands": [dispatch(inputs={"name": "X", "elementOffset": 1})]},
-            "offset of 4 bytes into 'X' is no multiple",
+            "BindInputs[0].Offset, resource 'X': is 4, no multiple of the 16 bytes",
         ),
-        ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 4})]}, "'X' has 0 bytes from offset 16 on"),
-        ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 2**63})]}, "'X' has 0 bytes"),
-        ({"commands": [dispatch(inputs="Y")]}, "'Y' has 8 bytes from offset 0 on, the tensor needs 16"),
-        ({"commands": [dispatch(outputs=["Y", "Y"])]}, "OutputTensors[1]"),
-        ({"commands": [dispatch(outputs=["Y", "X"])]}, "InputTensor"),
+        ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 4})]}, "is 0, the TotalTensorSizeInBytes"),
+        ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 8})]}, "from offset 32 on wrap at 2^64"),
+        ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 2**63})]}, "does not fit 64 bits"),
+        ({"commands": [dispatch(inputs="Y")]}, "resource 'Y': is 8, the TotalTensorSizeInBytes of InputTensor is 16"),
         ({"dispatchables": {"s": split(2, 2, Flags="OWNED_BY_DML")}}, "the dispatchable needs 'bindings' for it"),
         ({"dispatchables": {"s": {**split(2, 2), "bindings": {"InputTensor": "X"}}}}, "not OWNED_BY_DML"),
         (
             {"dispatchables": {"s": {**split(2, 2, Flags="OWNED_BY_DML"), "bindings": {"InputTensor": "X"}}}},
-            "it is bound at initialization, not at dispatch",
+            "it is OWNED_BY_DML, and bound at initialization [binding/not-wanted]; the device is removed (0x887A0005)",
         ),
         ({"resources": {"X": {"initialValues": "deferred"}, "Y": values(2), "Z": values(2)}}, "'X' is deferred"),
         (
@@ -133,8 +132,46 @@ def test_offset_must_be_a_multiple_of_the_guaranteed_alignment(write_model):
         if outcome:
             assert printed(model)[0] == outcome
         else:
-            with pytest.raises(InputError, match="no multiple of 64"):
+            with pytest.raises(InputError, match="no multiple of the 64 bytes"):
                 run(model, print)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "rules", "text"),
+    [
+        (["Y", "Y"], ["binding/outputs-overlap"], "Resource 'Y': 2, 3\n"),
+        (["Y", "X"], ["binding/input-overlaps-output"], "Resource 'Y': 0, 1\n"),
+        (["X", "X"], ["binding/outputs-overlap", "binding/input-overlaps-output"], "Resource 'Y': 90, 91\n"),
+        (["Y", "Z"], [], "Resource 'Y': 0, 1\n"),
+    ],
+)
+def test_what_the_builds_accept_is_warned_of(write_model, outputs, rules, text):
+    path = write_model(commands=[dispatch(outputs=outputs), {"type": "print", "resource": "Y"}])
+    shown, result = printed(read(path))
+    assert (shown, result.exit_status) == (text, 0)
+    assert [d.rule for d in result.warnings] == rules
+    lines = path.read_text().splitlines()
+    assert all(lines[d.line - 1][d.column - 1] == '"' for d in result.warnings)
+
+
+def test_overlapping_elements_run_with_a_warning(write_model):
+    dispatchables = {"s": split(4)}
+    dispatchables["s"]["desc"]["OutputTensors"] = [{"DataType": "FLOAT32", "Sizes": [4, 3], "Strides": [2, 3]}]
+    dispatchables["s"]["desc"]["InputTensor"]["Sizes"] = [4, 3]
+    path = write_model({"X": values(12), "Y": values(13)}, dispatchables, [dispatch(outputs=["Y"])])
+    _, result = printed(read(path))
+    assert [d.rule for d in result.warnings] == ["device/write-order-not-promised"]
+    assert result.exit_status == 0
+
+
+def test_the_release_decides(write_model):
+    path = write_model()
+    with pytest.raises(ValueError, match="nearest"):
+        run(read(path), print, directml="2.0.0")
+    assert run(read(path), print, directml="1.8.0").reports == ()
+    (report,) = run(read(path), print, directml="tensorflow-directml-1.15.3.dev200619").reports
+    assert report.hresult == 0x80000003
+    assert {d.rule for d in report.diagnostics} == {"tensor/dimension-count-not-supported"}
 
 
 def test_outputs_side_by_side_in_one_resource(write_model):

@@ -1,7 +1,7 @@
 """Executing a DxDispatch model on the CPU.
 
-Source: DxDispatch, src/dxdispatch/Executor.cpp and DmlDispatchable.cpp; for the binding rules, Microsoft's "Binding in
-DirectML".
+A model runs on the emulated device, which judges its operators and bindings as a build of DirectML does. Source:
+DxDispatch, src/dxdispatch/Executor.cpp and DmlDispatchable.cpp.
 """
 
 from __future__ import annotations
@@ -10,16 +10,24 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from dmlsplit import execution
+from dmlsplit.buffer import Buffer
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.diagnostics import Position, Report
-from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, TensorFlags
-from dmlsplit.errors import BindingError, InputError, NativeError, ValidationError
-from dmlsplit.formats.dxdispatch.files import Bytes, reason, write_whole
+from dmlsplit.device import (
+    BindingTable,
+    BufferArrayBinding,
+    BufferBinding,
+    CompiledOperator,
+    Device,
+    OperatorInitializer,
+)
+from dmlsplit.diagnostics import Diagnostic, Position, Report
+from dmlsplit.enums import UINT_MAX
+from dmlsplit.errors import DirectMLError, InputError
+from dmlsplit.formats.dxdispatch.files import reason, write_whole
 from dmlsplit.formats.dxdispatch.model import (
     Binding,
     Bindings,
@@ -31,6 +39,7 @@ from dmlsplit.formats.dxdispatch.model import (
 )
 from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE, Resource
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.releases import Release
 
 MAX_DIMENSIONS: Final = 32
 """Of a written .npy file: what every numpy release reads."""
@@ -42,16 +51,18 @@ _FLOAT_FORMAT: Final = "{:.6g}".format
 class RunResult:
     """How a run ended.
 
-    `reports`: the dispatchables whose descriptors are faulty, with line and column in the model; if there is one,
-    nothing was executed. `failures`: the files that could not be written, in spite of which the run went on.
+    `reports`: the dispatchables whose descriptors the device refuses, with line and column in the model; if there is
+    one, nothing was executed. `failures`: the files that could not be written, in spite of which the run went on.
+    `warnings`: what the run did although DirectML's documentation forbids it, or promises no outcome.
     """
 
     reports: tuple[Report, ...] = ()
     failures: tuple[InputError, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def exit_status(self) -> int:
-        """That of `dmlsplit run`: 2 where a write failed, 1 where a descriptor is faulty, else 0."""
+        """That of `dmlsplit run`: 2 where a write failed, 1 where a descriptor is refused, else 0."""
         return 2 if self.failures else 1 if self.reports else 0
 
 
@@ -59,20 +70,24 @@ def run(
     model: Model,
     write: Callable[[str], object],
     on_failure: Callable[[InputError], object] = lambda error: None,
+    directml: Release | str | None = None,
 ) -> RunResult:
-    """Executes the commands of a model; `write` gets the lines that DxDispatch prints, each with its newline.
+    """Executes the commands of a model on the emulated device of a release (the newest known if none is given).
 
-    The model is not changed and may be run again. `on_failure` is told of a file that could not be written as it
-    happens. Raises InputError, with the place in the model, where bindings do not fit their operator, a resource
-    cannot be printed, or there is not enough memory.
+    `write` gets the lines that DxDispatch prints, each with its newline. The model is not changed and may be run again.
+    `on_failure` is told of a file that could not be written as it happens. Raises InputError, with the place in the
+    model, where bindings do not fit their operator (the device is removed then, as DirectML's would be, or refuses the
+    dispatch), a resource cannot be printed, or there is not enough memory; ValueError for an unknown release.
 
     Departures from what DxDispatch prints: 8-bit integers as numbers instead of characters; no timings; the path of a
     written file as the model spells it. Floats are spelled as libstdc++ does, `-nan` included.
     """
-    operators, reports = _compile(model)
+    found: list[Diagnostic] = []
+    device = Device(directml, on_warning=found.append)
+    operators, reports = _create_operators(model, device)
     if reports:
         return RunResult(reports)
-    runner = _Runner(model, operators, write, on_failure)
+    runner = _Runner(model, device, operators, write, on_failure, found)
     runner.initialize()
     for command in model.commands:
         if isinstance(command, DispatchCommand):
@@ -81,21 +96,19 @@ def run(
             runner.print(command)
         else:
             runner.write_file(command)
-    return RunResult(failures=tuple(runner.failures))
+    return RunResult(failures=tuple(runner.failures), warnings=tuple(runner.warnings))
 
 
-def _compile(model: Model) -> tuple[dict[str, execution.CompiledOperator], tuple[Report, ...]]:
+def _create_operators(model: Model, device: Device) -> tuple[dict[str, CompiledOperator], tuple[Report, ...]]:
     operators, reports = {}, []
     for index, (name, dispatchable) in enumerate(model.dispatchables.items()):
         parsed = dispatchable.operator
         try:
-            operators[name] = execution.compile(parsed.descriptor)
-        except ValidationError as error:
+            operators[name] = device.compile_operator(device.create_operator(parsed.descriptor))
+        except DirectMLError as error:
             report = error.report.located(parsed.locate)
             diagnostics = (*parsed.notes, *report.diagnostics)
             reports.append(replace(report, diagnostics=diagnostics, file=model.file, index=index))
-        except NativeError as error:
-            raise model.error(dispatchable.position, f"dispatchable '{printable(name)}': {error}") from None
     return operators, tuple(reports)
 
 
@@ -105,32 +118,31 @@ class BindPoint:
 
     name: str
     tensors: Sequence[TensorDesc | None]
-    is_input: bool
-
-    @property
-    def owned(self) -> list[bool]:
-        return [bool(tensor and tensor.flags & TensorFlags.OWNED_BY_DML) for tensor in self.tensors]
 
 
 def _bind_points(desc: OperatorDesc) -> tuple[BindPoint, BindPoint]:
     if isinstance(desc, SplitOperatorDesc):
         outputs = (desc.output_tensors or ())[: desc.output_count]
-        return BindPoint("InputTensor", [desc.input_tensor], True), BindPoint("OutputTensors", outputs, False)
+        return BindPoint("InputTensor", [desc.input_tensor]), BindPoint("OutputTensors", outputs)
     inputs = (desc.input_tensors or ())[: desc.input_count]
-    return BindPoint("InputTensors", inputs, True), BindPoint("OutputTensor", [desc.output_tensor], False)
+    return BindPoint("InputTensors", inputs), BindPoint("OutputTensor", [desc.output_tensor])
 
 
 @dataclass
 class _Runner:
-    """The state of a run: the contents of the resources, and the copies of tensors that are OWNED_BY_DML."""
+    """The state of a run: the resources, and the persistent resources of operators with tensors OWNED_BY_DML."""
 
     model: Model
-    operators: Mapping[str, execution.CompiledOperator]
+    device: Device
+    operators: Mapping[str, CompiledOperator]
     write: Callable[[str], object]
     on_failure: Callable[[InputError], object]
-    buffers: dict[str, Bytes] = field(default_factory=dict)
-    owned: dict[str, list[Bytes]] = field(default_factory=dict)
+    found: list[Diagnostic]
+    """What the device has warned of since it was last emptied."""
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    persistent: dict[str, BufferBinding] = field(default_factory=dict)
     failures: list[InputError] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
 
     def initialize(self) -> None:
         """Uploads the resources, then initializes the dispatchables."""
@@ -138,53 +150,99 @@ class _Runner:
             if resource.initial_values is None:
                 continue
             try:
-                buffer = np.zeros(resource.size_in_bytes, np.uint8)
-                buffer[: resource.initial_values.size] = resource.initial_values
+                self.buffers[name] = Buffer(resource.size_in_bytes)
             except MemoryError:
                 message = f"there is not enough memory for {resource.size_in_bytes} bytes"
                 raise self.model.error(resource.position, message) from None
-            self.buffers[name] = buffer
+            self.buffers[name].array[: resource.initial_values.size] = resource.initial_values
         for name, dispatchable in self.model.dispatchables.items():
-            self._copy_owned(name, dispatchable)
+            self._initialize(name, dispatchable)
 
-    def _copy_owned(self, name: str, dispatchable: Dispatchable) -> None:
+    def _initialize(self, name: str, dispatchable: Dispatchable) -> None:
         """What initialization copies: later changes of the resource do not reach the operator."""
-        point, _ = _bind_points(dispatchable.operator.descriptor)
-        bound = point.name in dispatchable.bindings
-        if bound and not all(point.owned):
-            message = f"{point.name} is bound at initialization, but not OWNED_BY_DML throughout"
-            raise self.model.error(dispatchable.bindings[point.name][0].position, message)
-        if any(point.owned) and not bound:
-            message = f"{point.name} is OWNED_BY_DML: the dispatchable needs 'bindings' for it"
+        operator = self.operators[name]
+        inputs, _ = _bind_points(dispatchable.operator.descriptor)
+        bindings = dispatchable.bindings
+        owned = [at is not None for at in operator.persistent_offsets]
+        if any(owned) and inputs.name not in bindings:
+            message = f"{inputs.name} is OWNED_BY_DML: the dispatchable needs 'bindings' for it"
             raise self.model.error(dispatchable.position, message)
-        if bound:
-            ranges = self._ranges(point, dispatchable.bindings, dispatchable.position)
+        initializer = self.device.create_operator_initializer([operator])
+        table = self.device.create_binding_table(initializer)
+        places = {}
+        if bindings:
+            entries = self._ranges(inputs, bindings, dispatchable.position) if inputs.name in bindings else ()
+            places = {f"BindInputs[0].Bindings[{i}]": bound for i, bound in enumerate(bindings.get(inputs.name, ()))}
+            table.bind_inputs([BufferArrayBinding(entries or [None] * len(owned))])
+        size = operator.binding_properties.persistent_resource_size
+        if size:
             try:
-                self.owned[name] = [data.copy() for data in ranges]
+                self.persistent[name] = BufferBinding(Buffer(size))
             except MemoryError:
                 raise self.model.error(dispatchable.position, "there is not enough memory for its copies") from None
+            table.bind_outputs([self.persistent[name]])
+        self._record(initializer, table, dispatchable.position, places)
 
     def dispatch(self, command: DispatchCommand) -> None:
-        points = _bind_points(self.model.dispatchables[command.dispatchable].operator.descriptor)
-        values = {}
-        for point in points:
-            if point.is_input and command.dispatchable in self.owned:
-                if point.name in command.bindings:
-                    message = f"{point.name} is OWNED_BY_DML: it is bound at initialization, not at dispatch"
-                    raise self.model.error(command.bindings[point.name][0].position, message)
-                ranges = self.owned[command.dispatchable]
-            else:
-                ranges = self._ranges(point, command.bindings, command.position)
-            # A memoryview is always raw memory, whereas an array of the tensor's shape would be the tensor itself.
-            buffers: list[Any] = [data.data for data in ranges]
-            values[point.is_input] = buffers if point.name.endswith("s") else buffers[0]
-        try:
-            self.operators[command.dispatchable].dispatch(values[True], out=values[False])
-        except BindingError as error:
-            raise self.model.error(command.position, str(error)) from None
+        operator = self.operators[command.dispatchable]
+        dispatchable = self.model.dispatchables[command.dispatchable]
+        inputs, outputs = _bind_points(dispatchable.operator.descriptor)
+        table = self.device.create_binding_table(operator)
+        if inputs.name in dispatchable.bindings and inputs.name not in command.bindings:
+            table.bind_inputs([None] * len(inputs.tensors))
+        else:
+            table.bind_inputs(self._ranges(inputs, command.bindings, command.position))
+        if command.dispatchable in self.persistent:
+            table.bind_persistent_resource(self.persistent[command.dispatchable])
+        table.bind_outputs(self._ranges(outputs, command.bindings, command.position))
+        places = {
+            f"{call}[{i}]": bound
+            for call, point in (("BindInputs", inputs), ("BindOutputs", outputs))
+            for i, bound in enumerate(command.bindings.get(point.name, ()))
+        }
+        self._record(operator, table, command.position, places)
 
-    def _ranges(self, point: BindPoint, bindings: Bindings, position: Position) -> list[Bytes]:
-        """The bytes that a bind point's tensors occupy."""
+    def _record(
+        self,
+        dispatchable: CompiledOperator | OperatorInitializer,
+        table: BindingTable,
+        position: Position,
+        places: Mapping[str, Binding],
+    ) -> None:
+        """Dispatches; what the device says is told where the model says it. `places`: what is bound by which call."""
+
+        def bound(diagnostic: Diagnostic) -> Binding | None:
+            return next((places[path] for path in places if _is_within(diagnostic.path, path)), None)
+
+        def place(diagnostic: Diagnostic) -> Position:
+            binding = bound(diagnostic)
+            return position if binding is None else binding.position
+
+        def message(diagnostic: Diagnostic) -> str:
+            binding = bound(diagnostic)
+            resource = "" if binding is None else f", resource '{printable(binding.resource)}'"
+            return f"{diagnostic.path}{resource}: {diagnostic.message} [{diagnostic.rule}]"
+
+        refused = self.device.removed_reason
+        if refused is None:
+            try:
+                self.device.record_dispatch(dispatchable, table)
+            except DirectMLError as error:
+                refused = error.report
+            except MemoryError:
+                raise self.model.error(position, "there is not enough memory to dispatch it") from None
+        refused = refused or self.device.removed_reason
+        if refused is not None:
+            code = "" if refused.hresult is None else f"; the device is removed (0x{refused.hresult:08X})"
+            text = "; ".join(map(message, refused.diagnostics))
+            raise self.model.error(place(refused.diagnostics[0]), text + code)
+        for diagnostic in self.found:
+            line, column = place(diagnostic)
+            self.warnings.append(replace(diagnostic, line=line, column=column))
+        self.found.clear()
+
+    def _ranges(self, point: BindPoint, bindings: Bindings, position: Position) -> list[BufferBinding]:
+        """What is bound to a bind point's tensors."""
         bound = bindings.get(point.name)
         if bound is None:
             raise self.model.error(position, f"nothing is bound to {point.name}")
@@ -192,27 +250,20 @@ class _Runner:
             place = bound[0].position if bound else position
             message = f"{point.name} has {len(point.tensors)} tensors, but {len(bound)} resources are bound to it"
             raise self.model.error(place, message)
-        return [self._range(tensor, binding) for tensor, binding in zip(point.tensors, bound, strict=True)]
+        return [self._range(binding) for binding in bound]
 
-    def _range(self, tensor: TensorDesc | None, binding: Binding) -> Bytes:
-        assert tensor is not None  # a descriptor without errors has no null pointers
+    def _range(self, binding: Binding) -> BufferBinding:
+        """From the offset to the end of the resource, in 64 bits, as DxDispatch computes it."""
         name = printable(binding.resource)
         resource = self.model.resources[binding.resource]
         buffer = self.buffers.get(binding.resource)
         if buffer is None:
             raise self.model.error(binding.position, f"resource '{name}' is deferred, which only ONNX models can bind")
         offset = binding.element_offset * self._element_size(resource, binding)
-        alignment = max(MINIMUM_BUFFER_TENSOR_ALIGNMENT, tensor.guaranteed_base_offset_alignment)
-        if offset % alignment:
-            message = f"the offset of {offset} bytes into '{name}' is no multiple of {alignment}"
+        if offset >= 2**64:
+            message = f"the offset of {offset} bytes into '{name}' does not fit 64 bits"
             raise self.model.error(binding.position, message)
-        total = tensor.total_tensor_size_in_bytes or 0
-        if buffer.size - offset < total:
-            left = max(0, buffer.size - offset)
-            message = f"'{name}' has {left} bytes from offset {offset} on, the tensor needs {total}"
-            raise self.model.error(binding.position, message)
-        # DirectML lets two bindings overlap as long as the tensors' own bytes do not.
-        return buffer[offset : offset + total]
+        return BufferBinding(buffer, offset, (buffer.size_in_bytes - offset) % 2**64)
 
     def _element_size(self, resource: Resource, binding: Binding) -> int:
         if binding.element_size_in_bytes is not None:
@@ -243,7 +294,7 @@ class _Runner:
         dtype = NUMPY_DTYPE.get(resource.data_type)
         if dtype is None:
             raise InputError(f"resource '{name}' has no initialValuesDataType, hence no elements")
-        buffer = self.buffers[resource.name][:size]
+        buffer = self.buffers[resource.name].array[:size]
         count = buffer.size // dtype.itemsize
         if count > UINT_MAX:
             raise InputError(f"resource '{name}' has {count} elements; DxDispatch stops at {UINT_MAX}")
@@ -268,7 +319,7 @@ class _Runner:
         if not command.file.lower().endswith(".npy"):
             if resource.initial_values is None:
                 raise InputError("the resource is deferred and was never made")
-            write_whole(command.file, self.buffers[command.resource].data)
+            write_whole(command.file, self.buffers[command.resource].array.data)
             return
         values = self._elements(resource, None)
         if command.dimensions:
@@ -281,6 +332,10 @@ class _Runner:
         header = io.BytesIO()
         np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))
         write_whole(command.file, header.getvalue(), values.reshape(-1).view(np.uint8).data)
+
+
+def _is_within(path: str, outer: str) -> bool:
+    return path == outer or path.startswith(f"{outer}.")
 
 
 def _spelled(values: np.ndarray) -> list[str]:
