@@ -134,6 +134,14 @@ def test_compiler_line_of_the_readme(tmp_path):
     assert (tmp_path / "split").exists()
 
 
+def test_the_device_example():
+    done = subprocess.run(
+        [sys.executable, "examples/device.py"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "top:    0.0 1.0 2.0 3.0\nbottom: 4.0 5.0 6.0 7.0 8.0 9.0 10.0 11.0\n"
+    assert done.stderr == ""
+
+
 def test_generated_pages_are_current():
     subprocess.run([sys.executable, ROOT / "docs" / "generate.py", "--check"], check=True, timeout=120)
 

@@ -126,8 +126,9 @@ class _Written:
         found = []
         for before, (begin, _, i) in zip(self._furthest, self._ranges[1:], strict=False):
             if before[1] > begin:
-                region, name, _ = self._outputs[i]
-                found.append(_overlap(OUTPUTS_OVERLAP, region, name, self._outputs[before[2]][1]))
+                first, second = sorted((i, before[2]))
+                region, name, _ = self._outputs[second]
+                found.append(_overlap(OUTPUTS_OVERLAP, region, name, self._outputs[first][1]))
         return found
 
     def overlapping(self, rule: Rule, region: Region, name: str, size: int) -> list[Diagnostic]:

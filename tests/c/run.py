@@ -8,7 +8,7 @@
     tsan      test_threads.c under ThreadSanitizer
     headers   each header alone as C99, C11 and C++11; those of DirectML's structs after a DirectML.h; capture.c, which
               calls all of dmlsplit_capture.h, under the sanitizers
-    example   examples/c/split.c from the headers and csrc alone, with no flag but the include path
+    example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
     fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60), by libFuzzer where the compiler has it
     valgrind  test_*.c again, each under valgrind's memcheck, which knows instructions up to AVX2: minutes
     aarch64   test_*.c, capture.c and the example for 64-bit Arm, with NEON, under qemu
@@ -91,7 +91,10 @@ CAPTURED = (
     '"Flags": "NONE", "DimensionCount": 1, "Sizes": [3], "Strides": null, "TotalTensorSizeInBytes": 12, '
     '"GuaranteedBaseOffsetAlignment": 0}}, "OutputCount": 0, "OutputTensors": null, "Axis": 0}}\n'
 )
-EXAMPLE_OUTPUT = "part 0: 1 2 3 4\npart 1: 5 6\npart 2: 7 8 9 10 11 12\n"
+EXAMPLE_OUTPUTS = {
+    "split": "part 0: 1 2 3 4\npart 1: 5 6\npart 2: 7 8 9 10 11 12\n",
+    "directml": "top:    0 1 2 3\nbottom: 4 5 6 7 8 9 10 11\n",
+}
 
 
 class Failure(Exception):
@@ -197,7 +200,7 @@ def cross_tests(name, folder):
     def example():
         binary = folder / "split.exe"
         run([*mode.compiler, *mode.flags, *INCLUDE, EXAMPLE, *SOURCES, "-o", binary])
-        run_built(mode, binary, expected_output=EXAMPLE_OUTPUT)
+        run_built(mode, binary, expected_output=EXAMPLE_OUTPUTS["split"])
 
     yield from core_tests(name, folder)
     yield "capture.c", capture
@@ -238,12 +241,13 @@ def header_tests(_, folder):
 
 
 def example_tests(_, folder):
-    def example():
-        binary = folder / "split"
-        run([*CC, *INCLUDE, EXAMPLE, *SOURCES, "-o", binary])
-        run([binary], EXAMPLE_OUTPUT)
+    def example(name):
+        binary = folder / name
+        run([*CC, *INCLUDE, ROOT / "examples" / "c" / f"{name}.c", *SOURCES, "-o", binary])
+        run([binary], EXAMPLE_OUTPUTS[name])
 
-    yield "examples/c/split.c", example
+    for name in EXAMPLE_OUTPUTS:
+        yield f"examples/c/{name}.c", lambda name=name: example(name)
 
 
 def fuzz_tests(_, folder):

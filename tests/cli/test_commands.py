@@ -284,6 +284,28 @@ class TestRun:
         assert err.startswith("dmlsplit: model.json:1:")
         assert err.count("\n") == 1
 
+    def test_on_the_device_of_a_release(self, cli, tmp_path):
+        rows = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6, 2))
+        two_dimensions = dml.dumps(dml.SplitOperatorDesc.from_lengths(rows, 0, (2, 1, 3)))
+        (tmp_path / "model.json").write_text(model(two_dimensions, PRINT))
+        assert cli("run", "model.json", "--directml", "1.5.1") == (0, "Resource 'Out1': 5, 6, 0, 0, 0, 0\n", "")
+        status, out, err = cli("run", "model.json", "--directml", "tensorflow-directml-1.15.3.dev200619")
+        assert (status, out) == (1, "")
+        assert "error[tensor/dimension-count-not-supported] InputTensor.DimensionCount: is 2" in err
+        status, out, err = cli("run", "model.json", "--directml", "1.5")
+        assert (status, out) == (2, "")
+        assert "the nearest is '1.5.1'" in err
+
+    def test_what_is_forbidden_but_accepted_is_a_warning(self, cli, tmp_path):
+        overlapping = json.loads(model(GOOD, PRINT))
+        (command,) = (c for c in overlapping["commands"] if c["type"] == "dispatch")
+        outputs = command["bindings"]["OutputTensors"]
+        command["bindings"]["OutputTensors"] = [outputs[0]] * len(outputs)
+        (tmp_path / "model.json").write_text(json.dumps(overlapping))
+        status, _, err = cli("run", "model.json")
+        assert status == 0
+        assert "warning[binding/outputs-overlap] BindOutputs[1]" in err
+
     def test_missing(self, cli):
         assert cli("run", "nowhere.json") == (2, "", "dmlsplit: nowhere.json: No such file or directory\n")
 
