@@ -23,6 +23,7 @@ from dmlsplit.validation import find_judge, minimum_feature_level
 from dmlsplit.validation import judge as judge_descriptor
 
 if TYPE_CHECKING:
+    from dmlsplit.descriptors import OperatorDesc
     from dmlsplit.formats.models import Given
     from dmlsplit.formats.nodes import Dim, SplitNode
     from dmlsplit.formats.operators import Entry
@@ -172,15 +173,15 @@ def judge_file(file: str, question: Question) -> Iterator[Judged]:
 
 def judge_entry(entry: Entry, judge: Judge, keep: Keep = keep_all) -> Judged:
     """One entry's report with its places; what cannot be read is reported, too, whatever `keep` says."""
-    row = None
+    row, descriptor = None, entry.descriptor
     if entry.error is not None:
         report = _malformed(entry.error, judge)
     elif entry.node is not None:
-        report, row = _judge_node(entry.node, judge)
-    elif entry.descriptor is None:
+        report, row, descriptor = _judge_node(entry.node, judge)
+    elif descriptor is None:
         report = Report(entry.notes, judge.name, None, entry.operator)
     else:
-        report = judge_descriptor(entry.descriptor, judge)
+        report = judge_descriptor(descriptor, judge)
         if report.diagnostics:
             report = report.located(entry.locate)
         if entry.notes:
@@ -189,7 +190,8 @@ def judge_entry(entry: Entry, judge: Judge, keep: Keep = keep_all) -> Judged:
         kept = tuple([d for d in report.diagnostics if keep(d.rule)])
         hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
         report = replace(report, diagnostics=kept, hidden=hidden)
-    return Judged(replace(report, file=entry.file, index=entry.index), entry.name, entry.locate(""), row=row)
+    report = replace(report, file=entry.file, index=entry.index)
+    return Judged(report, entry.name, entry.locate(""), row=row, descriptor=descriptor)
 
 
 def _malformed(error: InputError, judge: Judge) -> Report:
@@ -205,13 +207,13 @@ def _with_fix(item: Judged, entry: Entry, judge: Judge, file: str) -> Judged:
     return item._replace(fix=rewriting.fix(found, file, judge)) if found.ok else item
 
 
-def _judge_node(node: SplitNode, judge: Judge) -> tuple[Report, NodeRow]:
-    """A node is ok where it is right by its framework and runs, rewritten if need be."""
+def _judge_node(node: SplitNode, judge: Judge) -> tuple[Report, NodeRow, OperatorDesc | None]:
+    """A node is ok where it is right by its framework and runs, rewritten if need be; and the operator it stands for."""
     from dmlsplit.formats.lowering import NO_OPERATOR, is_rewritten, legalized_node
 
     own = node.report
     if not own.ok:
-        return replace(own, judged_by=judge.name), _row(node, "not ok", "-", "-")
+        return replace(own, judged_by=judge.name), _row(node, "not ok", "-", "-"), None
     found = legalized_node(node, judge)
     diagnostics = tuple([_in_node(d, node) for d in found.report.diagnostics if d not in own.diagnostics])
     level, answer = "?", "unknown"
@@ -226,7 +228,8 @@ def _judge_node(node: SplitNode, judge: Judge) -> tuple[Report, NodeRow]:
         answer = f"rewritten: {rewriting.summary(found)}"
     warned = any(d.severity is Severity.WARNING for d in own.diagnostics)
     report = Report((*own.diagnostics, *diagnostics), judge.name, found.report.hresult, own.operator)
-    return report, _row(node, "ok, warned" if warned else "ok", level, answer)
+    row = _row(node, "ok, warned" if warned else "ok", level, answer)
+    return report, row, None if found.desc is NO_OPERATOR else found.desc
 
 
 def _in_node(diagnostic: Diagnostic, node: SplitNode) -> Diagnostic:

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json", "jsonl", "sarif"]),
+    type=click.Choice(["text", "json", "jsonl", "sarif", "html"]),
     default="text",
     show_default=True,
-    help="json: one array of answers; jsonl: one answer a line; sarif: SARIF 2.1.0, for code scanning.",
+    help="json: one array of answers; jsonl: one answer a line; sarif: SARIF 2.1.0, for code scanning; html: a page.",
 )
 @click.option("-o", "--output", "out", metavar="FILE", help="Write to FILE, which is replaced whole or not at all.")
 @click.option("--select", metavar="RULE", multiple=True, help="Report only this rule, or this scope: tensor/.")
@@ -85,6 +85,7 @@ def check(
       dmlsplit check model.json --directml 1.8.0 --directml 1.15.4
       dmlsplit check model.onnx --shape images:1,3,640,640 --dim batch=1
       dmlsplit check models/*.onnx --jobs 4 --format sarif -o split.sarif
+      dmlsplit check model.onnx --format html -o report.html
       dmlsplit check models/*.json --write-baseline known.json
       dmlsplit check models/*.json --baseline known.json
     """
@@ -167,6 +168,10 @@ def _chunks(items: Iterable[Judged], format_: str, judges: int) -> Iterator[str]
         return text.chunks(items, judges)
     if format_ == "sarif":
         return sarif.document(items)
+    if format_ == "html":
+        from dmlsplit.report import html
+
+        return html.chunks(items, judges)
     items = (item for item in items if item.report.index >= 0)
     reports: Iterator[Report] = (item.report for item in items)
     return json.document(reports) if format_ == "json" else json.lines(reports)

@@ -6,7 +6,7 @@ import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -14,14 +14,11 @@ from dmlsplit.cli import _streams
 from dmlsplit.cli._judging import judged, model_options, read_entries
 from dmlsplit.cli._support import print_levels, print_releases
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
-from dmlsplit.enums import FeatureLevel
 from dmlsplit.formats.models import Given
 from dmlsplit.legalize import legalized
-from dmlsplit.releases import releases
 from dmlsplit.report import rewriting, text
+from dmlsplit.report.compatibility import LEVELS, RELEASES, Column, Columns, spans
 from dmlsplit.report.text import Judged
-from dmlsplit.rules import Judge
-from dmlsplit.validation import level_judge, release_judge
 
 if TYPE_CHECKING:
     from dmlsplit.formats.operators import Entry
@@ -51,35 +48,7 @@ def levels(file: str | None, by_release: bool, as_json: bool, given: Given) -> i
     if file is None:
         (print_releases if by_release else print_levels)(as_json)
         return 0
-    return _print_answers(file, given, _RELEASES if by_release else _LEVELS, as_json)
-
-
-class Column(NamedTuple):
-    """A level or release that is asked."""
-
-    label: str
-    judge: Judge
-    observed: bool
-    """Whether a build of it was seen; the verdict rests on documentation alone otherwise."""
-
-
-class Columns(NamedTuple):
-    """All levels or all releases, the oldest first, and what JSON and text call them."""
-
-    key: str
-    noun: str
-    columns: tuple[Column, ...]
-
-
-_SEEN: Final = {release.max_feature_level for release in releases()}
-_LEVELS: Final = Columns(
-    "feature_levels",
-    "feature level",
-    tuple(Column(str(level), level_judge(level), level in _SEEN) for level in FeatureLevel),
-)
-_RELEASES: Final = Columns(
-    "releases", "release", tuple(Column(r.directml or r.name, release_judge(r), True) for r in releases())
-)
+    return _print_answers(file, given, RELEASES if by_release else LEVELS, as_json)
 
 
 class Refusal(NamedTuple):
@@ -158,7 +127,7 @@ def _answer_json(answer: Answer, asked: Columns) -> dict[str, Any]:
         "name": item.name,
         "operator": item.report.operator,
     }
-    if asked is _LEVELS:
+    if asked is LEVELS:
         found["minimum_feature_level"] = taken[0] if taken else None
         found["documented_only"] = [column.label for column in asked.columns if not column.observed]
     found[asked.key] = taken
@@ -177,16 +146,16 @@ def _answer_text(answer: Answer, asked: Columns) -> str:
     if item.report.operator is None:
         return f"{subject}: not judged\n"
     labels = [column.label for column in asked.columns]
-    lines = [f"{subject}: {f'taken by {_spans(taken, labels)}' if taken else f'taken by no {asked.noun}'}"]
+    lines = [f"{subject}: {f'taken by {spans(taken, labels)}' if taken else f'taken by no {asked.noun}'}"]
     if not taken and not refusals:
         lines += [line for diagnostic in item.report.diagnostics for line in _reason(diagnostic)]
     for refusal in refusals:
-        lines += _wrapped(f"refused by {_spans(refusal.labels, labels)}:", 2)
+        lines += _wrapped(f"refused by {spans(refusal.labels, labels)}:", 2)
         for diagnostic in refusal.diagnostics:
             lines += _reason(diagnostic)
     for summary in dict.fromkeys(rewritten.values()):
-        spans = _spans([label for label in rewritten if rewritten[label] == summary], labels)
-        lines += _wrapped(f"with rewriting taken by {spans}, as {summary}", 2)
+        takers = spans([label for label in rewritten if rewritten[label] == summary], labels)
+        lines += _wrapped(f"with rewriting taken by {takers}, as {summary}", 2)
     return "\n".join(lines) + "\n"
 
 
@@ -225,15 +194,3 @@ def _matrix(answers: Sequence[Answer], asked: Columns, columns: int) -> Iterator
 
 def _cell(column: Column, answer: Answer) -> str:
     return "yes" if column.label in answer.taken else "(yes)" if column.label in answer.rewritten else "no"
-
-
-def _spans(labels: Sequence[str], order: list[str]) -> str:
-    """The runs of consecutive labels: 1_0-2_0, 4_1; package names have hyphens of their own."""
-    to = " to " if any("-" in label for label in order) else "-"
-    runs: list[list[str]] = []
-    for label in labels:
-        if runs and order.index(label) == order.index(runs[-1][-1]) + 1:
-            runs[-1].append(label)
-        else:
-            runs.append([label])
-    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{to}{run[-1]}" for run in runs)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Position, Report, Severity
 from dmlsplit.enums import HResult
 from dmlsplit.formats.jsontext import printable
@@ -42,7 +43,7 @@ class Judged(NamedTuple):
     """A report, and what of its operator the report does not say: the name in its file, line and column.
 
     `fix` names the rewriting that a refused operator has. `row` is set for a node of a framework's model: the cells
-    that stand for it in a table.
+    that stand for it in a table. `descriptor`: what is judged, None where there is none.
     """
 
     report: Report
@@ -50,6 +51,7 @@ class Judged(NamedTuple):
     position: Position | None = None
     fix: str | None = None
     row: NodeRow | None = None
+    descriptor: OperatorDesc | None = None
 
 
 def verdict(report: Report) -> str:

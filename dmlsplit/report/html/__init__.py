@@ -1,0 +1,103 @@
+"""The report as one page of HTML: styles, script and pictures inside, nothing loaded from anywhere.
+
+Needs jinja2 (`pip install 'dmlsplit[html]'`). Whatever comes from a file is escaped and made printable; a content
+security policy lets no other script run than the page's own. Without a script, the tables are plain ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import resources
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from dmlsplit.diagnostics import Report, Severity
+from dmlsplit.errors import DmlSplitError
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.report.compatibility import LEVELS, RELEASES
+from dmlsplit.report.html.build import PREFIX, Builder
+from dmlsplit.report.rule import examples
+from dmlsplit.report.svg import canvas
+from dmlsplit.report.text import Judged, verdict
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+class MissingPackageError(DmlSplitError):
+    """jinja2 is not installed."""
+
+
+def chunks(items: Iterable[Judged], judges: int = 1) -> Iterator[str]:
+    """The page piece by piece; the answers of several judges to one operator come one after the other.
+
+    MissingPackageError where jinja2 is missing, before an item is asked for; all are read before the first piece.
+    """
+    template = _environment().get_template("page.html.j2")
+    builder = Builder()
+    for answers in _batches(items, judges):
+        builder.add(answers)
+    style, script = _text("style.css") + canvas.style(), _text("script.js")
+    return template.generate(
+        page=builder.finish(),
+        style=style,
+        script=script,
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'",
+        patterns=ET.tostring(canvas.definitions(PREFIX), "unicode"),
+        levels=LEVELS.columns,
+        releases=RELEASES.columns,
+        severities=list(Severity),
+        examples=examples,
+    )
+
+
+def _batches(items: Iterable[Judged], size: int) -> Iterator[tuple[Judged, ...]]:
+    rest = iter(items)
+    while batch := tuple(islice(rest, size)):
+        yield batch
+
+
+def notebook(report: Report) -> str | None:
+    """A report as a notebook shows it: the verdict and a table of its diagnostics; None where jinja2 is missing."""
+    try:
+        template = _environment().get_template("notebook.html.j2")
+    except MissingPackageError:
+        return None
+    return template.render(report=report, word=verdict(report))
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingPackageError("a page of HTML needs jinja2: pip install 'dmlsplit[html]'") from None
+    environment = jinja2.Environment(
+        autoescape=True,
+        loader=jinja2.FunctionLoader(_text),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["printable"] = lambda text: printable(text, None)
+    environment.filters["anchor"] = lambda id: re.sub(r"[^a-z0-9]+", "-", id)
+    environment.filters["number"] = lambda value: f"{value:,}"
+    return environment
+
+
+def _text(name: str) -> str:
+    return (resources.files(__package__) / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """As a content security policy names what it lets run."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+__all__ = ["MissingPackageError", "chunks", "notebook"]

@@ -1,0 +1,282 @@
+"""From judged operators to what the page shows; operators that are equal are computed and shown once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Final
+
+from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.formats.json import dumps
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.legalize import Legalization
+from dmlsplit.report import compatibility, svg
+from dmlsplit.report.compatibility import LEVELS, RELEASES, Answer, Columns, Outcome, spans
+from dmlsplit.report.html.view import (
+    Cell,
+    Detail,
+    File,
+    Page,
+    Reason,
+    Rewritten,
+    Row,
+    TensorRow,
+    Tensors,
+    Verdict,
+)
+from dmlsplit.report.svg.subject import numbers_text, subject, type_text
+from dmlsplit.report.text import Judged, place, verdict
+from dmlsplit.rules import RULES
+from dmlsplit.validation import operator_type
+
+PREFIX: Final = "pic-"
+"""What the ids of the patterns of all pictures begin with."""
+NOTHING: Final = "-"
+PICTURES_SHOWN: Final = 500
+TENSORS_SHOWN: Final = 9
+DIAGNOSTICS_SHOWN: Final = 50
+NAMES_SHOWN: Final = 12
+JSON_SHOWN: Final = 4000
+"""Characters of a rewritten operator's JSON; longer ones are left to `dmlsplit legalize`."""
+_NUMBERS_SHOWN: Final = 8
+
+
+class Builder:
+    """Collects operators into a Page."""
+
+    def __init__(self) -> None:
+        self.page = Page()
+        self._files: dict[str | None, File] = {}
+        self._known: dict[object, Detail] = {}
+        self._pictures = 0
+        self._used: set[str] = set()
+
+    def add(self, answers: Sequence[Judged]) -> None:
+        """Adds an operator, which several may have judged, to the table of its file."""
+        reports = [judged.report for judged in answers]
+        first = answers[0]
+        for report in reports:
+            self.page.verdicts[verdict(report)] += 1
+            self.page.severities.update(d.severity for d in report.diagnostics)
+            if report.judged_by not in self.page.judges:
+                self.page.judges.append(report.judged_by)
+        diagnostics = _distinct([d for report in reports for d in report.diagnostics])
+        # Equal but for where it stands.
+        key = (first.descriptor, first.report.operator, tuple(replace(d, line=None, column=None) for d in diagnostics))
+        detail = self._known.get(key)
+        if detail is None:
+            detail = self._known[key] = self._detail(first, diagnostics)
+            self.page.details.append(detail)
+        file = self._files.get(first.report.file)
+        if file is None:
+            file = self._files[first.report.file] = File(printable(first.report.file or "operators", None))
+            self.page.files.append(file)
+        row = self._row(answers, detail, diagnostics)
+        file.rows.append(row)
+        detail.occurrences.append(row)
+
+    def finish(self) -> Page:
+        """The page of all that was added."""
+        self.page.rules = [rule for id, rule in RULES.items() if id in self._used]
+        taken = [d for d in self.page.details if any(cell.outcome is not Outcome.REFUSED for cell in d.cells)]
+        judged = [d for d in self.page.details if d.cells]
+        self.page.untaken = sum(len(d.occurrences) for d in judged) - sum(len(d.occurrences) for d in taken)
+        if taken:
+            outcomes = [{cell.label: cell.outcome for cell in d.cells} for d in taken]
+            self.page.common = [_common(asked, outcomes) for asked in (LEVELS, RELEASES)]
+        return self.page
+
+    def _row(self, answers: Sequence[Judged], detail: Detail, diagnostics: Sequence[Diagnostic]) -> Row:
+        judged = answers[0]
+        report, desc = judged.report, judged.descriptor
+        whole = axis = lengths = level = NOTHING
+        rank = len(LEVELS.columns)
+        if desc is not None:
+            tensor = desc.input_tensor if isinstance(desc, SplitOperatorDesc) else desc.output_tensor
+            seen = subject(desc, report)
+            whole = " ".join(filter(None, [type_text(seen.whole), _numbers(tensor)]))
+            axis = str(desc.axis)
+            lengths = _listed(["?" if n is None else str(n) for n in seen.lengths])
+            cells = detail.cells[:rank]
+            rank = next((i for i, cell in enumerate(cells) if cell.outcome is Outcome.RUNS), rank)
+            level = LEVELS.columns[rank].label if rank < len(LEVELS.columns) else "none"
+        severities = Counter(d.severity for d in diagnostics)
+        return Row(
+            report.index,
+            printable(judged.name, 120) if judged.name is not None else "",
+            place(report.file, judged.position),
+            detail.kind,
+            whole,
+            axis,
+            lengths,
+            [Verdict(verdict(j.report), j.report.judged_by, _code(j)) for j in answers],
+            level,
+            rank,
+            severities[Severity.ERROR],
+            severities[Severity.WARNING],
+            detail,
+        )
+
+    def _detail(self, judged: Judged, diagnostics: Sequence[Diagnostic]) -> Detail:
+        report, desc = judged.report, judged.descriptor
+        self._used.update(d.rule for d in diagnostics)
+        located = [
+            (d, "" if d.line is None or d.column is None else place(report.file, (d.line, d.column)))
+            for d in diagnostics[:DIAGNOSTICS_SHOWN]
+        ]
+        detail = Detail(
+            len(self.page.details),
+            (report.operator or NOTHING).removeprefix("DML_OPERATOR_").capitalize(),
+            report.operator or "not an operator that is judged",
+            located,
+            len(diagnostics) - len(located),
+        )
+        if desc is None:
+            return detail
+        detail.tensors = _tensors(desc)
+        detail.picture = self._picture(desc, report)
+        levels, releases = compatibility.answers(desc, LEVELS), compatibility.answers(desc, RELEASES)
+        detail.cells, detail.reasons = _matrix(levels, releases)
+        chosen = _chosen(report, (*levels, *releases))
+        if chosen is not None and chosen.legalization is not None:
+            targets = _targets(chosen, levels, LEVELS) or _targets(chosen, releases, RELEASES)
+            detail.rewritten = self._rewritten(desc, chosen.legalization, targets)
+        return detail
+
+    def _picture(self, desc: OperatorDesc, report: Report) -> str | None:
+        self._pictures += 1
+        return svg.fragment(desc, report, PREFIX) if self._pictures <= PICTURES_SHOWN else None
+
+    def _rewritten(self, desc: OperatorDesc, legalization: Legalization, target: str) -> Rewritten:
+        operators = []
+        for operator in legalization.operators:
+            report = replace(legalization.report, diagnostics=())
+            text = dumps(operator)
+            operators.append(
+                (
+                    operator_type(operator).c_name,
+                    _tensors(operator, desc),
+                    self._picture(operator, report),
+                    text if len(text) <= JSON_SHOWN else None,
+                )
+            )
+        return Rewritten(target, legalization.steps, operators)
+
+
+def _common(asked: Columns, outcomes: Sequence[Mapping[str, Outcome]]) -> tuple[str, str, str]:
+    labels = [column.label for column in asked.columns]
+    runs = [label for label in labels if all(found[label] is Outcome.RUNS for found in outcomes)]
+    helped = [label for label in labels if all(found[label] is not Outcome.REFUSED for found in outcomes)]
+    return f"{asked.noun}s", spans(runs, labels) or "none", spans(helped, labels) or "none"
+
+
+def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Those of several judges, each once."""
+    return list(dict.fromkeys(diagnostics))
+
+
+def _code(judged: Judged) -> str:
+    code = judged.report.hresult
+    return "" if code is None else "S_OK" if code == 0 else f"0x{code:08X}"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f", … {len(texts) - _NUMBERS_SHOWN:,} more" if len(texts) > _NUMBERS_SHOWN else ""
+    return ", ".join(texts[:_NUMBERS_SHOWN]) + more if texts else "none"
+
+
+def _numbers(tensor: TensorDesc | None) -> str:
+    return "null" if tensor is None or tensor.desc is None else numbers_text(tensor.sizes, _NUMBERS_SHOWN)
+
+
+def _tensors(desc: OperatorDesc, original: OperatorDesc | None = None) -> Tensors:
+    """The rows of an operator; what is not as in `original` is marked, where that has as many tensors."""
+    named = _named(desc)
+    before = dict(_named(original)) if original is not None else {}
+    rows = []
+    for path, tensor in named[:TENSORS_SHOWN]:
+        cells = _members(tensor)
+        old = _members(before[path]) if path in before else cells
+        changed = frozenset(i for i, (a, b) in enumerate(zip(cells, old, strict=True)) if a != b)
+        rows.append(TensorRow(path, cells, changed))
+    return Tensors(rows, len(named) - len(rows), str(desc.axis))
+
+
+def _named(desc: OperatorDesc) -> list[tuple[str, TensorDesc | None]]:
+    if isinstance(desc, SplitOperatorDesc):
+        outputs = [(f"OutputTensors[{i}]", t) for i, t in enumerate(desc.output_tensors or ())]
+        return [("InputTensor", desc.input_tensor), *outputs]
+    inputs = [(f"InputTensors[{i}]", t) for i, t in enumerate(desc.input_tensors or ())]
+    return [*inputs, ("OutputTensor", desc.output_tensor)]
+
+
+def _members(tensor: TensorDesc | None) -> tuple[str, ...]:
+    desc = tensor.desc if tensor is not None else None
+    if desc is None:
+        return ("null", "", "", "")
+    data_type = desc.data_type
+    strides = "packed" if desc.strides is None else numbers_text(desc.strides, _NUMBERS_SHOWN)
+    total = desc.total_tensor_size_in_bytes
+    return (
+        getattr(data_type, "name", str(int(data_type))),
+        numbers_text(desc.sizes, _NUMBERS_SHOWN),
+        strides,
+        f"{total:,}" if total is not None else "above 2^64",
+    )
+
+
+def _matrix(levels: Sequence[Answer], releases: Sequence[Answer]) -> tuple[list[Cell], list[Reason]]:
+    """The cells of levels, then of releases, and the reasons of consecutive ones."""
+    cells: list[Cell] = []
+    reasons: list[Reason] = []
+    for asked, found in ((LEVELS, levels), (RELEASES, releases)):
+        order = [column.label for column in asked.columns]
+        for (outcome, lines), run in groupby(found, key=lambda a: (a.outcome, _lines(a))):
+            labels = [answer.column.label for answer in run]
+            cells += [Cell(label, outcome, len(reasons)) for label in labels]
+            name = f"{asked.noun}{'' if len(labels) == 1 else 's'} {spans(labels, order)}"
+            reasons.append(Reason(name, outcome, lines))
+    return cells, reasons
+
+
+def _lines(answer: Answer) -> tuple[str, ...]:
+    """What the outcome rests on, shortened."""
+    errors = answer.report.errors
+    lines = [f"{d.path}: {d.message} [{d.rule}]" if d.path else f"{d.message} [{d.rule}]" for d in errors[:3]]
+    if len(errors) > 3:
+        lines.append(f"… {len(errors) - 3:,} more faults")
+    if answer.legalization is None:
+        notes = [d for d in answer.report.diagnostics if d.severity is not Severity.ERROR]
+        lines += [f"{d.severity}: {d.path}: {d.message}" for d in notes[:2]]
+    elif answer.legalization.ok:
+        lines += [f"rewritten: {step}" for step in answer.legalization.steps]
+    else:
+        # The name of one target would be wrong for the others that share the reason.
+        name = f" for {answer.column.judge.name}"
+        reasons = [d.message for d in answer.legalization.report.errors if d.rule.startswith("legalize/")]
+        lines += [reason.replace(name, "", 1) for reason in reasons]
+    return tuple(printable(line, 400) for line in lines)
+
+
+def _chosen(report: Report, found: Sequence[Answer]) -> Answer | None:
+    """The rewriting to show: for who was asked, else for the lowest level or the oldest release that has one."""
+    helped = [answer for answer in found if answer.outcome is Outcome.REWRITTEN]
+    asked = [answer for answer in helped if answer.column.judge.name == report.judged_by]
+    return next(iter(asked + helped), None)
+
+
+def _targets(chosen: Answer, found: Sequence[Answer], asked: Columns) -> str:
+    """The levels, or the releases, that are served by the same operators."""
+    assert chosen.legalization is not None
+    wanted = chosen.legalization.operators
+    labels = [
+        a.column.label
+        for a in found
+        if a.legalization is not None and a.legalization.ok and a.legalization.operators == wanted
+    ]
+    if chosen.column.label not in labels:
+        return ""
+    return f"{asked.noun}{'' if len(labels) == 1 else 's'} {spans(labels, [c.label for c in asked.columns])}"

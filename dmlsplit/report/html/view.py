@@ -1,0 +1,148 @@
+"""What the page shows, as plain data for its template."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dmlsplit.diagnostics import Diagnostic, Severity
+from dmlsplit.report.compatibility import Outcome
+from dmlsplit.rules import Rule
+
+
+class Verdict(NamedTuple):
+    """A word and who said it."""
+
+    word: str
+    by: str
+    code: str
+
+    @property
+    def kind(self) -> str:
+        """The class of its badge."""
+        return {"ok": "good", "not ok": "bad", "not read": "bad"}.get(self.word, "plain")
+
+
+class Cell(NamedTuple):
+    """A level or release in the matrix; `reason` is the number of the reason that it shares with others."""
+
+    label: str
+    outcome: Outcome
+    reason: int
+
+    @property
+    def sign(self) -> str:
+        return {Outcome.RUNS: "✓", Outcome.REWRITTEN: "↻", Outcome.REFUSED: "✕"}[self.outcome]
+
+    @property
+    def kind(self) -> str:
+        return {Outcome.RUNS: "y", Outcome.REWRITTEN: "w", Outcome.REFUSED: "n"}[self.outcome]
+
+
+class Reason(NamedTuple):
+    """Why consecutive levels or releases answer as they do."""
+
+    labels: str
+    outcome: Outcome
+    lines: Sequence[str]
+
+
+class TensorRow(NamedTuple):
+    """The members of a tensor as text; `changed` are the columns that differ from the original."""
+
+    path: str
+    cells: tuple[str, ...]
+    changed: frozenset[int] = frozenset()
+
+
+class Tensors(NamedTuple):
+    """The tensors of an operator, inputs first."""
+
+    rows: Sequence[TensorRow]
+    hidden: int
+    axis: str
+
+
+class Rewritten(NamedTuple):
+    """What runs in place of an operator."""
+
+    target: str
+    steps: Sequence[str]
+    operators: Sequence[tuple[str, Tensors, str | None, str | None]]
+    """Name, tensors, picture and JSON of each."""
+
+
+@dataclass(slots=True)
+class Detail:
+    """An operator, or several equal ones: everything but where they stand."""
+
+    id: int
+    kind: str
+    title: str
+    diagnostics: Sequence[tuple[Diagnostic, str]] = ()
+    """Each with its place in the first of them."""
+    diagnostics_hidden: int = 0
+    tensors: Tensors | None = None
+    picture: str | None = None
+    cells: Sequence[Cell] = ()
+    reasons: Sequence[Reason] = ()
+    rewritten: Rewritten | None = None
+    occurrences: list[Row] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Row:
+    """An operator in the table of its file."""
+
+    index: int
+    name: str
+    place: str
+    op: str
+    whole: str
+    axis: str
+    lengths: str
+    verdicts: Sequence[Verdict]
+    level: str
+    level_rank: int
+    errors: int
+    warnings: int
+    detail: Detail
+
+
+@dataclass(slots=True)
+class File:
+    """A file with its operators, in order."""
+
+    name: str
+    rows: list[Row] = field(default_factory=list)
+
+    @property
+    def details(self) -> list[Detail]:
+        """What its operators are, each once."""
+        return list({row.detail.id: row.detail for row in self.rows}.values())
+
+    @property
+    def matrix(self) -> list[Detail]:
+        return [detail for detail in self.details if detail.cells]
+
+
+@dataclass(slots=True)
+class Page:
+    """All that the template needs."""
+
+    files: list[File] = field(default_factory=list)
+    details: list[Detail] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    judges: list[str] = field(default_factory=list)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    severities: Counter[Severity] = field(default_factory=Counter)
+    common: Sequence[tuple[str, str, str]] = ()
+    """For levels and for releases: what takes every operator as it is, and rewritten; without those untaken."""
+    untaken: int = 0
+    """Operators that no level and no release takes, not even rewritten."""
+
+    @property
+    def count(self) -> int:
+        return sum(len(file.rows) for file in self.files)
