@@ -13,7 +13,7 @@ from dmlsplit.legalize import Legalization, legalize
 from dmlsplit.releases import releases
 from dmlsplit.rules import Judge
 from dmlsplit.validation import judge as judge_descriptor
-from dmlsplit.validation import level_judge, release_judge
+from dmlsplit.validation import level_judge, operator_type, release_judge
 
 
 class Column(NamedTuple):
@@ -61,28 +61,39 @@ class Answer(NamedTuple):
     legalization: Legalization | None
 
 
-def answers(desc: OperatorDesc, asked: Columns) -> tuple[Answer, ...]:
-    """The answer of every level or of every release."""
-    # Targets that take the same are rewritten for in the same way.
-    rewritten: dict[object, Legalization] = {}
-    found = []
-    for column in asked.columns:
-        report = judge_descriptor(desc, column.judge)
-        if report.ok:
-            found.append(Answer(column, Outcome.RUNS, report, None))
-            continue
-        target = _target(column.judge)
-        legalization = rewritten.get(target)
-        if legalization is None:
-            legalization = rewritten[target] = _legalized(desc, column.judge)
-        found.append(Answer(column, Outcome.REWRITTEN if legalization.ok else Outcome.REFUSED, report, legalization))
-    return tuple(found)
+def answers(desc: OperatorDesc, *asked: Columns) -> tuple[tuple[Answer, ...], ...]:
+    """The answers of all levels, of all releases, or of both."""
+    known = _Known([], {})
+    return tuple([tuple([_answer(desc, column, known) for column in columns.columns]) for columns in asked])
 
 
-def _target(judge: Judge) -> object:
-    release = judge.release
-    taken = tuple(sorted(judge.support.items())), tuple(sorted(judge.builds.items()))
-    return taken, None if release is None else (release.traits, release.max_feature_level)
+class _Known(NamedTuple):
+    """Rewritings made already, with what tensors their targets take; and those refused, by target."""
+
+    made: list[tuple[object, Legalization]]
+    refused: dict[object, Legalization]
+
+
+def _answer(desc: OperatorDesc, column: Column, known: _Known) -> Answer:
+    judge = column.judge
+    report = judge_descriptor(desc, judge)
+    if report.ok:
+        return Answer(column, Outcome.RUNS, report, None)
+    # A rewriting is the target's own where both take the same tensors; what differs besides is judged.
+    tensors = [(row.dimension_counts, row.data_types) for row in judge.support[operator_type(desc)]]
+    for others, found in known.made:
+        if others == tensors and all(judge_descriptor(operator, judge).ok for operator in found.operators):
+            return Answer(column, Outcome.REWRITTEN, report, found)
+    # What is tried and fails fails alike for all that take the same tensors and compute sizes alike.
+    target = tuple(tensors), judge.release is None, judge.arithmetic, judge.total_counts_whole_elements
+    made = known.refused.get(target)
+    if made is None:
+        made = _legalized(desc, judge)
+    if made.ok:
+        known.made.append((tensors, made))
+        return Answer(column, Outcome.REWRITTEN, report, made)
+    known.refused[target] = made
+    return Answer(column, Outcome.REFUSED, report, made)
 
 
 def _legalized(desc: OperatorDesc, judge: Judge) -> Legalization:

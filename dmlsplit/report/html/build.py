@@ -35,10 +35,13 @@ from dmlsplit.validation import operator_type
 PREFIX: Final = "pic-"
 """What the ids of the patterns of all pictures begin with."""
 NOTHING: Final = "-"
-PICTURES_SHOWN: Final = 500
+PICTURES_SHOWN: Final = 300
 TENSORS_SHOWN: Final = 9
+OPERATORS_SHOWN: Final = 3
+"""Of those that take the place of one."""
 DIAGNOSTICS_SHOWN: Final = 50
-NAMES_SHOWN: Final = 12
+RULES_SHOWN: Final = 3
+"""Of those that a level or release refuses an operator by."""
 JSON_SHOWN: Final = 4000
 """Characters of a rewritten operator's JSON; longer ones are left to `dmlsplit legalize`."""
 _NUMBERS_SHOWN: Final = 8
@@ -138,7 +141,7 @@ class Builder:
             return detail
         detail.tensors = _tensors(desc)
         detail.picture = self._picture(desc, report)
-        levels, releases = compatibility.answers(desc, LEVELS), compatibility.answers(desc, RELEASES)
+        levels, releases = compatibility.answers(desc, LEVELS, RELEASES)
         detail.cells, detail.reasons = _matrix(levels, releases)
         chosen = _chosen(report, (*levels, *releases))
         if chosen is not None and chosen.legalization is not None:
@@ -152,7 +155,7 @@ class Builder:
 
     def _rewritten(self, desc: OperatorDesc, legalization: Legalization, target: str) -> Rewritten:
         operators = []
-        for operator in legalization.operators:
+        for operator in legalization.operators[:OPERATORS_SHOWN]:
             report = replace(legalization.report, diagnostics=())
             text = dumps(operator)
             operators.append(
@@ -163,7 +166,7 @@ class Builder:
                     text if len(text) <= JSON_SHOWN else None,
                 )
             )
-        return Rewritten(target, legalization.steps, operators)
+        return Rewritten(target, legalization.steps, operators, len(legalization.operators) - len(operators))
 
 
 def _common(asked: Columns, outcomes: Sequence[Mapping[str, Outcome]]) -> tuple[str, str, str]:
@@ -244,13 +247,17 @@ def _matrix(levels: Sequence[Answer], releases: Sequence[Answer]) -> tuple[list[
 
 def _lines(answer: Answer) -> tuple[str, ...]:
     """What the outcome rests on, shortened."""
-    errors = answer.report.errors
-    lines = [f"{d.path}: {d.message} [{d.rule}]" if d.path else f"{d.message} [{d.rule}]" for d in errors[:3]]
-    if len(errors) > 3:
-        lines.append(f"… {len(errors) - 3:,} more faults")
+    errors = Counter(d.rule for d in answer.report.errors)
+    firsts = {d.rule: d for d in reversed(answer.report.errors)}
+    lines = []
+    for rule, count in list(errors.items())[:RULES_SHOWN]:
+        more = f", and {count - 1:,} more like it" if count > 1 else ""
+        lines.append(f"{_sentence(firsts[rule])} [{rule}]{more}")
+    if len(errors) > RULES_SHOWN:
+        lines.append(f"… {len(errors) - RULES_SHOWN} more rules")
     if answer.legalization is None:
         notes = [d for d in answer.report.diagnostics if d.severity is not Severity.ERROR]
-        lines += [f"{d.severity}: {d.path}: {d.message}" for d in notes[:2]]
+        lines += [f"{d.severity}: {_sentence(d)}" for d in notes[:RULES_SHOWN]]
     elif answer.legalization.ok:
         lines += [f"rewritten: {step}" for step in answer.legalization.steps]
     else:
@@ -259,6 +266,10 @@ def _lines(answer: Answer) -> tuple[str, ...]:
         reasons = [d.message for d in answer.legalization.report.errors if d.rule.startswith("legalize/")]
         lines += [reason.replace(name, "", 1) for reason in reasons]
     return tuple(printable(line, 400) for line in lines)
+
+
+def _sentence(diagnostic: Diagnostic) -> str:
+    return f"{diagnostic.path} {diagnostic.message}" if diagnostic.path else diagnostic.message
 
 
 def _chosen(report: Report, found: Sequence[Answer]) -> Answer | None:

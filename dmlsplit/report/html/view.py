@@ -71,7 +71,8 @@ class Rewritten(NamedTuple):
     target: str
     steps: Sequence[str]
     operators: Sequence[tuple[str, Tensors, str | None, str | None]]
-    """Name, tensors, picture and JSON of each."""
+    """Name, tensors, picture and JSON of each of the first ones."""
+    hidden: int
 
 
 @dataclass(slots=True)
