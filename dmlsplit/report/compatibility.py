@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
-from dmlsplit.legalize import Legalization, legalize
+from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.releases import releases
 from dmlsplit.rules import Judge
 from dmlsplit.validation import judge as judge_descriptor
@@ -88,18 +88,12 @@ def _answer(desc: OperatorDesc, column: Column, known: _Known) -> Answer:
     target = tuple(tensors), judge.release is None, judge.arithmetic, judge.total_counts_whole_elements
     made = known.refused.get(target)
     if made is None:
-        made = _legalized(desc, judge)
+        made = legalized(desc, judge)
     if made.ok:
         known.made.append((tensors, made))
         return Answer(column, Outcome.REWRITTEN, report, made)
     known.refused[target] = made
     return Answer(column, Outcome.REFUSED, report, made)
-
-
-def _legalized(desc: OperatorDesc, judge: Judge) -> Legalization:
-    if judge.release is not None:
-        return legalize(desc, directml=judge.release)
-    return legalize(desc, feature_level=judge.feature_level)
 
 
 def spans(labels: Iterable[str], order: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ RANK = split((4, 6, 10), 1, (2, 4))
 
 def judged(desc, name=None, *, file="models/a.json", index=0, level="4_1"):
     report = replace(dml.validate(desc, feature_level=level), file=file, index=index)
-    return Judged(report, name, (index + 1, 1), desc)
+    return Judged(report, name, (index + 1, 1), descriptor=desc)
 
 
 def malformed(file, index):
