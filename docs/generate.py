@@ -168,19 +168,19 @@ def verdicts() -> str:
     return "\n".join([*parts, VERDICTS_DEVICE, table(("Rule", "What", "Basis, severity", "Outcome"), device_rows())])
 
 
-def picture() -> str:
-    """The first operator of the model that the README runs."""
-    entry = next(read_operators(HERE.parent / "examples" / "split.json", name="examples/split.json"))
+def picture(example: str) -> str:
+    """The first operator of an example, as `dmlsplit draw` draws it."""
+    entry = next(read_operators(HERE.parent / "examples" / f"{example}.json"))
     assert entry.descriptor is not None
-    return svg.document([svg.Drawing(entry.descriptor, dml.validate(entry.descriptor), entry.name)])
+    return svg.picture(entry.descriptor, name=entry.name)
 
 
 def pages() -> dict[Path, str]:
     return {
         HERE / "rules.md": "\n".join([RULES_HEAD, *map(rule_section, RULES.values())]),
         HERE / "verdicts.md": verdicts(),
-        HERE / "images" / "split.svg": picture(),
         HERE / "images" / "benchmark.svg": benchmark_plot.svg(),
+        **{HERE / "images" / f"{name}.svg": picture(name) for name in ("split", "padded", "refused")},
     }
 
 

@@ -129,7 +129,7 @@ def draw(parent: ET.Element, subject: Subject, top: float, prefix: str) -> float
     if len(drawn) > len(cut):
         left, share = starts[-1], shares[-1]
         _outline(parent, "wrong", left, base, share, height, depth)
-        label(parent, "fault small mid", left + share / 2, base - height / 2 + 4, f"{extra:,} left")
+        label(parent, "fault small mid halo", left + share / 2, base - height / 2 + 4, f"{extra:,} left")
     _measure(parent, subject, along, (starts, shares), (top + 36, base, depth))
     _names(parent, up, away, base, height, depth, end)
     return _legend(parent, subject, skewed, base + 24)

@@ -43,6 +43,10 @@ LIGHT_AND_DARK: Final[dict[str, tuple[str, str]]] = {
     "gap": ("fill:#eef1f5", "fill:#232a35"),
     "hatch": ("stroke:#8a95a6;stroke-width:1", "stroke:#657185;stroke-width:1"),
     "plain": ("fill:#dbe1ea", "fill:#3a4454"),
+    "halo": (
+        "paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-linejoin:round",
+        "paint-order:stroke;stroke:#14181f;stroke-width:3px;stroke-linejoin:round",
+    ),
     "join": ("stroke:#ffffff;stroke-width:1;fill:none", "stroke:#14181f;stroke-width:1;fill:none"),
 }
 _FIXED: Final[dict[str, str]] = {
