@@ -208,7 +208,7 @@ def _with_fix(item: Judged, entry: Entry, judge: Judge, file: str) -> Judged:
 
 
 def _judge_node(node: SplitNode, judge: Judge) -> tuple[Report, NodeRow, OperatorDesc | None]:
-    """A node is ok where it is right by its framework and runs, rewritten if need be; and the operator it stands for."""
+    """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator."""
     from dmlsplit.formats.lowering import NO_OPERATOR, is_rewritten, legalized_node
 
     own = node.report

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import judge_options, judged, read_entries
+from dmlsplit.cli._judging import judge_options, judged, model_options, read_entries
 from dmlsplit.errors import InputError
+from dmlsplit.formats.models import Given
 from dmlsplit.rules import Judge
 
 
@@ -19,9 +20,10 @@ from dmlsplit.rules import Judge
     metavar="OUT.svg",
     help="Write to OUT.svg, which is replaced whole or not at all; - (the default) is standard output.",
 )
-@click.option("--index", metavar="N", type=click.IntRange(min=0), help="Only operator N of the file, counted from 0.")
+@click.option("--index", metavar="N", type=click.IntRange(min=0), help="Operator N of FILE only, from 0.")
 @judge_options
-def draw(file: str, out: str | None, index: int | None, judges: tuple[Judge, ...]) -> int:
+@model_options
+def draw(file: str, out: str | None, index: int | None, judges: tuple[Judge, ...], given: Given) -> int:
     """Draw the Split and Join operators of FILE, one below the other: each tensor as a block that is cut along the
     axis, below it the memory of every tensor with its strides and padding.
 
@@ -31,6 +33,7 @@ def draw(file: str, out: str | None, index: int | None, judges: tuple[Judge, ...
     \b
     Examples:
       dmlsplit draw operator.json -o split.svg
+      dmlsplit draw model.onnx --dim batch=1 -o splits.svg
       dmlsplit draw model.json --index 3 --feature-level 2_1 -o - > split.svg
     """
     from dmlsplit.report import svg
@@ -40,21 +43,26 @@ def draw(file: str, out: str | None, index: int | None, judges: tuple[Judge, ...
     _streams.refuse_to_replace(out, [file])
     status, count = 0, 0
     drawings = []
-    for entry in read_entries(file):
-        count += 1
+    for entry in read_entries(file, given):
+        count = max(count, entry.index + 1)
         if index is not None and entry.index != index:
             continue
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
-        elif entry.descriptor is not None:
-            item = judged(entry, judges[0])
-            status = max(status, int(not item.report.ok))
+            continue
+        item = judged(entry, judges[0])
+        status = max(status, int(not item.report.ok))
+        if entry.descriptor is not None:
             drawings.append(svg.Drawing(entry.descriptor, item.report, item.name))
+        elif entry.operator is not None:
+            # A node that stands for no operator: why is what there is to show.
+            for diagnostic in item.report.errors or item.report.diagnostics:
+                _streams.complain(f"{file}: {diagnostic.path}: {diagnostic.message}")
     if index is not None and index >= count:
         raise click.UsageError(f"--index: there is no operator {index}, {file} has {count}")
     if not drawings:
-        if status == 0:
+        if status != 2:
             _streams.complain(InputError("there is no Split or Join to draw", file=file))
         return 2
     with _streams.output(None if out == "-" else out) as write:

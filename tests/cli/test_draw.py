@@ -96,3 +96,20 @@ def test_thousands_of_operators(cli, tmp_path):
     out = cli("draw", "a.jsonl").out
     assert len(headings(out)) == svg.OPERATORS_SHOWN
     assert f"… {1000 - svg.OPERATORS_SHOWN} more operators" in out
+
+
+def test_nodes_of_a_model(cli, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    make, float_ = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [make.make_node("Split", ["x"], ["a", "b"], name="cut", axis=1, num_outputs=2)]
+    inputs = [make.make_tensor_value_info("x", float_, ["batch", 4])]
+    outputs = [make.make_tensor_value_info("a", float_, None)]
+    graph = make.make_graph(nodes, "g", inputs, outputs)
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, tmp_path / "m.onnx")
+    status, out, err = cli("draw", "m.onnx", "--dim", "batch=3")
+    assert (status, err, headings(out)) == (0, "", ["cut DML_OPERATOR_SPLIT"])
+    status, out, err = cli("draw", "m.onnx", "-o", "m.svg")
+    assert (status, out) == (2, "")
+    assert "--dim batch=" in err
+    assert not (tmp_path / "m.svg").exists()

@@ -61,6 +61,10 @@ class Builder:
         """Adds an operator, which several may have judged, to the table of its file."""
         reports = [judged.report for judged in answers]
         first = answers[0]
+        file = self._file(first.report.file)
+        if first.report.index < 0:
+            file.notes += [d.message for d in first.report.diagnostics]
+            return
         for report in reports:
             self.page.verdicts[verdict(report)] += 1
             self.page.severities.update(d.severity for d in report.diagnostics)
@@ -68,25 +72,32 @@ class Builder:
                 self.page.judges.append(report.judged_by)
         diagnostics = _distinct([d for report in reports for d in report.diagnostics])
         # Equal but for where it stands.
-        key = (first.descriptor, first.report.operator, tuple(replace(d, line=None, column=None) for d in diagnostics))
+        key = (
+            first.descriptor,
+            first.report.operator,
+            first.row and first.row[1:],
+            tuple(replace(d, line=None, column=None) for d in diagnostics),
+        )
         detail = self._known.get(key)
         if detail is None:
             detail = self._known[key] = self._detail(first, diagnostics)
             self.page.details.append(detail)
-        file = self._files.get(first.report.file)
-        if file is None:
-            file = self._files[first.report.file] = File(printable(first.report.file or "operators", None))
-            self.page.files.append(file)
         row = self._row(answers, detail, diagnostics)
         file.rows.append(row)
         detail.occurrences.append(row)
+
+    def _file(self, name: str | None) -> File:
+        file = self._files.get(name)
+        if file is None:
+            file = self._files[name] = File(printable(name or "operators", None))
+            self.page.files.append(file)
+        return file
 
     def finish(self) -> Page:
         """The page of all that was added."""
         self.page.rules = [rule for id, rule in RULES.items() if id in self._used]
         taken = [d for d in self.page.details if any(cell.outcome is not Outcome.REFUSED for cell in d.cells)]
-        judged = [d for d in self.page.details if d.cells]
-        self.page.untaken = sum(len(d.occurrences) for d in judged) - sum(len(d.occurrences) for d in taken)
+        self.page.left_out = self.page.count - sum(len(d.occurrences) for d in taken)
         if taken:
             outcomes = [{cell.label: cell.outcome for cell in d.cells} for d in taken]
             self.page.common = [_common(asked, outcomes) for asked in (LEVELS, RELEASES)]
@@ -106,10 +117,14 @@ class Builder:
             cells = detail.cells[:rank]
             rank = next((i for i, cell in enumerate(cells) if cell.outcome is Outcome.RUNS), rank)
             level = LEVELS.columns[rank].label if rank < len(LEVELS.columns) else "none"
+        if judged.row is not None:
+            # As the framework has it, which may know less than a descriptor has to, or count in other elements.
+            whole, axis, lengths = judged.row.input, judged.row.axis, judged.row.lengths
+            level = judged.row.level if desc is None else level
         severities = Counter(d.severity for d in diagnostics)
         return Row(
             report.index,
-            printable(judged.name, 120) if judged.name is not None else "",
+            printable(judged.row.name if judged.row is not None else judged.name or "", 120),
             place(report.file, judged.position),
             detail.kind,
             whole,
@@ -132,7 +147,7 @@ class Builder:
         ]
         detail = Detail(
             len(self.page.details),
-            (report.operator or NOTHING).removeprefix("DML_OPERATOR_").capitalize(),
+            judged.row.op if judged.row is not None else _kind(report.operator),
             report.operator or "not an operator that is judged",
             located,
             len(diagnostics) - len(located),
@@ -140,8 +155,10 @@ class Builder:
         if desc is None:
             return detail
         detail.tensors = _tensors(desc)
-        detail.picture = self._picture(desc, report)
         levels, releases = compatibility.answers(desc, LEVELS, RELEASES)
+        # A node's report speaks of the node; the picture marks members of its descriptor.
+        own = (a.report for a in (*levels, *releases) if a.column.judge.name == report.judged_by)
+        detail.picture = self._picture(desc, next(own, report))
         detail.cells, detail.reasons = _matrix(levels, releases)
         chosen = _chosen(report, (*levels, *releases))
         if chosen is not None and chosen.legalization is not None:
@@ -167,6 +184,11 @@ class Builder:
                 )
             )
         return Rewritten(target, legalization.steps, operators, len(legalization.operators) - len(operators))
+
+
+def _kind(operator: str | None) -> str:
+    """Split for DML_OPERATOR_SPLIT."""
+    return (operator or NOTHING).removeprefix("DML_OPERATOR_").capitalize()
 
 
 def _common(asked: Columns, outcomes: Sequence[Mapping[str, Outcome]]) -> tuple[str, str, str]:

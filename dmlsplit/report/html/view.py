@@ -118,6 +118,8 @@ class File:
 
     name: str
     rows: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What is said of the file, not of an operator."""
 
     @property
     def details(self) -> list[Detail]:
@@ -140,9 +142,9 @@ class Page:
     verdicts: Counter[str] = field(default_factory=Counter)
     severities: Counter[Severity] = field(default_factory=Counter)
     common: Sequence[tuple[str, str, str]] = ()
-    """For levels and for releases: what takes every operator as it is, and rewritten; without those untaken."""
-    untaken: int = 0
-    """Operators that no level and no release takes, not even rewritten."""
+    """For levels and for releases: what takes every operator as it is, and rewritten; but for those left out."""
+    left_out: int = 0
+    """Operators that nothing takes, not even rewritten, that were not read, or of which too little is known."""
 
     @property
     def count(self) -> int:

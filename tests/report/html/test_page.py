@@ -16,6 +16,7 @@ from dmlsplit.formats.json import dumps, loads
 from dmlsplit.report import compatibility, html
 from dmlsplit.report.html import build
 from dmlsplit.report.html.view import Page
+from dmlsplit.report.text import Judged
 from dmlsplit.rules import RULES
 from tests.report.contrast import contrast
 from tests.report.html import pages
@@ -199,7 +200,7 @@ def test_rewritten_for_who_was_asked():
 
 def test_what_takes_every_operator():
     page = view([pages.judged(d, index=i) for i, d in enumerate((pages.GOOD, pages.RANK, pages.SUM))])
-    assert page.untaken == 1
+    assert page.left_out == 1
     assert page.common[0] == ("feature levels", "3_0-6_4", "1_0-6_4")
 
 
@@ -226,6 +227,45 @@ def test_several_judges():
     rows = [t for a, t in document.all("tr") if "data-verdict" in a]
     assert len(rows) == 2
     assert [a["data-verdict"] for a, _ in document.all("tr") if "data-verdict" in a] == ["ok|ok", "not ok|ok"]
+
+
+def test_nodes_of_a_model(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    from dmlsplit.checking import Question, judge_file
+
+    make, float_ = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [
+        make.make_node("Split", [name], [f"{name}0", f"{name}1"], name=f"<b>{name}", axis=-1, num_outputs=2)
+        for name in ("known", "open")
+    ]
+    inputs = [
+        make.make_tensor_value_info("known", float_, [1, 1, 1, 1, 1, 1, 2, 3, 4]),
+        make.make_tensor_value_info("open", float_, ["batch", None]),
+    ]
+    outputs = [make.make_tensor_value_info("known0", float_, None)]
+    graph = make.make_graph(nodes, "g", inputs, outputs)
+    path = tmp_path / "m.onnx"
+    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 18)], ir_version=9), path)
+    items = list(judge_file(str(path), Question()))
+    page = view(items)
+    known, unknown = page.files[0].rows
+    assert (known.name, known.op, known.whole, known.axis) == ("<b>known", "Split 18", items[0].row.input, "8")
+    assert known.detail.picture is not None
+    assert {c.sign for c in known.detail.cells} == {"↻"}  # nine dimensions
+    assert known.detail.rewritten is not None
+    assert (unknown.level, unknown.detail.picture, unknown.detail.cells) == ("?", None, ())
+    assert page.left_out == 1
+    document = Document(pages.page(items))
+    assert "<b>known" in document.texts("bdi")
+    assert "<b>known" not in [tag for tag, _, _ in document.elements]
+
+
+def test_what_is_said_of_a_file():
+    note = RULES["input/no-split"].diagnostic("", "there is no Split")
+    item = Judged(dml.Report((note,), "feature level 4_1", None, None, "m.onnx", -1))
+    document = Document(pages.page([item]))
+    assert document.texts("h1") == ["0 operators of 1 file"]
+    assert "there is no Split" in document.texts("p")
 
 
 def test_no_operators_at_all():
