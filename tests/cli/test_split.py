@@ -15,6 +15,7 @@ import dmlsplit as dml
 from dmlsplit import file_split
 from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, environment
 from tests.cli.test_process import on_terminal, posix
+from tests.test_file_split import Usage
 
 RNG = np.random.default_rng(1)
 RECORD = np.dtype([("a", "<i2"), ("b", ">f8", (2,))])
@@ -139,7 +140,7 @@ class TestNpy:
 
     def test_small_disk(self, cli, save, tmp_path, monkeypatch):
         save(np.zeros(1000))
-        monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(9000, 1000, 8000))
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage(9000, 1000, 8000))
         status, _, err = cli("split", "x.npy", "--axis", "0", "--sections", "2", "-o", "d")
         assert (status, err) == (2, "dmlsplit: d: 8256 bytes are needed, 8000 bytes are free\n")
         assert entries(tmp_path) == ["x.npy"]
@@ -295,7 +296,7 @@ def test_full_file_system(cli, save, tmp_path, monkeypatch):
     try:
         command = ("split", "x.npy", "--axis", "0", "--sections", "2", "-o", os.path.join("small", "d"))
         assert "4 MB are needed, 2.1 MB are free" in cli(*command).err
-        monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(9**9, 0, 9**9))
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage(9**9, 0, 9**9))
         status, _, err = cli(*command)
         assert status == 2
         assert "No space left on device" in err
