@@ -25,7 +25,7 @@ BLOCK = re.compile(r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<language>\w*)\n(?P<te
 NOT_RUN = ("run", "test", "not run: ")
 """Marks above blocks of shell that are not run here: the README's two commands, which .ci/run takes from there, and
 what says why."""
-PACKAGES = {"onnx": "onnx", "openvino": "defusedxml", "distributed": "distributed"}
+PACKAGES = {"onnx": "onnx", "openvino": "defusedxml", "html": "jinja2", "distributed": "distributed"}
 """Word of a mark `needs NAME` -> module without which the page is skipped."""
 
 
