@@ -57,6 +57,8 @@ def check_wheel(wheel: Path) -> Iterator[str]:
         assert len(extensions) == 1, extensions
         assert not [name for name in names if name.startswith(("tests/", "csrc/", "benchmarks/"))]
         assert "dmlsplit/py.typed" in names
+        for name in ("page.html.j2", "notebook.html.j2", "style.css", "script.js"):
+            assert f"dmlsplit/report/html/{name}" in names, name
         yield "the wheel holds the package and nothing else"
         with tempfile.TemporaryDirectory() as folder:
             extension = archive.extract(extensions[0], folder)
