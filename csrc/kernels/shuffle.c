@@ -130,7 +130,7 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
     enum {
         LEAST_BLOCKS = 8,               /* of rows that follow each other: what remains of them is copied one by one */
         WIDE = 8,
-        WIDEST = 24,
+        WIDEST = 20,
         FEW = 3,                        /* steps a vector, with which shuffles of whole vectors are faster than moves still */
         MANY = 8
     };
