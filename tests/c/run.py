@@ -253,7 +253,7 @@ def example_tests(_, folder):
 def fuzz_tests(_, folder):
     """One case: as many inputs as the time allows."""
     seconds = os.environ.get("FUZZ_SECONDS", "60")
-    target = [HERE.parent / "fuzz" / "fuzz_plan.c", *SOURCES, *INCLUDE, "-std=c11", "-pthread", *MODES["asan"]]
+    target = [HERE.parent / "fuzz" / "fuzz_plan.c", *SOURCES, *INCLUDE, "-std=c11", "-pthread", *MODES["asan"].flags]
 
     def fuzz():
         binary = folder / "fuzz_plan"
