@@ -78,6 +78,7 @@ def test_sections():
         (lambda a: dml.split(a, 1.0, (4,)), TypeError, "integer"),
         (lambda a: dml.split(a, 1, (1, 2)), ValueError, r"lengths \(1, 2\) sum up to 3, axis 1 has size 4"),
         (lambda a: dml.split(a, 1, (5, -1)), ValueError, "negative"),
+        (lambda a: dml.split(a, 1, (2**63, 2**63, 4)), ValueError, f"sum up to {2**64 + 4}"),
         (lambda a: dml.split(a, 1, ()), ValueError, "sum up to 0"),
         (lambda a: dml.split(a, 1, sections=3), ValueError, "axis 1 of size 4 does not divide into 3 sections"),
         (lambda a: dml.split(a, 1, sections=0), ValueError, "0 sections"),

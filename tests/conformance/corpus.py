@@ -1,4 +1,4 @@
-"""What other people's tests, documents and running programs say of Split; tests/data/conformance/README.md says how."""
+"""What other people's tests, documents and running programs say of Split; tests/data/conformance/."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 DATA = Path(__file__).parents[1] / "data" / "conformance"
+EXCEPTIONS = json.loads((DATA / "exceptions.json").read_text("utf-8"))
+"""Rows that are not followed, by id: the reason, and what is expected in their place."""
 
 
 def rows(name, **fields):
@@ -22,12 +24,6 @@ def rows(name, **fields):
 
 def params(found):
     return [pytest.param(row, id=row["id"]) for row in found]
-
-
-def exceptions(name):
-    """Ids of rows that are not followed, each with the reason: `id: reason` a line."""
-    lines = (DATA / name).read_text("utf-8").splitlines()
-    return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
 
 
 def is_static(shape):

