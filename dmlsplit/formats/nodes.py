@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -220,6 +222,23 @@ def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:
         return "?" if lengths is None else shape_text(lengths)
     head, tail = shape_text(lengths[: most - 2])[:-1], shape_text(lengths[-1:])[1:]
     return f"{head}, ... {tail} ({len(lengths)})"
+
+
+def given_size(value: object, what: str) -> int:
+    """A size that the caller gives; InputError for what is none, which `what` names."""
+    try:
+        size = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{what}: {printable(repr(value), 60)} is no size") from None
+    if not 0 <= size < 2**63:
+        raise InputError(f"{what}: {size} is no size")
+    return size
+
+
+def listed(names: Collection[str]) -> str:
+    """Names of a file for a message: the first eight."""
+    shown = [printable(name, 40) for name in islice(names, 8)]
+    return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"
 
 
 def _sizes(shape: Sequence[Dim] | None) -> tuple[int, ...]:

@@ -100,6 +100,9 @@ def test_a_size_binds_its_symbol_everywhere():
         ({"dims": {"n": -1}}, "-1 is no size"),
         ({"dims": {"n": "four"}}, "'four' is no size"),
         ({"shapes": {"x": (2**70, 4)}}, "is no size"),
+        ({"values": {"y": [1, 3]}}, "there is no tensor 'y'; the inputs are x"),
+        ({"values": {"x": ["one"]}}, "is no type of numbers"),
+        ({"values": {"x": [[1], [2, 3]]}}, "values of 'x'"),
     ],
 )
 def test_what_the_caller_says_must_fit(given, message):
@@ -165,7 +168,39 @@ class TestLengths:
         inputs = [value("x", [2, 4]), value("l", [2], INT64)]
         nodes = [node("Split", ["x", "l"], ["a", "b"], axis=1)]
         assert "node/shape-unknown" in rules(read_one(nodes, inputs))
+        [unknown] = [d for d in read_one(nodes, inputs).report.diagnostics if d.rule == "node/shape-unknown"]
+        assert "values={'l': ...}" in unknown.message
         assert read_one(nodes, inputs, given={"values": {"l": [1, 3]}}).lengths == (1, 3)
+
+    def test_of_symbolic_sizes_keep_the_names(self):
+        nodes = [
+            node("Concat", ["x", "y"], ["xy"], axis=0),
+            node("Shape", ["x"], ["sx"]),
+            node("Shape", ["y"], ["sy"]),
+            node("Gather", ["sx", "zero"], ["n"]),
+            node("Gather", ["sy", "zero"], ["m"]),
+            node("Concat", ["n", "m"], ["l"], axis=0),
+            node("Split", ["xy", "l"], ["a", "b"]),
+        ]
+        inputs, constants = [value("x", ["n", 4]), value("y", ["m", 4])], [ints("zero", 0)]
+        split = read_one(nodes, inputs, initializers=constants)
+        assert split.lengths == ("n", "m")
+        assert split.output_shapes == (("n", 4), ("m", 4))
+        assert read_one(nodes, inputs, initializers=constants, given={"dims": {"n": 2, "m": 3}}).lengths == (2, 3)
+        split = read_one(nodes, inputs, initializers=constants, given={"dims": {"m": 3}})
+        assert split.lengths == ("n", 3)
+        assert [part.shape for part in split.execute(np.zeros((5, 4), "f4"))] == [(2, 4), (3, 4)]
+
+    def test_that_change_are_no_symbols(self):
+        """Twice a size is not that size."""
+        nodes = [node("Shape", ["x"], ["s"]), node("Add", ["s", "s"], ["l"]), node("Split", ["y", "l"], ["a"])]
+        assert read_one(nodes, [value("x", ["n"]), value("y", ["m"])]).lengths == (None,)
+
+    def test_are_as_declared_where_the_rules_leave_them_open(self):
+        outputs = [value("a", ["h", 4]), value("b", [3, 4])]
+        split = read_one([node("Split", ["x"], ["a", "b"])], [value("x", ["n", 4])], outputs, opset=13)
+        assert split.lengths == ("h", 3)
+        assert split.output_shapes == (("h", 4), (3, 4))
 
     def test_that_are_malformed(self):
         tensor = ints("l", 1, 3)

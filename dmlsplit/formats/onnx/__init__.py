@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from dmlsplit.errors import InputError
 from dmlsplit.formats.nodes import Dim, ModelNodes, SplitNode
 
@@ -36,8 +34,8 @@ def read(
     """The Split nodes of a model, in the order of the graph; those of a function once for each call.
 
     `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors of the main graph their shapes
-    (None for a size that stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of inputs
-    that lengths are computed from. External data is read for such lengths only, from the model's folder and
+    (None for a size that stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of tensors
+    that lengths are, or are computed from. External data is read for such lengths only, from the model's folder and
     `allow_paths`.
 
     Raises InputError for what is no model or has no such tensors and dimensions, OSError; faults of nodes are in their
@@ -65,7 +63,6 @@ def read_model(
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
     from dmlsplit.formats.dxdispatch.files import AllowedFolders
     from dmlsplit.formats.onnx import given, loading, tensors
-    from dmlsplit.formats.onnx.folding import Constant
     from dmlsplit.formats.onnx.reading import Reader
 
     read_external: tensors.ReadExternal = tensors.no_external_data
@@ -79,5 +76,5 @@ def read_model(
         read_external = tensors.external_reader(AllowedFolders(folder, allow_paths))
     model = loading.without_weights(model)
     given.fill_in(model, shapes or {}, dims or {}, everywhere)
-    constants = {name: Constant.of(np.asarray(value)) for name, value in (values or {}).items()}
+    constants = given.constants(model, values or {})
     return ModelNodes(tuple(Reader(model, read_external).items(model, constants)))

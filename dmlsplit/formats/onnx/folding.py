@@ -6,7 +6,7 @@ Of a shape that is known in part, the known sizes are carried through whatever o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, Array
 
 
 class Constant(NamedTuple):
-    """An array, and which of its elements are known."""
+    """An array, and which of its elements are known: 1 is known, 0 is not, -n is the n-th of the model's symbols."""
 
     array: Array
     known: Array
@@ -26,6 +26,15 @@ class Constant(NamedTuple):
     @classmethod
     def of(cls, array: Array) -> Constant:
         return cls(array, np.ones(array.shape, np.int64))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all elements are known."""
+        return bool((self.known == 1).all())
+
+    def without_symbols(self) -> Constant:
+        """The same where the model's symbols mean nothing."""
+        return Constant(self.array, self.known * (self.known == 1))
 
 
 MOVING: Final = frozenset(
@@ -58,17 +67,17 @@ WHOLE: Final = frozenset({"ConstantOfShape", "ReduceMax", "ReduceMin", "ReducePr
 FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
 
 
-def of_shape(node: onnx.NodeProto, shape: Shape) -> Constant | None:
-    """What Shape or Size gives for a shape."""
-    dims = [dim if isinstance(dim, int) else None for dim in shape]
+def of_shape(node: onnx.NodeProto, shape: Shape, symbols: Mapping[str, int]) -> Constant | None:
+    """What Shape or Size gives for a shape; `symbols` numbers the names of sizes from 1."""
     if node.op_type == "Size":
-        sizes = [dim for dim in dims if dim is not None]
-        known = len(sizes) == len(dims)
+        sizes = [dim for dim in shape if isinstance(dim, int)]
+        known = len(sizes) == len(shape)
         return Constant.of(np.array(math.prod(sizes) % 2**63, np.int64)) if known else None
     bounds = {a.name: a.i for a in node.attribute}
-    part = dims[slice(bounds.get("start"), bounds.get("end"))]
-    values = [0 if dim is None else dim for dim in part]
-    return Constant(np.array(values, np.int64), np.array([dim is not None for dim in part], np.int64))
+    part = shape[slice(bounds.get("start"), bounds.get("end"))]
+    values = [dim if isinstance(dim, int) else 0 for dim in part]
+    mask = [-symbols.get(dim, 0) if isinstance(dim, str) else int(dim is not None) for dim in part]
+    return Constant(np.array(values, np.int64), np.array(mask, np.int64))
 
 
 def fold(node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int) -> Constant | None:
@@ -78,7 +87,7 @@ def fold(node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int) ->
         return None
     op = node.op_type
     moved = len(inputs) if op == "Concat" else 1
-    partly = [not constant.known.all() for constant in given]
+    partly = [not constant.whole for constant in given]
     if any(partly) and (op in WHOLE or (op in MOVING and any(partly[moved:]))):
         return None
     if op == "ConstantOfShape":
@@ -96,7 +105,7 @@ def fold(node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int) ->
     else:
         known = np.ones(array.shape, np.int64)
         for constant in given:
-            known = known * constant.known
+            known = known * (constant.known == 1)
     return None if known is None or known.shape != array.shape else Constant(array, known)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import onnx
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
-from dmlsplit.formats.nodes import Dim, Shape, shape_text
+from dmlsplit.formats.nodes import Dim, Shape, given_size, listed, shape_text
+from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.tensors import make_type, text, type_of
 
 Shapes: TypeAlias = Mapping[str, Sequence[Dim]]
@@ -29,21 +30,47 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, everywhere: bool
         if name not in known:
             if not everywhere:
                 continue
-            raise InputError(f"there is no symbolic dimension '{printable(name)}'; the model has {_listed(known)}")
-        sizes[name] = _size(size, f"dimension '{printable(name)}'")
+            raise InputError(f"there is no symbolic dimension '{printable(name)}'; the model has {listed(known)}")
+        sizes[name] = given_size(size, f"dimension '{printable(name)}'")
     declared = {text(value.name): value for value in _values(model.graph)}
-    computed = {text(name) for node in model.graph.node for name in node.output if name}
+    computed = _computed(model.graph)
     for name, given in shapes.items():
         if name not in declared:
             if name not in computed:
                 if not everywhere:
                     continue
-                inputs = [text(value.name) for value in model.graph.input]
-                raise InputError(f"there is no tensor '{printable(name)}'; the inputs are {_listed(inputs)}")
+                raise _no_tensor(name, model.graph)
             declared[name] = model.graph.value_info.add(name=name)
         _give(declared[name], given, sizes)
     for value in _all_values(model.graph):
         _replace(value, sizes)
+
+
+def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> dict[str, Constant | None]:
+    """The elements that the caller gives tensors of the main graph. InputError for what is none."""
+    known = {text(value.name) for value in _values(model.graph)} | _computed(model.graph)
+    known.update(text(tensor.name) for tensor in model.graph.initializer)
+    found: dict[str, Constant | None] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise _no_tensor(name, model.graph)
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise InputError(f"values of '{printable(name)}': {error}") from None
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"values of '{printable(name)}': {array.dtype} is no type of numbers")
+        found[name] = Constant.of(array)
+    return found
+
+
+def _computed(graph: onnx.GraphProto) -> set[str]:
+    return {text(name) for node in graph.node for name in node.output if name}
+
+
+def _no_tensor(name: str, graph: onnx.GraphProto) -> InputError:
+    inputs = [text(value.name) for value in graph.input]
+    return InputError(f"there is no tensor '{printable(name)}'; the inputs are {listed(inputs)}")
 
 
 def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int]) -> None:
@@ -58,7 +85,7 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
         if new is None or isinstance(new, str):
             merged.append(old if old is not None else new)
             continue
-        size = _size(new, f"{what}, dimension {i}")
+        size = given_size(new, f"{what}, dimension {i}")
         bound = sizes.setdefault(old, size) if isinstance(old, str) else size if old is None else old
         if bound != size:
             raise InputError(
@@ -74,16 +101,6 @@ def _replace(value: onnx.ValueInfoProto, sizes: Dims) -> None:
             size = sizes.get(text(dim.dim_param))
             if size is not None:
                 dim.dim_value = size
-
-
-def _size(value: object, what: str) -> int:
-    try:
-        size = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InputError(f"{what}: {printable(repr(value))} is no size") from None
-    if not 0 <= size < 2**63:
-        raise InputError(f"{what}: {size} is no size")
-    return size
 
 
 def symbols_of(graph: onnx.GraphProto) -> dict[str, None]:
@@ -111,8 +128,3 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
-
-
-def _listed(names: Sequence[str] | Mapping[str, None]) -> str:
-    shown = [printable(name, 40) for name in list(names)[:8]]
-    return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"

@@ -50,7 +50,8 @@ class Reader:
         """The Splits of a model, or of the body of a function, in order."""
         if not self._functions.splits(model.graph.node):
             return
-        origin = Origin(opset_of(model), self._functions, frozenset(symbols_of(model.graph)), self._read_external)
+        symbols = {name: number for number, name in enumerate(symbols_of(model.graph), 1)}
+        origin = Origin(opset_of(model), self._functions, symbols, self._read_external)
         inferred, failure = self._inferred(model, origin, constants)
         scope = Scope(model.graph, inferred, origin, label, constants=constants)
         yield from self._graph(scope, model, calls, failure)
@@ -180,8 +181,8 @@ def _called(
         if not actual:
             continue
         constant = _constant(actual, scope)
-        constants[formal] = constant
-        if constant is not None and constant.known.all() and constant.array.dtype.kind in "iuf":
+        constants[formal] = constant and constant.without_symbols()
+        if constant is not None and constant.whole and constant.array.dtype.kind in "iuf":
             graph.initializer.append(numpy_helper.from_array(constant.array, formal))
             continue
         data_type, shape = scope.type_of(actual)

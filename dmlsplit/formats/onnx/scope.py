@@ -26,8 +26,8 @@ class Origin:
     opset: int
     """Of the default domain; 0 where there is none, or several."""
     functions: Functions
-    symbols: frozenset[str]
-    """The names of sizes that the model itself has."""
+    symbols: Mapping[str, int]
+    """The names of sizes that the model itself has, numbered from 1."""
     read_external: ReadExternal
 
     @property
@@ -123,7 +123,7 @@ class Scope:
             return _constant(self._value_of(node))
         if node.op_type in ("Shape", "Size") and node.input:
             shape = self.type_of(text(node.input[0]))[1]
-            return None if shape is None else of_shape(node, shape)
+            return None if shape is None else of_shape(node, shape, self.origin.symbols)
         if node.op_type not in FOLDED or text(node.output[0]) != name:
             return None
         inputs = [self.constant(text(i), depth + 1) if i else None for i in node.input]

@@ -85,9 +85,13 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
     if constant is None:
         return found
     found["split_shape"] = constant.array.shape
-    if constant.known.all() and constant.array.dtype.kind in "iufV":
+    if constant.whole and constant.array.dtype.kind in "iufV":
         array = constant.array if constant.array.dtype.kind in "iuf" else constant.array.astype(float)
         found["split_values"] = tuple(array.ravel().tolist())
+    elif not constant.whole:
+        names = {-number: name for name, number in scope.origin.symbols.items()}
+        pairs = zip(constant.array.ravel().tolist(), constant.known.ravel().tolist(), strict=True)
+        found["split_dims"] = tuple([size if known == 1 else names.get(known) for size, known in pairs])
     return found
 
 
@@ -101,10 +105,11 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
     """The judged node; `hint` says what the caller can pass where a shape is unknown."""
     facts, path = facts_of(node, scope), name_of(node, scope)
     found = judge_node(facts, path)
-    report = Report((*found, *_unknown(facts, path, hint)), facts.specification, None, "Split")
-    lengths, shapes = facts.lengths, facts.output_shapes
-    if not report.ok:
-        lengths, shapes = facts.given_lengths, (None,) * facts.outputs
+    report = Report((*found, *_unknown(node, facts, path, hint)), facts.specification, None, "Split")
+    shapes: tuple[Shape | None, ...] = (None,) * facts.outputs
+    lengths: Shape | None = facts.given_lengths
+    if report.ok:
+        shapes, lengths = _laid_out(node, facts, scope)
     return SplitNode(
         text(node.name),
         "Split",
@@ -123,7 +128,21 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
     )
 
 
-def _unknown(facts: OnnxSplit, path: str, hint: str) -> list[Diagnostic]:
+def _laid_out(node: onnx.NodeProto, facts: OnnxSplit, scope: Scope) -> tuple[tuple[Shape | None, ...], Shape | None]:
+    """The outputs' shapes and the lengths: by the rules, and where these leave sizes open, as the model declares."""
+    names = [text(name) for name in node.output]
+    shapes = list(facts.output_shapes)
+    for i, (name, shape) in enumerate(zip(names, shapes, strict=False)):
+        declared = scope.type_of(name)[1] if name else None
+        if shape is not None and declared is not None and len(shape) == len(declared):
+            shapes[i] = tuple([dim if size is None else size for size, dim in zip(shape, declared, strict=True)])
+    axis, lengths = facts.axis_index, facts.lengths
+    if lengths is not None and axis is not None and None not in shapes:
+        lengths = tuple([shape[axis] for shape in shapes if shape is not None])
+    return tuple(shapes), lengths
+
+
+def _unknown(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: str) -> list[Diagnostic]:
     """What DirectML would have to know."""
     rule = RULES["node/shape-unknown"]
     found = []
@@ -134,6 +153,7 @@ def _unknown(facts: OnnxSplit, path: str, hint: str) -> list[Diagnostic]:
     if facts.data_type is None:
         found.append(rule.diagnostic(f"{path}.input", "the element type is not known"))
     if facts.split_input and facts.split_values is None and not facts.split_malformed:
-        message = "the lengths are computed as the model runs"
+        name = printable(text(node.input[1]), 60)
+        message = f"the lengths are computed as the model runs; onnx.read takes values={{'{name}': ...}}"
         found.append(rule.diagnostic(f"{path}.split", message))
     return found

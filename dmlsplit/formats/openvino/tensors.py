@@ -6,12 +6,12 @@ shape is carried through layers that keep it, and a Split's outputs follow from 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.nodes import given_size, listed
 from dmlsplit.formats.openvino.graph import MAX_RANK, Graph, Layer, Port, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name
 from dmlsplit.rules.openvino import Dim, Shape, bounds, compatible, dims_text, interval
@@ -60,7 +60,7 @@ class Given:
         for name in self._shapes:
             if name not in self._used:
                 parameters = [layer.name for layer in graph.layers.values() if layer.type == "Parameter"]
-                raise InputError(f"there is no tensor '{printable(name)}'; the inputs are {_listed(parameters)}")
+                raise InputError(f"there is no tensor '{printable(name)}'; the inputs are {listed(parameters)}")
 
 
 def tensor_names(graph: Graph, layer: Layer, port: Port) -> tuple[str, ...]:
@@ -119,20 +119,7 @@ def is_static(shape: Shape | None) -> bool:
 
 def _given_shape(name: str, shape: Iterable[object]) -> Shape:
     what = f"shape of '{printable(name)}'"
-    dims: list[Dim] = []
-    for value in shape:
-        try:
-            size = None if value is None else operator.index(value)  # type: ignore[arg-type]
-        except TypeError:
-            raise InputError(f"{what}: {printable(repr(value), 60)} is no size") from None
-        if size is not None and not 0 <= size < 2**63:
-            raise InputError(f"{what}: {size} is no size")
-        dims.append(size)
+    dims = [None if size is None else given_size(size, what) for size in shape]
     if len(dims) > MAX_RANK:
         raise InputError(f"{what}: there are {len(dims)} dimensions; the limit is {MAX_RANK}")
     return tuple(dims)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = [printable(name, 40) for name in names[:8]]
-    return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"

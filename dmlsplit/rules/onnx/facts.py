@@ -60,6 +60,8 @@ class OnnxSplit(NodeFacts):
     """Whether the second input has a name."""
     split_values: Lengths | None = None
     """The second input's elements."""
+    split_dims: Shape | None = None
+    """The same where some are sizes that the model names or leaves open."""
     split_type: str | None = None
     split_shape: Shape | None = None
     split_malformed: str | None = None
@@ -82,11 +84,12 @@ class OnnxSplit(NodeFacts):
         return replace(self, input_shape=shape)
 
     def differences(self) -> Iterator[tuple[str, str]]:
-        if self.version != 1:
-            return
-        yield "", "ONNX Runtime and onnx's reference evaluator have no Split 1"
-        if self.split_input and self.split is None:
-            yield "split", "OpenVINO ignores lengths that are an input of Split 1 and makes equal parts"
+        if self.version == 1:
+            yield "", "ONNX Runtime and onnx's reference evaluator have no Split 1"
+            if self.split_input and self.split is None:
+                yield "split", "OpenVINO ignores lengths that are an input of Split 1 and makes equal parts"
+        if self._uneven and (self.axis or 0) < 0:
+            yield "num_outputs", "OpenVINO refuses a smaller last part where the axis is negative"
 
     @property
     def rank(self) -> int | None:
@@ -119,6 +122,12 @@ class OnnxSplit(NodeFacts):
         return not self.split_input and (self.split is None or self.version >= 13)
 
     @property
+    def _uneven(self) -> bool:
+        """Whether num_outputs makes the last part smaller than the others."""
+        size, count = self.axis_size, self.num_outputs or 0
+        return self.version >= 18 and self.equal_parts and isinstance(size, int) and count > 0 and size % count != 0
+
+    @property
     def given_lengths(self) -> tuple[int, ...] | None:
         """The lengths given by attribute or input, where they are known and whole."""
         if self.split is not None and self.version < 13:
@@ -133,7 +142,8 @@ class OnnxSplit(NodeFacts):
         """The sizes of the parts on the axis; None for the whole where not even their number is certain."""
         if not self.equal_parts:
             given = self.given_lengths
-            return given if given is not None else (None,) * self.outputs
+            open_ = self.split_dims if self.split_dims and len(self.split_dims) == self.outputs else None
+            return given if given is not None else open_ or (None,) * self.outputs
         size, count = self.axis_size, self.count
         if not 1 <= count <= MAX_PARTS:
             return None
