@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Dim: TypeAlias = int | str | None
 """A size, the name or interval (2..10) that stands for one, or None where nothing is known."""
 Shape: TypeAlias = tuple[Dim, ...]
+
+MAX_SIZE: Final = 2**32 - 1
+"""Of a tensor of DirectML; the lengths of a split are no larger than its axis."""
 
 _INTERVAL = re.compile(r"([0-9]{0,20})\.\.([0-9]{0,20})")
 
@@ -94,6 +97,10 @@ class SplitNode:
                 return RULES["node/shape-unknown"].diagnostic(path, message, actual=shape_text(sizes))
         if self.axis is None:
             return RULES["node/shape-unknown"].diagnostic(path, "the axis is not known")
+        largest = max(_sizes(self.input_shape), default=0)
+        if largest > MAX_SIZE:
+            message = f"the input shape {shape_text(self.input_shape)} does not fit DirectML's UINTs of 32 bits"
+            return RULES["node/not-lowered"].diagnostic(path, message, expected=f"sizes to {MAX_SIZE}", actual=largest)
         return None
 
     @property
@@ -213,7 +220,7 @@ def shape_text(shape: Sequence[Dim] | None) -> str:
     """[1, batch, ?]; "unknown" for an unknown rank."""
     if shape is None:
         return "unknown"
-    return f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"
+    return f"[{', '.join('?' if dim is None else printable(str(dim), 60) for dim in shape)}]"
 
 
 def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:

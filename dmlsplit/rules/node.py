@@ -42,8 +42,9 @@ RULES: Final = (
         "node/not-lowered",
         Severity.ERROR,
         Basis.OURS,
-        "The node has faults by its framework's own rules, so it stands for no DirectML operator.",
-        "The faults are reported beside this one.",
+        "The node stands for no DirectML operator.",
+        "It has faults by its framework's own rules, which are reported beside this one; or a size that a UINT, "
+        "which has 32 bits, does not hold.",
         (OURS,),
     ),
     Rule(

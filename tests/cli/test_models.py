@@ -154,6 +154,15 @@ class TestSarif:
     def log(self, cli, *args):
         return json.loads(cli("check", *args, "--format", "sarif").out)
 
+    def test_the_schema(self, cli, models):
+        schema = pytest.importorskip("pydantic_sarif.model", reason="pip install pydantic-sarif")
+        name = HOSTILE.replace("\ud800", "")
+        write(models / "h.onnx", [node("Split", ["x"], ["a", "b"], num_outputs=0, name=name)])
+        (models / "b.json").write_text(BAD)
+        log = self.log(cli, "b.json", "h.onnx", "bad.onnx", "open.onnx", "good.onnx", "none.onnx", "broken.onnx")
+        assert len(log["runs"][0]["results"]) > 6
+        schema.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(log)
+
     def test_places(self, cli, models):
         (models / "b.json").write_text(BAD)
         (models / "c d.jsonl").write_text("\n{}x")

@@ -40,6 +40,7 @@ def test_a_complex_element_is_an_innermost_dimension(element, count):
         ({"shape": None}, "node/shape-unknown"),
         ({"shape": ("batch", 6)}, "node/shape-unknown"),
         ({"lengths": (1, None, 3)}, "node/shape-unknown"),
+        ({"shape": (2, 2**32), "lengths": (2**31, 2**31)}, "node/not-lowered"),
         ({"diagnostics": [RULES["input/malformed"].diagnostic("", "wrong")]}, "node/not-lowered"),
     ],
 )
@@ -47,6 +48,7 @@ def test_what_stands_in_the_way_has_a_rule(changed, rule):
     assert node(**changed).obstacle().rule == rule
     with pytest.raises(InputError, match=r"^n: "):
         node(**changed).descriptor()
+    assert not node(**changed).legalize("6_4").ok
 
 
 def test_execution_takes_any_fixed_size_type():
@@ -91,4 +93,5 @@ def test_shapes():
     assert not agrees((1,), ("2..3",))
     assert not agrees((4,), ("2..3",))
     assert shape_text((1, "batch", None)) == "[1, batch, ?]"
+    assert shape_text(("\x1b[31m\u202e",)) == r"[\x1b[31m\u202e]"
     assert shape_text(None) == "unknown"

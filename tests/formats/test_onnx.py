@@ -110,6 +110,18 @@ def test_what_the_caller_says_must_fit(given, message):
         front_end.read(model([EQUAL], [value("x", ["n", 4])]), **given)
 
 
+def test_names_of_sizes_are_shown_and_not_obeyed():
+    name = "\x1b[31m\u202e\n"
+    made = model([EQUAL], [value("x", [name, 4])], [value("a", [name, 2]), value("b", None)], opset=13)
+    [split] = front_end.read(made)
+    assert split.input_shape == (r"\x1b[31m\u202e\n", 4)
+    assert all(text.isprintable() for text in str(split.report).splitlines())
+    assert front_end.read(made, dims={name: 3})[0].input_shape == (3, 4)
+    with pytest.raises(InputError) as error:
+        front_end.read(made, shapes={"x": (2, 5)})
+    assert str(error.value).isprintable()
+
+
 class TestLengths:
     @pytest.mark.parametrize(
         "constant",

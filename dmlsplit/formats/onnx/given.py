@@ -89,7 +89,8 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
         bound = sizes.setdefault(old, size) if isinstance(old, str) else size if old is None else old
         if bound != size:
             raise InputError(
-                f"{what}: dimension {i} is {size}, the model has {old}{f' = {bound}' if old != bound else ''}"
+                f"{what}: dimension {i} is {size}, the model has {shape_text([old])[1:-1]}"
+                f"{f' = {bound}' if old != bound else ''}"
             )
         merged.append(size)
     value.type.CopyFrom(make_type(value.type.tensor_type.elem_type, tuple(merged)))

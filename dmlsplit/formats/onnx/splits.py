@@ -32,6 +32,7 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
     outputs = [text(name) for name in node.output]
     data_type, shape = scope.type_of(inputs[0]) if inputs and inputs[0] else (None, None)
     declared = [scope.declared(name) if name else (None, None) for name in outputs]
+    declared_shapes = tuple([_safe(shape) for _, shape in declared])
     return OnnxSplit(
         version,
         len(outputs),
@@ -39,7 +40,7 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
         len(inputs),
         bool(inputs and inputs[0]),
         data_type,
-        shape,
+        _safe(shape),
         known.get("axis"),
         known.get("num_outputs"),
         known.get("split"),
@@ -47,10 +48,15 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
         other_attributes=others,
         mistyped_attributes=mistyped,
         declared_types=tuple([data_type for data_type, _ in declared]) if any(t for t, _ in declared) else (),
-        declared_shapes=tuple([shape for _, shape in declared]) if any(s is not None for _, s in declared) else (),
+        declared_shapes=declared_shapes if any(shape is not None for shape in declared_shapes) else (),
         opset=scope.origin.opset or None,
         newest_opset=defs.onnx_opset_version(),
     )
+
+
+def _safe(shape: Shape | None) -> Shape | None:
+    """The same with the names of sizes safe to print."""
+    return None if shape is None else tuple([printable(dim, 60) if isinstance(dim, str) else dim for dim in shape])
 
 
 def _attributes(node: onnx.NodeProto, version: int) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
@@ -91,7 +97,7 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
     elif not constant.whole:
         names = {-number: name for name, number in scope.origin.symbols.items()}
         pairs = zip(constant.array.ravel().tolist(), constant.known.ravel().tolist(), strict=True)
-        found["split_dims"] = tuple([size if known == 1 else names.get(known) for size, known in pairs])
+        found["split_dims"] = _safe(tuple([size if known == 1 else names.get(known) for size, known in pairs]))
     return found
 
 
@@ -133,7 +139,7 @@ def _laid_out(node: onnx.NodeProto, facts: OnnxSplit, scope: Scope) -> tuple[tup
     names = [text(name) for name in node.output]
     shapes = list(facts.output_shapes)
     for i, (name, shape) in enumerate(zip(names, shapes, strict=False)):
-        declared = scope.type_of(name)[1] if name else None
+        declared = _safe(scope.type_of(name)[1]) if name else None
         if shape is not None and declared is not None and len(shape) == len(declared):
             shapes[i] = tuple([dim if size is None else size for size, dim in zip(shape, declared, strict=True)])
     axis, lengths = facts.axis_index, facts.lengths
