@@ -8,6 +8,7 @@ import pytest
 
 import dmlsplit as dml
 from tests.cli.conftest import BAD, GOOD, HOSTILE
+from tests.cli.test_process import on_terminal, posix
 from tests.formats.onnx_models import BOOL, FLOAT, model, node, value
 
 KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics"]
@@ -109,6 +110,14 @@ def test_many_files_in_order_and_one_broken(cli, models):
     assert alone.out == together.out
     assert alone.err == together.err
     assert [json.loads(line)["file"] for line in alone.out.splitlines()] == names
+
+
+@posix
+def test_a_bar_for_several_files(models):
+    for names, bar in ((["good.onnx"], False), (["good.onnx", "bad.onnx"], True)):
+        status, out = on_terminal(models, "check", *names, "--jobs", "2")
+        assert status == int(bar)
+        assert ("files " in out) is bar
 
 
 def test_patterns(cli, models):

@@ -89,6 +89,25 @@ def test_a_size_binds_its_symbol_everywhere():
     assert second.lengths == (3, 3)
 
 
+def test_a_shape_for_a_tensor_of_a_graph_inside():
+    """What a loop carries may change its shape, so that inference says nothing of it."""
+    body = graph(
+        [node("Identity", ["go"], ["on"]), node("Relu", ["s"], ["t"]), node("Split", ["t"], ["u", "v"], num_outputs=2)],
+        [value("i", [], INT64), value("go", [], BOOL), value("s", None)],
+        outputs=["on", "t", "u"],
+    )
+    made = model(
+        [node("Loop", ["n", "c", "x"], ["l", "ls"], body=body)],
+        [value("x", [6, 8]), value("n", [], INT64), value("c", [], BOOL)],
+        outputs=["l"],
+    )
+    [split] = front_end.read(made)
+    assert split.input_shape is None
+    for name in "st":
+        [split] = front_end.read(made, shapes={name: (6, 8)})
+        assert split.output_shapes == ((3, 8), (3, 8))
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -33,9 +33,9 @@ def read(
 ) -> list[SplitNode]:
     """The Split nodes of a model, in the order of the graph; those of a function once for each call.
 
-    `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors of the main graph their shapes
-    (None for a size that stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of tensors
-    that lengths are, or are computed from. External data is read for such lengths only, from the model's folder and
+    `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors their shapes (None for a size that
+    stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of tensors of the main graph that
+    lengths are, or are computed from. External data is read for such lengths only, from the model's folder and
     `allow_paths`.
 
     Raises InputError for what is no model or has no such tensors and dimensions, OSError; faults of nodes are in their

@@ -19,10 +19,10 @@ Dims: TypeAlias = Mapping[str, int]
 
 
 def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, everywhere: bool = True) -> None:
-    """Gives tensors of the main graph their shapes, and symbols their sizes wherever they stand.
+    """Gives tensors their shapes, and symbols their sizes wherever they stand.
 
-    A size given for a symbolic dimension binds the symbol. InputError for what contradicts the model, and for what is
-    not in it unless `everywhere` is False.
+    Of a name that several graphs have the outermost tensor is meant. A size given for a symbolic dimension binds the
+    symbol. InputError for what contradicts the model, and for what is not in it unless `everywhere` is False.
     """
     known = symbols_of(model.graph)
     sizes: dict[str, int] = {}
@@ -32,15 +32,20 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, everywhere: bool
                 continue
             raise InputError(f"there is no symbolic dimension '{printable(name)}'; the model has {listed(known)}")
         sizes[name] = given_size(size, f"dimension '{printable(name)}'")
-    declared = {text(value.name): value for value in _values(model.graph)}
-    computed = _computed(model.graph)
+    declared: dict[str, onnx.ValueInfoProto] = {}
+    computed: dict[str, onnx.GraphProto] = {}
+    for graph in _graphs(model.graph):
+        for name, value in {text(value.name): value for value in _values(graph)}.items():
+            declared.setdefault(name, value)
+        for name in _computed(graph):
+            computed.setdefault(name, graph)
     for name, given in shapes.items():
         if name not in declared:
             if name not in computed:
                 if not everywhere:
                     continue
                 raise _no_tensor(name, model.graph)
-            declared[name] = model.graph.value_info.add(name=name)
+            declared[name] = computed[name].value_info.add(name=name)
         _give(declared[name], given, sizes)
     for value in _all_values(model.graph):
         _replace(value, sizes)
@@ -62,6 +67,14 @@ def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> di
             raise InputError(f"values of '{printable(name)}': {array.dtype} is no type of numbers")
         found[name] = Constant.of(array)
     return found
+
+
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and those in its nodes, the outermost first."""
+    yield graph
+    for node in graph.node:
+        for subgraph in subgraphs(node):
+            yield from _graphs(subgraph)
 
 
 def _computed(graph: onnx.GraphProto) -> set[str]:
@@ -117,10 +130,8 @@ def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
 
 
 def _all_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    yield from _values(graph)
-    for node in graph.node:
-        for subgraph in subgraphs(node):
-            yield from _all_values(subgraph)
+    for found in _graphs(graph):
+        yield from _values(found)
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
