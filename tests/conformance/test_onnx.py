@@ -8,6 +8,7 @@ from tests.conformance.onnx_models import build
 
 CASES = [row for row in rows("cases", flavour="onnx", kind=("forward", "shape")) if row["expect"]["ok"] is not None]
 OBSERVED = [row for row in rows("observed", flavour="onnx") if (row.get("spec") or {}).get("ok") is not None]
+PEERS = {"ref": "reference evaluator", "ort": "ONNX Runtime", "ov": "OpenVINO"}
 
 
 def only_node(row):
@@ -48,3 +49,7 @@ def test_observed(row):
     assert node.report.ok is spec["ok"], node.report
     if spec["ok"] and "lengths" in spec:
         assert list(node.lengths) == spec["lengths"]
+    said = " ".join(diagnostic.message for diagnostic in node.report.diagnostics)
+    for peer, name in PEERS.items():
+        seen = row["observed"].get(peer, {}).get("ok", spec["ok"])
+        assert seen == spec["ok"] or name in said, f"{peer} differs, of which nothing is said"

@@ -85,7 +85,10 @@ class OnnxSplit(NodeFacts):
 
     def differences(self) -> Iterator[tuple[str, str]]:
         if self.version == 1:
-            yield "", "ONNX Runtime and onnx's reference evaluator have no Split 1"
+            yield (
+                "",
+                "ONNX Runtime and onnx's reference evaluator have no Split 1, its shape inference gives ranks only",
+            )
             if self.split_input and self.split is None:
                 yield "split", "OpenVINO ignores lengths that are an input of Split 1 and makes equal parts"
         if self._uneven and (self.axis or 0) < 0:
