@@ -63,7 +63,7 @@ class NodeLegalization(Legalization):
         dtype = self.element.dtype()
         if self.element.count == 1:
             return array.view(dtype)
-        return np.ascontiguousarray(array).reshape(*array.shape[:-2], -1).view(dtype).reshape(array.shape[:-1])
+        return array.reshape(-1).view(dtype).reshape(array.shape[:-1])
 
 
 def legalize(

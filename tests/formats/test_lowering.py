@@ -52,6 +52,21 @@ def test_nine_dimensions_are_folded():
     assert [part.tobytes() for part in found.execute(array)] == expected(array, 8, (1, 2, 3))
 
 
+@pytest.mark.parametrize("element", ["complex64", "complex128"])
+def test_empty_outputs_of_several_elements_each(element):
+    for shape, axis, lengths in (((2, 6), 1, (0, 6, 0)), ((6, 2), 0, (6, 0)), ((0, 2), 0, (0,)), ((3,), 0, (0, 3))):
+        made = node(shape, axis, lengths, element)
+        array = random_array(shape, made.element.dtype())
+        for level in ("1_0", "6_4"):
+            found = made.legalize(level)
+            parts = found.execute(array)
+            assert [part.shape for part in parts] == list(made.output_shapes)
+            assert [part.tobytes() for part in parts] == expected(array, axis, lengths)
+            out = [np.zeros(shape, array.dtype) for shape in made.output_shapes]
+            found.dispatch(array, out)
+            assert [part.tobytes() for part in out] == expected(array, axis, lengths)
+
+
 def test_empty_outputs_are_made_and_warned_of():
     found = node(lengths=(0, 6, 0)).legalize("1_0")
     assert found.ok
