@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import judge_options, judged, read_entries
+from dmlsplit.cli._judging import judge_options, judged, model_options, read_entries
+from dmlsplit.formats.models import Given
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.report import rewriting, text
 from dmlsplit.report.text import Judged
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Rewrite operators for a lower feature level or release.")
 @click.argument("file", metavar="FILE")
 @judge_options
+@model_options
 @click.option("-o", "--output", "out", metavar="OUT.json", help="Write a DxDispatch model, which `dmlsplit run` takes.")
-def legalize(file: str, out: str | None, judges: tuple[Judge, ...]) -> int:
+def legalize(file: str, out: str | None, judges: tuple[Judge, ...], given: Given) -> int:
     """Rewrite the Split and Join operators of FILE so that a feature level or a release takes them.
 
     Each operator is shown before and after. With -o a DxDispatch model is FILE legalised: the same resources and
@@ -35,18 +37,23 @@ def legalize(file: str, out: str | None, judges: tuple[Judge, ...]) -> int:
     Examples:
       dmlsplit legalize operator.json --feature-level 2_1
       dmlsplit legalize model.json --directml 1.5.1 -o lower.json
+      dmlsplit legalize model.onnx --dim batch=1 --feature-level 1_0
     """
     if len(judges) != 1:
         raise click.UsageError("--directml: one release at a time")
     _streams.refuse_to_replace(out, [file])
     status = 0
     done: list[tuple[Entry, Legalization]] = []
-    for entry in read_entries(file):
+    for entry in read_entries(file, given):
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
         elif entry.descriptor is None:
-            _streams.write("\n".join(text.lines(judged(entry, judges[0]))) + "\n")
+            item = judged(entry, judges[0])
+            _streams.write("\n".join(text.lines(item)) + "\n")
+            # What is not judged needs no rewriting; a node of a model that is wrong, or open, has none.
+            open_ = any(diagnostic.rule == "node/shape-unknown" for diagnostic in item.report.diagnostics)
+            status = max(status, int(open_ or not item.report.ok))
         else:
             found = legalized(entry.descriptor, judges[0])
             done.append((entry, found))

@@ -150,6 +150,22 @@ def test_levels_and_plan(cli, models):
     assert cli("plan", "bad.onnx").status == 1
 
 
+def test_legalize(cli, models):
+    status, out, _ = cli("legalize", "good.onnx", "--feature-level", "1_0", "-o", "good.json")
+    assert status == 0
+    assert "runs on feature level 1_0 as " in out
+    assert cli("check", "good.json", "--feature-level", "1_0").status == 0
+    for name, rule in (("bad", "onnx/split-or-num-outputs-missing"), ("open", "node/shape-unknown")):
+        status, out, err = cli("legalize", f"{name}.onnx", "--feature-level", "1_0", "-o", f"{name}.json")
+        assert status == 1
+        assert rule in out
+        assert "not written" in err
+        assert not (models / f"{name}.json").exists()
+    status, out, _ = cli("legalize", "open.onnx", "--dim", "n=6", "--feature-level", "1_0")
+    assert (status, "{1,1,6,4}" in out) == (0, True)
+    assert cli("legalize", "none.onnx", "--feature-level", "1_0").status == 0
+
+
 def test_hostile_names_are_shown(cli, models):
     name = HOSTILE.replace("\ud800", "")
     write(models / "h.onnx", [node("Split", ["x"], ["a", "b"], num_outputs=0, name=name)])
