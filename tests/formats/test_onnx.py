@@ -89,6 +89,24 @@ def test_a_size_binds_its_symbol_everywhere():
     assert second.lengths == (3, 3)
 
 
+def test_what_was_declared_for_other_sizes():
+    """Exporters leave the sizes that they saw; the caller's go before those, not before what nothing contradicts."""
+    nodes = [
+        node("Relu", ["x"], ["y"]),
+        node("Own", ["y"], ["z"], domain="own"),
+        node("Relu", ["z"], ["t"]),
+        node("Split", ["y"], ["a", "b"], axis=1),
+        node("Split", ["t"], ["c", "d"], axis=1),
+    ]
+    declared = [value("y", [1, 4]), value("z", [5, 6])]
+    made = model(nodes, [value("x", [None, 4])], ["a", "c"], opset=13, value_info=declared, domains=["own"])
+    shapes = [split.input_shape for split in front_end.read(made, shapes={"x": (2, 4)})]
+    assert shapes == [(2, 4), (5, 6)]
+    assert [split.input_shape for split in front_end.read(made)] == [(1, 4), (5, 6)]
+    shapes = [split.input_shape for split in front_end.read(made, shapes={"x": (2, 4), "y": (1, 4)})]
+    assert shapes == [(1, 4), (5, 6)]
+
+
 def test_a_shape_for_a_tensor_of_a_graph_inside():
     """What a loop carries may change its shape, so that inference says nothing of it."""
     body = graph(

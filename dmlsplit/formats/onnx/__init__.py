@@ -77,4 +77,5 @@ def read_model(
     model = loading.without_weights(model)
     given.fill_in(model, shapes or {}, dims or {}, everywhere)
     constants = given.constants(model, values or {})
-    return ModelNodes(tuple(Reader(model, read_external).items(model, constants)))
+    reader = Reader(model, read_external, frozenset(shapes or ()), resized=bool(shapes or dims))
+    return ModelNodes(tuple(reader.items(model, constants)))

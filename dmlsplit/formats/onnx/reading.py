@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import onnx
@@ -20,6 +20,7 @@ from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
 from dmlsplit.formats.onnx.splits import facts_of, name_of, split_node
 from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, text, type_of
 from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules.onnx.facts import contradict
 
 MAX_CALLS: Final = 1000
 """Of functions with a Split."""
@@ -33,12 +34,17 @@ _UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 class Reader:
     """Reads one model."""
 
-    def __init__(self, model: onnx.ModelProto, read_external: ReadExternal) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, read_external: ReadExternal, given: Collection[str], resized: bool
+    ) -> None:
+        """`given`: the tensors whose shapes are the caller's; `resized`: whether any size is."""
         self._functions = Functions(model.functions)
         self._read_external = read_external
         self._calls = 0
         self._gave_up = ""
         self._hint = _hint(model.graph)
+        self._given = given
+        self._outdated = resized
 
     def items(
         self,
@@ -105,6 +111,9 @@ class Reader:
         if not harmless.opset_import:
             harmless.opset_import.add(version=origin.opset)
         _make_harmless(harmless, self._functions)
+        if self._outdated:
+            self._outdated = False
+            _update(harmless, self._given)
         failure = self._gave_up
         for _ in range(MAX_ROUNDS):
             graph = harmless.graph
@@ -213,6 +222,30 @@ def _make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
     for importing in (model, *model.functions):
         for domain in domains - {entry.domain for entry in importing.opset_import} - {"", "ai.onnx"}:
             importing.opset_import.add(domain=domain, version=1)
+
+
+def _update(model: onnx.ModelProto, given: Collection[str]) -> None:
+    """Puts what follows from the caller's sizes for what the model declares, of other sizes, of computed tensors: an
+    inference keeps what it finds."""
+    computed = {name for node in model.graph.node for name in node.output} - set(given)
+    bare = onnx.ModelProto()
+    bare.CopyFrom(model)
+    del bare.graph.value_info[:]
+    bare.graph.value_info.extend(value for value in model.graph.value_info if value.name not in computed)
+    for value in bare.graph.output:
+        if value.name in computed and value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    try:
+        inferred = infer_shapes(bare).graph
+    except InferenceError:  # which the next inference says
+        return
+    found = {value.name: value.type for values in (inferred.value_info, inferred.output) for value in values}
+    for values in (model.graph.value_info, model.graph.output):
+        for value in values:
+            if value.name in computed and value.name in found:
+                declared, shape = type_of(value.type)[1], type_of(found[value.name])[1]
+                if declared is not None and shape is not None and contradict(declared, shape):
+                    value.type.CopyFrom(found[value.name])
 
 
 def _hint(graph: onnx.GraphProto) -> str:

@@ -164,6 +164,13 @@ class OnnxSplit(NodeFacts):
         return tuple([(*shape[:axis], length, *shape[axis + 1 :]) for length in lengths])
 
 
+def contradict(a: Shape, b: Shape) -> bool:
+    """Whether no tensor has both shapes; names stand for any size."""
+    return len(a) != len(b) or any(
+        isinstance(x, int) and isinstance(y, int) and x != y for x, y in zip(a, b, strict=True)
+    )
+
+
 def shape_text(shape: Iterable[Dim | float]) -> str:
     """[1, batch, ?]"""
     return f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"

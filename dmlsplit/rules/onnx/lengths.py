@@ -8,7 +8,7 @@ from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._facts import Fact, node_rules
 from dmlsplit.rules._model import Finding, Findings, Rule
 from dmlsplit.rules.onnx.examples import ATTRIBUTE, COUNTED, EQUAL, GIVEN
-from dmlsplit.rules.onnx.facts import Dim, OnnxSplit, Shape, shape_text
+from dmlsplit.rules.onnx.facts import Dim, OnnxSplit, contradict, shape_text
 from dmlsplit.rules.onnx.sources import CHANGELOG, INFERENCE, IR, OBSERVED, SPLIT
 
 RULES: list[Rule] = []
@@ -312,11 +312,5 @@ def _declared_shape_differs(n: OnnxSplit) -> Findings:
             shape_text(declared),
         )
         for i, (declared, shape) in enumerate(zip(n.declared_shapes, n.output_shapes, strict=False))
-        if declared is not None and shape is not None and _contradict(declared, shape)
+        if declared is not None and shape is not None and contradict(declared, shape)
     ]
-
-
-def _contradict(declared: Shape, shape: Shape) -> bool:
-    return len(declared) != len(shape) or any(
-        isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(declared, shape, strict=True)
-    )
