@@ -13,33 +13,43 @@ class Buffer:
     """A buffer of so many bytes, filled with zeros: what an ID3D12Resource of dimension BUFFER is to DirectML.
 
     `array` is its memory as a writable 1-D uint8 array, without a copy; `buffer.array[offset:end].view(np.float32)` are
-    its elements. It is raw memory wherever a compiled operator takes some, too.
+    its elements, and stay valid as long as someone holds them. It is raw memory wherever a compiled operator takes
+    some, too.
 
-    Raises ValueError for a negative size, MemoryError where there is not enough memory.
+    Raises TypeError for a size that is no integer, ValueError for a negative one, MemoryError where there is not enough
+    memory.
     """
 
-    __slots__ = ("address", "array")
+    __slots__ = ("_memory", "address")
 
     def __init__(self, size_in_bytes: int) -> None:
-        size = operator.index(size_in_bytes)
+        try:
+            size = operator.index(size_in_bytes)
+        except TypeError:
+            raise TypeError(f"size_in_bytes: {size_in_bytes!r} is not an integer") from None
         if size < 0:
             raise ValueError(f"a buffer cannot have {size} bytes")
         try:
-            self.array: npt.NDArray[np.uint8] = np.zeros(size, np.uint8)
-        except (ValueError, OverflowError):  # more than an address can count
+            self._memory: npt.NDArray[np.uint8] = np.zeros(size, np.uint8)
+        except (MemoryError, ValueError, OverflowError):  # the latter: more than an address can count
             raise MemoryError(f"there is not enough memory for a buffer of {size} bytes") from None
-        self.address: int = self.array.__array_interface__["data"][0]
+        self.address: int = self._memory.__array_interface__["data"][0]
+
+    @property
+    def array(self) -> npt.NDArray[np.uint8]:
+        # A view of its own for everybody: one that is resized or reshaped must not take the memory along.
+        return self._memory.view()
 
     @property
     def size_in_bytes(self) -> int:
-        return int(self.array.size)
+        return int(self._memory.size)
 
     def __buffer__(self, flags: int) -> memoryview:
         """The buffer protocol of Python 3.12 and newer."""
         return self.array.data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.array, dtype) if copy else np.asarray(self.array, dtype)
+        return np.array(self.array, dtype, copy=copy)
 
     def __repr__(self) -> str:
         return f"Buffer({self.size_in_bytes})"

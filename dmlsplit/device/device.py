@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator as _operator
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -44,6 +43,11 @@ class Capabilities:
     double_precision: bool = True
     typed_uav_loads: bool = True
 
+    def __post_init__(self) -> None:
+        for name in ("double_precision", "typed_uav_loads"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name}: {getattr(self, name)!r} is neither True nor False")
+
     def lacking(self, release: Release) -> dict[int, str]:
         """The data types that a build does not take on such a device, and what each needs."""
         lacking: dict[int, str] = {}
@@ -67,8 +71,8 @@ class Device:
     later call with an HRESULT answers DXGI_ERROR_DEVICE_REMOVED, and every other one does nothing. What DirectML leaves
     undefined, a process that ends among it, raises DirectMLError without an HRESULT.
 
-    Recording is executing: there are no command lists, and `record_dispatch` has copied when it returns. A device and
-    what it makes are for one thread at a time.
+    Recording is executing: there are no command lists, and `record_dispatch` has copied when it returns. As in
+    DirectML, threads may share a device and the operators that it makes; a binding table is for one thread at a time.
 
     Raises DirectMLError (DXGI_ERROR_UNSUPPORTED) where the minimum level is above the build's maximum, ValueError for
     an unknown release or level. Source: observed, device creation to a recorded dispatch; docs/device.md.
@@ -89,7 +93,9 @@ class Device:
             raise TypeError(f"capabilities: {type(capabilities).__name__} is not Capabilities")
         self._lacking = self.capabilities.lacking(release)
         self._judge = _judge_of(release, self._lacking)
-        self._state = State(release, self._judge.name, on_warning or _warn)
+        if on_warning is not None and not callable(on_warning):
+            raise TypeError(f"on_warning: {type(on_warning).__name__} cannot be called")
+        self._state = State(release, self._judge.name, _warn if on_warning is None else on_warning)
         self.minimum_feature_level = None if minimum_feature_level is None else _level(minimum_feature_level)
         if self.minimum_feature_level is not None:
             self._require_level(self.minimum_feature_level)
@@ -119,8 +125,8 @@ class Device:
 
         DirectMLError (DXGI_ERROR_UNSUPPORTED) where there is none but 0.
         """
-        if isinstance(levels, (str, bytes)):
-            raise TypeError("a sequence of feature levels is expected")
+        if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
+            raise TypeError(f"a sequence of feature levels is expected, not {type(levels).__name__}")
         asked = [_level(level) for level in levels]
         self._state.require()
         highest = self.release.max_feature_level
@@ -162,7 +168,8 @@ class Device:
         self._state.require()
         if number > 7:
             message = f"is 0x{number:X}, the known bits are 0x7"
-            self._state.fail(self.release.invalid_argument, EXECUTION_FLAGS_UNKNOWN, "flags", message, "0x7", number)
+            found = EXECUTION_FLAGS_UNKNOWN.diagnostic("flags", message, expected="0x7", actual=number)
+            self._state.fail(self.release.invalid_argument, found, operator.report.operator)
         return CompiledOperator(operator, ExecutionFlags(number))
 
     def create_operator_initializer(self, operators: Sequence[CompiledOperator]) -> OperatorInitializer:
@@ -204,7 +211,8 @@ class Device:
             return
         if table.unsafe:
             state.refuse(table.unsafe, name)
-        if table.prepared is None:
+        run = table.prepared
+        if run is None:
             run, table.warnings = (
                 prepare_operator(dispatchable, table)
                 if isinstance(dispatchable, CompiledOperator)
@@ -213,12 +221,12 @@ class Device:
             if run is None:
                 state.refuse(table.warnings, name)
             table.prepared = run
-        for diagnostic in [*_initialization(dispatchable), *table.warnings]:
+        for diagnostic in [*_initialization(dispatchable, state), *table.warnings]:
             state.on_warning(diagnostic)
-        table.prepared()
+        run()
 
 
-def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
+def _initialization(dispatchable: Dispatchable, state: State) -> list[Diagnostic]:
     """Counts a dispatch of an initializer; warns of operators that are initialized twice or never."""
     if isinstance(dispatchable, CompiledOperator):
         if dispatchable.initializations:
@@ -227,11 +235,12 @@ def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
         return [NOT_INITIALIZED.diagnostic("dispatchable", message, expected=1, actual=0)]
     found = []
     for i, operator in enumerate(dispatchable.operators):
-        operator.initializations += 1
-        if operator.initializations > 1:
-            message = f"is initialized {operator.initializations} times"
-            path = f"operators[{i}]"
-            found.append(INITIALIZED_TWICE.diagnostic(path, message, expected=1, actual=operator.initializations))
+        with state.lock:
+            operator.initializations += 1
+            times = operator.initializations
+        if times > 1:
+            message = f"is initialized {times} times"
+            found.append(INITIALIZED_TWICE.diagnostic(f"operators[{i}]", message, expected=1, actual=times))
     return found
 
 
@@ -252,7 +261,7 @@ def _level(value: FeatureLevel | int | str) -> int:
     if isinstance(value, str):
         hexadecimal = re.fullmatch(r"\s*0[xX]([0-9a-fA-F]{1,8})\s*", value)
         return int(hexadecimal[1], 16) if hexadecimal else int(FeatureLevel.parse(value))
-    return _uint(_operator.index(value), "feature level")
+    return _uint(value, "feature level")
 
 
 def _level_name(level: int) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from dmlsplit import _native
 from dmlsplit._buffers import BoundTensor
@@ -153,6 +154,18 @@ def _region(binding: BufferBinding, call: str) -> Region:
     return Region(binding.buffer, binding.offset, binding.size_in_bytes, call)
 
 
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A call of the C core on addresses, and what keeps the memory there: a table may be bound anew while it runs."""
+
+    function: Callable[..., object]
+    arguments: tuple[Any, ...]
+    regions: tuple[Region, ...]
+
+    def __call__(self) -> None:
+        self.function(*self.arguments)
+
+
 class _Copies:
     """The copies between a whole tensor and its parts."""
 
@@ -167,12 +180,7 @@ class _Copies:
         whole = _native.address(self._whole.address)
         if plan.ranges_apart(whole, vector):
             threads = 1 if self._one_thread else thread_count(None, plan.bytes)
-            call, arguments = plan.bound_call(whole, vector, threads)
-
-            def run() -> None:
-                call(*arguments)
-
-            return run
+            return _Bound(*plan.bound_call(whole, vector, threads), (self._whole, *self._parts))
         return self._one_after_another
 
     def _one_after_another(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
@@ -9,7 +10,6 @@ from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.enums import HResult
 from dmlsplit.errors import DirectMLError
 from dmlsplit.releases import Release
-from dmlsplit.rules import Rule
 from dmlsplit.rules.device import BUILD_NOT_OBSERVED
 
 
@@ -21,20 +21,18 @@ class State:
         self.judged_by = judged_by
         self.on_warning = on_warning
         self.removed_reason: Report | None = None
+        self.lock = threading.Lock()
 
-    def report(self, diagnostics: Sequence[Diagnostic], hresult: int | None, operator: str | None = None) -> Report:
+    def report(self, diagnostics: Sequence[Diagnostic], hresult: int | None, operator: str | None) -> Report:
         """A report of compiling or of anything behind it."""
         if not self.release.compiling_observed:
             rule = BUILD_NOT_OBSERVED
             diagnostics = [*diagnostics, rule.diagnostic("", rule.explanation)]
         return Report(tuple(diagnostics), self.judged_by, hresult, operator)
 
-    def fail(
-        self, hresult: int, rule: Rule, path: str, message: str, expected: int | str, actual: int | str
-    ) -> NoReturn:
+    def fail(self, hresult: int, found: Diagnostic, operator: str | None) -> NoReturn:
         """Raises DirectMLError for one violation."""
-        found = rule.diagnostic(path, message, expected=expected, actual=actual)
-        raise DirectMLError(hresult, self.report([found], hresult))
+        raise DirectMLError(hresult, self.report([found], hresult, operator))
 
     def refuse(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> NoReturn:
         """Raises DirectMLError where the outcome of DirectML itself is undefined."""
@@ -42,8 +40,9 @@ class State:
 
     def remove(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> None:
         """Removes the device, for the first of the reasons that there are in its life."""
-        if self.removed_reason is None:
-            self.removed_reason = self.report(diagnostics, HResult.DXGI_ERROR_DEVICE_REMOVED, operator)
+        with self.lock:
+            if self.removed_reason is None:
+                self.removed_reason = self.report(diagnostics, HResult.DXGI_ERROR_DEVICE_REMOVED, operator)
 
     def require(self) -> None:
         """Raises DirectMLError where the device has been removed."""

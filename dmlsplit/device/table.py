@@ -32,8 +32,8 @@ class BindingTable:
         self._state.require()
         if size < required:
             message = f"is {size}, RequiredDescriptorCount is {required}"
-            code = self._state.release.invalid_argument
-            self._state.fail(code, TABLE_TOO_SMALL, "SizeInDescriptors", message, required, size)
+            found = TABLE_TOO_SMALL.diagnostic("SizeInDescriptors", message, expected=required, actual=size)
+            self._state.fail(self._state.release.invalid_argument, found, dispatchable.name)
         self.dispatchable = dispatchable
         self._inputs: list[BindingDesc] | None = None
         self._outputs: list[BindingDesc] | None = None
@@ -65,44 +65,45 @@ class BindingTable:
     def bind_temporary_resource(self, binding: Binding) -> None:
         """Split and Join need none: only None, or an empty range, is right."""
         if self._state.removed_reason is None:
-            self._bind("BindTemporaryResource", [(self.dispatchable.temporary_place, binding)])
+            self._bind_one("BindTemporaryResource", self.dispatchable.temporary_place, binding)
 
     def bind_persistent_resource(self, binding: Binding) -> None:
         """What the initializer has written to; at least PersistentResourceSize bytes."""
         if self._state.removed_reason is None:
-            found = self._bind("BindPersistentResource", [(self.dispatchable.persistent_place, binding)])
+            found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_place, binding)
             if found is not None:
-                desc = found[0].desc
+                desc = found.desc
                 self._persistent = desc if isinstance(desc, BufferBinding) and desc.buffer is not None else None
 
     def _bind_all(self, call: str, places: Sequence[Place], bindings: Sequence[Binding]) -> list[BindingDesc] | None:
         if isinstance(bindings, (str, bytes)) or not isinstance(bindings, Sequence):
             raise TypeError(f"{call}: a sequence of bindings is expected, not {type(bindings).__name__}")
-        if bindings and len(bindings) != len(places):
-            message = f"{len(bindings)} bindings are given, {_tensors(places)} need {len(places)}"
-            found = COUNT_MISMATCH.diagnostic(call, message, expected=len(places), actual=len(bindings))
+        descs = [binding_desc(binding, f"{call}[{i}]") for i, binding in enumerate(bindings)]
+        if descs and len(descs) != len(places):
+            message = f"{len(descs)} bindings are given, {_tensors(places)} need {len(places)}"
+            found = COUNT_MISMATCH.diagnostic(call, message, expected=len(places), actual=len(descs))
             self._state.remove([found], self.dispatchable.name)
             return None
-        return self._bind(call, list(zip(places, bindings, strict=False)), many=True)
+        views = [desc.view(f"{call}[{i}]", places[i]) for i, desc in enumerate(descs)]
+        return descs if self._accepted(call, descs, views) else None
 
-    def _bind(self, call: str, wanted: Sequence[tuple[Place, Binding]], many: bool = False) -> list[BindingDesc] | None:
-        """The bindings, where the build takes them all."""
-        descs: list[BindingDesc] = []
-        found: list[Diagnostic] = []
-        for i, (place, binding) in enumerate(wanted):
-            path = f"{call}[{i}]" if many else call
-            descs.append(binding_desc(binding, path))
-            found += _judge(descs[-1].view(path, place))
+    def _bind_one(self, call: str, place: Place, binding: Binding) -> BindingDesc | None:
+        desc = binding_desc(binding, call)
+        return desc if self._accepted(call, [desc], [desc.view(call, place)]) else None
+
+    def _accepted(self, call: str, descs: Sequence[BindingDesc], views: Sequence[BindingView]) -> bool:
+        """Whether the build takes what a call binds; the device is removed where it does not."""
+        found = [diagnostic for view in views for diagnostic in _judge(view)]
         fatal = removing(found)
         # The builds look at each binding by itself before they hold the first one against its place.
         if fatal and fatal[0].rule == CRASH.id and all(map(_sound, descs)):
             self._state.refuse(found, self.dispatchable.name)
         if fatal:
             self._state.remove(found, self.dispatchable.name)
-            return None
+            return False
         self._unsafe[call] = found
         self.prepared = None
-        return descs
+        return True
 
     @property
     def unsafe(self) -> list[Diagnostic]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -50,8 +51,18 @@ def test_what_is_no_level(level):
 def test_unknown_release_and_capabilities():
     with pytest.raises(ValueError, match="nearest"):
         dml.Device("1.14.0")
-    with pytest.raises(TypeError, match="Capabilities"):
-        dml.Device(capabilities={"double_precision": False})
+    for settings, name in (
+        ({"capabilities": {"double_precision": False}}, "capabilities: dict"),
+        ({"directml": 1.8}, "float"),
+        ({"minimum_feature_level": 3.0}, "feature level: 3.0"),
+        ({"minimum_feature_level": []}, r"feature level: \[\]"),
+        ({"on_warning": "ignore"}, "on_warning: str"),
+    ):
+        with pytest.raises(TypeError, match=name):
+            dml.Device(**settings)
+    for value in ("no", 0, None):
+        with pytest.raises(TypeError, match="typed_uav_loads"):
+            dml.Capabilities(typed_uav_loads=value)
 
 
 def test_feature_levels():
@@ -64,6 +75,9 @@ def test_feature_levels():
         error = failure(ask, levels)
         assert error.hresult == UNSUPPORTED
         assert [d.rule for d in error.report.diagnostics] == ["device/no-feature-level-supported"]
+    for levels in (None, 0x1000, "3_0"):
+        with pytest.raises(TypeError, match="a sequence of feature levels"):
+            ask(levels)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +158,7 @@ def test_execution_flags():
             error = failure(device.compile_operator, operator, flags)
             assert error.hresult == dml.find_release(release).invalid_argument
             assert [d.rule for d in error.report.diagnostics] == ["device/execution-flags-unknown"]
+            assert str(error).startswith("DML_OPERATOR_SPLIT: not ok")
         assert device.removed_reason is None
 
 
@@ -211,6 +226,9 @@ def test_objects_of_another_device(program):
         lambda: program.device.record_dispatch(op, op),
         lambda: table.bind_inputs(dml.Buffer(48)),
         lambda: table.bind_inputs([np.zeros(48, np.uint8)]),
+        lambda: table.bind_outputs([np.zeros(48, np.uint8)]),  # of the wrong number, too
+        lambda: table.bind_outputs(None),
+        lambda: table.bind_persistent_resource([dml.Buffer(48)]),
     ):
         with pytest.raises(TypeError):
             call()
@@ -254,6 +272,30 @@ def test_errors_can_be_pickled():
     copy = pickle.loads(pickle.dumps(error))
     assert (copy.hresult, copy.report) == (error.hresult, error.report)
     assert isinstance(error, dml.ValidationError)
+
+
+def test_threads_share_a_device(program):
+    """One device and one compiled operator, a table for each thread; the first reason of a removal stays."""
+    length = 4096
+    desc = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(T.UINT8, (2 * length,)), 0, (length, length))
+    op = program.compile(desc)
+    program.initialize(op)
+
+    def work(value: int) -> bool:
+        source, a, b = dml.Buffer(2 * length), dml.Buffer(length), dml.Buffer(length)
+        source.array[:] = value
+        table = program.table(op, [source], [a, b])
+        for _ in range(50):
+            program.device.record_dispatch(op, table)
+            program.device.create_operator(desc)
+        return bool((a.array == value).all() and (b.array == value).all())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(1, 33)))
+        assert program.warnings == []
+        tables = [program.device.create_binding_table(op) for _ in range(64)]
+        reasons = set(pool.map(lambda t: (t.bind_inputs([None]), id(program.device.removed_reason))[1], tables))
+    assert reasons == {id(program.device.removed_reason)}
 
 
 def test_warnings_by_default():

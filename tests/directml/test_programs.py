@@ -8,6 +8,7 @@ import dmlsplit as dml
 from tests.directml.conftest import COUNT, FRESH_SEED, compared
 from tests.directml.library import HarnessError, Library
 from tests.directml.programs import Bound, Program, Range, Step, emulate, program
+from tests.oracle import operator, records
 
 pytestmark = pytest.mark.directml
 
@@ -19,10 +20,12 @@ FLOAT32 = dml.TensorDataType.FLOAT32
 OWNED = dml.TensorFlags.OWNED_BY_DML
 
 
-@pytest.fixture(autouse=True)
-def _compiles(made):
+@pytest.fixture
+def compiling(made):
+    """The build, where it compiles."""
     if not dml.find_release(made.name).compiling_observed:
         pytest.skip("this build compiles no operator under wine")
+    return made
 
 
 def disagreement(programs: list[Program], answers: list[list[str] | None], release: str, **settings) -> str | None:
@@ -42,7 +45,8 @@ def disagreement(programs: list[Program], answers: list[list[str] | None], relea
 
 
 @pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
-def test_random_programs(made, library, seed):
+def test_random_programs(compiling, library, seed):
+    made = compiling
     programs = [program(seed, index, made.name) for index in range(COUNT)]
     answers = library.sessions([step.words for step in steps] for steps in programs)
     healthy = sum(answer is not None and "887A0005" not in answer for answer in answers) / COUNT
@@ -135,6 +139,8 @@ PROGRAMS: dict[str, list[Step]] = {
         Step("table", (2, 0)),
         Step("inputs", (3, [Bound(0)])),
     ],
+}
+QUERIES: dict[str, list[Step]] = {
     "levels": [
         Step("levels", (levels,))
         for levels in ([0x1000, 0x2000], [0x7000, 0x1000], [], [0], [0, 0x1000], [2**32 - 1], [0x1001], [0x5300])
@@ -143,11 +149,46 @@ PROGRAMS: dict[str, list[Step]] = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_program(made, library, name):
-    steps = PROGRAMS[name]
+def agreed(library: Library, steps: list[Step], release: str) -> list[str] | None:
+    """What the library answers, and the emulated device, too."""
     (answer,) = library.sessions([[step.words for step in steps]])
-    assert emulate(steps, made.name) == answer
+    assert emulate(steps, release) == answer
+    return answer
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(compiling, library, name):
+    agreed(library, PROGRAMS[name], compiling.name)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_queries(made, library, name):
+    agreed(library, QUERIES[name], made.name)
+
+
+RECORDED = [record for record in records("bindings") if "table" in record]
+
+
+@pytest.mark.parametrize("record", RECORDED, ids=lambda record: record["name"])
+def test_the_recorded_bindings_reproduce(compiling, library, record):
+    def bound(entry):
+        if entry["Desc"] is None:
+            return Bound(entry["Type"])
+        members = entry["Desc"]
+        place = Range(None if members["Buffer"] is None else 0, members["Offset"], members["SizeInBytes"])
+        return Bound(entry["Type"], (place,) if entry["Type"] == dml.BindingType.BUFFER_ARRAY else place)
+
+    size = record["properties"][0] if record["SizeInDescriptors"] is None else record["SizeInDescriptors"]
+    steps = [Step("buffer", (1 << 20,)), Step("operator", (operator(record["desc"]),)), Step("compile", (1, 0))]
+    steps += [Step("properties", (2,)), Step("table", (2, size))]
+    refused = record["table"] != "00000000"
+    table = f"{dml.find_release(compiling.name).invalid_argument:08X}" if refused else record["table"]
+    expected = ["00000000"] * 3 + [",".join(map(str, record["properties"])), table]
+    for side in ("inputs", "outputs"):
+        if record[side] is not None:
+            steps.append(Step(side, (3, [bound(entry) for entry in record[side]])))
+            expected.append("skipped" if refused else record["removed"][side])
+    assert agreed(library, steps, compiling.name) == expected
 
 
 @pytest.mark.parametrize(
