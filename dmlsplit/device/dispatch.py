@@ -64,8 +64,8 @@ def prepare_operator(op: CompiledOperator, table: BindingTable) -> tuple[Run | N
             inputs.append(Region(persistent.buffer, offset, tensor.total, "BindPersistentResource"))
     outputs = [_region(ranges[0], f"BindOutputs[{i}]") for i, ranges in enumerate(table.output_ranges())]
     report = op.operator.report
-    regions = [*zip(inputs, op.inputs, strict=True), *zip(outputs, op.outputs, strict=True)]
-    if any(tensor.extent > region.size for region, tensor in regions):
+    # Larger ranges do not help: where the size wraps, the build's indices may, too.
+    if any(tensor.extent > tensor.total for tensor in (*op.inputs, *op.outputs)):
         return None, [d for d in report.diagnostics if d.severity is Severity.ERROR and d.basis is Basis.OURS]
     written = _Written(
         [(region, tensor.path, tensor.total) for region, tensor in zip(outputs, op.outputs, strict=True)]

@@ -80,7 +80,7 @@ class BindingTable:
             raise TypeError(f"{call}: a sequence of bindings is expected, not {type(bindings).__name__}")
         descs = [binding_desc(binding, f"{call}[{i}]") for i, binding in enumerate(bindings)]
         if descs and len(descs) != len(places):
-            message = f"{len(descs)} bindings are given, {_tensors(places)} need {len(places)}"
+            message = f"{len(descs)} given, {len(places)} needed: {_tensors(places)}"
             found = COUNT_MISMATCH.diagnostic(call, message, expected=len(places), actual=len(descs))
             self._state.remove([found], self.dispatchable.name)
             return None
