@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,5 +52,15 @@ class Buffer:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.array, dtype, copy=copy)
 
+    def __reduce__(self) -> tuple[Callable[[npt.NDArray[np.uint8]], Buffer], tuple[npt.NDArray[np.uint8]]]:
+        """A copy, also one made by pickling, is a buffer of its own: the address does not go with it."""
+        return _filled, (self._memory,)
+
     def __repr__(self) -> str:
         return f"Buffer({self.size_in_bytes})"
+
+
+def _filled(content: npt.NDArray[np.uint8]) -> Buffer:
+    buffer = Buffer(content.size)
+    buffer.array[:] = content
+    return buffer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 
 import numpy as np
@@ -93,6 +95,17 @@ def test_buffers():
         with pytest.raises(TypeError, match="size_in_bytes"):
             dml.Buffer(size)
     assert dml.Buffer(0).size_in_bytes == 0
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda buffer: pickle.loads(pickle.dumps(buffer))])
+def test_a_copied_buffer_has_an_address_of_its_own(program, copied):
+    source = filled(16)
+    before = bytes(source.array)
+    out = copied(source)
+    assert bytes(out.array) == before
+    program.run(dml.SplitOperatorDesc.from_lengths(vector(16), 0, (16,)), [filled(16, 2)], [out])
+    assert bytes(source.array) == before
+    assert bytes(out.array) == bytes(filled(16, 2).array)
 
 
 def test_what_is_done_to_an_array_of_a_buffer_leaves_its_memory(program):
