@@ -142,6 +142,16 @@ def test_the_device_example():
     assert done.stderr == ""
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
+def test_the_device_example_has_a_c_counterpart(tmp_path):
+    """The same descriptor and the same numbers, on the fast path."""
+    sources = [ROOT / "examples" / "c" / "directml.c", *sorted((ROOT / "csrc").rglob("*.c"))]
+    program = tmp_path / "directml"
+    subprocess.run(["cc", f"-I{ROOT / 'include'}", *sources, "-o", program], check=True, timeout=300)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "top:    0 1 2 3\nbottom: 4 5 6 7 8 9 10 11\n"
+
+
 def test_generated_pages_are_current():
     subprocess.run([sys.executable, ROOT / "docs" / "generate.py", "--check"], check=True, timeout=120)
 
