@@ -50,7 +50,8 @@ class Buffer:
         return self.array.data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.array, dtype, copy=copy)
+        # The first numpy releases that are supported neither give `copy` nor take None for it.
+        return np.asarray(self.array, dtype) if copy is None else np.array(self.array, dtype, copy=copy)
 
     def __reduce__(self) -> tuple[Callable[[npt.NDArray[np.uint8]], Buffer], tuple[npt.NDArray[np.uint8]]]:
         """A copy, also one made by pickling, is a buffer of its own: the address does not go with it."""
