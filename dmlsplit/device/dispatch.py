@@ -88,16 +88,21 @@ def prepare_operator(op: CompiledOperator, table: BindingTable) -> tuple[Run | N
 def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
     """The copies of owned inputs into the persistent resources, and warnings."""
     copies: list[tuple[Region, Region]] = []
+    outputs: list[tuple[Region, str, int]] = []
     for i, (op, sources, target) in enumerate(
         zip(initializer.operators, table.input_ranges(), table.output_ranges(), strict=True)
     ):
+        size = op.binding_properties.persistent_resource_size
+        if size == 0:
+            continue
+        place = _region(target[0], f"BindOutputs[{i}]")
+        outputs.append((place, f"the persistent resource of operator {i}", size))
         for k, (tensor, at) in enumerate(zip(op.inputs, op.persistent_offsets, strict=True)):
             if at is not None:
                 source = _region(sources[k], f"BindInputs[{i}].Bindings[{k}]")
-                place = _region(target[0], f"BindOutputs[{i}]")
                 copies.append((source._replace(size=tensor.total), place._replace(offset=place.offset + at)))
+    found = _Written(outputs).overlapping_each_other()
     targets = {id(target.buffer): target for _, target in copies}
-    found = []
     for source, _ in copies:
         shared = targets.get(id(source.buffer))
         if shared is not None:

@@ -323,9 +323,9 @@ def _hazard(id: str, summary: str, explanation: str, bad_steps: str, good_steps:
 OUTPUTS_OVERLAP: Final = _hazard(
     "binding/outputs-overlap",
     "The writable ranges of two outputs overlap.",
-    "DirectML may write everything from the offset up to TotalTensorSizeInBytes. The builds accept it, write elements "
-    "only, and run one dispatch an output, in order, without a barrier: here the later output wins, a GPU need not "
-    "agree.",
+    "DirectML may write everything from the offset up to TotalTensorSizeInBytes, or PersistentResourceSize where an "
+    "initializer writes. The builds accept it, write elements only, and run one dispatch an output, in order, without "
+    "a barrier: here the later output wins, a GPU need not agree.",
     "table.bind_inputs([dml.BufferBinding(x, 0, 48)])\n"
     "table.bind_outputs([dml.BufferBinding(x, 64, 16), dml.BufferBinding(x, 64, 32)])\n" + _RUN,
     "table.bind_inputs([dml.BufferBinding(x, 0, 48)])\n"

@@ -273,6 +273,25 @@ def test_several_operators_in_one_initializer(program):
     assert program.device.removed_reason is None
 
 
+def test_persistent_resources_on_each_other(program):
+    """The copies of the second operator replace those of the first, which a GPU need not agree with."""
+    owned = dml.SplitOperatorDesc.from_lengths(vector(300, flags=OWNED), 0, (300,))
+    ops = [program.compile(owned) for _ in range(2)]
+    initializer = program.device.create_operator_initializer(ops)
+    first, last, persistent = filled(300, 1), filled(300, 2), dml.Buffer(1024)
+    table = program.device.create_binding_table(initializer)
+    table.bind_inputs([dml.BufferArrayBinding([B(b)]) for b in (first, last)])
+    for offset, rules in ((512, []), (256, ["binding/outputs-overlap"])):
+        program.warned.clear()
+        table.bind_outputs([B(persistent, 0, 300), B(persistent, offset, 300)])
+        program.device.record_dispatch(initializer, table)
+        assert [rule for rule in program.warnings if rule != "device/initialized-twice"] == rules
+        expected = bytes(first.array[:offset]) + bytes(last.array)
+        assert bytes(persistent.array[: min(offset, 300)]) == expected[: min(offset, 300)]
+        assert bytes(persistent.array[offset : offset + 300]) == bytes(last.array)
+    assert program.device.removed_reason is None
+
+
 def overlapping(data_type=T.FLOAT32) -> dml.SplitOperatorDesc:
     part = dml.BufferTensorDesc(data_type, (4, 3), strides=(2, 3))
     return dml.SplitOperatorDesc(dml.BufferTensorDesc(data_type, (4, 3)), [part], 0)
