@@ -88,7 +88,31 @@ def bound_split(*changed: Step) -> list[Step]:
     return [*steps, Step("dispatch", (2, 3))]
 
 
+LARGE = 2**32 + 16
+"""Bytes: what is computed in 32 bits would be 16."""
+
+
+def bound_large(flags: int, *bindings: Step) -> list[Step]:
+    """buffer 0 of 8 GiB that nobody touches, operator 1 with an input of LARGE bytes, compiled 2, table 3."""
+    whole = dml.BufferTensorDesc(FLOAT32, (1, 1, LARGE // 4, 1), flags=flags)
+    desc = dml.SplitOperatorDesc.from_lengths(whole, 2, (4, LARGE // 4 - 4))
+    steps = [Step("buffer", (2**33,)), Step("operator", (desc,)), Step("compile", (1, 0)), Step("table", (2, 4))]
+    return [*steps, Step("properties", (2,)), *bindings]
+
+
 PROGRAMS: dict[str, list[Step]] = {
+    **{
+        f"{size} bytes from {offset} on where {LARGE} are needed": bound_large(
+            0, Step("inputs", (3, [Bound(1, Range(0, offset, size))]))
+        )
+        for offset, size in ((0, LARGE), (0, LARGE - 4), (0, 16), (2**32 - 16, LARGE), (2**32, LARGE), (2**33, LARGE))
+    },
+    **{
+        f"{size} bytes of persistent resource where {LARGE} are needed": bound_large(
+            OWNED, Step("inputs", (3, [Bound(0)])), Step("persistent", (3, Bound(1, Range(0, 256, size))))
+        )
+        for size in (LARGE, LARGE - 4, 16)
+    },
     "works": bound_split(),
     "output over input": bound_split(
         Step("outputs", (3, [Bound(1, Range(0, 0, 32)), Bound(1, Range(0, 512, 64))])),
