@@ -40,6 +40,8 @@ class Library:
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
+        self._errors.seek(0)
+        self._errors.truncate()
         return subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
@@ -74,6 +76,8 @@ class Library:
 
     def _ask(self, commands: Sequence[str]) -> list[str | None]:
         """The answers to all commands, or up to the crash that ended the process; then there is a new one."""
+        if self._process.stdin.closed:  # an error before has ended it
+            self._process = self._start()
         process = self._process
         with contextlib.suppress(BrokenPipeError):  # its reason is read below
             process.stdin.write("\n".join(commands) + "\n\n")

@@ -121,8 +121,10 @@ def test_too_high_a_minimum_feature_level(made, harness, shared_object):
     ],
 )
 def test_a_malformed_command_is_no_verdict(harness, shared_object, command):
-    with Library(harness, shared_object) as asked, pytest.raises(HarnessError, match="command 2"):
-        asked.answers([CREATE, command])
+    with Library(harness, shared_object) as asked:
+        with pytest.raises(HarnessError, match="command 2"):
+            asked.answers([CREATE, command])
+        assert asked.answers([CREATE]) == ["00000000"]
 
 
 def test_an_unknown_option(harness, shared_object):
