@@ -283,8 +283,8 @@ def _lines(answer: Answer) -> tuple[str, ...]:
     elif answer.legalization.ok:
         lines += [f"rewritten: {step}" for step in answer.legalization.steps]
     else:
-        # The name of one target would be wrong for the others that share the reason.
-        name = f" for {answer.column.judge.name}"
+        # The rewriting may have been tried for another target: its name would be wrong for those that share the reason.
+        name = f" for {answer.legalization.report.judged_by}"
         reasons = [d.message for d in answer.legalization.report.errors if d.rule.startswith("legalize/")]
         lines += [reason.replace(name, "", 1) for reason in reasons]
     return tuple(printable(line, 400) for line in lines)

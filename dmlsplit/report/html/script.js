@@ -35,6 +35,11 @@
   const rows = all(".operators tbody tr");
   const details = new Map(all(".operator").map((article) => [article.id.slice(3), article]));
   const matrix = all(".levels tbody tr");
+  const files = all(".file").map((section) => ({
+    section,
+    link: document.querySelector(`.files a[href="#file-${section.dataset.file}"]`)?.parentElement,
+    rows: all(".operators tbody tr", section),
+  }));
   const findings = new Map();
   const findingsOf = (id) => {
     if (!findings.has(id)) findings.set(id, details.get(id).querySelector(".findings")?.textContent ?? "");
@@ -56,6 +61,12 @@
       }
     });
     for (const row of matrix) row.hidden = !shown.has(row.dataset.detail);
+    // Of a file without operators there is something to say all the same, until somebody looks for operators.
+    const everything = !words.length && !verdict;
+    for (const file of files) {
+      file.section.hidden = !everything && file.rows.every((row) => row.hidden);
+      if (file.link) file.link.hidden = file.section.hidden;
+    }
     for (const [id, article] of details) article.hidden = !shown.has(id);
     byId("none").hidden = count > 0;
     byId("count").textContent = `${count.toLocaleString("en")} of ${rows.length.toLocaleString("en")} operators`;

@@ -146,6 +146,8 @@ def test_filtering(small):
     assert count.text == "1 of 11 operators"
     articles = [a for a in small.find_elements("css selector", "article.operator") if a.is_displayed()]
     assert [a.find_element("tag name", "h3").text for a in articles] == ["wide ✓ ok"]
+    files = small.find_elements("css selector", ".file, .files li")
+    assert [f.is_displayed() for f in files] == [True, False] * 2  # a file without a match is out of the way
     field.clear()
     field.send_keys("split/axis-sizes-sum")  # a rule, which the operator's findings name
     assert names(small) == ["sum"]
@@ -156,6 +158,7 @@ def test_filtering(small):
     field.clear()
     field.send_keys(Keys.SPACE, Keys.BACKSPACE)
     assert len(names(small)) == 8
+    assert all(f.is_displayed() for f in files)
     small.find_element("css selector", "#verdict option:nth-child(3)").click()
     assert names(small) == ["sum"]
 

@@ -181,6 +181,14 @@ def test_reasons(document):
     assert "Feature levels 4_1-6_4 ✓ runs" in reasons
 
 
+def test_reason_names_no_other_target():
+    """Levels that refuse to rewrite for the same reason share it, whichever was tried first."""
+    page = view([pages.judged(pages.split((41, 44, 55, 6), 3, (3, 3), dml.TensorDataType.UINT8))])
+    (refused,) = [r for r in page.details[0].reasons if r.outcome is compatibility.Outcome.REFUSED]
+    assert refused.labels == "feature levels 1_0-2_0"
+    assert refused.lines[-1] == "no rewriting: pieces of UINT8 begin or end within 16 bits, the least that it moves"
+
+
 def test_rewritten_beside_the_original(document):
     assert "Rewritten for feature levels 1_0-4_0" in document.texts("h4")
     assert {"UINT32", "[1, 4, 8, 16]"} <= set(document.texts("mark"))
