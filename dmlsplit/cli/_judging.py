@@ -25,6 +25,7 @@ from dmlsplit.rules import REDIRECTS, RULES, Judge
 from dmlsplit.validation import find_judge
 
 __all__ = [
+    "complete_release",
     "complete_rule",
     "expanded",
     "judge_options",
@@ -39,36 +40,51 @@ __all__ = [
 Command: TypeAlias = Callable[..., int]
 
 
-def judge_options(command: Command) -> Command:
-    """Adds --feature-level and --directml; the command gets `judges`, a tuple of at least one."""
+def judge_options(*, several: bool = False) -> Callable[[Command], Command]:
+    """Adds --feature-level and --directml; the command gets `judge`, or `judges`, at least one, if it takes several."""
 
-    @click.option(
-        "--feature-level",
-        metavar="L",
-        shell_complete=_complete_level,
-        help="Judge by this DML_FEATURE_LEVEL: 3_0, 3.0, DML_FEATURE_LEVEL_3_0.",
-    )
-    @click.option(
-        "--directml",
-        metavar="R",
-        multiple=True,
-        shell_complete=_complete_release,
-        help=f"Judge by this release: {NEWEST.directml} (the default), {NEWEST.name}. May be given several times.",
-    )
-    @functools.wraps(command)
-    def with_judges(*args: Any, feature_level: str | None, directml: tuple[str, ...], **options: Any) -> int:
-        return command(*args, judges=_judges(feature_level, directml), **options)
+    def add(command: Command) -> Command:
+        @click.option(
+            "--feature-level",
+            metavar="L",
+            multiple=True,
+            shell_complete=_complete_level,
+            help="Judge by this DML_FEATURE_LEVEL: 3_0, 3.0, DML_FEATURE_LEVEL_3_0.",
+        )
+        @click.option(
+            "--directml",
+            metavar="R",
+            multiple=True,
+            shell_complete=complete_release,
+            help=f"Judge by this release: {NEWEST.directml} (the default), {NEWEST.name}."
+            f"{' May be given several times.' if several else ''}",
+        )
+        @functools.wraps(command)
+        def judging(*args: Any, feature_level: tuple[str, ...], directml: tuple[str, ...], **options: Any) -> int:
+            judges = _judges(feature_level, directml)
+            if several:
+                return command(*args, judges=judges, **options)
+            if len(judges) > 1:
+                raise click.UsageError("--directml: one release at a time")
+            return command(*args, judge=judges[0], **options)
 
-    return with_judges
+        return judging
+
+    return add
 
 
-def _judges(feature_level: str | None, directml: tuple[str, ...]) -> tuple[Judge, ...]:
+def _judges(feature_level: tuple[str, ...], directml: tuple[str, ...]) -> tuple[Judge, ...]:
     try:
-        if feature_level is not None and directml:
+        if feature_level and directml:
             raise ValueError("--feature-level and --directml exclude each other")
-        return tuple(dict.fromkeys(find_judge(feature_level, release) for release in directml or (None,)))
+        asked: list[tuple[str | None, str | None]] = [(level, None) for level in feature_level]
+        asked += [(None, release) for release in directml]
+        judges = tuple(dict.fromkeys(find_judge(*target) for target in asked or [(None, None)]))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if feature_level and len(judges) > 1:
+        raise click.UsageError("--feature-level: one level at a time; 'dmlsplit levels' asks all of them")
+    return judges
 
 
 def model_options(command: Command) -> Command:
@@ -171,7 +187,8 @@ def _complete_level(context: click.Context, parameter: click.Parameter, incomple
     return [str(level) for level in FeatureLevel if str(level).startswith(incomplete)]
 
 
-def _complete_release(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_release(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """DirectML's versions and the packages that ship them, for the shell."""
     names = [name for release in releases() for name in (release.directml, release.name) if name]
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 

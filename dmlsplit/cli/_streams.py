@@ -10,7 +10,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO, TypeAlias
+from typing import Final, TextIO, TypeAlias
 
 import click
 
@@ -19,7 +19,9 @@ from dmlsplit.report.table import WIDTH
 
 Write: TypeAlias = Callable[[str], object]
 
-_STANDARD_OUTPUT = "standard output"
+OUTPUT_HELP: Final = "Write to this file, which is replaced whole or not at all; - (the default) is standard output."
+
+_STANDARD_OUTPUT: Final = "standard output"
 
 
 def prepare() -> None:
@@ -53,12 +55,12 @@ def complain(message: object) -> None:
 
 @contextmanager
 def output(path: str | None) -> Iterator[Write]:
-    """A function that writes to `path`, or to standard output where that is None.
+    """A function that writes to `path`, or to standard output where that is None or "-".
 
     A regular file is written beside its place and moved there at the end, links followed: on any failure the old one
     stays, and nothing else. A device or a pipe is written as it is. An OSError names the path.
     """
-    if path is None:
+    if path in (None, "-"):
         yield write
         flush()
         return
@@ -93,7 +95,7 @@ def output(path: str | None) -> Iterator[Write]:
 def refuse_to_replace(path: str | None, files: Iterable[str]) -> None:
     """Raises UsageError where `path` is one of the files that are about to be read."""
     for file in files:
-        if path is not None and os.path.isfile(path) and os.path.exists(file) and os.path.samefile(path, file):
+        if path not in (None, "-") and os.path.isfile(path) and os.path.exists(file) and os.path.samefile(path, file):
             raise click.UsageError(f"{path} would replace an input file")
 
 

@@ -12,7 +12,14 @@ import click
 
 from dmlsplit.checking import Question, executor_of, judge_files, target_of
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import expanded, judge_options, model_options, refuse_closed_input, rule_filter
+from dmlsplit.cli._judging import (
+    complete_rule,
+    expanded,
+    judge_options,
+    model_options,
+    refuse_closed_input,
+    rule_filter,
+)
 from dmlsplit.diagnostics import Report, Severity
 from dmlsplit.formats.models import Given, is_model
 from dmlsplit.report import json, sarif, text
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Judge the operators of files.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@judge_options
+@judge_options(several=True)
 @model_options
 @click.option(
     "--format",
@@ -36,9 +43,21 @@ if TYPE_CHECKING:
     show_default=True,
     help="json: one array of answers; jsonl: one answer a line; sarif: SARIF 2.1.0, for code scanning; html: a page.",
 )
-@click.option("-o", "--output", "out", metavar="FILE", help="Write to FILE, which is replaced whole or not at all.")
-@click.option("--select", metavar="RULE", multiple=True, help="Report only this rule, or this scope: tensor/.")
-@click.option("--ignore", metavar="RULE", multiple=True, help="Do not report this rule or scope.")
+@click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
+@click.option(
+    "--select",
+    metavar="RULE",
+    multiple=True,
+    shell_complete=complete_rule,
+    help="Report only this rule, or this scope: tensor/.",
+)
+@click.option(
+    "--ignore",
+    metavar="RULE",
+    multiple=True,
+    shell_complete=complete_rule,
+    help="Do not report this rule or scope.",
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["warning", "error"]),

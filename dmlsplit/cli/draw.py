@@ -12,18 +12,12 @@ from dmlsplit.rules import Judge
 
 
 @click.command(short_help="Draw the operators of a file as SVG.")
-@click.argument("file", metavar="FILE")
-@click.option(
-    "-o",
-    "--output",
-    "out",
-    metavar="OUT.svg",
-    help="Write to OUT.svg, which is replaced whole or not at all; - (the default) is standard output.",
-)
+@click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
+@click.option("-o", "--output", "out", metavar="OUT.svg", help=_streams.OUTPUT_HELP)
 @click.option("--index", metavar="N", type=click.IntRange(min=0), help="Operator N of FILE only, from 0.")
-@judge_options
+@judge_options()
 @model_options
-def draw(file: str, out: str | None, index: int | None, judges: tuple[Judge, ...], given: Given) -> int:
+def draw(file: str, out: str | None, index: int | None, judge: Judge, given: Given) -> int:
     """Draw the Split and Join operators of FILE, one below the other: each tensor as a block that is cut along the
     axis, below it the memory of every tensor with its strides and padding.
 
@@ -38,8 +32,6 @@ def draw(file: str, out: str | None, index: int | None, judges: tuple[Judge, ...
     """
     from dmlsplit.report import svg
 
-    if len(judges) > 1:
-        raise click.UsageError("a picture shows the verdict of one release; give --directml once")
     _streams.refuse_to_replace(out, [file])
     status, count = 0, 0
     drawings = []
@@ -51,7 +43,7 @@ def draw(file: str, out: str | None, index: int | None, judges: tuple[Judge, ...
             _streams.complain(entry.error)
             status = 2
             continue
-        item = judged(entry, judges[0])
+        item = judged(entry, judge)
         status = max(status, int(not item.report.ok))
         if entry.descriptor is not None:
             drawings.append(svg.Drawing(entry.descriptor, item.report, item.name))
@@ -65,6 +57,6 @@ def draw(file: str, out: str | None, index: int | None, judges: tuple[Judge, ...
         if status != 2:
             _streams.complain(InputError("there is no Split or Join to draw", file=file))
         return 2
-    with _streams.output(None if out == "-" else out) as write:
+    with _streams.output(out) as write:
         write(svg.document(drawings))
     return status

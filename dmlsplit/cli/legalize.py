@@ -22,11 +22,17 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Rewrite operators for a lower feature level or release.")
-@click.argument("file", metavar="FILE")
-@judge_options
+@click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
+@judge_options()
 @model_options
-@click.option("-o", "--output", "out", metavar="OUT.json", help="Write a DxDispatch model, which `dmlsplit run` takes.")
-def legalize(file: str, out: str | None, judges: tuple[Judge, ...], given: Given) -> int:
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="OUT.json",
+    help="Write a DxDispatch model, which `dmlsplit run` takes; - writes it, and nothing else, to standard output.",
+)
+def legalize(file: str, out: str | None, judge: Judge, given: Given) -> int:
     """Rewrite the Split and Join operators of FILE so that a feature level or a release takes them.
 
     Each operator is shown before and after. With -o a DxDispatch model is FILE legalised: the same resources and
@@ -37,11 +43,10 @@ def legalize(file: str, out: str | None, judges: tuple[Judge, ...], given: Given
     Examples:
       dmlsplit legalize operator.json --feature-level 2_1
       dmlsplit legalize model.json --directml 1.5.1 -o lower.json
-      dmlsplit legalize model.onnx --dim batch=1 --feature-level 1_0
+      dmlsplit legalize model.onnx --dim batch=1 --feature-level 2_0 -o split.json
     """
-    if len(judges) != 1:
-        raise click.UsageError("--directml: one release at a time")
     _streams.refuse_to_replace(out, [file])
+    show = _streams.write if out != "-" else lambda text: None
     status = 0
     done: list[tuple[Entry, Legalization]] = []
     for entry in read_entries(file, given):
@@ -49,16 +54,15 @@ def legalize(file: str, out: str | None, judges: tuple[Judge, ...], given: Given
             _streams.complain(entry.error)
             status = 2
         elif entry.descriptor is None:
-            item = judged(entry, judges[0])
-            _streams.write("\n".join(text.lines(item)) + "\n")
-            # What is not judged needs no rewriting; a node of a model that is wrong, or open, has none.
-            open_ = any(diagnostic.rule == "node/shape-unknown" for diagnostic in item.report.diagnostics)
-            status = max(status, int(open_ or not item.report.ok))
+            item = judged(entry, judge)
+            show("\n".join(text.lines(item)) + "\n")
+            # A node of which too little is known, or that is wrong; other operators than Split and Join have no part.
+            status = max(status, int(entry.operator is not None or not item.report.ok))
         else:
-            found = legalized(entry.descriptor, judges[0])
+            found = legalized(entry.descriptor, judge)
             done.append((entry, found))
             status = max(status, 0 if found.ok else 1)
-            _streams.write("\n".join(_lines(entry, found, judges[0])) + "\n")
+            show("\n".join(_lines(entry, found, judge)) + "\n")
     if out is not None:
         if status:
             _streams.complain(f"{out}: not written, since not every operator of {file} could be rewritten")

@@ -19,7 +19,7 @@ def plan(file: str, given: Given) -> int:
     """Show how the operators of FILE would run: loops after folding, kernels, and why not faster ones.
 
     \b
-    Example:
+    Examples:
       dmlsplit plan operator.json
       dmlsplit plan model.onnx --dim batch=1
     """

@@ -7,7 +7,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -21,11 +21,16 @@ from dmlsplit.report.text import Part
 from dmlsplit.rules import RULES, Rule
 from dmlsplit.validation import find_judge, judge
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 _TENSOR: Final = re.compile(
     r' (?="(?:Input|Output)Tensors?":)|(?=\{"Type": "BUFFER")| (?="(?:Axis|OutputCount|InputCount)":)'
 )
 MAX_WIDTH: Final = 100
 """Longer lines of prose are hard to read."""
+TABLE_WIDTH: Final = 120
+"""Columns of a terminal from which on the list of rules is a table."""
 
 
 @click.command(short_help="List the rules, or explain one.")
@@ -48,8 +53,7 @@ def rule(id: str | None, as_json: bool) -> int:
 
         console = terminal.console(sys.stdout)
         if found is None:
-            rows = [(r.id, str(r.severity), str(r.basis), r.summary) for r in RULES.values()]
-            terminal.show_table(Table("", ("Rule", "Severity", "Basis", "Summary"), rows), console)
+            _show_list(console)
         else:
             for parts in _page(found, min(console.width, MAX_WIDTH), wrap_examples=True):
                 terminal.print_parts(console, parts)
@@ -61,14 +65,31 @@ def rule(id: str | None, as_json: bool) -> int:
     return 0
 
 
-def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[list[Part]]:
-    """The lines of a rule's page; an example is one line of JSON, or several that are the same to a parser."""
-    yield [
+def _show_list(console: Console) -> None:
+    """All rules: a table, or a heading and a summary each where the table would leave too little for these."""
+    from dmlsplit.report import terminal
+
+    if console.width >= TABLE_WIDTH:
+        rows = [(r.id, str(r.severity), str(r.basis), r.summary) for r in RULES.values()]
+        terminal.show_table(Table("", ("Rule", "Severity", "Basis", "Summary"), rows), console)
+        return
+    for rule in RULES.values():
+        for parts in (_heading(rule), *_filled(rule.summary, console.width, "  ")):
+            terminal.print_parts(console, parts)
+
+
+def _heading(rule: Rule) -> list[Part]:
+    return [
         (rule.id, "bold"),
         ("  (", ""),
         (str(rule.severity), text.SEVERITY_STYLES[rule.severity]),
         (f", {rule.basis})", ""),
     ]
+
+
+def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[list[Part]]:
+    """The lines of a rule's page; an example is one line of JSON, or several that are the same to a parser."""
+    yield _heading(rule)
     for paragraph in (rule.summary, rule.explanation, rule.runtimes and f"Runtimes: {rule.runtimes}."):
         if not paragraph:
             continue

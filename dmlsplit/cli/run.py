@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
+from dmlsplit.cli._judging import complete_release
 from dmlsplit.releases import find_release
 
 
@@ -17,7 +18,12 @@ from dmlsplit.releases import find_release
     type=click.Path(exists=True, file_okay=False),
     help="Let the model read and write files in DIR, too, not only in its own folder.",
 )
-@click.option("--directml", metavar="R", help="The release whose device is emulated; the newest known by default.")
+@click.option(
+    "--directml",
+    metavar="R",
+    shell_complete=complete_release,
+    help="The release whose device is emulated; the newest known by default.",
+)
 def run(model: str, allow_path: tuple[str, ...], directml: str | None) -> int:
     """Execute a DxDispatch model on the CPU and print what DxDispatch prints.
 

@@ -61,7 +61,7 @@ def test_judged_by(cli, tmp_path):
     assert cli("draw", "a.json", "--feature-level", "3_0").status == 1
     status, out, err = cli("draw", "a.json", "--directml", "1.8.0", "--directml", "1.15.4")
     assert (status, out) == (2, "")
-    assert "give --directml once" in err
+    assert "one release at a time" in err
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,26 @@ def test_the_target_may_be_a_release(cli, tmp_path):
     assert "one release at a time" in several.err
 
 
+def test_one_target(cli, tmp_path):
+    (tmp_path / "a.json").write_text(INT64)
+    for name in ("legalize", "draw", "check"):
+        result = cli(name, "a.json", "--feature-level", "2_0", "--feature-level", "3_0")
+        assert (result.status, result.out) == (2, "")
+        assert "one level at a time" in result.err
+        assert cli(name, "a.json", "--feature-level", "5_0", "--feature-level", "5.0").status == 0
+
+
+def test_to_standard_output(cli, tmp_path):
+    """- is standard output, for a program behind a pipe: the model and nothing else."""
+    (tmp_path / "a.json").write_text(INT64)
+    status, out, err = cli("legalize", "a.json", "--feature-level", "1_0", "-o", "-")
+    assert (status, err) == (0, "")
+    assert cli("legalize", "a.json", "--feature-level", "1_0", "-o", "b.json").status == 0
+    assert out == (tmp_path / "b.json").read_text()
+    assert cli("check", "b.json", "-o", "-") == cli("check", "b.json")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "b.json"]
+
+
 def test_the_input_is_not_replaced(cli, tmp_path):
     (tmp_path / "a.json").write_text(INT64)
     result = cli("legalize", "a.json", "--feature-level", "1_0", "-o", "a.json")

@@ -224,7 +224,7 @@ class TestTerminal:
 
     @pytest.mark.parametrize("args", [["levels"], ["rule"]], ids=" ".join)
     def test_tables(self, tmp_path, args):
-        status, out = on_terminal(tmp_path, *args)
+        status, out = on_terminal(tmp_path, *args, COLUMNS="120")
         assert status == 0
         assert "┃" in out
 
@@ -253,7 +253,9 @@ class TestTerminal:
 
     @pytest.mark.parametrize("columns", ["40", "80", "200"])
     def test_rule_list_is_whole(self, tmp_path, columns):
-        _, out = on_terminal(tmp_path, "rule", COLUMNS=columns)
+        _, out = on_terminal(tmp_path, "rule", COLUMNS=columns, NO_COLOR="1")
+        assert max(map(len, out.splitlines())) <= max(int(columns), 80)
+        assert len(out.splitlines()) < (5 if columns == "40" else 3) * len(RULES)  # no column of single words
         assert "tensor/dimension-count-not-supported" in out
         assert "…" not in out
         assert "documented" in out
@@ -286,6 +288,8 @@ class TestCompletion:
     def test_words(self, process):
         assert self.complete(process, "dmlsplit", "sp") == ["split"]
         assert self.complete(process, "dmlsplit", "rule", "split/axis-out") == ["split/axis-out-of-range"]
+        assert self.complete(process, "dmlsplit", "check", "--ignore", "split/axis-out") == ["split/axis-out-of-range"]
+        assert "1.15.4" in self.complete(process, "dmlsplit", "run", "--directml", "1.15")
         assert self.complete(process, "dmlsplit", "check", "--feature-level", "6_") == [
             "6_0",
             "6_1",
