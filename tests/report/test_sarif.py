@@ -1,0 +1,69 @@
+"""SARIF: what is written is valid by the schema of version 2.1.0, whatever the files hold.
+
+`tests/data/sarif-2.1.0.json.xz` is OASIS's schema as https://json.schemastore.org/sarif-2.1.0.json serves it.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit.report import sarif
+from dmlsplit.report.text import Judged
+from dmlsplit.rules import RULES
+from tests.report.html import pages
+
+jsonschema = pytest.importorskip("jsonschema")
+
+SCHEMA = Path(__file__).parents[1] / "data" / "sarif-2.1.0.json.xz"
+
+
+@pytest.fixture(scope="module")
+def validator():
+    schema = json.loads(lzma.decompress(SCHEMA.read_bytes()))
+    assert schema["properties"]["version"]["enum"] == ["2.1.0"]
+    return jsonschema.Draft7Validator(schema)
+
+
+def written(items) -> dict:
+    return json.loads("".join(sarif.document(items)))
+
+
+def faults(validator, log) -> list[str]:
+    return [f"{error.json_path}: {error.message[:200]}" for error in validator.iter_errors(log)]
+
+
+def of_file(*rules, file="m.onnx", path="", index=-1, **place):
+    diagnostics = tuple([RULES[rule].diagnostic(path, "said", **place) for rule in rules])
+    return Judged(dml.Report(diagnostics, "feature level 4_1", None, None, file, index), None)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [],
+        pages.small(),
+        [pages.judged(pages.SUM, name, file=file) for name in (None, pages.HOSTILE) for file in ("a b%ü:c.json", "-")],
+        [pages.judged(pages.SUM, file=file) for file in ("/abs/x.json", "../up.json", None, "<b>\x1b[31m\u202e\udc80")],
+        [of_file("input/no-split"), of_file("input/malformed", line=3, index=0), of_file(*RULES, path="x", index=1)],
+        [pages.judged(desc, level=level) for desc in (pages.GOOD, pages.INT64) for level in ("1_0", "6_4")],
+    ],
+    ids=["nothing", "all kinds", "names", "paths", "files", "several judges"],
+)
+def test_valid_by_the_schema(validator, items):
+    assert faults(validator, written(items)) == []
+
+
+def test_the_schema_refuses(validator):
+    """Else the test above would prove nothing."""
+    log = written([of_file("input/malformed", line=3, index=0)])
+    [result] = log["runs"][0]["results"]
+    result["level"] = "fatal"
+    result["locations"][0]["physicalLocation"]["region"]["startLine"] = 0
+    del result["message"]
+    found = " ".join(faults(validator, log))
+    assert all(word in found for word in ("fatal", "startLine", "message"))
