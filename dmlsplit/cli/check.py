@@ -12,7 +12,7 @@ import click
 
 from dmlsplit.checking import Question, executor_of, judge_files, target_of
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import (
+from dmlsplit.cli._arguments import (
     complete_rule,
     expanded,
     judge_options,

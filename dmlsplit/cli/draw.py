@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import judge_options, judged, model_options, read_entries
+from dmlsplit.cli._arguments import judge_options, judged, model_options, read_entries
 from dmlsplit.errors import InputError
 from dmlsplit.formats.models import Given
 from dmlsplit.rules import Judge

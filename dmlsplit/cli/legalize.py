@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import judge_options, judged, model_options, read_entries
+from dmlsplit.cli._arguments import judge_options, judged, model_options, read_entries
 from dmlsplit.formats.models import Given
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.report import rewriting, text

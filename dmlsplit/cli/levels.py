@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import judged, model_options, read_entries
-from dmlsplit.cli._support import print_levels, print_releases
+from dmlsplit.cli._arguments import judged, model_options, read_entries
+from dmlsplit.cli._tensor_support import print_levels, print_releases
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.formats.models import Given
 from dmlsplit.legalize import legalized

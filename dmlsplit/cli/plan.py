@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import judged, model_options, read_entries
+from dmlsplit.cli._arguments import judged, model_options, read_entries
 from dmlsplit.errors import NativeError, ValidationError
 from dmlsplit.formats.models import Given
 from dmlsplit.report import text

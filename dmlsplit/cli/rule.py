@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import complete_rule, known_rule_id
+from dmlsplit.cli._arguments import complete_rule, known_rule_id
 from dmlsplit.diagnostics import SCHEMA
 from dmlsplit.report import text
 from dmlsplit.report.rule import examples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import complete_release
+from dmlsplit.cli._arguments import complete_release
 from dmlsplit.releases import find_release
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._judging import judged, read_entries
+from dmlsplit.cli._arguments import judged, read_entries
 from dmlsplit.descriptors import SplitOperatorDesc
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable

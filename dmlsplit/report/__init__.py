@@ -1,1 +1,1 @@
-"""Reports as something to read: plain text, a terminal, JSON."""
+"""Reports as something to read: plain text, a terminal, JSON, SARIF, pictures, a page of HTML."""

@@ -6,16 +6,14 @@ boundaries has several rows.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.rules import REDIRECTS, RULES, find_rule
-from dmlsplit.rules._programs import PROGRAM
+from dmlsplit.rules import RULES
+from tests.rules.test_registry import JUDGING, ids
 
 T = dml.TensorDataType
-DOCS = Path(__file__).parents[2] / "docs" / "rules.md"
 
 
 def buf(sizes=(2, 3, 4, 5), data_type=T.FLOAT16, **members):
@@ -314,12 +312,10 @@ CASES = {
     "join/axis-sizes-sum": [(None, glue(lengths=(1, 1)), glue(lengths=(1, 2)))],
 }  # fmt: skip
 ROWS = [(rule, *row) for rule, rows in CASES.items() for row in rows]
-JUDGING = [rule for rule in RULES.values() if rule.tensor_check or rule.operator_check]
-DEVICE = [rule for rule in RULES.values() if rule.id.startswith(("binding/", "device/"))]
 
 
-def ids(report):
-    return {diagnostic.rule for diagnostic in report.diagnostics}
+def test_every_rule_of_descriptors_has_a_row():
+    assert set(CASES) == {rule.id for rule in JUDGING}
 
 
 @pytest.mark.parametrize(("rule", "level", "faulty", "legal"), ROWS, ids=[row[0] for row in ROWS])
@@ -339,46 +335,6 @@ def test_a_rule_fires_alone_and_its_twin_is_legal(rule, level, faulty, legal):
     assert twin.hresult == dml.HResult.S_OK
 
 
-@pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
-def test_the_registrys_own_examples(rule):
-    assert ids(dml.validate(rule.bad(), **rule.judge_of_examples)) == {rule.id}
-    assert not dml.validate(rule.good(), **rule.judge_of_examples).diagnostics
-
-
-def test_registry_tests_and_documentation_cover_each_other():
-    assert set(CASES) == {rule.id for rule in JUDGING}
-    headings = {line.removeprefix("## ") for line in DOCS.read_text("utf-8").splitlines() if line.startswith("## ")}
-    assert headings == set(RULES)
-
-
-@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
-def test_every_rule_is_complete(rule):
-    assert rule.summary.endswith(".")
-    assert rule.explanation.endswith(".")
-    assert rule.sources
-    assert all(source.title for source in rule.sources)
-    assert find_rule(rule.id) is rule
-
-
-def test_old_ids_lead_to_rules():
-    assert not set(REDIRECTS) & set(RULES)
-    assert set(REDIRECTS.values()) <= set(RULES)
-    assert find_rule("no/such-rule") is None
-
-
-@pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
-def test_diagnostics_name_the_place_and_both_sides(rule):
-    for diagnostic in dml.validate(rule.bad(), **rule.judge_of_examples).diagnostics:
-        assert diagnostic.path
-        assert diagnostic.message
-        assert diagnostic.expected is not None
-        assert diagnostic.reference == str(rule.sources[0])
-        if diagnostic.actual is not None and not isinstance(diagnostic.actual, str):
-            assert (
-                str(diagnostic.actual) in diagnostic.message or hex(diagnostic.actual)[2:].upper() in diagnostic.message
-            )
-
-
 @pytest.mark.parametrize("level", ["2_1", "3_1", "4_0"])
 def test_a_join_that_page_and_builds_judge_differently_gets_a_note_by_level(level):
     """By level the page decides, and a note says what builds of that level do."""
@@ -388,42 +344,3 @@ def test_a_join_that_page_and_builds_judge_differently_gets_a_note_by_level(leve
     assert not report.ok
     assert {f.severity for f in report.diagnostics if f.rule.startswith("join/")} == {dml.Severity.NOTE}
     assert dml.validate(glue(), feature_level=level).diagnostics == ()
-
-
-def outcome(steps):
-    """What came of a program that ends with these steps: the ids found, and in what way they came out."""
-    names = {}
-    exec(PROGRAM, names)
-    found, how = [], "nothing"
-    names["device"]._state.on_warning = found.append
-    try:
-        exec(steps, names)
-    except dml.DirectMLError as error:
-        found += error.report.diagnostics
-        how = "no HRESULT" if error.hresult is None else error.hresult.name
-    if found and how == "nothing":
-        how = "a warning"
-    removed = names["device"].removed_reason
-    if removed is not None:
-        assert (how, removed.hresult, removed.ok) == ("nothing", dml.HResult.DXGI_ERROR_DEVICE_REMOVED, False)
-        found += removed.diagnostics
-        how = "removal"
-    return found, how
-
-
-@pytest.mark.parametrize("rule", DEVICE, ids=lambda rule: rule.id)
-def test_the_examples_of_the_devices_rules(rule):
-    """A violation is found alone, and comes out as the registry says; its twin is legal."""
-    found, how = outcome(rule.bad_steps)
-    if rule.id == "device/build-not-observed":
-        assert [d.rule for d in found] == ["device/execution-flags-unknown", rule.id]
-    else:
-        assert [d.rule for d in found] == [rule.id]
-        assert rule.outcome == {
-            "removal": "the device is removed",
-            "a warning": "accepted; a warning here",
-            "no HRESULT": "the process ends" if rule.basis == "observed" else "accepted; the dispatch is refused here",
-        }.get(how, how)
-    assert {d.severity for d in found if d.rule == rule.id} == {rule.severity}
-    assert all(d.message and d.reference == str(RULES[d.rule].sources[0]) for d in found)
-    assert outcome(rule.good_steps) == ([], "nothing")

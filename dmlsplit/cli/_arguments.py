@@ -1,4 +1,4 @@
-"""What commands share: options, the operators of a file, and rule ids on the command line."""
+"""What commands share: arguments and options, and what they stand for: judges, operators of a file, rules."""
 
 from __future__ import annotations
 

@@ -1,0 +1,55 @@
+"""The registry of rules: each is complete, documented, and its own examples are what they are said to be."""
+
+from pathlib import Path
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit.rules import REDIRECTS, RULES, find_rule
+
+DOCS = Path(__file__).parents[2] / "docs" / "rules.md"
+JUDGING = [rule for rule in RULES.values() if rule.tensor_check or rule.operator_check]
+"""Those that look at a descriptor."""
+
+
+def ids(report):
+    return {diagnostic.rule for diagnostic in report.diagnostics}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
+def test_every_rule_is_complete(rule):
+    assert rule.summary.endswith(".")
+    assert rule.explanation.endswith(".")
+    assert rule.sources
+    assert all(source.title for source in rule.sources)
+    assert find_rule(rule.id) is rule
+
+
+def test_old_ids_lead_to_rules():
+    assert not set(REDIRECTS) & set(RULES)
+    assert set(REDIRECTS.values()) <= set(RULES)
+    assert find_rule("no/such-rule") is None
+
+
+@pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
+def test_the_registrys_own_examples(rule):
+    assert ids(dml.validate(rule.bad(), **rule.judge_of_examples)) == {rule.id}
+    assert not dml.validate(rule.good(), **rule.judge_of_examples).diagnostics
+
+
+@pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
+def test_diagnostics_name_the_place_and_both_sides(rule):
+    for diagnostic in dml.validate(rule.bad(), **rule.judge_of_examples).diagnostics:
+        assert diagnostic.path
+        assert diagnostic.message
+        assert diagnostic.expected is not None
+        assert diagnostic.reference == str(rule.sources[0])
+        if diagnostic.actual is not None and not isinstance(diagnostic.actual, str):
+            assert (
+                str(diagnostic.actual) in diagnostic.message or hex(diagnostic.actual)[2:].upper() in diagnostic.message
+            )
+
+
+def test_the_documentation_has_every_rule():
+    headings = {line.removeprefix("## ") for line in DOCS.read_text("utf-8").splitlines() if line.startswith("## ")}
+    assert headings == set(RULES)
