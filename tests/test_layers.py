@@ -3,7 +3,9 @@
 import ast
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "dmlsplit"
+import dmlsplit
+
+PACKAGE = Path(dmlsplit.__file__).parent
 
 # From the top down. A name stands for the module or for everything in the package of that name.
 FLOORS = [

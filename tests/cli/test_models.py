@@ -10,6 +10,7 @@ import dmlsplit as dml
 from tests.cli.conftest import BAD, GOOD, HOSTILE
 from tests.cli.test_process import on_terminal, posix
 from tests.formats.onnx_models import BOOL, FLOAT, model, node, value
+from tests.report.sarif_schema import faults
 
 KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics"]
 
@@ -180,13 +181,12 @@ class TestSarif:
         return json.loads(cli("check", *args, "--format", "sarif").out)
 
     def test_the_schema(self, cli, models):
-        schema = pytest.importorskip("pydantic_sarif.model", reason="pip install pydantic-sarif")
         name = HOSTILE.replace("\ud800", "")
         write(models / "h.onnx", [node("Split", ["x"], ["a", "b"], num_outputs=0, name=name)])
         (models / "b.json").write_text(BAD)
         log = self.log(cli, "b.json", "h.onnx", "bad.onnx", "open.onnx", "good.onnx", "none.onnx", "broken.onnx")
         assert len(log["runs"][0]["results"]) > 6
-        schema.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(log)
+        assert faults(log) == []
 
     def test_places(self, cli, models):
         (models / "b.json").write_text(BAD)
