@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, operands
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType, TensorDataType, TensorFlags
 from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.legalize._loops import Loops, Strides
@@ -19,8 +18,7 @@ TEMPORARY: Final = -1
 """The part that a temporary buffer stands in place of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """The memory of a tensor: `offset` bytes into a buffer of the original, `total` bytes large.
 
     `strides`: those of the original tensor, as it has them. `part`: the original's output (of a split) or input (of a
@@ -28,7 +26,7 @@ class Operand:
     """
 
     buffer: BufferKind
-    index: int
+    buffer_index: int
     part: int
     total: int
     strides: tuple[int, ...] | None = None
@@ -38,13 +36,10 @@ class Operand:
     entire: bool = True
     """All of the original tensor, so that its total may stay."""
 
-
-class Built(NamedTuple):
-    """An operator, the Region of each of its tensors, and which parts its parts are."""
-
-    operator: OperatorDesc
-    regions: tuple[Region, ...]
-    parts: tuple[int, ...]
+    @property
+    def described(self) -> tuple[object, ...]:
+        """What a descriptor says of it besides sizes and strides."""
+        return self.total if self.entire else None, self.flags, _promise(self)
 
 
 def data_types(judge: Judge, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
@@ -72,22 +67,22 @@ def build(
     kind: OperatorType,
     loops: Loops,
     data_type: TensorDataType,
-    operands: Sequence[Operand],
+    memory: Sequence[Operand],
     *,
     keep_strides: bool = False,
-) -> Built | None:
-    """The operator of loops that count elements of `data_type`; operands and strides are the whole's, then the parts'.
+) -> OperatorDesc | None:
+    """The operator of loops that count elements of `data_type`; memory and strides are the whole's, then the parts'.
 
     None where a number does not fit its member. `keep_strides`: the dimensions are the original's.
     """
     known: dict[tuple[object, ...], BufferTensorDesc] = {}
     tensors = []
-    for i, (operand, strides) in enumerate(zip(operands, loops.strides, strict=True)):
+    for i, (operand, strides) in enumerate(zip(memory, loops.strides, strict=True)):
         sizes = loops.sizes
         if i:
             sizes = (*sizes[: loops.axis], loops.lengths[i - 1], *sizes[loops.axis + 1 :])
         own = operand.strides if keep_strides else None
-        key = (sizes, strides, own, operand.total, operand.flags, operand.alignment, operand.offset, operand.entire)
+        key = (sizes, strides, own, operand.described)
         tensor = known.get(key)
         if tensor is None:
             found = _tensor(sizes, strides, data_type, operand, own)
@@ -95,15 +90,22 @@ def build(
                 return None
             tensor = known[key] = found
         tensors.append(tensor)
-    regions = [
-        Region(operand.buffer, operand.index, operand.offset, tensor.total_tensor_size_in_bytes or 0)
-        for operand, tensor in zip(operands, tensors, strict=True)
-    ]
     whole, *parts = tensors
-    numbers = tuple([operand.part for operand in operands[1:]])
     if kind is OperatorType.SPLIT:
-        return Built(SplitOperatorDesc(whole, parts, loops.axis), tuple(regions), numbers)
-    return Built(JoinOperatorDesc(parts, whole, loops.axis), (*regions[1:], regions[0]), numbers)
+        return SplitOperatorDesc(whole, parts, loops.axis)
+    return JoinOperatorDesc(parts, whole, loops.axis)
+
+
+def regions(operator: OperatorDesc, memory: Sequence[Operand]) -> tuple[Region, ...]:
+    """The Regions of the tensors of an operator that was built, inputs before outputs."""
+    inputs, outputs = operands(operator)
+    ordered = memory if isinstance(operator, SplitOperatorDesc) else (*memory[1:], memory[0])
+    return tuple(
+        [
+            Region(operand.buffer, operand.buffer_index, operand.offset, tensor.total_tensor_size_in_bytes or 0)
+            for operand, tensor in zip(ordered, (*inputs, *outputs), strict=True)
+        ]
+    )
 
 
 def _tensor(

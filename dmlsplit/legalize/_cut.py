@@ -8,9 +8,8 @@ writes too early is what stands there already, copied to a temporary buffer befo
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
@@ -22,6 +21,8 @@ from dmlsplit.rules.join import INPUT_ELEMENTS_MAX
 
 MOST_OPERATORS: Final = 4096
 """A rewriting into more is none that anyone wants."""
+MOST_TENSORS: Final = 2**18
+"""Of all operators of a rewriting into several: each may have very many."""
 
 
 class Box(NamedTuple):
@@ -33,9 +34,13 @@ class Box(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How a box is cut: the loop, where, and into how many operators in the end. No points: it is taken as it is."""
+    """How a box is cut: into how many operators in the end, of how many parts together; the loop, and where.
+
+    No points: it is taken as it is.
+    """
 
     operators: int
+    parts: int
     loop: int = 0
     points: tuple[int, ...] = ()
 
@@ -51,99 +56,116 @@ class Cutter:
         self._most_dimensions = max(dimension_counts)
         self._use_temporary = use_temporary
         self._ways: dict[Loops, _Way | None] = {}
+        self._folded: dict[Loops, Loops] = {}
+        self.exceeded = False
+        """Whether a way was left because of its many operators."""
 
     def cut(self, box: Box) -> list[Box] | None:
-        """The boxes that the target takes; None where there is no way."""
+        """The boxes that the target takes, folded; None where there is no way."""
+        if math.prod(box.loops.sizes) > UINT_MAX * MOST_OPERATORS:
+            self.exceeded = True
+            return None
         return list(self._boxes(box)) if self._way(box.loops) else None
 
     def _boxes(self, box: Box) -> Iterator[Box]:
         way = self._way(box.loops)
         if way is not None and not way.points:
-            yield box
+            yield box._replace(loops=self._fold(box.loops))
         elif way is not None:
+            edges = _edges(box.loops)
             for begin, end in pairwise(way.points):
-                part = self._part_of(box, way.loop, begin, end)
+                part = self._part_of(box, way.loop, edges, begin, end)
                 if box.kind is OperatorType.JOIN and way.loop == box.loops.axis and self._early(box.loops, begin):
-                    yield _read_back(part)
+                    copy = _read_back(part)
+                    yield copy._replace(loops=self._fold(copy.loops))
                 yield from self._boxes(part)
 
     def _way(self, loops: Loops) -> _Way | None:
         if loops not in self._ways:
             self._ways[loops] = None  # while it is being found
-            self._ways[loops] = _Way(1) if self.fits(loops) else self._find(loops)
+            self._ways[loops] = _Way(1, len(loops.lengths)) if self.fits(loops) else self._find(loops)
         return self._ways[loops]
 
     def _find(self, loops: Loops) -> _Way | None:
         """Cutting one loop as coarsely as it fits, else finely, so that others are cut as well."""
         axis = None if loops.single else loops.axis
+        few = _distinct(loops)
         shared = [i for i, n in enumerate(loops.sizes) if n > 1 and i != axis]
-        too_many = len(folded(loops).sizes) > self._most_dimensions
+        too_many = len(self._fold(few).sizes) > self._most_dimensions
         if too_many:  # only a loop of which every step can be bound goes away; the shorter, the fewer operators
-            shared = sorted((i for i in shared if self._grain_of(loops, i) == 1), key=lambda i: loops.sizes[i])
-        ways = [self._along(loops, i) for i in shared]
+            shared = sorted((i for i in shared if self._grain_of(few, i) == 1), key=lambda i: loops.sizes[i])
+        ways = [self._along(loops, few, i) for i in shared]
         if axis is not None:
             ways.append(self._along_axis(loops))
         if not any(ways):
-            ways = [self._finely(loops, i) for i in (shared[:1] if too_many else shared)]
+            ways = [self._finely(loops, few, i) for i in (shared[:1] if too_many else shared)]
             if axis is not None:
                 ways.append(self._finely_along_axis(loops))
         return min([way for way in ways if way is not None], key=lambda way: way.operators, default=None)
 
     # A loop that all tensors share
 
-    def _along(self, loops: Loops, i: int) -> _Way | None:
-        grain, size = self._grain_of(loops, i), loops.sizes[i]
-        steps = _largest((size - 1) // grain, lambda steps: self.fits(_sized(loops, i, steps * grain)))
-        return _way(i, range(0, size, steps * grain), size) if steps else None
+    def _along(self, loops: Loops, few: Loops, i: int) -> _Way | None:
+        grain, size = self._grain_of(few, i), loops.sizes[i]
+        steps = _largest((size - 1) // grain, lambda steps: self.fits(_sized(few, i, steps * grain)))
+        if not steps:
+            return None
+        begins = range(0, size, steps * grain)
+        points = (*begins, size) if len(begins) <= MOST_OPERATORS else ()
+        return self._within_bounds(_Way(len(begins), len(begins) * len(loops.lengths), i, points))
 
-    def _finely(self, loops: Loops, i: int) -> _Way | None:
-        grain, size = self._grain_of(loops, i), loops.sizes[i]
+    def _finely(self, loops: Loops, few: Loops, i: int) -> _Way | None:
+        grain, size = self._grain_of(few, i), loops.sizes[i]
+        if size <= grain:
+            return None
         if size > grain * MOST_OPERATORS:
+            self.exceeded = True
             return None
-        return self._summed(loops, i, [*range(0, size, grain), size])
-
-    def _summed(self, loops: Loops, i: int, points: Sequence[int]) -> _Way | None:
-        """The way that cuts at these points, and then what is between them."""
-        if not 3 <= len(points) <= MOST_OPERATORS + 1:
-            return None
-        operators = 0
-        for begin, end in pairwise(points):
-            way = self._way(self._loops_of(loops, i, begin, end))
-            if way is None or operators + way.operators > MOST_OPERATORS:
-                return None
-            operators += way.operators
-        return _Way(operators, i, tuple(points))
+        points = (*range(0, size, grain), size)
+        ways = {n: self._way(_sized(loops, i, n)) for n in {end - begin for begin, end in pairwise(points)}}
+        return self._summed([ways[end - begin] for begin, end in pairwise(points)], i, points)
 
     def _grain_of(self, loops: Loops, i: int) -> int:
-        return self._grain([row[i] for row in loops.strides])
+        return self._grain({row[i] for row in loops.strides})
 
     # The axis of several parts
 
     def _along_axis(self, loops: Loops) -> _Way | None:
         """From each point as far as it fits: no other choice of points leads to fewer operators."""
         size = loops.sizes[loops.axis]
-        ends = list(accumulate(loops.lengths))
-        points = [0]
+        edges = _edges(loops)
+        ends = edges[1:]
+        points, reach = [0], 0
         while points[-1] < size:
             begin = points[-1]
-            end = self._last_point(loops, ends, begin, begin + self._reach(loops, begin))
-            if end is None or len(points) > MOST_OPERATORS:
+            reach = self._reach(loops, edges, begin, reach - MINIMUM_BUFFER_TENSOR_ALIGNMENT)
+            end = self._last_point(loops, ends, begin, begin + reach)
+            if end is None:
+                return None
+            if len(points) > MOST_OPERATORS:
+                self.exceeded = True
                 return None
             points.append(end)
         copies = sum(self._early(loops, begin) > 0 for begin in points[:-1]) if self._kind is OperatorType.JOIN else 0
-        return _Way(len(points) - 1 + copies, loops.axis, tuple(points))
+        return _Way(len(points) - 1 + copies, len(loops.lengths) + len(points), loops.axis, tuple(points))
 
     def _finely_along_axis(self, loops: Loops) -> _Way | None:
         """Between parts. There is one place for what a join reads back, so that it has to be used at once."""
-        ends = list(accumulate(loops.lengths))
+        edges = _edges(loops)
         anywhere = self._use_temporary and self._kind is OperatorType.SPLIT
-        between = [end for end in ends[:-1] if anywhere or self._early(loops, end) == 0]
-        return self._summed(loops, loops.axis, [0, *between, ends[-1]])
+        points = (0, *[edge for edge in edges[1:-1] if anywhere or self._early(loops, edge) == 0], edges[-1])
+        if len(points) < 3:
+            return None
+        if len(points) > MOST_OPERATORS + 1:
+            self.exceeded = True
+            return None
+        ways = (self._way(self._of_axis(loops, edges, *ends)) for ends in pairwise(points))
+        return self._summed(ways, loops.axis, points)
 
-    def _reach(self, loops: Loops, begin: int) -> int:
+    def _reach(self, loops: Loops, edges: Sequence[int], begin: int, near: int) -> int:
         """How many steps from a point on fit."""
         most = loops.sizes[loops.axis] - begin
-        return _largest(most, lambda steps: self.fits(self._of_axis(loops, begin, begin + steps)))
+        return _largest(most, lambda steps: self.fits(self._of_axis(loops, edges, begin, begin + steps)), near)
 
     def _last_point(self, loops: Loops, ends: Sequence[int], begin: int, limit: int) -> int | None:
         """The last place in (begin, limit] where all buffers may be bound anew."""
@@ -167,34 +189,45 @@ class Cutter:
         """Whether the whole tensor may be bound at a point of the axis where a part begins."""
         return self._use_temporary or self._early(loops, point) == 0
 
+    def _summed(self, ways: Iterable[_Way | None], i: int, points: Sequence[int]) -> _Way | None:
+        """The way that cuts loop `i` at these points, and what is between them in these ways."""
+        operators = parts = 0
+        for way in ways:
+            if way is None:
+                return None
+            operators += way.operators
+            parts += way.parts
+        return self._within_bounds(_Way(operators, parts, i, tuple(points)))
+
+    def _within_bounds(self, way: _Way) -> _Way | None:
+        if way.operators <= MOST_OPERATORS and way.parts <= MOST_TENSORS:
+            return way
+        self.exceeded = True
+        return None
+
     # Parts of boxes
 
-    def _part_of(self, box: Box, i: int, begin: int, end: int) -> Box:
+    def _part_of(self, box: Box, i: int, edges: Sequence[int], begin: int, end: int) -> Box:
         """The box from one step of a loop to another; a temporary stands for what is bound too early."""
-        loops, rows = self._loops_of(box.loops, i, begin, end), box.loops.strides
-        if i != box.loops.axis or box.loops.single:
+        rows, axis = box.loops.strides, box.loops.axis
+        if i != axis or box.loops.single:
             moved = [self._moved(x, row[i], begin) for x, row in zip(box.operands, rows, strict=True)]
-            return Box(box.kind, loops, tuple(moved))
+            return Box(box.kind, _sized(box.loops, i, end - begin), tuple(moved))
         early = self._early(box.loops, begin)
         moved = [self._moved(box.operands[0], rows[0][i], begin - early)]
         if early:
             moved.append(Operand("temporary", 0, TEMPORARY, 0, entire=False))
-        edges = pairwise(accumulate(box.loops.lengths, initial=0))
-        for operand, row, (first, last) in zip(box.operands[1:], rows[1:], edges, strict=True):
-            if first < end and last > begin:
-                whole = begin <= first and last <= end
-                moved.append(operand if whole else self._moved(operand, row[i], max(begin - first, 0)))
-        return Box(box.kind, loops, tuple(moved))
+        for part in _parts_within(edges, begin, end):
+            first, last = edges[part], edges[part + 1]
+            operand = box.operands[part + 1]
+            entire = begin <= first and last <= end
+            moved.append(operand if entire else self._moved(operand, rows[part + 1][i], max(begin - first, 0)))
+        return Box(box.kind, self._of_axis(box.loops, edges, begin, end), tuple(moved))
 
     def _moved(self, operand: Operand, stride: int | None, steps: int) -> Operand:
-        return replace(operand, offset=operand.offset + steps * (stride or 0) * self._bytes, entire=False)
+        return operand._replace(offset=operand.offset + steps * (stride or 0) * self._bytes, entire=False)
 
-    def _loops_of(self, loops: Loops, i: int, begin: int, end: int) -> Loops:
-        if i == loops.axis and not loops.single:
-            return self._of_axis(loops, begin, end)
-        return _sized(loops, i, end - begin)
-
-    def _of_axis(self, loops: Loops, begin: int, end: int) -> Loops:
+    def _of_axis(self, loops: Loops, edges: Sequence[int], begin: int, end: int) -> Loops:
         axis = loops.axis
         early = self._early(loops, begin)
         sizes = (*loops.sizes[:axis], end - begin + early, *loops.sizes[axis + 1 :])
@@ -202,25 +235,30 @@ class Cutter:
         if early:
             lengths.append(early)
             rows.append(packed_strides((*sizes[:axis], early, *sizes[axis + 1 :])))
-        for row, (first, last) in zip(loops.strides[1:], pairwise(accumulate(loops.lengths, initial=0)), strict=True):
-            length = min(end, last) - max(begin, first)
-            if length > 0:
-                lengths.append(length)
-                rows.append((*row[:axis], row[axis] if length > 1 else None, *row[axis + 1 :]))
+        for part in _parts_within(edges, begin, end):
+            row, length = loops.strides[part + 1], min(end, edges[part + 1]) - max(begin, edges[part])
+            lengths.append(length)
+            rows.append(row if length > 1 else (*row[:axis], None, *row[axis + 1 :]))
         return Loops(sizes, tuple(rows), axis, tuple(lengths))
 
     def _early(self, loops: Loops, begin: int) -> int:
         """How many steps before `begin` the whole tensor has to be bound."""
         return begin % self._grain([loops.strides[0][loops.axis]])
 
-    def _grain(self, strides: Sequence[int | None]) -> int:
+    def _grain(self, strides: Iterable[int | None]) -> int:
         """The least number of steps that leads to a multiple of 16 bytes in every tensor."""
         least = MINIMUM_BUFFER_TENSOR_ALIGNMENT
         return max(least // math.gcd(least, (stride or 0) * self._bytes) for stride in strides)
 
+    def _fold(self, loops: Loops) -> Loops:
+        """The loops folded; operators of a rewriting mostly have the same ones."""
+        if loops not in self._folded:
+            self._folded[loops] = folded(loops)
+        return self._folded[loops]
+
     def fits(self, loops: Loops) -> bool:
         """Whether the numbers are within what every target takes, and the loops within its dimensions."""
-        few = folded(loops)
+        few = self._fold(loops)
         if len(few.sizes) > self._most_dimensions:
             return False
         most_bytes = UINT_MAX * self._bytes
@@ -248,13 +286,31 @@ def _sized(loops: Loops, i: int, size: int) -> Loops:
     return Loops(sizes, loops.strides, loops.axis, (size,) if i == loops.axis else loops.lengths)
 
 
-def _way(i: int, begins: range, size: int) -> _Way | None:
-    return _Way(len(begins), i, (*begins, size)) if len(begins) <= MOST_OPERATORS else None
+def _edges(loops: Loops) -> list[int]:
+    """Where the parts begin on the axis, and the end of the last one."""
+    return list(accumulate(loops.lengths, initial=0))
 
 
-def _largest(most: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to `most` that fits, where every smaller one fits too; 0 if none does."""
-    low, high = 0, most
+def _parts_within(edges: Sequence[int], begin: int, end: int) -> range:
+    return range(bisect_right(edges, begin) - 1, bisect_left(edges, end))
+
+
+def _distinct(loops: Loops) -> Loops:
+    """The loops with parts that differ: they fold and fit as all do. Several parts remain several."""
+    first, *parts = zip(loops.strides[1:], loops.lengths, strict=True)
+    rows, lengths = zip(*[first, *dict.fromkeys(parts)], strict=True)
+    return Loops(loops.sizes, (loops.strides[0], *rows), loops.axis, lengths)
+
+
+def _largest(most: int, fits: Callable[[int], bool], near: int = 0) -> int:
+    """The largest number up to `most` that fits, where every smaller one fits too; 0 if none does.
+
+    Larger numbers cost more to try, so that steps begin small; `near`: a guess, better below than above.
+    """
+    low, step = near if 0 < near <= most and fits(near) else 0, 1
+    while low + step <= most and fits(low + step):
+        low, step = low + step, 2 * step
+    high = min(low + step - 1, most)
     while low < high:
         middle = (low + high + 1) // 2
         if fits(middle):
@@ -272,7 +328,7 @@ def inputs_cut(box: Box, element_bytes: int) -> Box | None:
     kind, loops, (output, *operands) = box
     axis, per_step = loops.axis, math.prod(loops.sizes) // loops.sizes[loops.axis]
     most = INPUT_ELEMENTS_MAX // per_step
-    if max(loops.lengths) <= most:
+    if max(loops.lengths) <= most or math.prod(loops.sizes) > UINT_MAX:
         return None
     lengths, rows, inputs = [], [loops.strides[0]], [output]
     for length, row, operand in zip(loops.lengths, loops.strides[1:], operands, strict=True):
@@ -284,5 +340,5 @@ def inputs_cut(box: Box, element_bytes: int) -> Box | None:
         for begin in range(0, length, step):
             lengths.append(min(step, length - begin))
             rows.append(row)
-            inputs.append(replace(operand, offset=operand.offset + begin * stride, entire=step == length))
+            inputs.append(operand._replace(offset=operand.offset + begin * stride, entire=step == length))
     return Box(kind, Loops(loops.sizes, tuple(rows), axis, tuple(lengths)), tuple(inputs))

@@ -11,8 +11,8 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDe
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS
-from dmlsplit.legalize._build import Operand, build, data_types, dimension_counts
-from dmlsplit.legalize._cut import Box, Cutter, inputs_cut
+from dmlsplit.legalize._build import Operand, build, data_types, dimension_counts, regions
+from dmlsplit.legalize._cut import MOST_OPERATORS, Box, Cutter, inputs_cut
 from dmlsplit.legalize._loops import bits_joined, divided, folded, loops_of, of_rank, without
 from dmlsplit.legalize._temporary import Packer
 from dmlsplit.legalize._words import no_rewriting, steps
@@ -37,7 +37,8 @@ def rewritten(desc: OperatorDesc, judge: Judge) -> Legalization:
     task = Task(desc, kind, judge, whole, parts)
     found = task.rewriting() if task.parts else Rewriting([])
     if found is None:
-        reason = RULES["legalize/no-rewriting"].diagnostic("", no_rewriting(task.loops, judge, kind, whole.data_type))
+        words = no_rewriting(task.loops, judge, kind, whole.data_type, exceeded=task.exceeded)
+        reason = RULES["legalize/no-rewriting"].diagnostic("", words)
         return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
     return Legalization(
         desc,
@@ -52,12 +53,12 @@ def rewritten(desc: OperatorDesc, judge: Judge) -> Legalization:
 
 
 class Accepted(NamedTuple):
-    """An operator as `Built` has it, with the target's report."""
+    """An operator, the target's report, the Region of each of its tensors, and which parts its parts are."""
 
     operator: OperatorDesc
+    report: Report
     regions: tuple[Region, ...]
     parts: tuple[int, ...]
-    report: Report
 
 
 class Rewriting(NamedTuple):
@@ -91,6 +92,10 @@ class Task:
         self._data_types = data_types(judge, kind, whole.data_type)
         self.own_loops = loops_of(whole, [part for _, part in self.parts], desc.axis)
         self.loops = folded(self.own_loops)
+        self.exceeded = False
+        """Whether a rewriting into several operators was left because of how many they are."""
+        self._judged: dict[object, tuple[OperatorDesc, Report] | None] = {}
+        """Operators of a rewriting into several mostly differ by their Regions only."""
 
     def rewriting(self) -> Rewriting | None:
         """What the target takes: one operator, else several, else several with a temporary buffer."""
@@ -130,31 +135,37 @@ class Task:
 
     def _cut(self, data_type: TensorDataType, *, use_temporary: bool) -> Rewriting | None:
         box = self._elements(data_type)
-        return None if box is None else self._built(self._cutter(data_type, use_temporary).cut(box), data_type)
+        return None if box is None else self._built(self._boxes(box, data_type, use_temporary), data_type)
 
     def _packed(self, data_type: TensorDataType) -> Rewriting | None:
         box = self._elements(data_type)
         if box is None:
             return None
         packer = Packer(ELEMENT_BITS[data_type] // 8, self.dimension_counts)
-        cutter = self._cutter(data_type, use_temporary=False)
         for packed in packer.packed(box):
-            rewriting = self._built(cutter.cut(packed), data_type, packer.copies)
+            rewriting = self._built(self._boxes(packed, data_type, use_temporary=False), data_type, packer.copies)
             if rewriting is not None:
                 return rewriting
         return None
 
-    def _cutter(self, data_type: TensorDataType, use_temporary: bool) -> Cutter:
-        return Cutter(self.kind, ELEMENT_BITS[data_type] // 8, self.dimension_counts, use_temporary=use_temporary)
+    def _boxes(self, box: Box, data_type: TensorDataType, use_temporary: bool) -> list[Box] | None:
+        """The box cut into what the target takes."""
+        cutter = Cutter(self.kind, ELEMENT_BITS[data_type] // 8, self.dimension_counts, use_temporary=use_temporary)
+        boxes = cutter.cut(box)
+        self.exceeded |= cutter.exceeded and boxes is None
+        return boxes
 
     def _built(
         self, boxes: Sequence[Box] | None, data_type: TensorDataType, copies: Sequence[Box] = ()
     ) -> Rewriting | None:
         if boxes is None:
             return None
+        if len(copies) + len(boxes) > MOST_OPERATORS:
+            self.exceeded = True
+            return None
         made = []
         for box in (*copies, *boxes):
-            built = next(self._accepted(box._replace(loops=folded(box.loops)), data_type), None)
+            built = next(self._accepted(box, data_type), None)
             if built is None:
                 return None
             made.append(built)
@@ -165,15 +176,24 @@ class Task:
 
     def _accepted(self, box: Box, data_type: TensorDataType, *, own: bool = False) -> Iterator[Accepted]:
         """The operator of loops in elements, if the target takes it. `own`: the dimensions are the original's."""
+        key = (box.kind, box.loops, data_type, own, tuple([operand.described for operand in box.operands]))
+        if key not in self._judged:
+            self._judged[key] = self._judge(box, data_type, own=own)
+        found = self._judged[key]
+        if found is not None:
+            operator, report = found
+            parts = tuple([operand.part for operand in box.operands[1:]])
+            yield Accepted(operator, report, regions(operator, box.operands), parts)
+
+    def _judge(self, box: Box, data_type: TensorDataType, *, own: bool) -> tuple[OperatorDesc, Report] | None:
         ranked = of_rank(box.loops, self.dimension_counts)
         if ranked is None:
-            return
-        built = build(box.kind, ranked, data_type, box.operands, keep_strides=own and ranked == box.loops)
-        if built is None:
-            return
-        report = judge_descriptor(built.operator, self.judge)
-        if report.ok:
-            yield Accepted(*built, report)
+            return None
+        operator = build(box.kind, ranked, data_type, box.operands, keep_strides=own and ranked == box.loops)
+        if operator is None:
+            return None
+        report = judge_descriptor(operator, self.judge)
+        return (operator, report) if report.ok else None
 
 
 def _tensors(desc: OperatorDesc) -> tuple[BufferTensorDesc, list[BufferTensorDesc]]:
@@ -206,9 +226,9 @@ def _as_it_is(
     desc: OperatorDesc, report: Report, kind: OperatorType, whole: BufferTensorDesc, parts: Sequence[BufferTensorDesc]
 ) -> Legalization:
     inputs, outputs = ([whole], parts) if kind is OperatorType.SPLIT else (parts, [whole])
-    regions = [Region("input", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(inputs)]
-    regions += [Region("output", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(outputs)]
-    return Legalization(desc, True, report, (desc,), (tuple(range(len(parts))),), (tuple(regions),))
+    bound = [Region("input", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(inputs)]
+    bound += [Region("output", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(outputs)]
+    return Legalization(desc, True, report, (desc,), (tuple(range(len(parts))),), (tuple(bound),))
 
 
 def _report(kind: OperatorType, judge: Judge, reports: Sequence[Report]) -> Report:

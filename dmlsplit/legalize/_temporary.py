@@ -13,7 +13,7 @@ from dmlsplit.enums import OperatorType
 from dmlsplit.layout import is_packed, packed_strides
 from dmlsplit.legalize._build import TEMPORARY, Operand
 from dmlsplit.legalize._cut import Box, Cutter
-from dmlsplit.legalize._loops import Loops, Strides
+from dmlsplit.legalize._loops import Loops, Strides, folded
 
 ALIGNMENT = 256
 """DML_TEMPORARY_BUFFER_ALIGNMENT, in bytes."""
@@ -59,7 +59,7 @@ class Packer:
                 return
             moved, loops = found
             to = Operand("temporary", 0, TEMPORARY, 0, offset=self.size, entire=False)
-            self.copies.append(Box(OperatorType.SPLIT, loops, (operand, to)))
+            self.copies.append(Box(OperatorType.SPLIT, folded(loops), (operand, to)))
             self.size += -(-math.prod(loops.sizes) * self._bytes // ALIGNMENT) * ALIGNMENT
             run = loops.sizes[-1]
             strides = (*[s * run for s in packed_strides(sizes[:moved])], *strides[moved:])

@@ -9,6 +9,7 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDe
 from dmlsplit.enums import OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize._build import data_types, dimension_counts
+from dmlsplit.legalize._cut import MOST_OPERATORS
 from dmlsplit.legalize._loops import Loops, divided, without
 from dmlsplit.rules import Judge
 
@@ -62,8 +63,8 @@ def _type_step(own: int, new: int) -> str:
     return f"{names}, {bits // new_bits} for each element"
 
 
-def no_rewriting(loops: Loops, judge: Judge, kind: OperatorType, own: int) -> str:
-    """What stands in the way of every rewriting."""
+def no_rewriting(loops: Loops, judge: Judge, kind: OperatorType, own: int, *, exceeded: bool) -> str:
+    """What stands in the way of every rewriting; `exceeded`: there are some, into too many operators."""
     types = data_types(judge, kind, own)
     divisions = [divided(loops, ELEMENT_BITS[t]) for t in types]
     fitting = [elements for elements in divisions if elements is not None]
@@ -75,8 +76,10 @@ def no_rewriting(loops: Loops, judge: Judge, kind: OperatorType, own: int) -> st
         )
     rank = min(len(without(elements, elements.sizes.index(min(elements.sizes))).sizes) for elements in fitting)
     most = max(dimension_counts(judge, kind))
-    too_large = "sizes or strides exceed what it takes"
+    too_large = "sizes, strides or counts of elements exceed what it takes"
     reason = f"{rank} dimensions are left after folding, it takes {most}" if rank > most else too_large
+    if exceeded:
+        return f"no rewriting for {judge.name}: {reason}, and several operators would be more than {MOST_OPERATORS}"
     return f"no rewriting for {judge.name}: {reason}, and no parts of it begin at multiples of 16 bytes"
 
 

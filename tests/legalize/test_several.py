@@ -147,6 +147,31 @@ def test_a_join_writes_what_stands_there_once_more():
     assert found.operators[1].input_tensor.sizes[-1] == early == found.operators[2].input_tensors[0].sizes[-1]
 
 
+@pytest.mark.parametrize(
+    ("make", "operators"), [(split, 1251), (join, 2501)], ids=["split", "join"]
+)  # every other operator of a join reads back
+def test_thousands_of_operators_of_thousands_of_parts(make, operators):
+    """Looking at every part for every operator would take minutes."""
+    d = make(T.UINT8, (5000, 2**30 + 1), 0, (1,) * 5000)
+    assert len(check_arithmetic(d, 1).operators) == operators
+
+
+@pytest.mark.parametrize(
+    "d",
+    [
+        split(T.UINT8, (2**16, 2**16, 2**16 + 1), 0, (1, 2**16 - 1)),
+        split(T.FLOAT32, (2**13, 2**32 - 1), 0, (2**13,)),
+        join(T.FLOAT32, (2**13, 2**32 - 1), 0, (1,) * 2**13),
+        split(T.FLOAT32, (2**20, 2**20), 1, (2**10,) * 2**10),  # 257 operators of 1,025 tensors each
+    ],
+    ids=["elements", "copy", "join", "tensors"],
+)
+def test_more_operators_than_anyone_wants(d):
+    found = dml.legalize(d, feature_level="3_0")
+    assert not found.ok
+    assert "several operators would be more than" in found.report.diagnostics[-1].message
+
+
 def test_a_broadcast_input_of_many_elements():
     whole = dml.BufferTensorDesc(T.UINT8, (65536, 65536), strides=(0, 1))
     parts = [dml.BufferTensorDesc(T.UINT8, (65536, n)) for n in (65533, 3)]
