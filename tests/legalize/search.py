@@ -1,19 +1,32 @@
-"""A search for single-operator rewritings that knows nothing of how dmlsplit finds them.
+"""A search for rewritings that knows nothing of how dmlsplit finds them.
 
 What an operator does is a set of pairs for each part: byte of the whole tensor, byte of the part. A single operator is
 loops that generate these sets: a shared step in the whole for each loop, one in every part, and an axis on which the
 parts follow each other. In the smallest element that is no origin at least one loop takes its first step, so that all
 ways to write a small set as loops can be listed.
+
+Several operators: if the descriptor can be cut at all, it can be cut wherever every buffer may be bound anew.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
 import dmlsplit as dml
 from dmlsplit.layout import ELEMENT_BITS, packed_strides
+from dmlsplit.validation import level_judge
 from tests.legalize.proof import tensors
+
+
+def narrow_judge(most_dimensions, data_types):
+    """A target that takes few dimensions, so that small shapes have too many of them."""
+    judge = level_judge(max(dml.FeatureLevel))
+    limits = {"dimension_counts": tuple(range(1, most_dimensions + 1)), "data_types": frozenset(data_types)}
+    support = {kind: tuple(replace(row, **limits) for row in rows) for kind, rows in judge.support.items()}
+    return replace(judge, support=support, builds=support)
 
 
 def sizes_of(tensor):
@@ -111,3 +124,38 @@ def _follow(begins, choices, step, start, others):
         own in (None, step) and rest == others and _follow(begins[1:], choices[1:], step, start + length, others)
         for length, own, rest in {(a, b, frozenset(c.items())): (a, b, c) for a, b, c in choices[0]}.values()
     )
+
+
+def cut_everywhere(d):
+    """The descriptor on all sub-ranges that begin at multiples of 16 bytes in every buffer, as small as they get."""
+    inputs, outputs = [[tensor.desc for tensor in side] for side in tensors(d)]
+    whole, parts = (inputs[0], outputs) if isinstance(d, dml.SplitOperatorDesc) else (outputs[0], inputs)
+    steps = {
+        i: [t.strides[i] * ELEMENT_BITS[t.data_type] // 8 for t in (whole, *parts)] for i in range(len(whole.sizes))
+    }
+    ranges = []
+    for i, size in enumerate(whole.sizes):
+        points = [n for n in range(size) if i == d.axis or all(n * step % 16 == 0 for step in steps[i])]
+        if i == d.axis:
+            edges = [0, *accumulate(part.sizes[i] for part in parts)]
+            within = {n: max(p for p in range(len(parts)) if edges[p] <= n) for n in points}
+            points = [
+                n
+                for n in points
+                if n * steps[i][0] % 16 == 0 and (n - edges[within[n]]) * steps[i][within[n] + 1] % 16 == 0
+            ]
+        ranges.append(list(pairwise([*points, size])))
+    for chosen in itertools.product(*ranges):
+        begin, end = chosen[d.axis]
+        sizes = tuple(last - first for first, last in chosen)
+        pieces = [
+            replace(part, sizes=(*sizes[: d.axis], min(end, last) - max(begin, first), *sizes[d.axis + 1 :]))
+            for part, (first, last) in zip(parts, pairwise(edges), strict=True)
+            if first < end and last > begin
+        ]
+        own = replace(whole, sizes=sizes)
+        yield (
+            dml.SplitOperatorDesc(own, pieces, d.axis)
+            if isinstance(d, dml.SplitOperatorDesc)
+            else dml.JoinOperatorDesc(pieces, own, d.axis)
+        )

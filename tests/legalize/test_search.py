@@ -1,4 +1,6 @@
-"""A search over all single operators finds none that legalize missed."""
+"""Searches over all single operators, and over all ways to cut, find nothing that legalize missed."""
+
+import math
 
 import pytest
 from hypothesis import event, given, settings
@@ -6,7 +8,9 @@ from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit.layout import ELEMENT_BITS
-from tests.legalize.search import byte_pairs, fewest_dimensions
+from dmlsplit.legalize import legalized
+from tests.legalize.proof import check_bytes, tensors
+from tests.legalize.search import byte_pairs, cut_everywhere, fewest_dimensions, narrow_judge
 from tests.strategies import faultless_operator
 
 T = dml.TensorDataType
@@ -31,6 +35,68 @@ def test_no_single_operator_is_missed(d, level):
     assert single == single_operator_exists(d, level)
     if single:
         assert found.temporary_bytes == 0
+
+
+TYPES = st.sampled_from([(T.UINT32,), (T.UINT16, T.UINT32), (T.UINT8, T.UINT16), (T.UINT8, T.UINT16, T.UINT64)])
+
+
+def sizes_of_elements(data_types):
+    return {ELEMENT_BITS[t] // 8 for t in data_types}
+
+
+@settings(max_examples=400, deadline=None)
+@given(faultless_operator(max_elements=24), st.integers(1, 3), TYPES)
+def test_no_single_operator_of_few_dimensions_is_missed(d, most, data_types):
+    if not byte_pairs(d):
+        return
+    found = legalized(d, narrow_judge(most, data_types))
+    ranks = [fewest_dimensions(d, size) for size in sizes_of_elements(data_types)]
+    exists = any(rank is not None and rank <= most for rank in ranks)
+    event(f"of {most}: single {exists}, ok {found.ok}")
+    assert (len(found.operators) == 1) == exists
+    if found.ok and ELEMENT_BITS[tensors(d)[0][0].data_type] >= 8:
+        check_bytes(found)
+
+
+@st.composite
+def spaced_operator(draw):
+    """Strides that are often multiples of 16 bytes, with gaps that keep dimensions from folding."""
+    data_type = draw(st.sampled_from([T.FLOAT32, T.INT64, T.FLOAT16]))
+    sizes = draw(st.lists(st.integers(1, 3), min_size=2, max_size=4))
+    axis = draw(st.integers(0, len(sizes) - 1))
+    lengths = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    for i in range(len(sizes)):
+        if i != axis and math.prod(sizes) // sizes[axis] * sum(lengths) > 24:
+            sizes[i] = 1
+
+    def tensor(length):
+        own, apart = (*sizes[:axis], length, *sizes[axis + 1 :]), 128 // ELEMENT_BITS[data_type]
+        strides, run = [0] * len(own), 1
+        for i in draw(st.permutations(range(len(own)))):
+            strides[i] = run
+            run *= own[i]
+            run = -(-run // apart) * apart + draw(st.sampled_from([0, apart, apart, apart, 1]))
+        return dml.BufferTensorDesc(data_type, own, strides=strides)
+
+    whole, parts = tensor(sum(lengths)), [tensor(length) for length in lengths]
+    if draw(st.booleans()):
+        return dml.SplitOperatorDesc(whole, parts, axis)
+    return dml.JoinOperatorDesc(parts, whole, axis)
+
+
+@settings(max_examples=400, deadline=None)
+@given(spaced_operator(), st.integers(1, 2))
+def test_no_way_to_cut_is_missed(d, most):
+    data_types = (T.UINT16, T.UINT32)
+    ranks = [[fewest_dimensions(x, size) for x in cut_everywhere(d)] for size in sizes_of_elements(data_types)]
+    exists = any(all(rank is not None and rank <= most for rank in of_type) for of_type in ranks)
+    found = legalized(d, narrow_judge(most, data_types))
+    event(f"a way {exists}, operators {min(len(found.operators), 3)}, temporary: {found.temporary_bytes > 0}")
+    if exists:
+        assert found.ok
+        assert not found.temporary_bytes
+    if found.ok:
+        check_bytes(found)
 
 
 @pytest.mark.parametrize(
