@@ -97,6 +97,15 @@ def rewritings() -> dict[str, tuple[dml.OperatorDesc, str]]:
             dml.SplitOperatorDesc(strided, [dml.BufferTensorDesc(1, sizes)], 5),
             "2_1",
         ),
+        "34 operators, a temporary buffer": (
+            dml.SplitOperatorDesc(
+                dml.BufferTensorDesc(t.INT64, (2,) * 8, strides=(3001, 1303, 601, 301, 101, 41, 17, 3)),
+                [dml.BufferTensorDesc(t.INT64, (2, 2, 2, 2, 1, 2, 2, 2))] * 2,
+                4,
+            ),
+            "1_0",
+        ),
+        "251 operators of 1,000 pieces": (cut(t.FLOAT32, (1000, 2**30 + 1), 0, (1,) * 1000), "3_0"),
         "taken as it is": (cut(t.FLOAT32, (1, 3, 4, 4), 1, (1, 1, 1)), "3_0"),
     }
 

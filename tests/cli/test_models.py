@@ -59,6 +59,24 @@ def test_a_table_the_diagnostics_and_a_summary(cli, models):
     assert lines[-1] == "2 operators: 1 ok, 1 not ok; 1 error, 1 warning, 1 note"
 
 
+def test_legalize_takes_the_sizes_that_check_takes(cli, models):
+    result = cli("legalize", "open.onnx", "--dim", "n=3", "--feature-level", "1_0", "-o", "lower.json")
+    assert (result.status, result.err) == (0, "")
+    assert "as FLOAT32 {1,1,3,4}" in result.out
+    assert cli("run", "lower.json").out.splitlines() == [
+        "Resource 'u output 0': 1, 2, 3, 4, 5, 6, 7, 8",
+        "Resource 'u output 1': 9, 10, 11, 12",
+    ]
+
+
+@pytest.mark.parametrize("name", ["open.onnx", "bad.onnx"])
+def test_legalize_leaves_no_node_out(cli, models, name):
+    result = cli("legalize", name, "--feature-level", "1_0", "-o", "lower.json")
+    assert result.status == 1
+    assert "lower.json: not written" in result.err
+    assert not (models / "lower.json").exists()
+
+
 def test_a_model_without_split(cli, models):
     status, out, err = cli("check", "none.onnx")
     assert (status, err) == (0, "")
