@@ -16,7 +16,6 @@ from tests.strategies import any_operator, faultless_operator, valid_operator
 
 T = dml.TensorDataType
 LEVELS = [str(level) for level in dml.FeatureLevel]
-TABLE_LEVELS = ["1_0", "2_1", "3_0", "4_1"]
 
 
 def packed_split(data_type, sizes, axis, lengths, **members):
@@ -24,7 +23,7 @@ def packed_split(data_type, sizes, axis, lengths, **members):
 
 
 @settings(max_examples=400)
-@given(faultless_operator(), st.sampled_from(TABLE_LEVELS))
+@given(faultless_operator(), st.sampled_from(LEVELS))
 def test_every_result_is_proved(d, level):
     assert not faults(d)
     prove(d, feature_level=level)
