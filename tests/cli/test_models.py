@@ -69,14 +69,6 @@ def test_legalize_takes_the_sizes_that_check_takes(cli, models):
     ]
 
 
-@pytest.mark.parametrize("name", ["open.onnx", "bad.onnx"])
-def test_legalize_leaves_no_node_out(cli, models, name):
-    result = cli("legalize", name, "--feature-level", "1_0", "-o", "lower.json")
-    assert result.status == 1
-    assert "lower.json: not written" in result.err
-    assert not (models / "lower.json").exists()
-
-
 def test_a_model_without_split(cli, models):
     status, out, err = cli("check", "none.onnx")
     assert (status, err) == (0, "")
