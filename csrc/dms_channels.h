@@ -26,6 +26,9 @@ void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, ui
 /* The common width of all parts, or 0. */
 size_t dms_equal_width(const dmlsplit_plan *plan);
 
+/* NULL, or why not 2 to 4 parts of 1, 2, 4 or 8 bytes. */
+const char *dms_refuse_equal(const dmlsplit_plan *plan);
+
 /* Copies the rows from first on one by one: what shuffles leave over. */
 void dms_copy_channels(const dms_channels *channels, bool split, uint64_t first);
 

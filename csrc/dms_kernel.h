@@ -33,7 +33,7 @@
 #define DMS_TARGET_AVX512VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")))
 #endif
 
-enum { DMS_LINE = 64 };                 /* bytes of a cache line */
+#define DMS_LINE 64                     /* bytes of a cache line; a macro for the templates, which compare it with VECTOR in #if */
 
 /* How far ahead of what is read now memory is asked for, where stores are streamed: rows of 100 MB then take 0.77 in place of 0.87 times the
  * time of memcpy on Zen 5, and shorter distances hardly help. The address may lie beyond the buffer, which a prefetch survives; it is

@@ -40,6 +40,17 @@ size_t dms_equal_width(const dmlsplit_plan *plan)
     return (size_t)(space->operands[1].length * space->element_size);
 }
 
+const char *dms_refuse_equal(const dmlsplit_plan *plan)
+{
+    const char *refusal = dms_refuse_channels(plan);
+    if (refusal != NULL)
+        return refusal;
+    const size_t width = dms_equal_width(plan);
+    if (width == 0 || width > 8 || (width & (width - 1)) != 0 || plan->space.operands[0].length > 4 * plan->space.operands[1].length)
+        return "there are not 2 to 4 parts of 1, 2, 4 or 8 bytes";
+    return NULL;
+}
+
 void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last, dms_channels *channels)
 {
     const dms_space *space = &plan->space;

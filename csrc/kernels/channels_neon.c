@@ -55,13 +55,7 @@ static copy_stretch *const stretches[2][3][4] = {
 
 const char *dms_accept_channels_neon(const dmlsplit_plan *plan)
 {
-    const char *refusal = dms_refuse_channels(plan);
-    if (refusal != NULL)
-        return refusal;
-    const size_t width = dms_equal_width(plan);
-    if (width == 0 || width > 8 || (width & (width - 1)) != 0 || plan->space.operands[0].length > 4 * plan->space.operands[1].length)
-        return "there are not 2 to 4 parts of 1, 2, 4 or 8 bytes";
-    return NULL;
+    return dms_refuse_equal(plan);
 }
 
 void dms_run_channels_neon(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)

@@ -65,3 +65,9 @@ static inline DMS_TARGET vector shuffle_into(vector woven, vector v, vector tabl
     (void)mask;
     return _mm256_or_si256(woven, _mm256_shuffle_epi8(v, table));
 }
+
+/* b where the mask's bytes are 0xff, a where they are 0. */
+static inline DMS_TARGET vector choose(vector a, vector b, vector mask)
+{
+    return _mm256_blendv_epi8(a, b, mask);
+}

@@ -57,3 +57,9 @@ static inline DMS_TARGET vector shuffle_into(vector woven, vector v, vector tabl
     (void)mask;
     return _mm_or_si128(woven, _mm_shuffle_epi8(v, table));
 }
+
+/* b where the mask's bytes are 0xff, a where they are 0. */
+static inline DMS_TARGET vector choose(vector a, vector b, vector mask)
+{
+    return _mm_or_si128(_mm_andnot_si128(mask, a), _mm_and_si128(mask, b));
+}

@@ -41,7 +41,7 @@ HEADERS = sorted(ROOT.glob("include/*.h"))
 TESTS = sorted(HERE.glob("test_*.c"))
 EXAMPLE = ROOT / "examples" / "c" / "split.c"
 
-STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wundef", "-Werror"]
 STRICT_C = [*STRICT, "-Wstrict-prototypes", "-Wmissing-prototypes"]
 CORE_ONLY = ["-Wconversion"]
 
