@@ -95,8 +95,6 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void append_rows(line_writer *wri
     for (; rows >= block; rows -= block) {
         for (unsigned i = 0; i < count; i++) {
             from[i] = _mm512_loadu_si512(source[i]);
-            if (streamed)
-                DMS_PREFETCH(source[i]);
             source[i] += source_step;
         }
         for (unsigned i = 0; i < count; i++) {
