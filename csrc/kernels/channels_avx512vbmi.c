@@ -195,11 +195,8 @@ static DMS_TARGET_AVX512VBMI void copy_cascade(const dms_channels *c, const casc
         outer.whole = c->whole + row * c->row;
         for (unsigned g = 0; g < k->groups; g++)
             outer.parts[g] = staged[g];
-        if (split) {
-            for (size_t at = 0; streamed && at < outer.rows * c->row; at += DMS_LINE)
-                DMS_PREFETCH(outer.whole + at);
+        if (split)
             copy_equal(&outer, &k->outer, k->groups, true, false);
-        }
         for (unsigned g = 0; g < k->groups; g++) {
             dms_channels inner = members_of(c, g, k->members, (size_t)row * width, outer.rows);
             inner.whole = staged[g];

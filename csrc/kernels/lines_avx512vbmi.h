@@ -69,26 +69,6 @@ static DMS_TARGET_AVX512VBMI inline void put_bytes(line_writer *w, __m512i bytes
     w->pending = end - DMS_LINE;
 }
 
-/* Appends whole vectors, streamed. */
-static DMS_TARGET_AVX512VBMI inline void put_lines(line_writer *w, const char *from, size_t size)
-{
-    size_t at = 0;
-    if (w->begin > 0 && size > 0) {
-        put_bytes(w, _mm512_loadu_si512((const void *)from), DMS_LINE);
-        at = DMS_LINE;
-    }
-    char *line = w->line;
-    __m512i previous = w->previous;
-    for (; at < size; at += DMS_LINE) {
-        const __m512i now = _mm512_loadu_si512((const void *)(from + at));
-        store_line(line, _mm512_permutex2var_epi8(previous, w->rotation, now), true);
-        previous = now;
-        line += DMS_LINE;
-    }
-    w->line = line;
-    w->previous = previous;
-}
-
 static DMS_TARGET_AVX512VBMI inline void finish_lines(line_writer *w)
 {
     if (w->pending > w->begin)

@@ -130,8 +130,9 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
     enum {
         LEAST_BLOCKS = 8,               /* of rows that follow each other: what remains of them is copied one by one */
         WIDE = 8,
-        WIDEST = 20,
+        WIDEST = 12, WIDEST_OF_64 = 20, /* with vectors of 16 and of 64 bytes */
         FEW = 3,                        /* steps a vector, with which shuffles of whole vectors are faster than moves still */
+        STREAMED_BLOCK = 512,           /* bytes: of more, too few are staged at once for the tables to pay */
         MANY = 8
     };
     dms_shuffle shuffle;
@@ -140,12 +141,15 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
         return refusal;
     const uint64_t row = plan->space.operands[0].length * plan->space.element_size;
     const bool wide = row >= WIDE * parts_of(plan);
-    if (wide && (unit < DMS_WIDEST_UNIT || plan->stream || row > WIDEST * parts_of(plan)))
-        return "pieces of a row are of 8 bytes or more on average: moves are as fast";
+    if (row > (unit < DMS_WIDEST_UNIT ? WIDEST : WIDEST_OF_64) * parts_of(plan))
+        return "pieces of a row are of 12 bytes or more on average, with 64-byte vectors of 20: moves are as fast";
     if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && plan->space.operands[0].length * plan->space.element_size >= 16)
         return "8 elements and 16 bytes a row or more: transposes are faster";
     if (!build(plan, unit, &shuffle) || shuffle.step_count > (wide ? FEW : most) * shuffle.vector_count)
         return "too many vectors have to be looked at for one";
+    if (wide && plan->stream && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts_of(plan) || shuffle.rows > unit / 4 ||
+                                 shuffle.rows * row > STREAMED_BLOCK))
+        return "wide pieces had to be staged, and are not the parts of a split, of 8 bytes on average and a multiple of 4: moves are as fast";
     if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * shuffle.rows)
         return "there are too few rows for the tables to pay";
     return NULL;

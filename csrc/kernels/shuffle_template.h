@@ -9,10 +9,12 @@
  * Instructions that shuffle within 16 bytes work on as many blocks at once as vectors have such lanes.
  */
 #include "../dms_shuffle.h"
+#include "staged_template.h"
 
 enum {
     UNIT = VECTOR / LANES,
-    GROUP_BYTES = 16384                 /* blocks that are woven together: read once for each vector, and staged before they are streamed */
+    GROUP_BYTES = 16384,                /* blocks that are woven together: read once for each vector */
+    STREAMED_BYTES = 4096               /* the same where they are staged: with more, reading and writing memory take turns */
 };
 
 /* steps is a constant up to 8, and more than it otherwise. one: there is one source stream (a constant), so that one register counts for all. */
@@ -84,29 +86,22 @@ static DMS_TARGET void DMS_NAME(weave_join)(const dms_shuffle *s, const char *co
 
 static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_shuffle *s, const dms_channels *c, bool split, bool streamed)
 {
-    const uint64_t most = GROUP_BYTES / ((uint64_t)c->row * s->rows) / LANES * LANES;
+    const uint64_t most = (streamed ? STREAMED_BYTES : GROUP_BYTES) / ((uint64_t)c->row * s->rows) / LANES * LANES;
     const char *from[DMS_MOST_CHANNELS];
     char *to[DMS_MOST_CHANNELS];
-#if STREAMS
-    _Alignas(DMS_LINE) char staged[GROUP_BYTES];
-    line_writer writers[DMS_MOST_CHANNELS];
-#endif
+    _Alignas(DMS_LINE) char staged[STREAMED_BYTES + 2 * DMS_LINE * DMS_MOST_CHANNELS];
+    dms_staged stages[DMS_MOST_CHANNELS];
     uint64_t left = c->rows / s->rows / LANES * LANES;      /* blocks */
     const uint64_t done = left * s->rows;
     dms_shuffle_streams(c, split, from, to);
-#if STREAMS
-    for (size_t i = 0, place = 0; streamed && i < s->targets; place += (size_t)most * s->target_block[i++]) {
-        writers[i] = start_lines(to[i]);
-        to[i] = staged + place;
+    for (size_t i = 0, place = 0; streamed && i < s->targets; i++) {
+        stages[i] = DMS_NAME(start_staged)(to[i], staged + place);
+        place += ((size_t)most * s->target_block[i] + 2 * DMS_LINE - 1) / DMS_LINE * DMS_LINE;
     }
-#endif
     for (uint64_t blocks; left > 0; left -= blocks) {
         blocks = left < most ? left : most;
-#if STREAMS
-        for (size_t i = 0; streamed && i < s->sources; i++)
-            for (size_t at = 0; at < blocks * s->source_block[i]; at += DMS_LINE)
-                DMS_PREFETCH(from[i] + at);
-#endif
+        for (size_t i = 0; streamed && i < s->targets; i++)
+            to[i] = stages[i].bytes + stages[i].fill;
         if (split)
             DMS_NAME(weave_split)(s, from, to, blocks);
         else
@@ -114,19 +109,13 @@ static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_shuffle *s, const dms_ch
         for (size_t i = 0; i < s->sources; i++)
             from[i] += blocks * s->source_block[i];
         for (size_t i = 0; i < s->targets; i++)
-#if STREAMS
             if (streamed)
-                put_lines(&writers[i], to[i], (size_t)blocks * s->target_block[i]);
+                DMS_NAME(drain)(&stages[i], (size_t)blocks * s->target_block[i]);
             else
-#endif
                 to[i] += blocks * s->target_block[i];
     }
-#if STREAMS
     for (size_t i = 0; streamed && i < s->targets; i++)
-        finish_lines(&writers[i]);
-#else
-    (void)streamed;
-#endif
+        DMS_NAME(finish_staged)(&stages[i]);
     dms_copy_channels(c, split, done);
 }
 

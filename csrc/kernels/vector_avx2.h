@@ -6,7 +6,6 @@
 #define VECTOR 32
 #define LEAVE(streamed) DMS_LEAVE_AVX(streamed)
 #define LANES 2
-#define STREAMS 0
 
 typedef __m256i vector;
 

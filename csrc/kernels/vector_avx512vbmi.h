@@ -1,21 +1,28 @@
 /* vector_avx512vbmi.h - the words of shuffle_template.h, with 64-byte vectors that are shuffled as a whole */
 #include <immintrin.h>
 
-#include "lines_avx512vbmi.h"
-
 #define DMS_NAME(name) name##_avx512vbmi
 #define DMS_TARGET DMS_TARGET_AVX512VBMI
 #define VECTOR 64
 #define LEAVE(streamed) DMS_LEAVE_AVX(streamed)
 #define LANES 1
-#define STREAMS 1
 
 typedef __m512i vector;
+
+static inline DMS_TARGET vector load(const char *from)
+{
+    return _mm512_loadu_si512((const void *)from);
+}
+
+static inline DMS_TARGET void stream(char *to, vector v)    /* aligned */
+{
+    _mm512_stream_si512((void *)to, v);
+}
 
 static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
 {
     (void)step;
-    return _mm512_loadu_si512((const void *)from);
+    return load(from);
 }
 
 static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)

@@ -10,7 +10,6 @@
 #define VECTOR 16
 #define LEAVE(streamed) ((void)(streamed))
 #define LANES 1
-#define STREAMS 0
 
 typedef int8x16_t vector;               /* signed: casts exist between this type and all the unsigned ones */
 

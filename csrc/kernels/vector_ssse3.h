@@ -6,7 +6,6 @@
 #define VECTOR 16
 #define LEAVE(streamed) DMS_LEAVE_SSE(streamed)
 #define LANES 1
-#define STREAMS 0
 
 typedef __m128i vector;
 
