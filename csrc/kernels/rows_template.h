@@ -101,7 +101,6 @@ static DMS_TARGET inline void DMS_NAME(put)(writer *w, char *to, const char *fro
 {
     if ((uintptr_t)w->line + w->fill != (uintptr_t)to)          /* line is NULL at first */
         DMS_NAME(move_writer)(w, to);
-    DMS_PREFETCH(from);
     if (w->fill + size < DMS_LINE) {
         DMS_NAME(carry)(w, from, size);
         return;
@@ -114,8 +113,10 @@ static DMS_TARGET inline void DMS_NAME(put)(writer *w, char *to, const char *fro
         size -= head;
     }
     char *line = w->line;
+    const bool is_long = size >= SHORTEST_STREAM;   /* shorter pieces were slower for being fetched ahead */
     for (; size >= DMS_LINE; size -= DMS_LINE, line += DMS_LINE, from += DMS_LINE) {
-        DMS_PREFETCH(from);
+        if (is_long)
+            DMS_PREFETCH(from);
         DMS_NAME(stream_line)(line, from);
     }
     w->line = line;
