@@ -94,7 +94,7 @@ static DMS_TARGET void DMS_NAME(stage)(dms_tile *tile)
     for (size_t i = 0; i < tile->rows; i++) {
         const char *from = tile->from[i] + tile->from_offset;
         char *to = tile->staged + i * DMS_TILE_PITCH;
-        for (size_t at = 0; at < bytes; at += DMS_LINE)
+        for (size_t at = 0; tile->streamed > 0 && at < bytes; at += DMS_LINE)
             DMS_PREFETCH_AT(from + at, tile->next);
         if (bytes < VECTOR) {
             dms_copy_short(to, from, bytes);
