@@ -20,9 +20,12 @@ ROWS = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(dml.TensorDataTyp
         (None, None, 1, 1),
         (None, "3", 3, 3),
         (None, "auto", 1, 4),
+        (None, "", 1, 1),
+        (None, "4294967297", 64, 64),
         (2, "3", 2, 2),
         ("auto", None, 1, 4),
         ("auto", "3", 1, 4),
+        (10**20, None, 64, 64),
     ],
 )
 def test_thread_count(monkeypatch, given, environment, small, large):
