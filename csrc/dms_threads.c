@@ -21,6 +21,7 @@
 
 enum {
     MOST_THREADS = 64,
+    SHARED_LINE = 128,                  /* bytes that two threads should not write together: a line on Apple's Arm, two neighbours on x86 */
     FEWEST_UNITS = 8,                   /* of a loop in one slice: below that the loop is not cut */
     FEWEST_BYTES = 1024                 /* of a run or a nest in one slice */
 };
@@ -49,7 +50,7 @@ static uint64_t bound(uint64_t units, uint64_t index, uint64_t count)
     const uint64_t even = units / count * index;
     if (index == count)
         return units;
-    return units / count >= 4 * DMS_LINE ? even - even % DMS_LINE : even;
+    return units / count >= 4 * SHARED_LINE ? even - even % SHARED_LINE : even;
 }
 
 /* Units that are left over at a bound, given those that hold a line, and whether the bound and the end are on lines. */
@@ -108,13 +109,13 @@ static bool row_is_line(const cut *c, uint64_t row)
     dms_row_index(space, row, index);
     if (plan->direction == DMLSPLIT_JOIN)
         return ((uintptr_t)c->s->buffers->whole + (uintptr_t)(space->operands[0].offset + dms_row_offset(space, &space->operands[0], index))) %
-               DMS_LINE == 0;
+               SHARED_LINE == 0;
     for (uint64_t i = 0; i < plan->part_count; i++)
         if (plan->parts[i].shape != NULL) {
             const dms_operand *operand = plan->parts[i].shape->operand;
             bits |= (uintptr_t)dms_part_base(c->s->buffers, i) + (uintptr_t)(operand->offset + dms_row_offset(space, operand, index));
         }
-    return bits % DMS_LINE == 0;
+    return bits % SHARED_LINE == 0;
 }
 
 static void run_rows(const cut *c, const void *unused, uint64_t first, uint64_t last)
@@ -127,7 +128,7 @@ static void copy_group(const slice *s)
 {
     const dms_space *space = &s->plan->space;
     const bool split = s->plan->direction == DMLSPLIT_SPLIT;
-    uint64_t shortest = DMS_LINE;
+    uint64_t shortest = SHARED_LINE;
     for (uint64_t i = split ? 1 : 0; i < (split ? space->operand_count : 1); i++)
         shortest = lower(shortest, row_bytes(space, &space->operands[i]));
     if (shortest == 0) {                /* slices would lie between each other */
@@ -135,7 +136,7 @@ static void copy_group(const slice *s)
             s->plan->group->run_group(s->plan, s->buffers, 0, s->plan->rows);
         return;
     }
-    const uint64_t gap = (DMS_LINE + shortest - 1) / shortest;
+    const uint64_t gap = (SHARED_LINE + shortest - 1) / shortest;
     const cut c = {s->plan->rows, gap, gap, s, row_is_line, NULL, 0};
     run_slice(&c, run_rows, NULL);
 }
@@ -156,7 +157,7 @@ typedef struct copy {
 
 static bool address_is_line(const cut *c, uint64_t unit)
 {
-    return ((uintptr_t)c->target + (uintptr_t)((int64_t)unit * c->step)) % DMS_LINE == 0;
+    return ((uintptr_t)c->target + (uintptr_t)((int64_t)unit * c->step)) % SHARED_LINE == 0;
 }
 
 static void run_bytes(const cut *c, const void *what, uint64_t first, uint64_t last)
@@ -183,7 +184,7 @@ static void copy_nest(const slice *s, const dms_kernel *kernel, const dms_nest *
 {
     const copy y = {kernel, nest, source};
     if (nest->rank == 0) {
-        const uint64_t head = (0 - (uintptr_t)target) % DMS_LINE, tail = ((uintptr_t)target + nest->run) % DMS_LINE;
+        const uint64_t head = (0 - (uintptr_t)target) % SHARED_LINE, tail = ((uintptr_t)target + nest->run) % SHARED_LINE;
         const bool is_long = nest->run >= s->count * FEWEST_BYTES;
         const slice alone = {s->plan, s->buffers, s->index == s->count ? 1 : s->index == turn ? 0 : 2, 1};
         const cut c = {nest->run, head, tail, is_long ? s : &alone, address_is_line, target, 1};
@@ -201,7 +202,7 @@ static void copy_nest(const slice *s, const dms_kernel *kernel, const dms_nest *
         if (s->index == s->count)
             kernel->run_nest(nest, target, source);
     } else if (outer->size >= s->count * FEWEST_UNITS) {
-        const uint64_t gap = (DMS_LINE + (uint64_t)outer->target_stride - 1) / (uint64_t)outer->target_stride;
+        const uint64_t gap = (SHARED_LINE + (uint64_t)outer->target_stride - 1) / (uint64_t)outer->target_stride;
         const cut c = {outer->size, gap, gap, s, address_is_line, target, outer->target_stride};
         run_slice(&c, run_steps, &y);
     } else {

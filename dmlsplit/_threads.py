@@ -18,8 +18,8 @@ MOST_THREADS: Final = 64
 def thread_count(num_threads: NumThreads, copied_bytes: int) -> int:
     """A number of threads, 1 to MOST_THREADS, for a copy of so many bytes.
 
-    None is what the environment variable DMLSPLIT_NUM_THREADS says, 1 where it is not set or empty. "auto" is one for each
-    CPU that the process may use where that pays, else 1. ValueError for anything else.
+    None is what the environment variable DMLSPLIT_NUM_THREADS says, 1 where it is not set or empty. "auto" is one
+    for each CPU that the process may use where that pays, else 1. ValueError for anything else.
     """
     value: int | str
     if num_threads is None:

@@ -1,11 +1,11 @@
-/* test_slices.c - what several threads do: no two slices write one line of memory, and together they write everything once */
+/* test_slices.c - what several threads do: no two slices write one line of memory (128 bytes at most), and together they write everything once */
 #include "check.h"
 #include "dms_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANK = 3, PARTS = 40, LINE = 64, MOST_SLICES = 7, SPOILT = 0xFF };
+enum { RANK = 3, PARTS = 40, LINE = 128, MOST_SLICES = 7, SPOILT = 0xFF };
 
 /* Strides in elements, {0}: packed. Parts lie back to back in one block. */
 typedef struct shape {
