@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dmlsplit import _native
-from dmlsplit._buffers import Binding, BoundTensor, bind, check_apart, new_output
+from dmlsplit._binding import Binding, BoundTensor, bind, check_apart, new_output
 from dmlsplit._fresh import FreshArrays
 from dmlsplit._threads import NumThreads, thread_count
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc

@@ -19,7 +19,7 @@ FLOORS = [
     ["validation", "reference"],
     ["_native"],
     ["_fresh", "_threads", "buffer"],
-    ["arrays", "_buffers", "file_split"],
+    ["arrays", "_binding", "file_split"],
     ["execution"],
     ["legalize", "device"],
     ["formats"],

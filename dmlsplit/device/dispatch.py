@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dmlsplit import _native
-from dmlsplit._buffers import BoundTensor
+from dmlsplit._binding import BoundTensor
 from dmlsplit._threads import thread_count
 from dmlsplit.buffer import Buffer
 from dmlsplit.device.bindings import BufferBinding

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit import _native
-from dmlsplit._buffers import BoundTensor
+from dmlsplit._binding import BoundTensor
 from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.device.state import State
 from dmlsplit.diagnostics import Report

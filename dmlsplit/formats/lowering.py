@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dmlsplit._buffers import NUMPY_DTYPE
+from dmlsplit._binding import NUMPY_DTYPE
 from dmlsplit.descriptors import SplitOperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel

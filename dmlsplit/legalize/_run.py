@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlsplit import _native
-from dmlsplit._buffers import NUMPY_DTYPE, Binding, BoundTensor
+from dmlsplit._binding import NUMPY_DTYPE, Binding, BoundTensor
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, operands
 from dmlsplit.diagnostics import Report
 from dmlsplit.errors import BindingError

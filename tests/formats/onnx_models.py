@@ -5,8 +5,12 @@ from __future__ import annotations
 import onnx
 from onnx import TensorProto, helper
 
+from dmlsplit.formats import onnx as front_end
+
 INT64, FLOAT, BOOL = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL
 node = helper.make_node
+
+EQUAL = node("Split", ["x"], ["a", "b"], axis=1)
 
 
 def value(name, shape, data_type=FLOAT):
@@ -34,3 +38,14 @@ def with_reference(made, name, reference, data_type=onnx.AttributeProto.INT):
     """The node with an attribute that refers to one of the function around it."""
     made.attribute.append(onnx.AttributeProto(name=name, type=data_type, ref_attr_name=reference))
     return made
+
+
+def read_one(*args, given=None, **fields):
+    """The one Split of a model; `given` are arguments of read()."""
+    [split] = front_end.read(model(*args, **fields), **(given or {}))
+    return split
+
+
+def rules(split):
+    """Ids of what was found, but for the runtimes that do otherwise."""
+    return {d.rule for d in split.report.diagnostics} - {"node/runtime-differs"}

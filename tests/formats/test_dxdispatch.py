@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.dxdispatch import files, read, run
+from dmlsplit.formats import files
+from dmlsplit.formats.dxdispatch import read, run
 from tests.formats.models import dispatch, printed, split, values
 
 ROOT = Path(__file__).parents[2]

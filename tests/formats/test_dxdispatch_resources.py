@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.dxdispatch import files, read, run
+from dmlsplit.formats import files
+from dmlsplit.formats.dxdispatch import read, run
 from tests.formats.models import printed, values
 
 
@@ -179,7 +180,7 @@ def test_memory_that_cannot_be_had(write_model, monkeypatch):
 
 def test_resources_are_bounded_together(write_model, monkeypatch):
     """Twelve of 60 MiB where 400 MiB of memory allow 100 MiB: the second one is refused before it is made."""
-    monkeypatch.setattr("dmlsplit.formats.dxdispatch.files._physical_memory", lambda: 400 << 20)
+    monkeypatch.setattr("dmlsplit.formats.files._physical_memory", lambda: 400 << 20)
     megabytes = {"initialValuesDataType": "UINT8", "initialValues": {"valueCount": 60 << 20, "value": 0}}
     path = write_model({f"X{i}": megabytes for i in range(12)}, {}, [])
     message = "valueCount, with the resources before it, asks for 125829120 bytes"

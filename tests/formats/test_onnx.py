@@ -1,29 +1,15 @@
 """The ONNX front end: what it finds in a model, and where."""
 
-import os
 import pickle
 
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlsplit as dml
 from dmlsplit.errors import InputError
 from dmlsplit.formats import onnx as front_end
-from tests.formats.onnx_models import BOOL, FLOAT, INT64, graph, ints, model, node, value, with_reference
-
-
-def rules(split):
-    return {d.rule for d in split.report.diagnostics} - {"node/runtime-differs"}
-
-
-def read_one(*args, given=None, **fields):
-    [split] = front_end.read(model(*args, **fields), **(given or {}))
-    return split
-
-
-EQUAL = node("Split", ["x"], ["a", "b"], axis=1)
+from tests.formats.onnx_models import BOOL, EQUAL, FLOAT, INT64, graph, ints, model, node, read_one, rules, value
 
 
 @pytest.mark.parametrize(
@@ -259,73 +245,6 @@ class TestLengths:
         assert rules(split) == {"onnx/split-malformed"}
 
 
-class TestExternalData:
-    def lengths(self, location, **entries):
-        tensor = TensorProto(name="l", data_type=INT64, dims=[2], data_location=TensorProto.EXTERNAL)
-        for key, entry in {"location": location, **entries}.items():
-            tensor.external_data.add(key=key, value=str(entry))
-        return model([node("Split", ["x", "l"], ["a", "b"], axis=1)], [value("x", [2, 4])], initializers=[tensor])
-
-    def read(self, folder, made, **options):
-        folder.mkdir(exist_ok=True)
-        onnx.save_model(made, folder / "m.onnx")
-        [split] = front_end.read(folder / "m.onnx", **options)
-        return split
-
-    def test_is_read_for_lengths(self, tmp_path):
-        (tmp_path / "data.bin").write_bytes(b"?" * 8 + np.array([1, 3], "<i8").tobytes())
-        assert self.read(tmp_path, self.lengths("data.bin", offset=8, length=16)).lengths == (1, 3)
-
-    @pytest.mark.parametrize(
-        ("location", "entries", "message"),
-        [
-            ("missing.bin", {}, "which is no file"),
-            ("data.bin", {"length": 8}, "its dimensions take 16"),
-            ("data.bin", {"offset": 1}, "ends before"),
-            ("data.bin", {"offset": -1}, "offset -1"),
-            ("data.bin", {"offset": 2**80}, "data.bin"),
-            ("data.bin", {"offset": "x"}, "no number"),
-            ("../data.bin", {}, "outside the model's folder"),
-            ("link.bin", {}, "outside the model's folder"),
-            ("", {}, "without a location"),
-        ],
-    )
-    def test_that_cannot_be_had(self, tmp_path, location, entries, message):
-        folder = tmp_path / "model"
-        folder.mkdir()
-        (tmp_path / "data.bin").write_bytes(bytes(16))
-        (folder / "data.bin").write_bytes(bytes(16))
-        os.symlink(tmp_path / "data.bin", folder / "link.bin")
-        split = self.read(folder, self.lengths(location, **entries))
-        assert rules(split) == {"onnx/split-malformed"}
-        assert message in split.report.errors[0].message
-
-    def test_may_be_elsewhere_where_that_is_allowed(self, tmp_path):
-        (tmp_path / "data.bin").write_bytes(np.array([1, 3], "<i8").tobytes())
-        split = self.read(tmp_path / "model", self.lengths("../data.bin"), allow_paths=[tmp_path])
-        assert split.lengths == (1, 3)
-
-    def test_of_weights_is_never_read(self, tmp_path):
-        weights = TensorProto(name="w", data_type=FLOAT, dims=[4, 2**30], data_location=TensorProto.EXTERNAL)
-        weights.external_data.add(key="location", value="nowhere.bin")
-        made = model([node("MatMul", ["x", "w"], ["y"]), node("Split", ["y"], ["a", "b"], axis=1, num_outputs=2)],
-                     [value("x", [2, 4])], initializers=[weights])  # fmt: skip
-        assert self.read(tmp_path, made).lengths == (2**29, 2**29)
-
-
-def test_large_weights_are_left_out():
-    weights = numpy_helper.from_array(np.zeros((1 << 19, 4), np.float32), "w")
-    nodes = [
-        node("Constant", [], ["c"], value=numpy_helper.from_array(np.zeros((4, 1 << 19), np.float32))),
-        node("MatMul", ["w", "c"], ["y"]),
-        node("Split", ["y"], ["a", "b"], axis=0, num_outputs=2),
-    ]
-    made = model(nodes, [], initializers=[weights])
-    before = made.SerializeToString(deterministic=True)
-    assert front_end.read(made)[0].input_shape == (1 << 19, 1 << 19)
-    assert made.SerializeToString(deterministic=True) == before
-
-
 class TestSplitOne:
     """There is no shape inference for version 1: the front end's own goes into onnx's."""
 
@@ -349,86 +268,6 @@ class TestSplitOne:
                      [value("x", [8, 4]), value("k", [], BOOL)], ["r"], opset=1)  # fmt: skip
         found = front_end.read(made)
         assert [split.lengths for split in found] == [(4, 4), (2, 2)] * 2
-
-
-class TestFunctions:
-    def function(self, name="F", nodes=None, opset=13, attributes=("ax",), domains=(), **fields):
-        split = with_reference(node("Split", ["y"], ["p", "q"], name="inner"), "axis", "ax")
-        made = nodes or [node("Relu", ["x"], ["y"]), split]
-        imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
-        return helper.make_function("local", name, ["x"], ["p", "q"], made, imports, list(attributes), **fields)
-
-    def test_are_read_at_each_call(self):
-        calls = [
-            node("F", ["x"], ["a", "b"], domain="local", name="first", ax=1),
-            node("F", ["z"], ["c", "d"], domain="local", name="second"),
-        ]
-        made = model(calls, [value("x", [2, 4]), value("z", [6, 4])], functions=[self.function()], domains=["local"])
-        first, second = front_end.read(made)
-        assert (first.graph, first.version, first.axis, first.lengths) == ("first", 13, 1, (2, 2))
-        assert (second.graph, second.axis, second.lengths) == ("second", 0, (3, 3))
-        assert first.path == "first/inner"
-
-    def test_have_defaults(self):
-        default = helper.make_attribute("ax", 1)
-        function = self.function(attributes=(), attribute_protos=[default])
-        made = model([node("F", ["x"], ["a", "b"], domain="local")], [value("x", [2, 4])],
-                     functions=[function], domains=["local"])  # fmt: skip
-        assert front_end.read(made)[0].axis == 1
-
-    def test_get_constants_and_call_others(self):
-        inner = helper.make_function(
-            "local", "G", ["x", "l"], ["p", "q"], [node("Split", ["x", "l"], ["p", "q"], axis=1)],
-            [helper.make_opsetid("", 18)],
-        )  # fmt: skip
-        outer = self.function(
-            "F",
-            [
-                node("G", ["x", "k"], ["p", "q"], domain="local"),
-            ],
-            domains=["local"],
-        )
-        outer.node.insert(0, node("Constant", [], ["k"], value_ints=[1, 3]))
-        nodes = [node("F", ["x"], ["a", "b"], domain="local", name="f"), node("Split", ["b"], ["c"], num_outputs=1)]
-        made = model(nodes, [value("x", [2, 4])], functions=[inner, outer], domains=["local"])
-        nested, last = front_end.read(made)
-        assert (nested.graph, nested.version, nested.lengths) == ("f/G", 18, (1, 3))
-        assert last.input_shape == (2, 3)
-
-    def test_that_call_themselves_are_reported(self):
-        nodes = [node("Split", ["x"], ["p", "q"]), node("R", ["p"], ["r", "s"], domain="local", name="again")]
-        function = self.function("R", nodes, attributes=(), domains=["local"])
-        made = model([node("R", ["x"], ["a", "b"], domain="local", name="r"), EQUAL], [value("x", [2, 4])],
-                     opset=13, functions=[function], domains=["local"])  # fmt: skip
-        found = front_end.read_model(made)
-        assert [split.graph for split in found.splits] == ["r", ""]
-        [other] = [item for item in found.items if item not in found.splits]
-        assert other.diagnostic.rule == "onnx/function-recursive"
-
-    def test_that_multiply_have_an_end(self):
-        functions = [self.function("F0", [node("Split", ["x"], ["p", "q"])], attributes=())]
-        for i in range(1, 30):
-            nodes = [node(f"F{i - 1}", ["x"], [f"p{k}", f"q{k}"], domain="local") for k in range(8)]
-            functions.append(self.function(f"F{i}", nodes, attributes=(), domains=["local"]))
-        made = model([node("F29", ["x"], ["a", "b"], domain="local")], [value("x", [4])],
-                     functions=functions, domains=["local"])  # fmt: skip
-        with pytest.raises(InputError, match="are called over"):
-            front_end.read(made)
-
-
-def test_subgraphs_see_what_is_around_them():
-    body = graph(
-        [node("Split", ["v", "l"], ["p", "q"], axis=0, name="inside"), node("Identity", ["c"], ["again"])],
-        [value("i", [], INT64), value("c", [], BOOL), value("v", ["n"])],
-        [value("again", [], BOOL), value("v2", ["n"]), value("p", None)],
-    )
-    body.node.append(node("Identity", ["v"], ["v2"]))
-    nodes = [node("Relu", ["x"], ["y"]), node("Loop", ["", "k", "y"], ["vs", "ps"], body=body, name="loop")]
-    made = model(nodes, [value("x", [4]), value("k", [], BOOL)], ["vs"], initializers=[ints("l", 1, 3)])
-    [split] = front_end.read(made)
-    assert split.graph == "loop.body"
-    assert split.path == "loop.body/inside"
-    assert split.lengths == (1, 3)
 
 
 def test_other_splits_are_counted():
@@ -455,88 +294,6 @@ def test_declared_shapes_are_compared():
 def test_a_node_is_called_by_its_name_or_by_its_output():
     assert read_one([node("Split", ["x"], ["", "out"])], [value("x", [4])], opset=13).path == "out"
     assert read_one([node("Split", ["x"], [], name="n\x1b[31m")], [value("x", [4])], opset=13).path == r"n\x1b[31m"
-
-
-class TestHostile:
-    def test_more_outputs_than_num_outputs_do_not_end_the_process(self):
-        nodes = [
-            node("Relu", ["x"], ["y"]),
-            node("Split", ["y"], ["a", "b", "c"], num_outputs=2, name="bad"),
-            node("Relu", ["y"], ["z"]),
-            node("Split", ["z"], ["d", "e"], num_outputs=2),
-        ]
-        bad, good = front_end.read(model(nodes, [value("x", [4])]))
-        assert rules(bad) == {"onnx/outputs-exceed-num-outputs"}
-        assert good.lengths == (2, 2)
-
-    def test_what_ends_the_inference_leaves_the_rest(self, monkeypatch):
-        from dmlsplit.formats.onnx import inference
-
-        def end(process, request):
-            process.kill()
-            process.wait()
-
-        monkeypatch.setattr(inference._worker, "_ask", end)
-        nodes = [node("Relu", ["x"], ["y"]), node("Split", ["y"], ["a", "b"], name="s"), EQUAL]
-        first, second = front_end.read(model(nodes, [value("x", [2, 4])], opset=13))
-        assert second.lengths == (2, 2)
-        [unknown, _] = first.report.diagnostics
-        assert "onnx's shape inference: ended its process" in unknown.message
-        monkeypatch.undo()
-        assert front_end.read(model(nodes, [value("x", [2, 4])], opset=13))[0].lengths == (1, 1)
-
-    def test_an_inference_that_hangs_is_ended(self, monkeypatch):
-        from dmlsplit.formats.onnx import inference
-
-        monkeypatch.setattr(inference, "TIMEOUT", 0.2)
-        monkeypatch.setattr(inference._worker, "_ask", lambda process, request: process.wait() and None)
-        with pytest.raises(inference.InferenceError, match=r"did not end within|ended"):
-            inference.infer_shapes(model([EQUAL], [value("x", [2, 4])]))
-
-    @pytest.mark.parametrize("data", [b"", b"\0", b"not a model", b"\x08\x07", b"{}", b"\xff" * 100])
-    def test_what_is_no_model(self, data, tmp_path):
-        with pytest.raises(InputError, match="not an ONNX model"):
-            front_end.read(data)
-        (tmp_path / "m.onnx").write_bytes(data)
-        with pytest.raises(InputError, match="not an ONNX model"):
-            front_end.read(tmp_path / "m.onnx")
-
-    def test_what_is_too_large(self, tmp_path):
-        with (tmp_path / "m.onnx").open("wb") as stream:
-            stream.truncate(2**31)
-        with pytest.raises(InputError, match="save it with external data"):
-            front_end.read(tmp_path / "m.onnx")
-
-    def test_names_that_are_no_utf_8(self):
-        nodes = [node("Relu", ["x"], ["YY"]), node("Split", ["YY"], ["a", "b"], name="NN")]
-        made = model(nodes, [value("x", ["DD", 4])], opset=13)
-        data = made.SerializeToString()
-        for name in (b"YY", b"NN", b"DD"):
-            data = data.replace(name, b"\xff\x80")
-        [split] = front_end.read(data)
-        assert split.path == r"\xff\x80"
-        assert split.input_shape == (r"\xff\x80", 4)
-
-    def test_numbers_out_of_bounds(self):
-        made = model([node("Split", ["x"], ["a", "b"], num_outputs=2**62, axis=-(2**63))], [value("x", [-4, 2**62])])
-        [split] = front_end.read(made)
-        assert not split.report.ok
-        assert split.input_shape == (None, 2**62)
-        [split] = front_end.read(model([node("Split", ["x"], ["a"], num_outputs=2**62)], [value("x", [2**62])]))
-        assert split.lengths is None
-
-    def test_constants_that_would_not_fit_into_memory(self):
-        nodes = [node("ConstantOfShape", ["n"], ["l"]), node("Split", ["x", "l"], ["a", "b"])]
-        split = read_one(nodes, [value("x", [4])], initializers=[ints("n", 2**40)])
-        assert "node/shape-unknown" in rules(split)
-
-    def test_constants_in_circles(self):
-        nodes = [
-            node("Identity", ["b"], ["a"]),
-            node("Identity", ["a"], ["b"]),
-            node("Split", ["x", "b"], ["c", "d"]),
-        ]
-        assert "node/shape-unknown" in rules(read_one(nodes, [value("x", [4])]))
 
 
 def test_nodes_are_picklable():

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
-from dmlsplit.formats.dxdispatch.files import AllowedFolders
 from dmlsplit.formats.dxdispatch.resources import Resource, ResourceReader
+from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.json import OtherOperatorError, ParsedOperator, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 

@@ -17,7 +17,7 @@ from dmlsplit.descriptors import DATA_TYPE_OF_NUMPY
 from dmlsplit.diagnostics import Position
 from dmlsplit.enums import TensorDataType
 from dmlsplit.errors import InputError
-from dmlsplit.formats.dxdispatch.files import AllowedFolders, Bytes, check_size, read_npy, read_raw, reason
+from dmlsplit.formats.files import AllowedFolders, Bytes, check_size, read_npy, read_raw, reason
 from dmlsplit.formats.json import FieldReader
 from dmlsplit.formats.jsontext import JsonText, KeyPath, printable, shown
 

@@ -27,7 +27,6 @@ from dmlsplit.device import (
 from dmlsplit.diagnostics import Diagnostic, Position, Report
 from dmlsplit.enums import UINT_MAX
 from dmlsplit.errors import DirectMLError, InputError
-from dmlsplit.formats.dxdispatch.files import reason, write_whole
 from dmlsplit.formats.dxdispatch.model import (
     Binding,
     Bindings,
@@ -38,6 +37,7 @@ from dmlsplit.formats.dxdispatch.model import (
     WriteFileCommand,
 )
 from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE, Resource
+from dmlsplit.formats.files import reason, write_whole
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.releases import Release
 

@@ -61,7 +61,7 @@ def read_model(
         import onnx
     except ImportError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
-    from dmlsplit.formats.dxdispatch.files import AllowedFolders
+    from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.formats.onnx import given, loading, tensors
     from dmlsplit.formats.onnx.reading import Reader
 

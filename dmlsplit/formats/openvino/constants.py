@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.dxdispatch.files import AllowedFolders, reason, regular_file_size
+from dmlsplit.formats.files import AllowedFolders, reason, regular_file_size
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name

@@ -10,7 +10,7 @@ from typing import Final
 
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
-from dmlsplit.formats.dxdispatch.files import AllowedFolders, regular_file_size
+from dmlsplit.formats.files import AllowedFolders, regular_file_size
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 from dmlsplit.formats.openvino.constants import Weights

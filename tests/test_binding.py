@@ -10,8 +10,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit import _buffers, _native
-from dmlsplit._buffers import Binding, BoundTensor
+from dmlsplit import _binding, _native
+from dmlsplit._binding import Binding, BoundTensor
 
 MEMORY = 600
 TYPES = {1: dml.TensorDataType.UINT8, 2: dml.TensorDataType.UINT16, 8: dml.TensorDataType.FLOAT64}
@@ -64,7 +64,7 @@ def model(operands, memory):
     }
 
 
-@pytest.mark.parametrize("few", [_buffers.FEW_OPERANDS, 1], ids=["in pairs", "painted"])
+@pytest.mark.parametrize("few", [_binding.FEW_OPERANDS, 1], ids=["in pairs", "painted"])
 @given(data=st.data())
 def test_every_shared_byte_is_found(few, data):
     memory = np.zeros(MEMORY, "u1")
@@ -80,12 +80,12 @@ def test_every_shared_byte_is_found(few, data):
         operands.append((view, written))
     expected = model(operands, memory)
     event(f"shared: {bool(expected)}")
-    with mock.patch.object(_buffers, "FEW_OPERANDS", few):
+    with mock.patch.object(_binding, "FEW_OPERANDS", few):
         if not expected:
-            _buffers.check_apart([bound(i, *operand) for i, operand in enumerate(operands)])
+            _binding.check_apart([bound(i, *operand) for i, operand in enumerate(operands)])
         else:
             with pytest.raises(dml.BindingError, match="share bytes") as caught:
-                _buffers.check_apart([bound(i, *operand) for i, operand in enumerate(operands)])
+                _binding.check_apart([bound(i, *operand) for i, operand in enumerate(operands)])
             named = [int(number) for number in re.findall(r"Tensors\[(\d+)\]", str(caught.value))]
             assert tuple(named) in expected
 
@@ -100,7 +100,7 @@ def test_thousands_of_columns():
     times = []
     for _ in range(3):
         start = time.process_time()
-        _buffers.check_apart(operands)
+        _binding.check_apart(operands)
         times.append(time.process_time() - start)
     assert min(times) < 0.2, "in pairs it takes seconds"
 
@@ -110,19 +110,19 @@ def test_one_byte_among_thousands_of_columns(i):
     table, operands = columns(3, 4096)
     byte = table.view("u1").reshape(-1)[2 * i + 3 : 2 * i + 4]
     with pytest.raises(dml.BindingError, match=rf"Tensors\[{i + 1:02}\] and Tensors\[9999\] share bytes"):
-        _buffers.check_apart([*operands, bound(9999, byte, False)])
+        _binding.check_apart([*operands, bound(9999, byte, False)])
     operands[i] = bound(i, table[:, i : i + 2], True)
     with pytest.raises(dml.BindingError, match=rf"Tensors\[{i:02}\] and Tensors\[{i + 1:02}\] share bytes"):
-        _buffers.check_apart(operands)
+        _binding.check_apart(operands)
 
 
-@pytest.mark.parametrize("few", [_buffers.FEW_OPERANDS, 1], ids=["in pairs", "painted"])
+@pytest.mark.parametrize("few", [_binding.FEW_OPERANDS, 1], ids=["in pairs", "painted"])
 def test_a_column_and_the_same_one_a_row_below(few, monkeypatch):
-    monkeypatch.setattr(_buffers, "FEW_OPERANDS", few)
+    monkeypatch.setattr(_binding, "FEW_OPERANDS", few)
     table = np.zeros((4, 7), "u1")
-    _buffers.check_apart([bound(0, table[:3, :1], True), bound(1, table[1:, 1:2], True), bound(2, table[:3, 6:], True)])
+    _binding.check_apart([bound(0, table[:3, :1], True), bound(1, table[1:, 1:2], True), bound(2, table[:3, 6:], True)])
     with pytest.raises(dml.BindingError, match=r"Tensors\[00\] and Tensors\[01\] share bytes"):
-        _buffers.check_apart([bound(0, table[:3, :1], True), bound(1, table[1:, :1], True)])
+        _binding.check_apart([bound(0, table[:3, :1], True), bound(1, table[1:, :1], True)])
 
 
 def test_a_canvas_that_does_not_fit_memory(monkeypatch):
@@ -133,6 +133,6 @@ def test_a_canvas_that_does_not_fit_memory(monkeypatch):
     def no_memory(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(_buffers.np, "zeros", no_memory)
+    monkeypatch.setattr(_binding.np, "zeros", no_memory)
     with pytest.raises(dml.BindingError, match="could not be decided; bind buffers apart"):
-        _buffers.check_apart(operands)
+        _binding.check_apart(operands)

@@ -1,0 +1,89 @@
+"""ONNX files that are no models, and models that are made to break their reader."""
+
+import pytest
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats import onnx as front_end
+from tests.formats.onnx_models import EQUAL, ints, model, node, read_one, rules, value
+
+
+class TestHostile:
+    def test_more_outputs_than_num_outputs_do_not_end_the_process(self):
+        nodes = [
+            node("Relu", ["x"], ["y"]),
+            node("Split", ["y"], ["a", "b", "c"], num_outputs=2, name="bad"),
+            node("Relu", ["y"], ["z"]),
+            node("Split", ["z"], ["d", "e"], num_outputs=2),
+        ]
+        bad, good = front_end.read(model(nodes, [value("x", [4])]))
+        assert rules(bad) == {"onnx/outputs-exceed-num-outputs"}
+        assert good.lengths == (2, 2)
+
+    def test_what_ends_the_inference_leaves_the_rest(self, monkeypatch):
+        from dmlsplit.formats.onnx import inference
+
+        def end(process, request):
+            process.kill()
+            process.wait()
+
+        monkeypatch.setattr(inference._worker, "_ask", end)
+        nodes = [node("Relu", ["x"], ["y"]), node("Split", ["y"], ["a", "b"], name="s"), EQUAL]
+        first, second = front_end.read(model(nodes, [value("x", [2, 4])], opset=13))
+        assert second.lengths == (2, 2)
+        [unknown, _] = first.report.diagnostics
+        assert "onnx's shape inference: ended its process" in unknown.message
+        monkeypatch.undo()
+        assert front_end.read(model(nodes, [value("x", [2, 4])], opset=13))[0].lengths == (1, 1)
+
+    def test_an_inference_that_hangs_is_ended(self, monkeypatch):
+        from dmlsplit.formats.onnx import inference
+
+        monkeypatch.setattr(inference, "TIMEOUT", 0.2)
+        monkeypatch.setattr(inference._worker, "_ask", lambda process, request: process.wait() and None)
+        with pytest.raises(inference.InferenceError, match=r"did not end within|ended"):
+            inference.infer_shapes(model([EQUAL], [value("x", [2, 4])]))
+
+    @pytest.mark.parametrize("data", [b"", b"\0", b"not a model", b"\x08\x07", b"{}", b"\xff" * 100])
+    def test_what_is_no_model(self, data, tmp_path):
+        with pytest.raises(InputError, match="not an ONNX model"):
+            front_end.read(data)
+        (tmp_path / "m.onnx").write_bytes(data)
+        with pytest.raises(InputError, match="not an ONNX model"):
+            front_end.read(tmp_path / "m.onnx")
+
+    def test_what_is_too_large(self, tmp_path):
+        with (tmp_path / "m.onnx").open("wb") as stream:
+            stream.truncate(2**31)
+        with pytest.raises(InputError, match="save it with external data"):
+            front_end.read(tmp_path / "m.onnx")
+
+    def test_names_that_are_no_utf_8(self):
+        nodes = [node("Relu", ["x"], ["YY"]), node("Split", ["YY"], ["a", "b"], name="NN")]
+        made = model(nodes, [value("x", ["DD", 4])], opset=13)
+        data = made.SerializeToString()
+        for name in (b"YY", b"NN", b"DD"):
+            data = data.replace(name, b"\xff\x80")
+        [split] = front_end.read(data)
+        assert split.path == r"\xff\x80"
+        assert split.input_shape == (r"\xff\x80", 4)
+
+    def test_numbers_out_of_bounds(self):
+        made = model([node("Split", ["x"], ["a", "b"], num_outputs=2**62, axis=-(2**63))], [value("x", [-4, 2**62])])
+        [split] = front_end.read(made)
+        assert not split.report.ok
+        assert split.input_shape == (None, 2**62)
+        [split] = front_end.read(model([node("Split", ["x"], ["a"], num_outputs=2**62)], [value("x", [2**62])]))
+        assert split.lengths is None
+
+    def test_constants_that_would_not_fit_into_memory(self):
+        nodes = [node("ConstantOfShape", ["n"], ["l"]), node("Split", ["x", "l"], ["a", "b"])]
+        split = read_one(nodes, [value("x", [4])], initializers=[ints("n", 2**40)])
+        assert "node/shape-unknown" in rules(split)
+
+    def test_constants_in_circles(self):
+        nodes = [
+            node("Identity", ["b"], ["a"]),
+            node("Identity", ["a"], ["b"]),
+            node("Split", ["x", "b"], ["c", "d"]),
+        ]
+        assert "node/shape-unknown" in rules(read_one(nodes, [value("x", [4])]))
