@@ -4,8 +4,9 @@
  */
 #include "../dms_channels.h"
 
-/* Rows that are read again for each part while they are in the cache. */
-#define BLOCK_BYTES 8192
+/* Rows that are read again for each part while they are in the cache. With 8 KB, reading and writing took turns: [1,2,5] of 8 bytes took 1.04
+ * times memcpy's time at 134 MB in place of 0.72; 1 KB was dearer within the caches. */
+#define BLOCK_BYTES 2048
 
 const char *dms_refuse_channels(const dmlsplit_plan *plan)
 {
