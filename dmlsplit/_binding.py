@@ -6,6 +6,7 @@ Nothing here reads or writes an element; every check happens before the first on
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from itertools import combinations
 from typing import Any, Final, NamedTuple
@@ -25,6 +26,8 @@ NUMPY_DTYPE: Final[dict[int, np.dtype[Any]]] = {
 
 FEW_OPERANDS: Final = 16
 """Up to so many, whose bytes are interleaved without a pattern, are compared in pairs."""
+_FIELD_NAME: Final = re.compile(":[^:]*:")
+"""In the format of a buffer, which has O for an object."""
 SHARING_WORK_LIMIT: Final = 1_000_000
 """Candidates after which numpy's exact search for a shared byte gives up."""
 
@@ -64,6 +67,8 @@ class Binding(NamedTuple):
 
 def bind(tensor: BoundTensor, value: object) -> Binding:
     """Binds an ndarray or raw memory to a tensor; BindingError names the tensor and both sides of a mismatch."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise BindingError(f"{tensor.path}: {_array_fault(value, tensor.dtype)}")
     if isinstance(value, np.ndarray):
         if value.shape == tensor.sizes:
             return _bind_array(tensor, value)
@@ -76,7 +81,7 @@ def bind(tensor: BoundTensor, value: object) -> Binding:
 
 
 def _bind_array(tensor: BoundTensor, array: np.ndarray) -> Binding:
-    if array.dtype != tensor.dtype or isinstance(array, np.ma.MaskedArray):
+    if array.dtype != tensor.dtype:
         raise BindingError(f"{tensor.path}: {_array_fault(array, tensor.dtype)}")
     strides = array.strides
     if strides != tensor.strides:
@@ -114,6 +119,8 @@ def _bind_raw(tensor: BoundTensor, value: object) -> Binding:
         raise BindingError(f"{tensor.path}: {kind} is neither an ndarray nor a bytes-like object") from None
     if not view.c_contiguous:
         raise BindingError(f"{tensor.path}: raw memory has to be contiguous")
+    if "O" in _FIELD_NAME.sub("", view.format):
+        raise BindingError(f"{tensor.path}: the memory holds references to Python objects")
     if view.nbytes < tensor.total:
         raise BindingError(
             f"{tensor.path}: {view.nbytes} bytes of raw memory were given, TotalTensorSizeInBytes is {tensor.total}"

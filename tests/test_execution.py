@@ -172,6 +172,15 @@ REFUSED = {
     "same width": (lambda a, o: (a.view("i4"), o), "^InputTensor: the array has dtype int32"),
     "byte-swapped": (lambda a, o: (a.astype(">f4"), o), "^InputTensor: the array is byte-swapped"),
     "masked": (lambda a, o: (np.ma.masked_array(a), o), "^InputTensor: a masked array"),
+    "masked memory": (lambda a, o: (np.ma.masked_array(np.zeros(48, "u1")), o), "^InputTensor: a masked array"),
+    "objects": (
+        lambda a, o: (memoryview(np.zeros(6, object)), o),
+        "^InputTensor: the memory holds references to Python objects",
+    ),
+    "objects in records": (
+        lambda a, o: (a, [o[0], memoryview(np.zeros(1, [("a", "i8"), ("b", object)])), o[2]]),
+        r"^OutputTensors\[1\]: the memory holds references to Python objects",
+    ),
     "object": (lambda a, o: (a.astype(object), o), "^InputTensor: the array has dtype object"),
     "structured": (lambda a, o: (a.view([("x", "f4")]), o), "^InputTensor: the array has dtype"),
     "datetime": (lambda a, o: (a.astype("M8[s]"), o), "^InputTensor: the array has dtype datetime64"),

@@ -83,7 +83,7 @@ def dumps(desc: OperatorDesc, indent: int | None = None) -> str:
             "OutputTensors": _tensors_json(desc.output_tensors),
             "Axis": desc.axis,
         }
-    else:
+    elif isinstance(desc, JoinOperatorDesc):
         operator = OperatorType.JOIN
         members = {
             "InputCount": desc.input_count,
@@ -91,6 +91,8 @@ def dumps(desc: OperatorDesc, indent: int | None = None) -> str:
             "OutputTensor": _tensor_json(desc.output_tensor),
             "Axis": desc.axis,
         }
+    else:
+        raise TypeError(f"{type(desc).__name__} is not a SplitOperatorDesc or JoinOperatorDesc")
     return json.dumps({"Type": operator.c_name, "Desc": members}, indent=indent)
 
 

@@ -224,3 +224,8 @@ def test_total_of_0_in_a_model():
     ]
     assert all(note.rule == "input/total-size-computed" for note in parsed.notes)
     assert [(note.line, note.column) for note in parsed.notes] == [parsed.locate(note.path) for note in parsed.notes]
+
+
+def test_what_is_no_descriptor_is_not_written():
+    with pytest.raises(TypeError, match="int is not a SplitOperatorDesc or JoinOperatorDesc"):
+        dumps(3)
