@@ -221,13 +221,17 @@ class Device:
             if run is None:
                 state.refuse(table.warnings, name)
             table.prepared = run
-        for diagnostic in [*_initialization(dispatchable, state), *table.warnings]:
+        for diagnostic in [*_initialization(dispatchable), *table.warnings]:
             state.on_warning(diagnostic)
         run()
+        if not isinstance(dispatchable, CompiledOperator):
+            with state.lock:
+                for operator in dispatchable.operators:
+                    operator.initializations += 1
 
 
-def _initialization(dispatchable: Dispatchable, state: State) -> list[Diagnostic]:
-    """Counts a dispatch of an initializer; warns of operators that are initialized twice or never."""
+def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
+    """Warnings of operators that are initialized twice or never."""
     if isinstance(dispatchable, CompiledOperator):
         if dispatchable.initializations:
             return []
@@ -235,9 +239,7 @@ def _initialization(dispatchable: Dispatchable, state: State) -> list[Diagnostic
         return [NOT_INITIALIZED.diagnostic("dispatchable", message, expected=1, actual=0)]
     found = []
     for i, operator in enumerate(dispatchable.operators):
-        with state.lock:
-            operator.initializations += 1
-            times = operator.initializations
+        times = operator.initializations + 1
         if times > 1:
             message = f"is initialized {times} times"
             found.append(INITIALIZED_TWICE.diagnostic(f"operators[{i}]", message, expected=1, actual=times))

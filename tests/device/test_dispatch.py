@@ -273,6 +273,23 @@ def test_several_operators_in_one_initializer(program):
     assert program.device.removed_reason is None
 
 
+def test_a_dispatch_that_a_warning_stops_does_not_count(program):
+    def stop(diagnostic):
+        raise dml.DirectMLWarning(str(diagnostic))
+
+    device = dml.Device(program.device.release.name, on_warning=stop)
+    owned = dml.SplitOperatorDesc.from_lengths(vector(8, flags=OWNED), 0, (8,))
+    op = device.compile_operator(device.create_operator(owned))
+    initializer = device.create_operator_initializer([op])
+    table = device.create_binding_table(initializer)
+    both = dml.Buffer(1024)
+    table.bind_inputs([dml.BufferArrayBinding([B(both, 0, 8)])])
+    table.bind_outputs([B(both, 0, op.binding_properties.persistent_resource_size)])
+    with pytest.raises(dml.DirectMLWarning):
+        device.record_dispatch(initializer, table)
+    assert op.initializations == 0
+
+
 def test_persistent_resources_on_each_other(program):
     """The copies of the second operator replace those of the first, which a GPU need not agree with."""
     owned = dml.SplitOperatorDesc.from_lengths(vector(300, flags=OWNED), 0, (300,))
