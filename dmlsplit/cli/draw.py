@@ -33,7 +33,7 @@ def draw(file: str, out: str | None, index: int | None, judge: Judge, given: Giv
     from dmlsplit.report import svg
 
     _streams.refuse_to_replace(out, [file])
-    status, count = 0, 0
+    status, count, unknown = 0, 0, False
     drawings = []
     for entry in read_entries(file, given):
         count = max(count, entry.index + 1)
@@ -49,13 +49,17 @@ def draw(file: str, out: str | None, index: int | None, judge: Judge, given: Giv
             drawings.append(svg.Drawing(entry.descriptor, item.report, item.name))
         elif entry.operator is not None:
             # A node that stands for no operator: why is what there is to show.
+            unknown = True
             for diagnostic in item.report.errors or item.report.diagnostics:
                 _streams.complain(f"{file}: {diagnostic.path}: {diagnostic.message}")
     if index is not None and index >= count:
         raise click.UsageError(f"--index: there is no operator {index}, {file} has {count}")
     if not drawings:
         if status != 2:
-            _streams.complain(InputError("there is no Split or Join to draw", file=file))
+            message = (
+                "nothing is drawn: too little is known of its nodes" if unknown else "there is no Split or Join to draw"
+            )
+            _streams.complain(InputError(message, file=file))
         return 2
     with _streams.output(out) as write:
         write(svg.document(drawings))

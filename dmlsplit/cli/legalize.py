@@ -55,9 +55,10 @@ def legalize(file: str, out: str | None, judge: Judge, given: Given) -> int:
             status = 2
         elif entry.descriptor is None:
             item = judged(entry, judge)
-            show("\n".join(text.lines(item)) + "\n")
             # A node of which too little is known, or that is wrong; other operators than Split and Join have no part.
-            status = max(status, int(entry.operator is not None or not item.report.ok))
+            failed = entry.operator is not None or not item.report.ok
+            show("\n".join([*text.lines(item), *(["  not rewritten"] if failed else [])]) + "\n")
+            status = max(status, int(failed))
         else:
             found = legalized(entry.descriptor, judge)
             done.append((entry, found))

@@ -119,7 +119,7 @@ def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> in
 
 def _answer_json(answer: Answer, asked: Columns) -> dict[str, Any]:
     item, taken, refusals, rewritten = answer
-    unread = item.report.diagnostics if item.report.operator is None else ()
+    unjudged = item.report.diagnostics if item.descriptor is None else ()
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "file": item.report.file,
@@ -136,7 +136,7 @@ def _answer_json(answer: Answer, asked: Columns) -> dict[str, Any]:
         {asked.key: refusal.labels, "diagnostics": [diagnostic.to_dict() for diagnostic in refusal.diagnostics]}
         for refusal in refusals
     ]
-    found["diagnostics"] = [diagnostic.to_dict() for diagnostic in unread]
+    found["diagnostics"] = [diagnostic.to_dict() for diagnostic in unjudged]
     return found
 
 
@@ -146,7 +146,14 @@ def _answer_text(answer: Answer, asked: Columns) -> str:
     if item.report.operator is None:
         return f"{subject}: not judged\n"
     labels = [column.label for column in asked.columns]
-    lines = [f"{subject}: {f'taken by {spans(taken, labels)}' if taken else f'taken by no {asked.noun}'}"]
+    said = (
+        f"taken by {spans(taken, labels)}"
+        if taken
+        else "not known"
+        if _unknown(answer)
+        else f"taken by no {asked.noun}"
+    )
+    lines = [f"{subject}: {said}"]
     if not taken and not refusals:
         lines += [line for diagnostic in item.report.diagnostics for line in _reason(diagnostic)]
     for refusal in refusals:
@@ -181,8 +188,11 @@ def _matrix(answers: Sequence[Answer], asked: Columns, columns: int) -> Iterator
     per_block = max(1, (columns - width) // 6)
     for start in range(0, len(answers), per_block):
         block = answers[start : start + per_block]
-        legend = "(yes): with rewriting, as dmlsplit legalize shows\n"
-        yield "\n" + (legend if any(answer.rewritten for answer in block) else "")
+        yield "\n"
+        if any(answer.rewritten for answer in block):
+            yield "(yes): with rewriting, as dmlsplit legalize shows\n"
+        if any(map(_unknown, block)):
+            yield "?: too little is known\n"
         yield " " * width + "".join(f"{f'#{start + i}':>6}" for i in range(len(block))) + "\n"
         for column in asked.columns:
             label = column.label if column.observed else f"{column.label}*"
@@ -192,5 +202,12 @@ def _matrix(answers: Sequence[Answer], asked: Columns, columns: int) -> Iterator
         yield "* no build of this level was observed: it rests on documentation alone\n"
 
 
+def _unknown(answer: Answer) -> bool:
+    """Whether too little is known of a node for a descriptor, and nothing is wrong with it."""
+    return answer.item.descriptor is None and answer.item.report.ok
+
+
 def _cell(column: Column, answer: Answer) -> str:
+    if _unknown(answer):
+        return "?"
     return "yes" if column.label in answer.taken else "(yes)" if column.label in answer.rewritten else "no"

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.jsontext import printable
-from dmlsplit.report.table import WIDTH, Table
+from dmlsplit.report.table import Table
 from dmlsplit.report.text import (
     SEVERITY_STYLES,
     Judged,
@@ -28,6 +28,8 @@ from dmlsplit.report.text import (
     verdict_parts,
 )
 
+LAST_WIDTH: Final = 16
+"""Cells that the last column of a table keeps before the others are folded."""
 EXCERPT_WIDTH: Final = 96
 """Cells of a source line that are shown at most; a line of a .jsonl file may have thousands."""
 
@@ -61,13 +63,14 @@ def show(items: Iterable[Judged], console: Console, judges: int = 1) -> None:
 
 
 def show_table(table: Table, console: Console) -> None:
-    """Prints a table with rules between its columns, or without them where there is no room."""
-    if console.width < WIDTH:
-        console.print(Text(table.plain(console.width)), soft_wrap=True, end="")
-        return
+    """Prints a table with rules between its columns; where there is no room, without them and with cells folded."""
+    widths = [max(map(cell_len, column)) for column in zip(table.header, *table.rows, strict=True)]
+    room = console.width - sum(widths[:-1]) - 3 * len(widths) - 1 >= min(widths[-1], LAST_WIDTH)
     grid = RichTable(title=Text(table.title) if table.title else None, title_justify="left")
+    if not room:
+        grid.box, grid.padding = None, (0, 1, 0, 0)
     for heading in table.header[:-1]:
-        grid.add_column(heading, no_wrap=True)
+        grid.add_column(heading, no_wrap=room, overflow="fold")
     grid.add_column(table.header[-1], overflow="fold")
     for row in table.rows:
         grid.add_row(*map(Text, row))

@@ -9,6 +9,7 @@ import pytest
 
 from dmlsplit.report import svg
 from tests.cli.conftest import BAD, GOOD, HOSTILE, INT64, MALFORMED, OTHER
+from tests.formats.onnx_models import model, node, value
 
 NS = "{http://www.w3.org/2000/svg}"
 
@@ -113,3 +114,12 @@ def test_nodes_of_a_model(cli, tmp_path):
     assert (status, out) == (2, "")
     assert "--dim batch=" in err
     assert not (tmp_path / "m.svg").exists()
+
+
+def test_nodes_of_which_too_little_is_known(cli, tmp_path):
+    nodes = [node("Split", ["x"], ["a", "b"], num_outputs=2)]
+    (tmp_path / "open.onnx").write_bytes(model(nodes, [value("x", ["n", 4])]).SerializeToString())
+    status, out, err = cli("draw", "open.onnx")
+    assert (status, out) == (2, "")
+    assert "--dim n=?" in err
+    assert err.endswith("open.onnx: nothing is drawn: too little is known of its nodes\n")

@@ -152,6 +152,14 @@ def test_levels_and_plan(cli, models):
     assert out.startswith("good.onnx: 's' DML_OPERATOR_SPLIT: taken by 3_0-6_4\n")
     status, out, _ = cli("levels", "open.onnx", "--dim", "n=2")
     assert "taken by 3_0-6_4" in out
+    status, out, _ = cli("levels", "open.onnx")
+    assert (status, "taken by" in out) == (0, False)
+    assert out.startswith("open.onnx: 'u' Split: not known\n    warning[node/shape-unknown] ")
+    assert "\n?: too little is known\n" in out
+    assert {line.split()[1] for line in out.splitlines() if line[:1].isdigit()} == {"?"}
+    [answer] = json.loads(cli("levels", "open.onnx", "--json").out)
+    assert answer["minimum_feature_level"] is None
+    assert [d["rule"] for d in answer["diagnostics"]] == ["node/shape-unknown"]
     status, out, _ = cli("levels", "bad.onnx")
     assert status == 1
     assert "onnx/split-or-num-outputs-missing" in out
@@ -170,6 +178,7 @@ def test_legalize(cli, models):
         status, out, err = cli("legalize", f"{name}.onnx", "--feature-level", "1_0", "-o", f"{name}.json")
         assert status == 1
         assert rule in out
+        assert "\n  not rewritten\n" in out
         assert "not written" in err
         assert not (models / f"{name}.json").exists()
     status, out, _ = cli("legalize", "open.onnx", "--dim", "n=6", "--feature-level", "1_0")

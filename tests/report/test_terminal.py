@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 
 import pytest
 from rich.cells import cell_len
 
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.report import terminal
+from dmlsplit.report.table import Table
 from dmlsplit.report.text import Judged
 
 
@@ -73,3 +75,17 @@ def test_markup_is_text():
     stream = io.StringIO()
     terminal.show([Judged(Report((), "x", 0, "OP", "[bold]:smile:[/nonsense]"))], terminal.console(stream))
     assert stream.getvalue().startswith("[bold]:smile:[/nonsense]: ok: OP (x, S_OK)\n")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 300])
+def test_tables_fit_and_lose_nothing(width):
+    stream = io.StringIO()
+    console = terminal.console(stream)
+    console.width = width
+    header = ("Node", "Operator", "Input", "Axis", "Lengths", "Verdict", "Level", "answer")
+    row = ("a_node/" * 20, "Split 18", "FLOAT [2, 8, 288]", "2", "[96, 96, 96]", "ok", "3_0", "taken")
+    terminal.show_table(Table("", header, [row]), console)
+    shown = stream.getvalue()
+    assert max(map(cell_len, shown.splitlines())) <= width
+    printed = Counter(c for c in shown if c.isascii() and not c.isspace())
+    assert printed == Counter("".join((*header, *row)).replace(" ", ""))
