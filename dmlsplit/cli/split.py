@@ -199,9 +199,8 @@ def _raw_pieces(
     size = _regular_file_size(file)
     least = operator.plan.whole_range.end
     if not least <= size <= whole.total:
-        raise InputError(
-            f"{size} bytes; InputTensor has {least}, or {whole.total} as it is rounded up or padded", file=file
-        )
+        rounded = "" if whole.total == least else f", or {whole.total} as it is rounded up or padded"
+        raise InputError(f"has {size} bytes, InputTensor {least}{rounded}", file=file)
     outputs = [
         NewFile(FileTensor(_piece(file, folder, i), 0, part.sizes, part.strides), b"", part.total)
         for i, part in enumerate(parts)

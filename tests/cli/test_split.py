@@ -199,7 +199,7 @@ class TestRaw:
             if status:
                 assert (
                     result.err
-                    == f"dmlsplit: in.bin: {size} bytes; InputTensor has 7, or 8 as it is rounded up or padded\n"
+                    == f"dmlsplit: in.bin: has {size} bytes, InputTensor 7, or 8 as it is rounded up or padded\n"
                 )
             else:
                 assert (tmp_path / f"out{size}" / "in.0.bin").read_bytes() == b"\0\1\2\0"
