@@ -291,6 +291,12 @@ def test_declared_shapes_are_compared():
     assert rules(split) == {"onnx/declared-type-differs"}
 
 
+def test_two_outputs_of_one_name():
+    split = read_one([node("Split", ["x"], ["a", "b", "a"], axis=1)], [value("x", [2, 6])], opset=13)
+    assert rules(split) == {"onnx/output-repeated"}
+    assert [d.path for d in split.report.errors] == ["a.outputs[2]"]
+
+
 def test_a_node_is_called_by_its_name_or_by_its_output():
     assert read_one([node("Split", ["x"], ["", "out"])], [value("x", [4])], opset=13).path == "out"
     assert read_one([node("Split", ["x"], [], name="n\x1b[31m")], [value("x", [4])], opset=13).path == r"n\x1b[31m"

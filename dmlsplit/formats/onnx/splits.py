@@ -31,6 +31,7 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
     inputs = [text(name) for name in node.input]
     outputs = [text(name) for name in node.output]
     data_type, shape = scope.type_of(inputs[0]) if inputs and inputs[0] else (None, None)
+    first = {name: i for i, name in reversed(list(enumerate(outputs)))}
     declared = [scope.declared(name) if name else (None, None) for name in outputs]
     declared_shapes = tuple([_safe(shape) for _, shape in declared])
     return OnnxSplit(
@@ -49,6 +50,7 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
         mistyped_attributes=mistyped,
         declared_types=tuple([data_type for data_type, _ in declared]) if any(t for t, _ in declared) else (),
         declared_shapes=declared_shapes if any(shape is not None for shape in declared_shapes) else (),
+        repeated=tuple([i for i, name in enumerate(outputs) if name and first[name] != i]),
         opset=scope.origin.opset or None,
         newest_opset=defs.onnx_opset_version(),
     )

@@ -72,6 +72,8 @@ class OnnxSplit(NodeFacts):
     declared_types: tuple[str | None, ...] = ()
     declared_shapes: tuple[Shape | None, ...] = ()
     """What the model says of the outputs."""
+    repeated: tuple[int, ...] = ()
+    """Outputs that have the name of one before them."""
     opset: int | None = None
     newest_opset: int | None = None
     """What the model imports, and the newest opset whose operators are known."""

@@ -333,6 +333,19 @@ def _output_omitted(n: OnnxSplit) -> Findings:
 
 
 @_rule(
+    "onnx/output-repeated",
+    "Two outputs have one name.",
+    "Graphs are in static single assignment form: a name is written once. onnx.checker refuses the model.",
+    sources=(IR,),
+    reads=Fact.FORM | Fact.COUNT,
+    bad_node=replace(EQUAL, repeated=(1,)),
+    good_node=EQUAL,
+)
+def _output_repeated(n: OnnxSplit) -> Findings:
+    return [Finding(f"outputs[{i}]", "has the name of an output before it", "a name of its own") for i in n.repeated]
+
+
+@_rule(
     "onnx/split-name-empty",
     "The optional second input is left out by an empty name.",
     "That is a legal way to leave it out. ONNX Runtime refuses it beside num_outputs.",
