@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -28,27 +29,27 @@ class Fact(enum.IntFlag):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class NodeFacts(ABC):
     """What a front end found out about one node; plain values only, so that a check needs no framework."""
 
     @property
+    @abstractmethod
     def specification(self) -> str:
         """By what the node is judged: ONNX Split 13."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def axis_index(self) -> int | None:
         """The axis from 0; None where it is not known."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def lengths(self) -> tuple[Any, ...] | None:
         """The sizes of the parts on the axis."""
-        raise NotImplementedError
 
+    @abstractmethod
     def with_shape(self, shape: tuple[int, ...]) -> NodeFacts:
         """The same node with an input of this shape, which fits what is known of it."""
-        raise NotImplementedError
 
     def differences(self) -> Iterable[tuple[str, str]]:
         """Members (or "") and what runtimes were seen to do otherwise, whatever the rules say of the node."""
