@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 import dmlsplit as dml
@@ -58,3 +59,13 @@ class Program:
 @pytest.fixture
 def program() -> Program:
     return Program()
+
+
+def filled(size: int, seed: int = 1) -> dml.Buffer:
+    buffer = dml.Buffer(size)
+    buffer.array[:] = np.random.default_rng(seed).integers(0, 256, size)
+    return buffer
+
+
+def vector(length: int, data_type=dml.TensorDataType.UINT8, **members) -> dml.BufferTensorDesc:
+    return dml.BufferTensorDesc(data_type, (length,), **members)

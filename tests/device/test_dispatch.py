@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import random
 
 import numpy as np
@@ -13,22 +11,11 @@ from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit import reference
-from tests.device.conftest import Program
-from tests.oracle import operator, records
+from tests.device.conftest import Program, filled, vector
 
 T = dml.TensorDataType
 OWNED = dml.TensorFlags.OWNED_BY_DML
 B = dml.BufferBinding
-
-
-def filled(size: int, seed: int = 1) -> dml.Buffer:
-    buffer = dml.Buffer(size)
-    buffer.array[:] = np.random.default_rng(seed).integers(0, 256, size)
-    return buffer
-
-
-def vector(length: int, data_type=T.UINT8, **members) -> dml.BufferTensorDesc:
-    return dml.BufferTensorDesc(data_type, (length,), **members)
 
 
 def test_a_program(program):
@@ -63,66 +50,6 @@ def test_a_table_can_be_dispatched_again(program):
     table.bind_inputs([])
     program.device.record_dispatch(op, table)
     assert program.removed_for == ["binding/unbound"]
-
-
-def test_a_buffer_is_raw_memory_of_the_direct_path():
-    desc = dml.SplitOperatorDesc.from_lengths(vector(8), 0, (4, 4))
-    source, a, b = filled(8), dml.Buffer(4), dml.Buffer(5)
-    dml.compile(desc).dispatch(source, out=[a, b])
-    assert bytes(a.array) + bytes(b.array[:4]) == bytes(source.array)
-    # Raw even where the array would be the tensor itself: four elements broadcast from one.
-    wide = dml.SplitOperatorDesc(vector(4, strides=(0,)), [vector(4)], 0)
-    dml.compile(wide).dispatch(source, out=[a])
-    assert bytes(a.array) == bytes(source.array[:1]) * 4
-
-
-def test_buffers():
-    buffer = dml.Buffer(16)
-    assert repr(buffer) == "Buffer(16)"
-    assert buffer.array.shape == (16,)
-    assert not buffer.array.any()
-    assert np.shares_memory(np.asarray(buffer), buffer.array)
-    assert not np.shares_memory(np.array(buffer), buffer.array)
-    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
-        with pytest.raises(ValueError, match="copy"):
-            np.asarray(buffer, np.float32, copy=False)
-    with pytest.raises(ValueError, match="-1 bytes"):
-        dml.Buffer(-1)
-    for size in (2**63, 2**64, 2**70):
-        with pytest.raises(MemoryError, match=str(size)):
-            dml.Buffer(size)
-    for size in (None, 1.0, "4", [4]):
-        with pytest.raises(TypeError, match="size_in_bytes"):
-            dml.Buffer(size)
-    assert dml.Buffer(0).size_in_bytes == 0
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda buffer: pickle.loads(pickle.dumps(buffer))])
-def test_a_copied_buffer_has_an_address_of_its_own(program, copied):
-    source = filled(16)
-    before = bytes(source.array)
-    out = copied(source)
-    assert bytes(out.array) == before
-    program.run(dml.SplitOperatorDesc.from_lengths(vector(16), 0, (16,)), [filled(16, 2)], [out])
-    assert bytes(source.array) == before
-    assert bytes(out.array) == bytes(filled(16, 2).array)
-
-
-def test_what_is_done_to_an_array_of_a_buffer_leaves_its_memory(program):
-    """The address is what is dispatched to: the memory may not move away from under it."""
-    source, out = filled(16), dml.Buffer(16)
-    elements = out.array[4:].view(np.uint32)
-    with pytest.raises(AttributeError):
-        out.array = np.ones(16, np.uint8)
-    with pytest.raises(ValueError, match="resize"):
-        out.array.resize(1 << 20)
-    shaped = out.array
-    shaped.shape = (4, 4)
-    assert (out.size_in_bytes, out.array.shape) == (16, (16,))
-    program.run(dml.SplitOperatorDesc.from_lengths(vector(16), 0, (16,)), [source], [out])
-    assert bytes(shaped) == bytes(source.array)
-    del out, shaped
-    assert bytes(elements) == bytes(source.array[4:])
 
 
 @settings(deadline=None, max_examples=150)
@@ -184,53 +111,6 @@ BYTES = {T.UINT8: 1, T.UINT16: 2, T.FLOAT32: 4, T.INT64: 8}
 def place(tensor, coordinates) -> int:
     strides = tensor.strides or [int(np.prod(tensor.sizes[d + 1 :])) for d in range(len(tensor.sizes))]
     return BYTES[tensor.data_type] * sum(int(i) * s for i, s in zip(coordinates, strides, strict=True))
-
-
-EXECUTIONS = {name: records(name) for name in ("execution", "execution-join")}
-
-
-@pytest.mark.parametrize("release", dml.releases(), ids=lambda release: release.name)
-@pytest.mark.parametrize("name", EXECUTIONS)
-def test_recorded_executions(name, release):
-    """Every byte of every buffer as the build left it, and what it refused; the recording is of 13 of the 14."""
-    ran = 0
-    for record in EXECUTIONS[name]:
-        if release.name in record["builds"]:
-            ran += 1
-            replay(record, release)
-        elif release.name in record["rejected"]:
-            with pytest.raises(dml.DirectMLError) as refused:
-                Program(release.name).compile(operator(record["desc"]))
-            assert refused.value.hresult == int(record["rejected"][release.name], 16), record["id"]
-    assert (ran > 100) is release.compiling_observed
-
-
-def replay(record, release) -> None:
-    """Owned inputs are overwritten after initialization, as they were when it was recorded."""
-    program = Program(release.name)
-    op = program.compile(operator(record["desc"]))
-    buffers = []
-    for text in record["before"]:
-        buffers.append(dml.Buffer(len(text) // 2))
-        buffers[-1].array[:] = np.frombuffer(bytes.fromhex(text), np.uint8)
-
-    def bound(binding):
-        return B(buffers[binding["buf"]], binding["off"], binding["size"])
-
-    inputs = [bound(binding) for binding in record.get("inputs") or [record["input"]]]
-    outputs = [bound(binding) for binding in record.get("outputs") or [record["output"]]]
-    owned = [at is not None for at in op.persistent_offsets]
-    persistent = program.initialize(op, [b if own else None for b, own in zip(inputs, owned, strict=True)])
-    multiple = 4 if release.max_feature_level >= dml.FeatureLevel.FL_6_2 else 1  # the record has the exact size
-    assert op.binding_properties.persistent_resource_size == -(-(record["persistent"] or 0) // multiple) * multiple
-    for binding, own in zip(inputs, owned, strict=True):
-        if own:
-            binding.buffer.array[:] = 0xEE
-    inputs = [None if own else b for b, own in zip(inputs, owned, strict=True)]
-    program.device.record_dispatch(op, program.table(op, inputs, outputs, persistent))
-    assert program.device.removed_reason is None, record["id"]
-    assert [bytes(buffer.array).hex() for buffer in buffers] == record["after"], record["id"]
-    assert program.warnings == [], record["id"]
 
 
 def test_owned_inputs_lie_where_the_builds_put_them(program):
