@@ -134,6 +134,25 @@ def test_compiler_line_of_the_readme(tmp_path):
     assert (tmp_path / "split").exists()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="the blocks are for a POSIX shell")
+def test_the_model_of_a_package(tmp_path, monkeypatch):
+    pytest.importorskip("onnx")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    (block,) = [block for block in blocks(ROOT / "docs" / "howto-onnx.md") if "silero-vad" in block.text]
+    python = shlex.quote(sys.executable)
+    text = re.sub("^dmlsplit ", "python -m dmlsplit ", block.text, flags=re.MULTILINE)
+    download, *rest = re.sub("^python ", f"{python} ", text, flags=re.MULTILINE).splitlines()
+    try:
+        subprocess.run(["sh", "-c", download], cwd=tmp_path, check=True, capture_output=True, timeout=180)
+    except (subprocess.SubprocessError, OSError) as error:
+        pytest.skip(f"the package cannot be fetched: {type(error).__name__}")
+    done = subprocess.run(
+        ["sh", "-ec", "\n".join(rest)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stderr == ""
+    assert "silero_vad_op18_ifless.onnx: 2 nodes\n" in done.stdout
+
+
 def test_the_device_example():
     done = subprocess.run(
         [sys.executable, "examples/device.py"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
