@@ -14,20 +14,16 @@ from dmlsplit.rules import Judge
 
 UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.UINT16, TensorDataType.UINT8)
 """The types that bits are moved as; all integers and floats of a width move the same bits."""
-TEMPORARY: Final = -1
-"""The part that a temporary buffer stands in place of."""
 
 
 class Operand(NamedTuple):
     """The memory of a tensor: `offset` bytes into a buffer of the original, `total` bytes large.
 
-    `strides`: those of the original tensor, as it has them. `part`: the original's output (of a split) or input (of a
-    join). `alignment` is the one promised for the buffer.
+    `strides`: those of the original tensor, as it has them. `alignment` is the one promised for the buffer.
     """
 
     buffer: BufferKind
     buffer_index: int
-    part: int
     total: int
     strides: tuple[int, ...] | None = None
     flags: TensorFlags = TensorFlags.NONE

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType
 from dmlsplit.layout import packed_strides
-from dmlsplit.legalize._build import TEMPORARY, Operand
+from dmlsplit.legalize._build import Operand
 from dmlsplit.legalize._loops import Loops, folded
 from dmlsplit.rules.join import INPUT_ELEMENTS_MAX
 
@@ -60,14 +60,16 @@ class Cutter:
         self.exceeded = False
         """Whether a way was left because of its many operators."""
 
-    def cut(self, box: Box) -> list[Box] | None:
-        """The boxes that the target takes, folded; None where there is no way."""
+    def operators(self, box: Box) -> int | None:
+        """How many operators a box becomes; None where there is no way."""
         if math.prod(box.loops.sizes) > UINT_MAX * MOST_OPERATORS:
             self.exceeded = True
             return None
-        return list(self._boxes(box)) if self._way(box.loops) else None
+        way = self._way(box.loops)
+        return None if way is None else way.operators
 
-    def _boxes(self, box: Box) -> Iterator[Box]:
+    def boxes(self, box: Box) -> Iterator[Box]:
+        """The boxes that the target takes, folded, if there is a way."""
         way = self._way(box.loops)
         if way is not None and not way.points:
             yield box._replace(loops=self._fold(box.loops))
@@ -78,7 +80,7 @@ class Cutter:
                 if box.kind is OperatorType.JOIN and way.loop == box.loops.axis and self._early(box.loops, begin):
                     copy = _read_back(part)
                     yield copy._replace(loops=self._fold(copy.loops))
-                yield from self._boxes(part)
+                yield from self.boxes(part)
 
     def _way(self, loops: Loops) -> _Way | None:
         if loops not in self._ways:
@@ -91,14 +93,14 @@ class Cutter:
         axis = None if loops.single else loops.axis
         few = _distinct(loops)
         shared = [i for i, n in enumerate(loops.sizes) if n > 1 and i != axis]
-        too_many = len(self._fold(few).sizes) > self._most_dimensions
-        if too_many:  # only a loop of which every step can be bound goes away; the shorter, the fewer operators
+        too_many = len(self._fold(few).sizes) - self._most_dimensions
+        if too_many > 0:  # only a loop of which every step can be bound goes away; the shorter, the fewer operators
             shared = sorted((i for i in shared if self._grain_of(few, i) == 1), key=lambda i: loops.sizes[i])
-        ways = [self._along(loops, few, i) for i in shared]
+        ways = [self._along(loops, few, i) for i in shared] if too_many <= 1 else []
         if axis is not None:
             ways.append(self._along_axis(loops))
         if not any(ways):
-            ways = [self._finely(loops, few, i) for i in (shared[:1] if too_many else shared)]
+            ways = [self._finely(loops, few, i) for i in (shared[:1] if too_many > 0 else shared)]
             if axis is not None:
                 ways.append(self._finely_along_axis(loops))
         return min([way for way in ways if way is not None], key=lambda way: way.operators, default=None)
@@ -216,7 +218,7 @@ class Cutter:
         early = self._early(box.loops, begin)
         moved = [self._moved(box.operands[0], rows[0][i], begin - early)]
         if early:
-            moved.append(Operand("temporary", 0, TEMPORARY, 0, entire=False))
+            moved.append(Operand("temporary", 0, 0, entire=False))
         for part in _parts_within(edges, begin, end):
             first, last = edges[part], edges[part + 1]
             operand = box.operands[part + 1]

@@ -46,6 +46,14 @@ def loops_of(whole: BufferTensorDesc, parts: Sequence[BufferTensorDesc], axis: i
     return Loops((*(whole.sizes or ())[:rank], bits), tuple(rows), axis, lengths)
 
 
+def tensor_of(loops: Loops, i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes and strides (0 where they are free) of a tensor: the whole, or a part from 1 on."""
+    sizes = loops.sizes
+    if i > 0:
+        sizes = (*sizes[: loops.axis], loops.lengths[i - 1], *sizes[loops.axis + 1 :])
+    return sizes, tuple([stride or 0 for stride in loops.strides[i]])
+
+
 def folded(loops: Loops) -> Loops:
     """The same copy in as few loops as possible: none of one step, and no two that run through memory as one.
 
@@ -62,10 +70,12 @@ def folded(loops: Loops) -> Loops:
     merged = True
     while merged:
         merged = False
+        steps = {strides[0] for _, strides in columns}  # of the whole tensor: they mostly tell that nothing merges
         for inner in reversed(range(len(columns))):
-            if names[inner] == axis and not loops.single:
-                continue
             size, strides = columns[inner]
+            extent = None if strides[0] is None else size * strides[0]
+            if (names[inner] == axis and not loops.single) or steps.isdisjoint((extent, None)):
+                continue
             for outer in reversed(range(len(columns))):
                 if outer != inner and _continues(columns[outer][1], size, strides):
                     columns[outer] = columns[outer][0] * size, strides
@@ -86,9 +96,6 @@ def folded(loops: Loops) -> Loops:
 
 def _continues(outer: Strides, size: int, inner: Strides) -> bool:
     """Whether a step of the outer loop leads, in every tensor, to where the inner one ends."""
-    first, step = outer[0], inner[0]  # the whole tensor mostly says no, and this is where the time goes
-    if first is not None and (step is None or first != size * step):
-        return False
     return all(o is None or (i is not None and o == size * i) for o, i in zip(outer, inner, strict=True))
 
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc, operands
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize._build import Operand, build, data_types, dimension_counts, regions
 from dmlsplit.legalize._cut import MOST_OPERATORS, Box, Cutter, inputs_cut
 from dmlsplit.legalize._loops import bits_joined, divided, folded, loops_of, of_rank, without
-from dmlsplit.legalize._temporary import Packer
+from dmlsplit.legalize._temporary import Stage
 from dmlsplit.legalize._words import no_rewriting, steps
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
 from dmlsplit.rules import RULES, Judge
 from dmlsplit.validation import faults, in_descriptor_order, operator_type
 from dmlsplit.validation import judge as judge_descriptor
+
+FEW_OPERATORS: Final = 32
+"""More are worse than a temporary buffer, if that needs fewer."""
 
 
 def rewritten(desc: OperatorDesc, judge: Judge) -> Legalization:
@@ -68,6 +71,17 @@ class Rewriting(NamedTuple):
     temporary_bytes: int = 0
 
 
+class Plan(NamedTuple):
+    """Several operators, not yet built: copies, a box to be cut, copies; `operators` is their number together."""
+
+    operators: int
+    data_type: TensorDataType
+    cutter: Cutter
+    box: Box
+    before: tuple[Box, ...]
+    after: tuple[Box, ...]
+
+
 class Task:
     """An operator without faults that the target refuses, and what it is rewritten from."""
 
@@ -102,13 +116,16 @@ class Task:
         single = next(self._single_operators(), None)
         if single is not None:
             return Rewriting([single])
-        cuts = [self._cut(data_type, use_temporary=False) for data_type in self._data_types]
-        least = min((cut for cut in cuts if cut is not None), key=lambda cut: len(cut.operators), default=None)
-        if least is not None:
-            return least
-        ways = (self._cut(data_type, use_temporary=True) for data_type in self._data_types)
-        packed = (self._packed(data_type) for data_type in self._data_types)
-        return next((way for way in chain(ways, packed) if way is not None), None)
+        many = []
+        for plan in self._plans():
+            if plan.operators > FEW_OPERATORS:
+                many.append(plan)
+                continue
+            rewriting = self._built(plan)
+            if rewriting is not None:
+                return rewriting
+        by_number = sorted(many, key=lambda plan: plan.operators)
+        return next((found for found in map(self._built, by_number) if found is not None), None)
 
     def _single_operators(self) -> Iterator[Accepted]:
         """Rewritings into one operator, the smallest change first."""
@@ -133,39 +150,59 @@ class Task:
             return None
         return Box(self.kind, without(loops, loops.sizes.index(min(loops.sizes))), self.operands)
 
-    def _cut(self, data_type: TensorDataType, *, use_temporary: bool) -> Rewriting | None:
-        box = self._elements(data_type)
-        return None if box is None else self._built(self._boxes(box, data_type, use_temporary), data_type)
+    def _plans(self) -> Iterator[Plan]:
+        """Ways into several operators: without a temporary buffer, the fewest operators first; then with one."""
+        boxes = [(t, box) for t, box in ((t, self._elements(t)) for t in self._data_types) if box is not None]
+        plain = [plan for t, box in boxes for plan in self._cut(t, box, self._cutter(t))]
+        yield from sorted(plain, key=lambda plan: plan.operators)
+        for data_type, box in boxes:
+            yield from self._cut(data_type, box, self._cutter(data_type, use_temporary=True))
+        for data_type, box in boxes:
+            yield from self._staged(data_type, box)
 
-    def _packed(self, data_type: TensorDataType) -> Rewriting | None:
-        box = self._elements(data_type)
-        if box is None:
-            return None
-        packer = Packer(ELEMENT_BITS[data_type] // 8, self.dimension_counts)
-        for packed in packer.packed(box):
-            rewriting = self._built(self._boxes(packed, data_type, use_temporary=False), data_type, packer.copies)
-            if rewriting is not None:
-                return rewriting
-        return None
+    def _staged(self, data_type: TensorDataType, box: Box) -> Iterator[Plan]:
+        """Inputs packed, as far as it takes; outputs packed; both. What has to be cut besides comes last."""
+        cutter = self._cutter(data_type)
+        to_cut = []
+        for with_outputs in (False, True):
+            stage = Stage(ELEMENT_BITS[data_type] // 8, self.dimension_counts)
+            start = stage.outputs_packed(box) if with_outputs else box
+            if start is not None:
+                for made in chain([start], stage.inputs_packed(start)):
+                    copies = tuple(stage.before), tuple(stage.after)
+                    if cutter.fits(made.loops):
+                        yield from self._cut(data_type, made, cutter, *copies)
+                    else:
+                        to_cut.append((made, copies))
+        for made, copies in to_cut:
+            yield from self._cut(data_type, made, cutter, *copies)
 
-    def _boxes(self, box: Box, data_type: TensorDataType, use_temporary: bool) -> list[Box] | None:
-        """The box cut into what the target takes."""
-        cutter = Cutter(self.kind, ELEMENT_BITS[data_type] // 8, self.dimension_counts, use_temporary=use_temporary)
-        boxes = cutter.cut(box)
-        self.exceeded |= cutter.exceeded and boxes is None
-        return boxes
+    def _cut(
+        self,
+        data_type: TensorDataType,
+        box: Box,
+        cutter: Cutter,
+        before: tuple[Box, ...] = (),
+        after: tuple[Box, ...] = (),
+    ) -> Iterator[Plan]:
+        """The plan, if there is one, that cuts a box into what the target takes."""
+        operators = cutter.operators(box)
+        if operators is not None:
+            yield Plan(len(before) + operators + len(after), data_type, cutter, box, before, after)
+        else:
+            self.exceeded |= cutter.exceeded
 
-    def _built(
-        self, boxes: Sequence[Box] | None, data_type: TensorDataType, copies: Sequence[Box] = ()
-    ) -> Rewriting | None:
-        if boxes is None:
-            return None
-        if len(copies) + len(boxes) > MOST_OPERATORS:
+    def _cutter(self, data_type: TensorDataType, *, use_temporary: bool = False) -> Cutter:
+        return Cutter(self.kind, ELEMENT_BITS[data_type] // 8, self.dimension_counts, use_temporary=use_temporary)
+
+    def _built(self, plan: Plan) -> Rewriting | None:
+        """The operators of a plan; None where there are too many, or the target refuses one."""
+        if plan.operators > MOST_OPERATORS:
             self.exceeded = True
             return None
         made = []
-        for box in (*copies, *boxes):
-            built = next(self._accepted(box, data_type), None)
+        for box in (*plan.before, *plan.cutter.boxes(plan.box), *plan.after):
+            built = next(self._accepted(box, plan.data_type), None)
             if built is None:
                 return None
             made.append(built)
@@ -182,8 +219,8 @@ class Task:
         found = self._judged[key]
         if found is not None:
             operator, report = found
-            parts = tuple([operand.part for operand in box.operands[1:]])
-            yield Accepted(operator, report, regions(operator, box.operands), parts)
+            bound = regions(operator, box.operands)
+            yield Accepted(operator, report, bound, _parts(self.kind, operator, bound))
 
     def _judge(self, box: Box, data_type: TensorDataType, *, own: bool) -> tuple[OperatorDesc, Report] | None:
         ranked = of_rank(box.loops, self.dimension_counts)
@@ -194,6 +231,13 @@ class Task:
             return None
         report = judge_descriptor(operator, self.judge)
         return (operator, report) if report.ok else None
+
+
+def _parts(kind: OperatorType, operator: OperatorDesc, bound: Sequence[Region]) -> tuple[int, ...]:
+    """The original's outputs that a split's operator writes to, its inputs that a join's reads; -1: none of these."""
+    inputs = len(operands(operator)[0])
+    named, buffer = (bound[inputs:], "output") if kind is OperatorType.SPLIT else (bound[:inputs], "input")
+    return tuple([region.index if region.buffer == buffer else -1 for region in named])
 
 
 def _tensors(desc: OperatorDesc) -> tuple[BufferTensorDesc, list[BufferTensorDesc]]:
@@ -213,7 +257,6 @@ def _operand(buffer: BufferKind, index: int, tensor: BufferTensorDesc) -> Operan
     strides = None if tensor.strides is None else tensor.strides[: tensor.dimension_count]
     return Operand(
         buffer,
-        index,
         index,
         tensor.total_tensor_size_in_bytes or 0,
         strides,

@@ -1,73 +1,201 @@
-"""The last resort: inputs are first packed into a temporary buffer, by copies that the target takes.
+"""The last resort: tensors of too many dimensions go through a temporary buffer, by copies that the target takes.
 
-A copy moves some outer loops as they are and everything within them as one run of memory, gaps included. So the loops
-that were moved lie packed, one after the other, until all do.
+An input is packed before it is used. A copy moves some outer loops as they are and everything within them as one run
+of memory, gaps included, so that the loops that were moved lie packed; it goes on until all do. Where they then lie in
+another order than is needed, copies of four loops move one to its place at a time.
+
+An output is written packed, and brought to its place afterwards. The bytes between its elements are not to change:
+the output as it stands is packed as far as an input would be, the elements are put into that, and the same copies
+the other way round lead back.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, product
+from typing import Final, TypeAlias
 
 from dmlsplit.enums import OperatorType
 from dmlsplit.layout import is_packed, packed_strides
-from dmlsplit.legalize._build import TEMPORARY, Operand
+from dmlsplit.legalize._build import Operand
 from dmlsplit.legalize._cut import Box, Cutter
-from dmlsplit.legalize._loops import Loops, Strides, folded
+from dmlsplit.legalize._loops import Loops, folded, tensor_of
 
-ALIGNMENT = 256
+ALIGNMENT: Final = 256
 """DML_TEMPORARY_BUFFER_ALIGNMENT, in bytes."""
 
 
-class Packer:
-    """Packs inputs of elements of `element_bytes`; `copies` are single-output splits, in order."""
+Strides: TypeAlias = tuple[int, ...]
+"""0 also where a loop has one step."""
+
+
+class Stage:
+    """Makes tensors of elements of `element_bytes` ready; `before` and `after` are the copies so far, in order."""
 
     def __init__(self, element_bytes: int, dimension_counts: Sequence[int]) -> None:
         self._bytes = element_bytes
         self._cutter = Cutter(OperatorType.SPLIT, element_bytes, dimension_counts, use_temporary=False)
-        self.copies: list[Box] = []
-        self.size = 0
-        """Bytes of the temporary buffer."""
+        self._size = 0
+        self.before: list[Box] = []
+        self.after: list[Box] = []
 
-    def packed(self, box: Box) -> Iterator[Box]:
-        """The box with its inputs packed, bit by bit: each result needs the copies made so far."""
-        kind = box.kind
-        if kind is OperatorType.SPLIT:
-            for strides, operand in self._steps(box.loops.sizes, box.loops.strides[0], box.operands[0]):
-                loops = box.loops._replace(strides=(strides, *box.loops.strides[1:]))
-                yield Box(kind, loops, (operand, *box.operands[1:]))
+    def inputs_packed(self, box: Box) -> Iterator[Box]:
+        """The box with its inputs packed; of a split, bit by bit: each result needs the copies made so far."""
+        is_split = box.kind is OperatorType.SPLIT
+        for i in range(1) if is_split else range(1, len(box.operands)):
+            sizes, strides = tensor_of(box.loops, i)
+            if not is_packed(sizes, strides):
+                for packed, operand in self._packed(sizes, strides, box.operands[i]):
+                    box = _replaced(box, i, packed, operand)
+                    if is_split:
+                        yield box
+        if not is_split:
+            yield box
+
+    def outputs_packed(self, box: Box) -> Box | None:
+        """The box with its outputs packed; None where one cannot be brought to its place from there."""
+        for i in range(1) if box.kind is OperatorType.JOIN else range(1, len(box.operands)):
+            sizes, strides = tensor_of(box.loops, i)
+            if not is_packed(sizes, strides):
+                operand = self._scattered(sizes, strides, box.operands[i])
+                if operand is None:
+                    return None
+                box = _replaced(box, i, packed_strides(sizes), operand)
+        return box
+
+    def _packed(self, sizes: tuple[int, ...], strides: Strides, operand: Operand) -> Iterator[tuple[Strides, Operand]]:
+        """Strides and place of an input after each copy; ends early where no copy is taken."""
+        order = _memory_order(sizes, strides)
+        lying = strides
+        for copy, lying in self._compacting(sizes, strides, order):
+            operand = self._copied(copy, operand)
+            yield lying, operand
+        if not _lie_packed(sizes, lying, order):
             return
-        axis, rows, operands = box.loops.axis, list(box.loops.strides), list(box.operands)
-        for i, length in enumerate(box.loops.lengths, 1):
-            sizes = (*box.loops.sizes[:axis], length, *box.loops.sizes[axis + 1 :])
-            if is_packed(sizes, [stride or 0 for stride in rows[i]]):
-                continue
-            done = list(self._steps(sizes, rows[i], operands[i]))
-            if not done:
+        for copy, lying in _arranging(sizes, order, [i for i, size in enumerate(sizes) if size > 1]):
+            if not self._cutter.fits(copy):
                 return
-            rows[i], operands[i] = done[-1]
-        yield Box(kind, box.loops._replace(strides=tuple(rows)), tuple(operands))
+            operand = self._copied(copy, operand)
+            yield lying, operand
 
-    def _steps(self, sizes: tuple[int, ...], strides: Strides, operand: Operand) -> Iterator[tuple[Strides, Operand]]:
-        """Strides and place of a tensor after each copy; ends with the packed one, or early where no copy is taken."""
-        count = len(sizes)
-        moved = 0
-        while moved < count:
-            copies = [(n, self._copy(sizes, strides, n)) for n in range(count, moved, -1)]
-            found = next(((n, loops) for n, loops in copies if self._cutter.fits(loops)), None)
+    def _copied(self, copy: Loops, source: Operand) -> Operand:
+        place = self._place(copy)
+        self.before.append(_box(copy, source, place))
+        return place
+
+    def _scattered(self, sizes: tuple[int, ...], strides: Strides, operand: Operand) -> Operand | None:
+        """A packed place for an output, with copies that bring its elements to where they belong."""
+        if not is_nested(sizes, strides):
+            return None
+        order = _memory_order(sizes, strides)
+        inward = list(self._compacting(sizes, strides, order))
+        turns = list(_arranging(sizes, sorted(order), order))
+        sources = [packed_strides(sizes), *[after for _, after in turns]]
+        targets = [strides, *[after for _, after in inward]]
+        for t, i in sorted(product(range(len(sources)), range(len(targets))), key=lambda ti: ti[0] + 2 * ti[1]):
+            put = _copy(sizes, sources[t], targets[i])
+            if self._cutter.fits(put):
+                return self._put(put, [copy for copy, _ in turns[:t]], [copy for copy, _ in inward[:i]], operand)
+        return None
+
+    def _put(self, put: Loops, turns: Sequence[Loops], inward: Sequence[Loops], operand: Operand) -> Operand:
+        """The copies of `_scattered`: turn the elements, take the output in, put them into it, bring it back."""
+        first = place = self._place(put)
+        for copy in turns:
+            turned = self._place(copy)
+            self.after.append(_box(copy, place, turned))
+            place = turned
+        back = []
+        for copy in inward:
+            inner = self._place(copy)
+            self.after.append(_box(copy, operand, inner))
+            back.append(_box(copy._replace(strides=copy.strides[::-1]), inner, operand))
+            operand = inner
+        self.after += [_box(put, place, operand), *reversed(back)]
+        return first
+
+    def _compacting(
+        self, sizes: tuple[int, ...], strides: Strides, order: Sequence[int]
+    ) -> Iterator[tuple[Loops, Strides]]:
+        """Copies after which more and more loops of `order` lie packed, and the strides then."""
+        moved = len(order) if _lie_packed(sizes, strides, order) else 0
+        while moved < len(order):
+            copies = ((n, _outer(sizes, strides, order, n)) for n in range(len(order), moved, -1))
+            found = next(((n, copy) for n, copy in copies if self._cutter.fits(copy)), None)
             if found is None:
                 return
-            moved, loops = found
-            to = Operand("temporary", 0, TEMPORARY, 0, offset=self.size, entire=False)
-            self.copies.append(Box(OperatorType.SPLIT, folded(loops), (operand, to)))
-            self.size += -(-math.prod(loops.sizes) * self._bytes // ALIGNMENT) * ALIGNMENT
-            run = loops.sizes[-1]
-            strides = (*[s * run for s in packed_strides(sizes[:moved])], *strides[moved:])
-            operand = to
-            yield strides, operand
+            moved, copy = found
+            after = dict(zip(order[:moved], copy.strides[1], strict=False))
+            strides = tuple([after.get(i, stride) or 0 for i, stride in enumerate(strides)])
+            yield copy, strides
 
-    def _copy(self, sizes: tuple[int, ...], strides: Strides, count: int) -> Loops:
-        """The loops of a copy of the first `count` loops with the memory that the others span."""
-        run = 1 + sum((n - 1) * (s or 0) for n, s in zip(sizes[count:], strides[count:], strict=True))
-        copied = (*sizes[:count], run)
-        return Loops(copied, ((*strides[:count], 1), packed_strides(copied)), 0, copied[:1])
+    def _place(self, copy: Loops) -> Operand:
+        """A new range of the temporary buffer, as large as what a copy writes packed."""
+        place = Operand("temporary", 0, 0, offset=self._size, entire=False)
+        self._size += -(-math.prod(copy.sizes) * self._bytes // ALIGNMENT) * ALIGNMENT
+        return place
+
+
+def is_nested(sizes: tuple[int, ...], strides: Strides) -> bool:
+    """Whether each loop's step leads past all that the loops within it span: the runs of memory lie apart."""
+    order = _memory_order(sizes, strides)
+    if len(order) < sum(n > 1 for n in sizes):
+        return False
+    spans = accumulate([(sizes[i] - 1) * strides[i] for i in reversed(order)], initial=0)
+    return all(strides[i] > span for i, span in zip(reversed(order), spans, strict=False))
+
+
+def _arranging(sizes: tuple[int, ...], lying: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[Loops, Strides]]:
+    """Copies that bring packed loops from one order into another, and the strides then; new ones are broadcast."""
+    lying = list(lying)
+    for at, loop in enumerate(wanted):
+        if lying[at : at + 1] == [loop]:
+            continue
+        outer, rest = lying[:at], lying[at:]
+        if loop in rest:
+            begin = rest.index(loop)
+            end = begin + 1
+            while rest[end : end + 1] and rest[end] == wanted[at + end - begin]:
+                end += 1
+            skipped, moved, inner = rest[:begin], rest[begin:end], rest[end:]
+            counts = tuple([math.prod(sizes[i] for i in block) for block in (outer, skipped, moved, inner)])
+            _, s, m, n = counts
+            copy = _copy(counts, packed_strides(counts), (s * m * n, n, s * n, 1))
+            lying = [*outer, *moved, *skipped, *inner]
+        else:
+            counts = (math.prod(sizes[i] for i in outer), sizes[loop], math.prod(sizes[i] for i in rest))
+            copy = _copy(counts, (counts[2], 0, 1), packed_strides(counts))
+            lying = [*outer, loop, *rest]
+        after = dict(zip(lying, packed_strides([sizes[i] for i in lying]), strict=True))
+        yield copy, tuple([after.get(i, 0) for i in range(len(sizes))])
+
+
+def _outer(sizes: tuple[int, ...], strides: Strides, order: Sequence[int], count: int) -> Loops:
+    """The copy of the first loops of an order, with the memory that the others span as one run."""
+    run = 1 + sum((sizes[i] - 1) * strides[i] for i in order[count:])
+    copied = (*[sizes[i] for i in order[:count]], run)
+    return _copy(copied, (*[strides[i] for i in order[:count]], 1), packed_strides(copied))
+
+
+def _lie_packed(sizes: tuple[int, ...], strides: Strides, order: Sequence[int]) -> bool:
+    return is_packed([sizes[i] for i in order], [strides[i] for i in order])
+
+
+def _memory_order(sizes: tuple[int, ...], strides: Strides) -> list[int]:
+    """The loops that lead through memory, the largest stride first."""
+    return sorted((i for i, n in enumerate(sizes) if n > 1 and strides[i]), key=lambda i: -strides[i])
+
+
+def _replaced(box: Box, i: int, strides: Strides, operand: Operand) -> Box:
+    free = tuple([stride if n > 1 else None for n, stride in zip(tensor_of(box.loops, i)[0], strides, strict=True)])
+    rows = (*box.loops.strides[:i], free, *box.loops.strides[i + 1 :])
+    return Box(box.kind, box.loops._replace(strides=rows), (*box.operands[:i], operand, *box.operands[i + 1 :]))
+
+
+def _copy(sizes: tuple[int, ...], source: Strides, target: Strides) -> Loops:
+    return Loops(sizes, (source, target), 0, sizes[:1])
+
+
+def _box(copy: Loops, source: Operand, target: Operand) -> Box:
+    return Box(OperatorType.SPLIT, folded(copy), (source, target))

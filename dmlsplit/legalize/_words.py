@@ -10,7 +10,8 @@ from dmlsplit.enums import OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize._build import data_types, dimension_counts
 from dmlsplit.legalize._cut import MOST_OPERATORS
-from dmlsplit.legalize._loops import Loops, divided, without
+from dmlsplit.legalize._loops import Loops, divided, tensor_of, without
+from dmlsplit.legalize._temporary import is_nested
 from dmlsplit.rules import Judge
 
 
@@ -35,9 +36,11 @@ def steps(desc: OperatorDesc, found: Sequence[HasOperator], temporary_bytes: int
     if made.data_type != whole.data_type:
         yield _type_step(whole.data_type, made.data_type)
     if len(found) > 1:
-        yield f"{len(found)} operators one after another, each on a part of the buffers"
         if temporary_bytes:
+            yield f"{len(found)} operators one after another, some by way of a temporary buffer"
             yield f"a temporary buffer of {temporary_bytes} bytes"
+        else:
+            yield f"{len(found)} operators one after another, each on a part of the buffers"
         return
     if _sizes(made) != _sizes(whole):
         before, after = braced(_sizes(whole)), braced(_sizes(made))
@@ -76,11 +79,17 @@ def no_rewriting(loops: Loops, judge: Judge, kind: OperatorType, own: int, *, ex
         )
     rank = min(len(without(elements, elements.sizes.index(min(elements.sizes))).sizes) for elements in fitting)
     most = max(dimension_counts(judge, kind))
-    too_large = "sizes, strides or counts of elements exceed what it takes"
-    reason = f"{rank} dimensions are left after folding, it takes {most}" if rank > most else too_large
+    reason, hindrance = "sizes, strides or counts of elements exceed what it takes", ""
+    if rank > most:
+        reason = f"{rank} dimensions are left after folding, it takes {most}"
+        outputs = range(1, len(loops.strides)) if kind is OperatorType.SPLIT else range(1)
+        interleave = not all(is_nested(*tensor_of(loops, i)) for i in outputs)
+        hindrance = "the elements of an output interleave" if interleave else "one tensor of it would be too large"
+        hindrance = f"; a temporary buffer does not help, since {hindrance}"
+    limit = "no parts of it begin at multiples of 16 bytes"
     if exceeded:
-        return f"no rewriting for {judge.name}: {reason}, and several operators would be more than {MOST_OPERATORS}"
-    return f"no rewriting for {judge.name}: {reason}, and no parts of it begin at multiples of 16 bytes"
+        limit = f"several operators would be more than {MOST_OPERATORS}"
+    return f"no rewriting for {judge.name}: {reason}, and {limit}{hindrance}"
 
 
 def braced(numbers: Sequence[int]) -> str:

@@ -37,8 +37,8 @@ class Legalization:
     `bindings`: for each operator the Region of each of its tensors, inputs before outputs: what to bind in place of
     the original's buffers, which it never exceeds (an input may be what an operator before has written).
     `output_map`: for each operator and each of its outputs the original's output that it writes to; of a join's
-    operators, for each of their inputs the original's input. -1 is a temporary buffer. `steps`: what was changed,
-    in words; empty where the descriptor is taken as it is. `report`: of the target; where `ok` is False it says why
+    operators, for each of their inputs the original's input. -1 is any other buffer. `steps`: what was changed, in
+    words; empty where the descriptor is taken as it is. `report`: of the target; where `ok` is False it says why
     there is no rewriting. `temporary_bytes`: size of the temporary buffer (index 0), 0 where there is none.
     """
 

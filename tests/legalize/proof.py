@@ -64,8 +64,8 @@ def check_regions(found, **target):
                 assert alignment % tensor.guaranteed_base_offset_alignment == 0
                 assert region.offset % tensor.guaranteed_base_offset_alignment == 0
             assert region.offset % 16 == 0
-        named = regions[1:] if isinstance(operator, dml.SplitOperatorDesc) else regions[:-1]
-        kind = "output" if isinstance(found.desc, dml.SplitOperatorDesc) else "input"
+        is_split = isinstance(found.desc, dml.SplitOperatorDesc)
+        named, kind = (regions[len(ins) :], "output") if is_split else (regions[: len(ins)], "input")
         assert parts == tuple(region.index if region.buffer == kind else -1 for region in named)
 
 

@@ -4,12 +4,13 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit.layout import packed_strides
+from dmlsplit.layout import ELEMENT_BITS, packed_strides
 from dmlsplit.legalize import _cut, _pipeline
 from tests.legalize.proof import check_bytes, check_regions, prove, tensors
 from tests.strategies import faultless_operator
@@ -231,13 +232,78 @@ def test_inputs_of_a_join_are_packed_too():
     assert found.output_map[-1] == (-1, -1)
 
 
-def test_an_output_that_cannot_be_addressed():
-    sizes = (2, 3, 2, 3, 2, 3)
-    out = dml.BufferTensorDesc(T.FLOAT32, sizes, strides=ODD)
-    d = dml.SplitOperatorDesc(dml.BufferTensorDesc(T.FLOAT32, sizes), [out], 0)
+SIX = (2, 3, 2, 3, 2, 3)
+
+
+def strided(strides, sizes=SIX):
+    return dml.BufferTensorDesc(T.FLOAT32, sizes, strides=strides)
+
+
+@pytest.mark.parametrize("level", ["1_0", "2_1"])
+@pytest.mark.parametrize(
+    ("d", "operators"),
+    [
+        (dml.SplitOperatorDesc(strided(None), [strided(ODD)], 0), 4),
+        (dml.SplitOperatorDesc(strided(ODD), [strided((1, 3, 11, 37, 120, 351))], 0), 8),
+        (dml.SplitOperatorDesc(strided(None), [strided((1, 2, 6, 12, 36, 72))], 0), 5),
+        (dml.SplitOperatorDesc(strided(None, (*SIX[:5], 6)), [strided(ODD)] * 2, 5), 7),
+        (dml.SplitOperatorDesc(strided((0, 9, 0, 3, 0, 1)), [strided(None)], 5), 3),
+        (dml.JoinOperatorDesc([strided(None)] * 2, strided((3001, 901, 400, 150, 43, 7), (*SIX[:5], 6)), 5), 4),
+        (dml.JoinOperatorDesc([strided(ODD), strided(None)], strided(ODD, (4, *SIX[1:])), 0), 6),
+    ],
+    ids=["gaps", "both", "turned", "two", "broadcast", "join", "join-both"],
+)
+def test_outputs_are_brought_to_their_place(d, operators, level):
+    """The bytes between their elements stay: `prove` has sentinels there."""
+    found = prove(d, feature_level=level)
+    assert found.ok
+    assert found.temporary_bytes > 0
+    assert len(found.operators) == operators
+
+
+@settings(max_examples=300)
+@given(faultless_operator(), st.sampled_from(["2_1", "3_0", "3_1"]))
+def test_every_layout_has_a_rewriting(d, level):
+    """Elements of 8 bits and more, in outputs that do not interleave: whatever the dimensions and strides."""
+    assume(ELEMENT_BITS[tensors(d)[0][0].data_type] >= 8)
+    found = prove(d, feature_level=level)
+    event(f"{min(len(found.operators), 5)} operators, temporary: {found.temporary_bytes > 0}")
+    assert found.ok
+
+
+def test_outputs_in_each_others_gaps():
+    """Two outputs whose elements alternate: what is written last must not bring back what stood there before."""
+    sizes = (*SIX[:5], 2)
+    steps = (3001, 901, 253, 73, 21, 4)
+    d = dml.SplitOperatorDesc(strided(None, (*SIX[:5], 4)), [strided(steps, sizes)] * 2, 5)
+    found = prove(d, feature_level="2_1")
+    assert found.temporary_bytes > 0
+    data = np.arange(math.prod(SIX[:5]) * 4, dtype=np.float32).reshape(*SIX[:5], 4)
+    block = np.full(8000, -1, np.float32)
+    strides = [4 * step for step in steps]
+    out = [np.ndarray(sizes, np.float32, block, 8 * i, strides) for i in range(2)]
+    found.dispatch(data, out)
+    assert (out[0] == data[..., :2]).all()
+    assert (out[1] == data[..., 2:]).all()
+    assert (block >= 0).sum() == data.size
+
+
+def test_an_output_whose_elements_interleave():
+    d = dml.SplitOperatorDesc(strided(None), [strided((3001, 901, 253, 73, 3, 2))], 0)
     found = prove(d, feature_level="2_1")
     assert not found.ok
-    assert "6 dimensions are left after folding, it takes 4" in found.report.diagnostics[-1].message
+    message = found.report.diagnostics[-1].message
+    assert "6 dimensions are left after folding, it takes 4" in message
+    assert message.endswith("a temporary buffer does not help, since the elements of an output interleave")
+
+
+def test_a_temporary_buffer_rather_than_hundreds_of_operators():
+    """Each of the first dimension's steps could be bound by itself."""
+    whole = strided((3000, 900, 252, 72, 20, 3), (500, *SIX[1:]))
+    d = dml.SplitOperatorDesc(whole, [strided(None, (500, *SIX[1:]))], 0)
+    found = prove(d, feature_level="2_1")
+    assert len(found.operators) == 2
+    assert found.temporary_bytes > 0
 
 
 def test_a_stride_that_fits_no_member_after_doubling():
