@@ -5,36 +5,45 @@
 #include "dms_kernel.h"
 
 enum {
-    DMS_TILE_ROWS = 64,                 /* of the source: each row of the target gets at least a line of memory */
-    DMS_TILE_BYTES = 256,               /* of each of them: measured best of 64 to 512 */
-    DMS_TILE_PITCH = DMS_TILE_BYTES + DMS_LINE, /* from row to row of a staged tile: no two rows in one set of the cache */
-    DMS_MOST_TURNED = 2 * DMS_TILE_ROWS * DMS_TILE_BYTES    /* a turned tile with a line more in each row */
+    DMS_TILE_MOST = 512,               /* rows or columns of a tile */
+    DMS_STAGED_ROWS = 64,               /* of a tile that is staged or streamed: each row of the target gets at least a line of memory */
+    DMS_STAGED_BYTES = 256,             /* of each of these rows: measured best of 64 to 512 */
+    DMS_STAGED_PITCH = DMS_STAGED_BYTES + DMS_LINE,     /* from row to row: no two rows in one set of the cache */
+    DMS_MOST_TURNED = 2 * DMS_STAGED_ROWS * DMS_STAGED_BYTES,   /* a turned tile with a line more in each row */
+    DMS_MOST_CARRIED = DMS_MOST_TURNED / DMS_LINE               /* columns with a line each in as many bytes */
 };
 
-/* What a row of the target has in the turned tile that no whole line of memory holds yet: bytes [begin, fill). Those before begin are not ours. */
+/* What a row of the target has in the turned tile that no whole line of memory holds yet: bytes [begin, fill). Those before begin are not ours.
+ * Where a tile is not staged, turned has the last line of each row, and fill says how far behind a line of memory these begin. */
 typedef struct dms_carry {
     char *line;
-    size_t begin, fill;
+    uint32_t begin, fill;
 } dms_carry;
 
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
 typedef struct dms_tile {
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
+    size_t square;                      /* as in dms_turner */
+    size_t height, width;               /* rows and columns, but of the last tiles */
     size_t rows, columns;
-    const char *from[DMS_TILE_ROWS];
+    const char *from[DMS_TILE_MOST];
     int64_t from_offset;
-    char *to[DMS_TILE_BYTES];
+    char *to[DMS_TILE_MOST];
     int64_t to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile, which can be fetched meanwhile */
     size_t streamed;                    /* stores had better pass by the caches, so many bytes at once; 0: by no means */
-    bool carried;                       /* they could not fill whole lines: to[j] is in turned, and memory gets whole lines from there */
-    dms_carry carries[DMS_TILE_BYTES];  /* of the columns, where carried */
-    _Alignas(DMS_LINE) char staged[DMS_TILE_ROWS * DMS_TILE_PITCH];
+    bool carried;                       /* they could not fill whole lines: what is left of one waits in turned; to[j] is there where staged */
+    dms_carry carries[DMS_MOST_CARRIED];  /* of the columns, where carried */
+    _Alignas(DMS_LINE) char staged[DMS_STAGED_ROWS * DMS_STAGED_PITCH];
     _Alignas(DMS_LINE) char turned[DMS_MOST_TURNED];
 } dms_tile;
 
-/* Turns a tile, and moves to_offset behind it. */
-typedef void dms_turn(dms_tile *tile);
+/* How a kernel turns. */
+typedef struct dms_turner {
+    void (*turn)(dms_tile *tile);       /* turns a tile, and moves to_offset behind it */
+    size_t square;                      /* bytes of a row of the squares that it turns without staging the tile; 0: it stages */
+    size_t streamed;                    /* as in dms_tile */
+} dms_turner;
 
 /* The loops of a nest that turns a matrix: rows are contiguous in the target, columns in the source. around: the other loops. */
 typedef struct dms_matrix {
@@ -47,11 +56,10 @@ dms_matrix dms_find_matrix(const dms_nest *nest);
 
 /* NULL, or why not. A nest that turns a matrix, the loops around it apart. */
 const char *dms_refuse_transpose(const dms_nest *nest);
-void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn, size_t streamed);
+void dms_transpose(const dms_nest *nest, char *target, const char *source, const dms_turner *turner);
 
 /* Parts of one element a row: the columns of a matrix. */
 const char *dms_refuse_columns(const dmlsplit_plan *plan);
-void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, dms_turn *turn,
-                           size_t streamed);
+void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner);
 
 #endif

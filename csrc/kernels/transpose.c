@@ -16,14 +16,14 @@ static DMS_ALWAYS_INLINE void turn_elements(const dms_tile *tile, size_t size)
         char *to = tile->to[j] + tile->to_offset;
         const char *from = tile->staged + j * size;
         for (size_t i = 0; i < tile->rows; i++)
-            memcpy(to + i * size, from + i * DMS_TILE_PITCH, size);
+            memcpy(to + i * size, from + i * DMS_STAGED_PITCH, size);
     }
 }
 
 static void turn(dms_tile *tile)
 {
     for (size_t i = 0; i < tile->rows; i++)
-        dms_copy_short(tile->staged + i * DMS_TILE_PITCH, tile->from[i] + tile->from_offset, tile->columns * tile->element_size);
+        dms_copy_short(tile->staged + i * DMS_STAGED_PITCH, tile->from[i] + tile->from_offset, tile->columns * tile->element_size);
     switch (tile->element_size) {
     case 1: turn_elements(tile, 1); break;
     case 2: turn_elements(tile, 2); break;
@@ -34,30 +34,33 @@ static void turn(dms_tile *tile)
     tile->to_offset += (int64_t)(tile->rows * tile->element_size);
 }
 
+static const dms_turner plain_turner = {turn, 0, 0};
+
 /* The first tile of these columns: to and to_offset say where they go. */
 static void start_columns(dms_tile *tile)
 {
-    const size_t pitch = DMS_TILE_ROWS * tile->element_size + DMS_LINE;
-    tile->carried = tile->streamed > 0 && tile->streamed < DMS_LINE;
-    for (size_t j = 0; tile->streamed > 0 && !tile->carried && j < tile->columns; j++)
-        tile->carried = ((uintptr_t)tile->to[j] + (uintptr_t)tile->to_offset) % DMS_LINE != 0;
-    if (!tile->carried)
-        return;
-    for (size_t j = 0; j < tile->columns; j++) {
+    const size_t pitch = DMS_STAGED_ROWS * tile->element_size + DMS_LINE;
+    for (size_t j = 0; tile->carried && j < tile->columns; j++) {
         dms_carry *c = &tile->carries[j];
         char *const first = tile->to[j] + tile->to_offset;
-        c->begin = c->fill = (uintptr_t)first % DMS_LINE;
+        c->begin = c->fill = (uint32_t)((uintptr_t)first % DMS_LINE);
         c->line = first - c->begin;
-        tile->to[j] = tile->turned + j * pitch + c->fill;
+        if (tile->square == 0)
+            tile->to[j] = tile->turned + j * pitch + c->fill;
     }
-    tile->to_offset = 0;
+    if (tile->carried)
+        tile->to_offset = 0;
 }
 
+/* Stores what is left of the columns. Squares of missing rows left nothing. */
 static void finish_columns(const dms_tile *tile)
 {
     for (size_t j = 0; tile->carried && j < tile->columns; j++) {
         const dms_carry *c = &tile->carries[j];
-        dms_copy_short(c->line + c->begin, tile->to[j] - (c->fill - c->begin), c->fill - c->begin);
+        if (tile->square == 0)
+            dms_copy_short(c->line + c->begin, tile->to[j] - (c->fill - c->begin), c->fill - c->begin);
+        else if (tile->rows == tile->height)
+            dms_copy_short(c->line + tile->to_offset, tile->turned + (j + 1) * DMS_LINE - c->fill, c->fill);
     }
 }
 
@@ -69,6 +72,40 @@ static bool is_element(size_t size)
 static size_t smaller(uint64_t a, size_t b)
 {
     return a < b ? (size_t)a : b;
+}
+
+/* What matters of where source and target lie. Rows are aliased where they are a multiple of 2 KB apart, as their lines share few sets of the
+ * first-level cache. target_places: the bits that the addresses of all rows of the target have between them. */
+typedef struct sides {
+    bool source_aliased, target_aliased;
+    uintptr_t target_places;
+} sides;
+
+static bool are_aliased(const char *first, const char *second)
+{
+    enum { PERIOD = 2048 };
+    return ((uintptr_t)second - (uintptr_t)first) % PERIOD == 0;
+}
+
+/* Which tiles to turn one after the other. Unstaged ones lead along the side whose rows share sets, line after line of few rows: along the source,
+ * with one square's rows of it as far as pointers reach; along the target, with one line of many rows of the source; along both, with a few
+ * lines. 1,024 columns of 4 bytes took 1.1 times memcpy's time in place of 1.6 along the other side; a join of these 1.3 in place of 1.8. */
+static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const sides *s)
+{
+    enum { WIDE = 4096, STREAMED = 2048, MEDIUM = 512 };
+    const bool carries_on = turner->square == 0 || s->target_places % 2 == 0;  /* squares do by words: see transpose_avx512.c */
+    size_t bytes = DMS_STAGED_BYTES;
+    tile->element_size = element_size;
+    tile->square = turner->square;
+    tile->streamed = carries_on ? turner->streamed : 0;
+    tile->carried = tile->streamed > 0 && (tile->streamed < DMS_LINE || s->target_places % DMS_LINE != 0);
+    tile->height = DMS_STAGED_ROWS;
+    tile->next = 0;
+    if (turner->square > 0) {
+        bytes = tile->streamed > 0 ? STREAMED : !s->target_aliased ? WIDE : s->source_aliased ? MEDIUM : turner->square;
+        tile->height = bytes > turner->square ? turner->square / element_size : DMS_TILE_MOST;
+    }
+    tile->width = smaller(bytes / element_size, tile->carried ? DMS_MOST_CARRIED : DMS_TILE_MOST);
 }
 
 /* ---- Nests ---- */
@@ -98,24 +135,24 @@ const char *dms_refuse_transpose(const dms_nest *nest)
 }
 
 /* rows: contiguous in the target, columns: in the source. */
-static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source, dms_turn *turn_tile)
+static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source, const dms_turner *turner)
 {
-    const size_t size = tile->element_size, width = DMS_TILE_BYTES / size;
+    const size_t size = tile->element_size;
     /* The first tile ends where a line of the target does. */
-    const size_t head = tile->streamed > 0 ? 0 : (uintptr_t)target % DMS_LINE / size % DMS_TILE_ROWS;
-    tile->next = (int64_t)smaller(rows->size, DMS_TILE_ROWS) * rows->source_stride;
-    for (size_t i = 0; i < DMS_TILE_ROWS && i < rows->size; i++)
+    const size_t head = tile->streamed > 0 ? 0 : (uintptr_t)(0 - (uintptr_t)target) % DMS_LINE / size;
+    tile->next = (int64_t)smaller(rows->size, tile->height) * rows->source_stride;
+    for (size_t i = 0; i < tile->height && i < rows->size; i++)
         tile->from[i] = source + (int64_t)i * rows->source_stride;
     for (uint64_t column = 0; column < columns->size; column += tile->columns) {
-        tile->columns = smaller(columns->size - column, width);
+        tile->columns = smaller(columns->size - column, tile->width);
         tile->to_offset = 0;
         for (size_t j = 0; j < tile->columns; j++)
             tile->to[j] = target + (int64_t)(column + j) * columns->target_stride;
         start_columns(tile);
         for (uint64_t row = 0; row < rows->size; row += tile->rows) {
-            tile->rows = smaller(rows->size - row, row == 0 ? DMS_TILE_ROWS - head : DMS_TILE_ROWS);
+            tile->rows = smaller(rows->size - row, row == 0 && head > 0 ? head : tile->height);
             tile->from_offset = (int64_t)row * rows->source_stride + (int64_t)(column * size);
-            turn_tile(tile);
+            turner->turn(tile);
         }
         finish_columns(tile);
     }
@@ -134,16 +171,27 @@ dms_matrix dms_find_matrix(const dms_nest *nest)
     return m;
 }
 
-void dms_transpose(const dms_nest *nest, char *target, const char *source, dms_turn *turn_tile, size_t streamed)
+static sides sides_of_matrix(const dms_matrix *m, const char *target, const char *source)
+{
+    sides s;
+    s.target_places = (uintptr_t)target | (uintptr_t)m->columns->target_stride;
+    for (uint32_t d = 0; d < m->count; d++)
+        s.target_places |= (uintptr_t)m->around[d].target_stride;
+    s.source_aliased = are_aliased(source, source + m->rows->source_stride);
+    s.target_aliased = are_aliased(target, target + m->columns->target_stride);
+    return s;
+}
+
+void dms_transpose(const dms_nest *nest, char *target, const char *source, const dms_turner *turner)
 {
     const dms_matrix m = dms_find_matrix(nest);
+    const sides s = sides_of_matrix(&m, target, source);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_tile tile;
-    tile.element_size = nest->run;
-    tile.streamed = streamed;
+    start_tiles(&tile, turner, nest->run, &s);
     dms_first(m.count, index);
     do
-        turn_matrix(&tile, m.rows, m.columns, target, source, turn_tile);
+        turn_matrix(&tile, m.rows, m.columns, target, source, turner);
     while (dms_next(m.around, m.count, index, &target, &source));
 }
 
@@ -154,7 +202,7 @@ const char *dms_accept_transpose(const dms_nest *nest)
 
 void dms_run_transpose(const dms_nest *nest, char *target, const char *source)
 {
-    dms_transpose(nest, target, source, turn, 0);
+    dms_transpose(nest, target, source, &plain_turner);
 }
 
 /* ---- Columns ---- */
@@ -198,65 +246,99 @@ static char *next_part(const stretch *s, uint64_t *part)
     return dms_part_base(s->buffers, (*part)++) + operand->offset + dms_row_offset(&s->plan->space, operand, s->index);
 }
 
+static sides sides_of_columns(const stretch *s, bool split)
+{
+    uint64_t part = 0;
+    const char *const first = next_part(s, &part), *at = next_part(s, &part);
+    const bool whole_aliased = are_aliased(s->whole, s->whole + s->step), parts_aliased = at != NULL && are_aliased(first, at);
+    sides found;
+    found.source_aliased = split ? whole_aliased : parts_aliased;
+    found.target_aliased = split ? parts_aliased : whole_aliased;
+    found.target_places = split ? (uintptr_t)first : (uintptr_t)s->whole | (uintptr_t)s->step;
+    for (; split && at != NULL; at = next_part(s, &part))
+        found.target_places |= (uintptr_t)at;
+    return found;
+}
+
 /* A part is a row of the target: as many as a tile has columns, down all rows; then the next ones. */
-static void split_columns(dms_tile *tile, const stretch *s, dms_turn *turn_tile)
+static void split_columns(dms_tile *tile, const stretch *s, const dms_turner *turner)
 {
     const size_t size = tile->element_size;
     char *at;
     uint64_t part = 0, column = 0;
-    for (size_t i = 0; i < DMS_TILE_ROWS && i < s->rows; i++)
+    for (size_t i = 0; i < tile->height && i < s->rows; i++)
         tile->from[i] = s->whole + (int64_t)i * s->step;
-    tile->next = DMS_TILE_ROWS * s->step;
+    tile->next = (int64_t)tile->height * s->step;
     for (;; column += tile->columns) {
         tile->columns = 0;
-        while (tile->columns < DMS_TILE_BYTES / size && (at = next_part(s, &part)) != NULL)
+        while (tile->columns < tile->width && (at = next_part(s, &part)) != NULL)
             tile->to[tile->columns++] = at;
         if (tile->columns == 0)
             return;
         tile->to_offset = 0;
         start_columns(tile);
         for (uint64_t row = 0; row < s->rows; row += tile->rows) {
-            tile->rows = smaller(s->rows - row, DMS_TILE_ROWS);
+            tile->rows = smaller(s->rows - row, tile->height);
             tile->from_offset = (int64_t)row * s->step + (int64_t)(column * size);
-            turn_tile(tile);
+            turner->turn(tile);
         }
         finish_columns(tile);
     }
 }
 
-/* A part is a row of the source: all of them for as many rows of the whole as a tile has columns; then the next rows. */
-static void join_columns(dms_tile *tile, const stretch *s, dms_turn *turn_tile)
+/* The next parts as rows of a tile. Returns whether there are any. */
+static bool take_parts(dms_tile *tile, const stretch *s, uint64_t *part)
+{
+    const char *at;
+    size_t rows = 0;
+    while (rows < tile->height && (at = next_part(s, part)) != NULL)
+        tile->from[rows++] = at;
+    if (rows > 0)                       /* else those of the last tile count still */
+        tile->rows = rows;
+    return rows > 0;
+}
+
+/* A part is a row of the source: as many as a tile has rows, along all of their elements; then the next ones. */
+static void join_columns(dms_tile *tile, const stretch *s, const dms_turner *turner)
 {
     const size_t size = tile->element_size;
-    const char *at;
-    tile->next = DMS_TILE_BYTES;
+    int64_t place = 0;
+    tile->next = (int64_t)(tile->width * size);
+    for (size_t j = 0; j < tile->width && j < s->rows; j++)
+        tile->to[j] = s->whole + (int64_t)j * s->step;
+    for (uint64_t part = 0; take_parts(tile, s, &part); place += (int64_t)(tile->rows * size))
+        for (uint64_t row = 0; row < s->rows; row += tile->columns) {
+            tile->columns = smaller(s->rows - row, tile->width);
+            tile->from_offset = (int64_t)(row * size);
+            tile->to_offset = (int64_t)row * s->step + place;
+            turner->turn(tile);
+        }
+}
+
+/* The same, but all parts for as many elements as a tile has columns, so that what rows of the whole have of a line can be carried on. */
+static void join_columns_carried(dms_tile *tile, const stretch *s, const dms_turner *turner)
+{
+    const size_t size = tile->element_size;
+    tile->next = (int64_t)(tile->width * size);
     for (uint64_t row = 0; row < s->rows; row += tile->columns) {
-        uint64_t part = 0;
-        tile->columns = smaller(s->rows - row, DMS_TILE_BYTES / size);
+        tile->columns = smaller(s->rows - row, tile->width);
         tile->from_offset = (int64_t)(row * size);
         tile->to_offset = 0;
         for (size_t j = 0; j < tile->columns; j++)
             tile->to[j] = s->whole + (int64_t)(row + j) * s->step;
         start_columns(tile);
-        do {
-            tile->rows = 0;
-            while (tile->rows < DMS_TILE_ROWS && (at = next_part(s, &part)) != NULL)
-                tile->from[tile->rows++] = at;
-            if (tile->rows > 0)
-                turn_tile(tile);
-        } while (tile->rows == DMS_TILE_ROWS);
+        for (uint64_t part = 0; take_parts(tile, s, &part);)
+            turner->turn(tile);
         finish_columns(tile);
     }
 }
 
-void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, dms_turn *turn_tile,
-                           size_t streamed)
+void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner)
 {
     const dms_space *space = &plan->space;
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
     stretch s;
     dms_tile tile;
-    tile.element_size = (size_t)space->element_size;
-    tile.streamed = streamed;
     s.plan = plan;
     s.buffers = buffers;
     s.step = space->operands[0].strides[space->axis - 1];
@@ -266,10 +348,14 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
         if (s.rows > last - row)
             s.rows = last - row;
         s.whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], s.index);
-        if (plan->direction == DMLSPLIT_SPLIT)
-            split_columns(&tile, &s, turn_tile);
+        const sides found = sides_of_columns(&s, split);
+        start_tiles(&tile, turner, (size_t)space->element_size, &found);
+        if (split)
+            split_columns(&tile, &s, turner);
+        else if (tile.carried)
+            join_columns_carried(&tile, &s, turner);
         else
-            join_columns(&tile, &s, turn_tile);
+            join_columns(&tile, &s, turner);
     }
 }
 
@@ -280,5 +366,5 @@ const char *dms_accept_columns(const dmlsplit_plan *plan)
 
 void dms_run_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    dms_transpose_columns(plan, buffers, first, last, turn, 0);
+    dms_transpose_columns(plan, buffers, first, last, &plain_turner);
 }

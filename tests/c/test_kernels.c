@@ -107,6 +107,10 @@ static const form forms[] = {
     {"u64 columns", 8, 1, {9, 15}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
     {"16 bytes columns", 16, 1, {9, 7}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
     {"3 bytes columns", 3, 1, {9, 7}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u32 rows of 2 KB to columns", 4, 1, {512}, 0, ROWS, COLUMNS, 0, 0, 0, 0},
+    {"u32 columns to rows of 2 KB", 4, 1, {512}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
+    {"u8 rows of 2 KB to columns", 1, 1, {2048}, 0, ROWS, COLUMNS, 0, 0, 0, 0},
+    {"u16 columns to many rows", 2, 1, {700}, 0, COLUMNS, ROWS, 0, 0, 2, 0},
 };
 
 static const uint64_t row_counts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 193, 583, 4200};
@@ -210,8 +214,9 @@ static bool build(kernel_case *c, const form *f, uint64_t rows, uint32_t directi
         tensor *t = &c->parts[i];
         lay_out(t, f->part, f->element_size, f->lines, rows, c->lengths[i], f->part_row_gap, f->part_line_gap);
         memcpy(c->part_strides + i * RANK, t->strides, sizeof t->strides);
-        /* Every third draw has all parts on line boundaries, as allocators give them. */
-        place(t, &mappings[i], draw % 3 == 2 ? 0 : (size_t)((draw * 11 + i * 7) % 64), draw % 3 == 2 ? 0 : (draw >> 1 ^ i) & 1);
+        /* Every third draw has all parts on line boundaries, as allocators give them; every third at even addresses. */
+        const size_t shift = (size_t)((draw * 11 + i * 7) % 64);
+        place(t, &mappings[i], draw % 3 == 2 ? 0 : draw % 3 == 1 ? shift / 2 * 2 : shift, draw % 3 > 0 ? 0 : (draw >> 1 ^ i) & 1);
         paint(t, split, 40 * i + 1);
     }
     paint(&c->whole, !split, 0);
