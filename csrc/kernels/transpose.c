@@ -246,7 +246,8 @@ static char *next_part(const stretch *s, uint64_t *part)
     return dms_part_base(s->buffers, (*part)++) + operand->offset + dms_row_offset(&s->plan->space, operand, s->index);
 }
 
-static sides sides_of_columns(const stretch *s, bool split)
+/* Looks at all parts only where it matters whether they are aligned. */
+static sides sides_of_columns(const stretch *s, bool split, bool streamed)
 {
     uint64_t part = 0;
     const char *const first = next_part(s, &part), *at = next_part(s, &part);
@@ -255,7 +256,7 @@ static sides sides_of_columns(const stretch *s, bool split)
     found.source_aliased = split ? whole_aliased : parts_aliased;
     found.target_aliased = split ? parts_aliased : whole_aliased;
     found.target_places = split ? (uintptr_t)first : (uintptr_t)s->whole | (uintptr_t)s->step;
-    for (; split && at != NULL; at = next_part(s, &part))
+    for (; split && streamed && at != NULL; at = next_part(s, &part))
         found.target_places |= (uintptr_t)at;
     return found;
 }
@@ -348,7 +349,7 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
         if (s.rows > last - row)
             s.rows = last - row;
         s.whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], s.index);
-        const sides found = sides_of_columns(&s, split);
+        const sides found = sides_of_columns(&s, split, turner->streamed > 0);
         start_tiles(&tile, turner, (size_t)space->element_size, &found);
         if (split)
             split_columns(&tile, &s, turner);

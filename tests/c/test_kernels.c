@@ -58,7 +58,12 @@ static const form forms[] = {
     {"u64 x 2", 8, 1, {1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"u64 x 3", 8, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"u64 x 4", 8, 2, {1, 1, 1, 1}, 0, ROWS, ROWS, 0, 8, 0, 8},
-    {"u64 1 + 2 + 5", 8, 1, {1, 2, 5}, 0, ROWS, ROWS, 0, 0, 0, 0},
+#define QWORDS(a, b, c) {"qwords " #a " + " #b " + " #c, 8, 1, {a, b, c}, 0, ROWS, ROWS, 0, 0, 0, 0}
+    QWORDS(1, 7, 0), QWORDS(2, 6, 0), QWORDS(3, 5, 0), QWORDS(4, 4, 0), QWORDS(5, 3, 0), QWORDS(6, 2, 0), QWORDS(7, 1, 0),
+    QWORDS(1, 1, 6), QWORDS(1, 2, 5), QWORDS(1, 3, 4), QWORDS(1, 4, 3), QWORDS(1, 5, 2), QWORDS(1, 6, 1), QWORDS(2, 1, 5),
+    QWORDS(2, 2, 4), QWORDS(2, 3, 3), QWORDS(2, 4, 2), QWORDS(2, 5, 1), QWORDS(3, 1, 4), QWORDS(3, 2, 3), QWORDS(3, 3, 2),
+    QWORDS(3, 4, 1), QWORDS(4, 1, 3), QWORDS(4, 2, 2), QWORDS(4, 3, 1), QWORDS(5, 1, 2), QWORDS(5, 2, 1), QWORDS(6, 1, 1),
+    {"u32 2 + 14, lines apart", 4, 2, {2, 14}, 0, ROWS, ROWS, 0, 7, 0, 5},
     {"u32 x 6", 4, 1, {1}, 6, ROWS, ROWS, 0, 0, 0, 0},
     {"u32 x 12", 4, 1, {1}, 12, ROWS, ROWS, 0, 0, 0, 0},
     {"u32 3 + 3", 4, 1, {3, 3}, 0, ROWS, ROWS, 0, 0, 0, 0},
