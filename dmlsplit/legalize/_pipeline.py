@@ -167,13 +167,12 @@ class Task:
         for with_outputs in (False, True):
             stage = Stage(ELEMENT_BITS[data_type] // 8, self.dimension_counts)
             start = stage.outputs_packed(box) if with_outputs else box
-            if start is not None:
-                for made in chain([start], stage.inputs_packed(start)):
-                    copies = tuple(stage.before), tuple(stage.after)
-                    if cutter.fits(made.loops):
-                        yield from self._cut(data_type, made, cutter, *copies)
-                    else:
-                        to_cut.append((made, copies))
+            for made in chain([start], stage.inputs_packed(start)):
+                copies = tuple(stage.before), tuple(stage.after)
+                if cutter.fits(made.loops):
+                    yield from self._cut(data_type, made, cutter, *copies)
+                else:
+                    to_cut.append((made, copies))
         for made, copies in to_cut:
             yield from self._cut(data_type, made, cutter, *copies)
 

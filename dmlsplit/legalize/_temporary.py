@@ -53,15 +53,14 @@ class Stage:
         if not is_split:
             yield box
 
-    def outputs_packed(self, box: Box) -> Box | None:
-        """The box with its outputs packed; None where one cannot be brought to its place from there."""
+    def outputs_packed(self, box: Box) -> Box:
+        """The box with its outputs packed, but for those that could not be brought to their place from there."""
         for i in range(1) if box.kind is OperatorType.JOIN else range(1, len(box.operands)):
             sizes, strides = tensor_of(box.loops, i)
             if not is_packed(sizes, strides):
                 operand = self._scattered(sizes, strides, box.operands[i])
-                if operand is None:
-                    return None
-                box = _replaced(box, i, packed_strides(sizes), operand)
+                if operand is not None:
+                    box = _replaced(box, i, packed_strides(sizes), operand)
         return box
 
     def _packed(self, sizes: tuple[int, ...], strides: Strides, operand: Operand) -> Iterator[tuple[Strides, Operand]]:

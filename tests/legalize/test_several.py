@@ -297,6 +297,14 @@ def test_an_output_whose_elements_interleave():
     assert message.endswith("a temporary buffer does not help, since the elements of an output interleave")
 
 
+def test_an_output_that_interleaves_beside_one_that_does_not():
+    """The first one's first four dimensions fold, so that it can be written as it is; the second one has six."""
+    parts = [strided((162, 54, 27, 9, 3, 2)), strided(ODD)]
+    found = prove(dml.SplitOperatorDesc(strided(None, (*SIX[:5], 6)), parts, 5), feature_level="2_1")
+    assert found.ok
+    assert found.temporary_bytes > 0
+
+
 def test_a_temporary_buffer_rather_than_hundreds_of_operators():
     """Each of the first dimension's steps could be bound by itself."""
     whole = strided((3000, 900, 252, 72, 20, 3), (500, *SIX[1:]))
