@@ -5,7 +5,7 @@
 #include "dms_kernel.h"
 
 enum {
-    DMS_TILE_MOST = 512,               /* rows or columns of a tile */
+    DMS_TILE_MOST = 1024,               /* rows or columns of a tile */
     DMS_STAGED_ROWS = 64,               /* of a tile that is staged or streamed: each row of the target gets at least a line of memory */
     DMS_STAGED_BYTES = 256,             /* of each of these rows: measured best of 64 to 512 */
     DMS_STAGED_PITCH = DMS_STAGED_BYTES + DMS_LINE,     /* from row to row: no two rows in one set of the cache */
@@ -43,7 +43,12 @@ typedef struct dms_turner {
     void (*turn)(dms_tile *tile);       /* turns a tile, and moves to_offset behind it */
     size_t square;                      /* bytes of a row of the squares that it turns without staging the tile; 0: it stages */
     size_t streamed;                    /* as in dms_tile */
+    const struct dms_turner *staged;    /* turns what is streamed to odd addresses, where squares cannot be carried on; NULL: it stages itself */
 } dms_turner;
+
+#if DMS_X86
+void dms_turn_avx2(dms_tile *tile);
+#endif
 
 /* The loops of a nest that turns a matrix: rows are contiguous in the target, columns in the source. around: the other loops. */
 typedef struct dms_matrix {

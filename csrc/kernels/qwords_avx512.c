@@ -88,12 +88,14 @@ static DMS_TARGET_AVX512 void join_rows(const dms_channels *channels)
     uintptr_t from[3];
     __mmask8 mask[3];
     char *to = channels->whole;
+    size_t steps[3];
     for (size_t i = 0; i < 3; i++) {
         const bool is_there = i < channels->count;
-        from[i] = is_there ? (uintptr_t)channels->parts[i] - channels->places[i] : 0;
+        /* Nothing is loaded for a third part that is not there, but quickly only where memory is. */
+        from[i] = is_there ? (uintptr_t)channels->parts[i] - channels->places[i] : (uintptr_t)channels->whole;
         mask[i] = (__mmask8)(is_there ? ((1u << channels->widths[i] / 8) - 1) << channels->places[i] / 8 : 0);
+        steps[i] = is_there ? channels->widths[i] : 0;
     }
-    const size_t steps[3] = {channels->widths[0], channels->widths[1], channels->count > 2 ? channels->widths[2] : 0};
     for (uint64_t left = channels->rows; left > 0; left--) {
         __m512i v = _mm512_maskz_loadu_epi64(mask[0], (const void *)from[0]);
         v = _mm512_mask_loadu_epi64(v, mask[1], (const void *)from[1]);

@@ -5,4 +5,9 @@
 #include "vector_avx2.h"
 
 #include "transpose_template.h"
+
+DMS_TARGET void dms_turn_avx2(dms_tile *tile)
+{
+    turn_avx2(tile);
+}
 #endif

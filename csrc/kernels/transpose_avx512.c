@@ -138,6 +138,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(dms_tile *tile, siz
     tile->to_offset += (int64_t)(tile->rows * size);
 }
 
+static const dms_turner staged_turner = {dms_turn_avx2, 0, 32, NULL};
+
 #define SQUARE VECTOR
+#define STAGED &staged_turner
 #include "transpose_kernels.h"
 #endif

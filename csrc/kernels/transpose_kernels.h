@@ -1,6 +1,6 @@
 /* transpose_kernels.h - the kernels transpose and columns of an instruction set
  *
- * Included after vector_<isa>.h and turn_tile(tile, size), which is compiled for each size; SQUARE is dms_turner.square.
+ * Included after vector_<isa>.h and turn_tile(tile, size), which is compiled for each size; SQUARE and STAGED are members of dms_turner.
  */
 static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
 {
@@ -20,7 +20,7 @@ const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
 
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
-    const dms_turner turner = {DMS_NAME(turn), SQUARE, nest->stream ? VECTOR : 0};
+    const dms_turner turner = {DMS_NAME(turn), SQUARE, nest->stream ? VECTOR : 0, STAGED};
     dms_transpose(nest, target, source, &turner);
     LEAVE(nest->stream);
 }
@@ -32,7 +32,7 @@ const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
 
 DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    const dms_turner turner = {DMS_NAME(turn), SQUARE, plan->stream ? VECTOR : 0};
+    const dms_turner turner = {DMS_NAME(turn), SQUARE, plan->stream ? VECTOR : 0, STAGED};
     dms_transpose_columns(plan, buffers, first, last, &turner);
     LEAVE(plan->stream);
 }

@@ -94,4 +94,5 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(dms_tile *tile, siz
 }
 
 #define SQUARE 0
+#define STAGED NULL
 #include "transpose_kernels.h"
