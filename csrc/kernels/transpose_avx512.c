@@ -32,6 +32,9 @@ typedef struct square {
  * carried on; or some rows or columns are missing. */
 typedef enum square_kind { WHOLE, STREAMED, CARRIED, PARTIAL, PARTIAL_CARRIED } square_kind;
 
+/* Rows ahead whose lines are fetched where a tile is many rows of one line: rows in memory of their own are not fetched by the CPU itself. */
+enum { FETCHED = 32 };
+
 static inline __mmask64 first_bytes(size_t size)
 {
     return size < 64 ? (UINT64_C(1) << size) - 1 : ~UINT64_C(0);
@@ -45,6 +48,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void load_rows(vector *v, const square *s, s
             v[i] = load(from);
             if (kind != WHOLE)
                 DMS_PREFETCH_AT(from, s->ahead);
+            else if (s->rows > FETCHED + 64)
+                DMS_PREFETCH_AT(s->from[first + i + FETCHED], s->from_offset);
         } else {
             v[i] = _mm512_setzero_si512();
             if (first + i < s->rows)
