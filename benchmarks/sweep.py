@@ -41,9 +41,11 @@ WIDTHS: Final = (*range(1, 65), 127, 128, 129)
 TYPES: Final = ("u1", "u2", "f4", "f8")
 _PRIME: Final = "7 parts of a byte: 6 and 8 go in two steps of 2 to 4 parts each, a prime number does not"
 _BETWEEN_LINES: Final = "rows of the target begin between lines of memory; those of both neighbours on lines"
+_STAGED: Final = "2 x 3 bytes go by shuffles that are staged before they are streamed; powers of two need no stage"
 EXPECTED: Final[dict[tuple[str, int], str]] = {
     ("outputs of width 1, u1", 7): _PRIME,
     ("outputs of width 1, u2", 7): _PRIME,
+    ("widths, packed, above the caches, u1", 3): _STAGED,
     ("widths, NHWC view, u1", 127): _BETWEEN_LINES,
     ("widths, NHWC view, u2", 127): _BETWEEN_LINES,
 }
