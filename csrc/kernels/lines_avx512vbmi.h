@@ -2,6 +2,8 @@
 #ifndef LINES_AVX512VBMI_H
 #define LINES_AVX512VBMI_H
 
+#include "mask_avx512.h"
+
 typedef struct line_writer {
     char *line;                         /* the next one to be stored: a multiple of 64 */
     size_t shift;                       /* where the stream's vectors begin within a line */
@@ -9,12 +11,6 @@ typedef struct line_writer {
     size_t pending;                     /* bytes of previous that no line has yet */
     __m512i previous, rotation;
 } line_writer;
-
-/* Ones for the first size of 64 bytes. */
-static inline __mmask64 first_bytes(size_t size)
-{
-    return size >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << size) - 1;
-}
 
 /* What is left of size bytes for the vector with this index. */
 static inline size_t left_over(size_t size, size_t index)

@@ -87,7 +87,7 @@ static bool are_aliased(const char *first, const char *second)
     return ((uintptr_t)second - (uintptr_t)first) % PERIOD == 0;
 }
 
-/* The turner, or the one that takes its place. */
+/* Squares are carried on by words: what is streamed to odd addresses is staged. */
 static const dms_turner *choose_turner(const dms_turner *turner, const sides *s)
 {
     return turner->staged != NULL && turner->streamed > 0 && s->target_places % 2 != 0 ? turner->staged : turner;

@@ -14,6 +14,7 @@
 #if DMS_X86
 #include "vector_avx512.h"
 
+#include "mask_avx512.h"
 #include "turn_lanes_template.h"
 
 /* Part of a tile: its first rows x columns elements are there, with offsets that are those of its own corner. */
@@ -35,11 +36,6 @@ typedef enum square_kind { WHOLE, STREAMED, CARRIED, PARTIAL, PARTIAL_CARRIED } 
 /* Rows ahead whose lines are fetched where a tile is many rows of one line: rows in memory of their own are not fetched by the CPU itself. */
 enum { FETCHED = 32 };
 
-static inline __mmask64 first_bytes(size_t size)
-{
-    return size < 64 ? (UINT64_C(1) << size) - 1 : ~UINT64_C(0);
-}
-
 static DMS_TARGET DMS_ALWAYS_INLINE void load_rows(vector *v, const square *s, size_t first, size_t count, size_t size, square_kind kind)
 {
     for (size_t i = 0; i < count; i++) {
@@ -48,7 +44,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void load_rows(vector *v, const square *s, s
             v[i] = load(from);
             if (kind != WHOLE)
                 DMS_PREFETCH_AT(from, s->ahead);
-            else if (s->rows > FETCHED + 64)
+            else if (s->rows > FETCHED + VECTOR)  /* no square has more rows than a vector bytes */
                 DMS_PREFETCH_AT(s->from[first + i + FETCHED], s->from_offset);
         } else {
             v[i] = _mm512_setzero_si512();

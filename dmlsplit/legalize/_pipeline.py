@@ -167,7 +167,7 @@ class Task:
         for with_outputs in (False, True):
             stage = Stage(ELEMENT_BITS[data_type] // 8, self.dimension_counts)
             start = stage.outputs_packed(box) if with_outputs else box
-            for made in chain([start], stage.inputs_packed(start)):
+            for made in chain([start] if stage.after else [], stage.inputs_packed(start)):
                 copies = tuple(stage.before), tuple(stage.after)
                 if cutter.fits(made.loops):
                     yield from self._cut(data_type, made, cutter, *copies)

@@ -26,8 +26,8 @@ ALIGNMENT: Final = 256
 """DML_TEMPORARY_BUFFER_ALIGNMENT, in bytes."""
 
 
-Strides: TypeAlias = tuple[int, ...]
-"""0 also where a loop has one step."""
+Steps: TypeAlias = tuple[int, ...]
+"""Strides of a tensor, for each loop: 0 where it is broadcast, or where the loop has one step."""
 
 
 class Stage:
@@ -63,8 +63,8 @@ class Stage:
                     box = _replaced(box, i, packed_strides(sizes), operand)
         return box
 
-    def _packed(self, sizes: tuple[int, ...], strides: Strides, operand: Operand) -> Iterator[tuple[Strides, Operand]]:
-        """Strides and place of an input after each copy; ends early where no copy is taken."""
+    def _packed(self, sizes: tuple[int, ...], strides: Steps, operand: Operand) -> Iterator[tuple[Steps, Operand]]:
+        """Steps and place of an input after each copy; ends early where no copy is taken."""
         order = _memory_order(sizes, strides)
         lying = strides
         for copy, lying in self._compacting(sizes, strides, order):
@@ -83,7 +83,7 @@ class Stage:
         self.before.append(_box(copy, source, place))
         return place
 
-    def _scattered(self, sizes: tuple[int, ...], strides: Strides, operand: Operand) -> Operand | None:
+    def _scattered(self, sizes: tuple[int, ...], strides: Steps, operand: Operand) -> Operand | None:
         """A packed place for an output, with copies that bring its elements to where they belong."""
         if not is_nested(sizes, strides):
             return None
@@ -115,8 +115,8 @@ class Stage:
         return first
 
     def _compacting(
-        self, sizes: tuple[int, ...], strides: Strides, order: Sequence[int]
-    ) -> Iterator[tuple[Loops, Strides]]:
+        self, sizes: tuple[int, ...], strides: Steps, order: Sequence[int]
+    ) -> Iterator[tuple[Loops, Steps]]:
         """Copies after which more and more loops of `order` lie packed, and the strides then."""
         moved = len(order) if _lie_packed(sizes, strides, order) else 0
         while moved < len(order):
@@ -136,7 +136,7 @@ class Stage:
         return place
 
 
-def is_nested(sizes: tuple[int, ...], strides: Strides) -> bool:
+def is_nested(sizes: tuple[int, ...], strides: Steps) -> bool:
     """Whether each loop's step leads past all that the loops within it span: the runs of memory lie apart."""
     order = _memory_order(sizes, strides)
     if len(order) < sum(n > 1 for n in sizes):
@@ -145,7 +145,7 @@ def is_nested(sizes: tuple[int, ...], strides: Strides) -> bool:
     return all(strides[i] > span for i, span in zip(reversed(order), spans, strict=False))
 
 
-def _arranging(sizes: tuple[int, ...], lying: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[Loops, Strides]]:
+def _arranging(sizes: tuple[int, ...], lying: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[Loops, Steps]]:
     """Copies that bring packed loops from one order into another, and the strides then; new ones are broadcast."""
     lying = list(lying)
     for at, loop in enumerate(wanted):
@@ -170,29 +170,29 @@ def _arranging(sizes: tuple[int, ...], lying: Sequence[int], wanted: Sequence[in
         yield copy, tuple([after.get(i, 0) for i in range(len(sizes))])
 
 
-def _outer(sizes: tuple[int, ...], strides: Strides, order: Sequence[int], count: int) -> Loops:
+def _outer(sizes: tuple[int, ...], strides: Steps, order: Sequence[int], count: int) -> Loops:
     """The copy of the first loops of an order, with the memory that the others span as one run."""
     run = 1 + sum((sizes[i] - 1) * strides[i] for i in order[count:])
     copied = (*[sizes[i] for i in order[:count]], run)
     return _copy(copied, (*[strides[i] for i in order[:count]], 1), packed_strides(copied))
 
 
-def _lie_packed(sizes: tuple[int, ...], strides: Strides, order: Sequence[int]) -> bool:
+def _lie_packed(sizes: tuple[int, ...], strides: Steps, order: Sequence[int]) -> bool:
     return is_packed([sizes[i] for i in order], [strides[i] for i in order])
 
 
-def _memory_order(sizes: tuple[int, ...], strides: Strides) -> list[int]:
+def _memory_order(sizes: tuple[int, ...], strides: Steps) -> list[int]:
     """The loops that lead through memory, the largest stride first."""
     return sorted((i for i, n in enumerate(sizes) if n > 1 and strides[i]), key=lambda i: -strides[i])
 
 
-def _replaced(box: Box, i: int, strides: Strides, operand: Operand) -> Box:
+def _replaced(box: Box, i: int, strides: Steps, operand: Operand) -> Box:
     free = tuple([stride if n > 1 else None for n, stride in zip(tensor_of(box.loops, i)[0], strides, strict=True)])
     rows = (*box.loops.strides[:i], free, *box.loops.strides[i + 1 :])
     return Box(box.kind, box.loops._replace(strides=rows), (*box.operands[:i], operand, *box.operands[i + 1 :]))
 
 
-def _copy(sizes: tuple[int, ...], source: Strides, target: Strides) -> Loops:
+def _copy(sizes: tuple[int, ...], source: Steps, target: Steps) -> Loops:
     return Loops(sizes, (source, target), 0, sizes[:1])
 
 
