@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -238,8 +239,10 @@ def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
         message = "the operator was never initialized"
         return [NOT_INITIALIZED.diagnostic("dispatchable", message, expected=1, actual=0)]
     found = []
+    here: Counter[int] = Counter()  # an operator may be in an initializer twice
     for i, operator in enumerate(dispatchable.operators):
-        times = operator.initializations + 1
+        here[id(operator)] += 1
+        times = operator.initializations + here[id(operator)]
         if times > 1:
             message = f"is initialized {times} times"
             found.append(INITIALIZED_TWICE.diagnostic(f"operators[{i}]", message, expected=1, actual=times))

@@ -170,6 +170,14 @@ def test_a_dispatch_that_a_warning_stops_does_not_count(program):
     assert op.initializations == 0
 
 
+def test_an_operator_twice_in_one_initializer(program):
+    op = program.compile(dml.SplitOperatorDesc.from_lengths(vector(8), 0, (8,)))
+    initializer = program.device.create_operator_initializer([op, op])
+    program.device.record_dispatch(initializer, program.device.create_binding_table(initializer))
+    assert program.warnings == ["device/initialized-twice"]
+    assert op.initializations == 2
+
+
 def test_persistent_resources_on_each_other(program):
     """The copies of the second operator replace those of the first, which a GPU need not agree with."""
     owned = dml.SplitOperatorDesc.from_lengths(vector(300, flags=OWNED), 0, (300,))
