@@ -15,12 +15,13 @@ from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.legalize import legalized
+from dmlsplit.location import Location
 from dmlsplit.releases import Release
 from dmlsplit.report import rewriting
 from dmlsplit.report.text import Judged, NodeRow
-from dmlsplit.rules import RULES, Judge
-from dmlsplit.validation import find_judge, minimum_feature_level
-from dmlsplit.validation import judge as judge_descriptor
+from dmlsplit.rules import RULES
+from dmlsplit.target import Target, find_target
+from dmlsplit.validation import evaluate, minimum_feature_level
 
 if TYPE_CHECKING:
     from dmlsplit.descriptors import OperatorDesc
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 Keep: TypeAlias = Callable[[str], bool]
 """Whether diagnostics of a rule id are wanted."""
-Target: TypeAlias = tuple[FeatureLevel | None, str | None]
-"""A feature level, or the name of a release: what a Judge is found by, in any process."""
 
 AHEAD: Final = 64
 """Files that an executor gets before the first of them is waited for."""
@@ -47,7 +46,7 @@ class Question:
     """What is asked of every file: by whom it is judged, what is said of models, which rules are wanted, and whether a
     refusal that a rewriting gets around says so."""
 
-    targets: tuple[Target, ...] = ((None, None),)
+    targets: tuple[Target, ...] = field(default_factory=lambda: (find_target(),))
     given: Given | None = None
     keep: Keep = field(default=keep_all)
     name_fixes: bool = False
@@ -75,11 +74,9 @@ def check_files(
     """
     from dmlsplit.formats.models import Given
 
-    find_judge(feature_level, directml)
-    level = None if feature_level is None else FeatureLevel.parse(feature_level)
-    release = directml.name if isinstance(directml, Release) else directml
+    target = find_target(feature_level, directml)
     folders = tuple([os.fspath(path) for path in allow_paths])
-    question = Question(((level, release),), Given(dict(shapes or {}), dict(dims or {}), folders, everywhere=False))
+    question = Question((target,), Given(dict(shapes or {}), dict(dims or {}), folders, everywhere=False))
     found = judge_files((os.fspath(path) for path in paths), question, executor)
     return (item.report for items in found for item in items if item.report.index >= 0)
 
@@ -130,8 +127,7 @@ def _result(file: str, question: Question, future: Future[list[Judged]] | None) 
             return alone.submit(_judged_file, file, question).result()
     except Exception as error:
         said = InputError(f"it could not be judged: {type(error).__name__}: {error}".rstrip(": "))
-        judges = [find_judge(*target) for target in question.targets]
-        return [Judged(replace(_malformed(said, judge), file=file)) for judge in judges]
+        return [Judged(replace(_malformed(said, target), file=file)) for target in question.targets]
 
 
 @contextmanager
@@ -151,37 +147,31 @@ def executor_of(jobs: int, *, alone: bool = False) -> Iterator[Executor | None]:
         executor.shutdown(cancel_futures=True)
 
 
-def target_of(judge: Judge) -> Target:
-    """What finds the judge again."""
-    return (judge.feature_level, None) if judge.release is None else (None, judge.release.name)
-
-
 def _judged_file(file: str, question: Question) -> list[Judged]:
     return list(judge_file(file, question))
 
 
 def judge_file(file: str, question: Question) -> Iterator[Judged]:
-    """Every operator of a file by every judge, the answers to one operator one after another."""
+    """Every operator of a file by every target, the answers to one operator one after another."""
     from dmlsplit.formats.models import read_entries
 
-    judges = [find_judge(*target) for target in question.targets]
     for entry in read_entries(file, question.given):
-        for judge in judges:
-            item = judge_entry(entry, judge, question.keep)
-            yield _with_fix(item, entry, judge, file) if question.name_fixes else item
+        for target in question.targets:
+            item = judge_entry(entry, target, question.keep)
+            yield _with_fix(item, entry, target, file) if question.name_fixes else item
 
 
-def judge_entry(entry: Entry, judge: Judge, keep: Keep = keep_all) -> Judged:
+def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Judged:
     """One entry's report with its places; what cannot be read is reported, too, whatever `keep` says."""
     row, descriptor = None, entry.descriptor
     if entry.error is not None:
-        report = _malformed(entry.error, judge)
+        report = _malformed(entry.error, target)
     elif entry.node is not None:
-        report, row, descriptor = _judge_node(entry.node, judge)
+        report, row, descriptor = _judge_node(entry.node, target)
     elif descriptor is None:
-        report = Report(entry.notes, judge.name, None, entry.operator)
+        report = Report(entry.notes, target.name, None, entry.operator)
     else:
-        report = judge_descriptor(descriptor, judge)
+        report = evaluate(descriptor, target)
         if report.diagnostics:
             report = report.located(entry.locate)
         if entry.notes:
@@ -191,30 +181,30 @@ def judge_entry(entry: Entry, judge: Judge, keep: Keep = keep_all) -> Judged:
         hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
         report = replace(report, diagnostics=kept, hidden=hidden)
     report = replace(report, file=entry.file, index=entry.index)
-    return Judged(report, entry.name, entry.locate(""), row=row, descriptor=descriptor)
+    return Judged(report, entry.name, entry.locate(Location()), row=row, descriptor=descriptor)
 
 
-def _malformed(error: InputError, judge: Judge) -> Report:
-    diagnostic = RULES["input/malformed"].diagnostic("", error.message, line=error.line, column=error.column)
-    return Report((diagnostic,), judge.name, None, None)
+def _malformed(error: InputError, target: Target) -> Report:
+    diagnostic = RULES["input/malformed"].diagnostic(Location(), error.message, line=error.line, column=error.column)
+    return Report((diagnostic,), target.name, None, None)
 
 
-def _with_fix(item: Judged, entry: Entry, judge: Judge, file: str) -> Judged:
+def _with_fix(item: Judged, entry: Entry, target: Target, file: str) -> Judged:
     """The same with the rewriting that a refused operator has, if there is one; `file` as the command line names it."""
     if entry.descriptor is None or entry.node is not None or item.report.ok:
         return item
-    found = legalized(entry.descriptor, judge)
-    return item._replace(fix=rewriting.fix(found, file, judge)) if found.ok else item
+    found = legalized(entry.descriptor, target)
+    return item._replace(fix=rewriting.fix(found, file, target)) if found.ok else item
 
 
-def _judge_node(node: SplitNode, judge: Judge) -> tuple[Report, NodeRow, OperatorDesc | None]:
+def _judge_node(node: SplitNode, target: Target) -> tuple[Report, NodeRow, OperatorDesc | None]:
     """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator."""
     from dmlsplit.formats.lowering import NO_OPERATOR, is_rewritten, legalized_node
 
     own = node.report
     if not own.ok:
-        return replace(own, judged_by=judge.name), _row(node, "not ok", "-", "-"), None
-    found = legalized_node(node, judge)
+        return replace(own, judged_by=target.name), _row(node, "not ok", "-", "-"), None
+    found = legalized_node(node, target)
     diagnostics = tuple([_in_node(d, node) for d in found.report.diagnostics if d not in own.diagnostics])
     level, answer = "?", "unknown"
     if found.desc is not NO_OPERATOR:
@@ -224,19 +214,21 @@ def _judge_node(node: SplitNode, judge: Judge) -> tuple[Report, NodeRow, Operato
         level, answer = "none", "no"
     if found.ok and is_rewritten(node, found):
         steps = "; ".join(found.steps)
-        diagnostics += (RULES["node/rewritten"].diagnostic(node.path, f"{judge.name} takes it rewritten: {steps}"),)
+        diagnostics += (
+            RULES["node/rewritten"].diagnostic(Location(node=node.path), f"{target.name} takes it rewritten: {steps}"),
+        )
         answer = f"rewritten: {rewriting.summary(found)}"
     warned = any(d.severity is Severity.WARNING for d in own.diagnostics)
-    report = Report((*own.diagnostics, *diagnostics), judge.name, found.report.hresult, own.operator)
+    report = Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator)
     row = _row(node, "ok, warned" if warned else "ok", level, answer)
     return report, row, None if found.desc is NO_OPERATOR else found.desc
 
 
 def _in_node(diagnostic: Diagnostic, node: SplitNode) -> Diagnostic:
     """What is said of the descriptor, said of the node."""
-    if diagnostic.path.startswith(node.path):
+    if diagnostic.location.node:
         return diagnostic
-    return replace(diagnostic, path=f"{node.path}: {diagnostic.path}" if diagnostic.path else node.path)
+    return replace(diagnostic, location=diagnostic.location.in_node(node.path))
 
 
 def _row(node: SplitNode, verdict: str, level: str, answer: str) -> NodeRow:

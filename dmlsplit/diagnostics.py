@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from dmlsplit.enums import HResult
 from dmlsplit.errors import ValidationError
+from dmlsplit.location import Location
 
 SCHEMA = 1
 """Version of the JSON form of a Report."""
@@ -38,16 +39,15 @@ class Basis(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fault: the rule, the member at fault as a path, its value and the limit.
+    """One fault: the rule, where the member at fault is, its value and the limit.
 
-    `path` uses DirectML's names, e.g. OutputTensors[1].Sizes[2]; "" is the operator itself. `line` and `column` are
-    set where the descriptor was read from a text.
+    `line` and `column` are set where the descriptor was read from a text.
     """
 
     rule: str
     severity: Severity
     basis: Basis
-    path: str
+    location: Location
     message: str
     expected: Value
     actual: Value
@@ -55,8 +55,13 @@ class Diagnostic:
     line: int | None = None
     column: int | None = None
 
+    @property
+    def path(self) -> str:
+        """The location in DirectML's names, e.g. OutputTensors[1].Sizes[2]; "" is the operator itself."""
+        return str(self.location)
+
     def __str__(self) -> str:
-        place = f"{self.path}: " if self.path else ""
+        place = f"{self.path}: " if self.location else ""
         return f"{self.severity}[{self.rule}] {place}{self.message}"
 
     def to_dict(self) -> dict[str, Value]:
@@ -80,7 +85,7 @@ class Report:
     """The judgement of one operator descriptor.
 
     `ok`: accepted, and not unsafe. `hresult`: what CreateOperator is predicted to return, None where there was no
-    operator to judge. Diagnostics stand in descriptor order.
+    operator to target. Diagnostics stand in descriptor order.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -105,16 +110,13 @@ class Report:
         if not self.ok:
             raise ValidationError(self)
 
-    def located(self, locate: Callable[[str], Position | None]) -> Report:
-        """The same report with line and column of each diagnostic's path, as far as `locate` knows them."""
+    def located(self, locate: Callable[[Location], Position | None]) -> Report:
+        """The same report with line and column of each diagnostic, as far as `locate` knows them."""
         found = []
         for diagnostic in self.diagnostics:
-            position = locate(diagnostic.path)
+            position = locate(diagnostic.location)
             if position is not None:
-                d, (line, column) = diagnostic, position
-                diagnostic = Diagnostic(
-                    d.rule, d.severity, d.basis, d.path, d.message, d.expected, d.actual, d.reference, line, column
-                )
+                diagnostic = replace(diagnostic, line=position[0], column=position[1])
             found.append(diagnostic)
         return replace(self, diagnostics=tuple(found))
 

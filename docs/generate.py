@@ -9,11 +9,11 @@ from pathlib import Path
 import benchmark_plot
 
 import dmlsplit as dml
+from dmlsplit.device import examples as device_examples
 from dmlsplit.formats.operators import read_operators
 from dmlsplit.report import svg
 from dmlsplit.report.rule import examples
-from dmlsplit.rules import RULES, Rule
-from dmlsplit.rules._programs import PROGRAM
+from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
 
 HERE = Path(__file__).parent
 
@@ -24,11 +24,11 @@ Every rule that `dmlsplit check` and `dmlsplit.validate` apply, and those of the
 [device.md](device.md)), generated from the registry by `docs/generate.py`. `dmlsplit rule ID` shows the same in the
 terminal.
 
-The examples of the device's rules are the last lines of a program that begins so:
+The examples of the device's rules are given an `s`, which is made so:
 
 ```py
 """
-    + PROGRAM
+    + device_examples.source(device_examples.Setup)
     + "```\n"
 )
 
@@ -82,7 +82,7 @@ rule.
 
 def rule_section(rule: Rule) -> str:
     lines = [f"## {rule.id}", "", f"{rule.summary} {rule.explanation}", ""]
-    if rule.runtimes:
+    if isinstance(rule, NodeRule) and rule.runtimes:
         lines += [f"Runtimes: {rule.runtimes}.", ""]
     lines.append(f"Severity: {rule.severity}. Basis: {rule.basis}.")
     lines += ["", "Sources:", ""]
@@ -90,10 +90,11 @@ def rule_section(rule: Rule) -> str:
     for example in examples(rule):
         title = "Triggers it" if example.name == "bad" else "Does not"
         lines += ["", f"{title} (judged by {example.judged_by}):", "", "```json", example.text, "```"]
-    for title, steps in (("Violates it", rule.bad_steps), ("Does not", rule.good_steps)):
-        if steps:
-            outcome = f" ({rule.outcome})" if steps is rule.bad_steps else ""
-            lines += ["", f"{title}{outcome}:", "", "```py", steps, "```"]
+    found = device_examples.programs(rule)
+    if found is not None:
+        assert isinstance(rule, (BindingRule, Notice))
+        for title, program in ((f"Violates it ({rule.outcome})", found.bad), ("Does not", found.good)):
+            lines += ["", f"{title}:", "", "```py", device_examples.source(program), "```"]
     return "\n".join(lines) + "\n"
 
 
@@ -122,9 +123,8 @@ def release_rows() -> Iterable[Sequence[str]]:
         )
 
 
-def refused_by(rule: Rule) -> str:
+def refused_by(rule: DescriptorRule) -> str:
     """Which releases refuse the rule's example: not what it would be on its own, but what CreateOperator answers."""
-    assert rule.bad is not None
     if rule.undefined:
         return "undefined: all read past the array"
     names = [release.directml or release.name for release in dml.releases()]
@@ -154,11 +154,12 @@ def rule_row(rule: Rule, last: str) -> Sequence[str]:
 
 
 def verdict_rows() -> Iterable[Sequence[str]]:
-    return (rule_row(rule, refused_by(rule)) for rule in RULES.values() if rule.bad is not None)
+    return (rule_row(rule, refused_by(rule)) for rule in RULES.values() if isinstance(rule, DescriptorRule))
 
 
 def device_rows() -> Iterable[Sequence[str]]:
-    return (rule_row(rule, rule.outcome) for rule in RULES.values() if rule.outcome)
+    rules = (rule for rule in RULES.values() if isinstance(rule, (BindingRule, Notice)) and rule.outcome)
+    return (rule_row(rule, rule.outcome) for rule in rules)
 
 
 def verdicts() -> str:

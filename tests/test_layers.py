@@ -11,10 +11,11 @@ PACKAGE = Path(dmlsplit.__file__).parent
 FLOORS = [
     ["_version", "enums"],
     ["errors"],
-    ["layout"],
+    ["layout", "location"],
     ["descriptors", "diagnostics"],
     ["feature_levels"],
     ["releases"],
+    ["target"],
     ["rules"],
     ["validation", "reference"],
     ["_native"],

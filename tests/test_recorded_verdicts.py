@@ -7,7 +7,8 @@ library counts as a report without an HRESULT. What is left out is listed below,
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.validation import judge, release_judge
+from dmlsplit.target import target_of
+from dmlsplit.validation import evaluate
 from tests.oracle import operator, records
 
 # name of the probe, or what its record has -> why no caller of CreateOperator with sound pointers can express it
@@ -50,7 +51,7 @@ def reason_to_leave_out(record):
 def test_no_disagreement(name):
     header, *recorded = records(name)
     assert len(recorded) == COUNTS[name]
-    judges = [release_judge(dml.find_release(build)) for build in header["builds"]]
+    judges = [target_of(dml.find_release(build)) for build in header["builds"]]
     assert len({j.name for j in judges}) == 14
     disagreements, left_out, judged = [], 0, 0
     for record in recorded:
@@ -59,7 +60,7 @@ def test_no_disagreement(name):
             continue
         desc = operator(record["desc"])
         for build, by, verdict in zip(header["builds"], judges, record["verdicts"], strict=True):
-            report = judge(desc, by)
+            report = evaluate(desc, by)
             ours = "CRASH" if report.hresult is None else f"0x{report.hresult:08x}"
             if "flags" in record["desc"] and build == COMPILE_CRASHES:
                 continue

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 import dmlsplit as dml
+from dmlsplit.location import Location
 from tests.strategies import any_operator, valid_operator
 
 F32 = dml.TensorDataType.FLOAT32
@@ -128,7 +129,7 @@ def test_validate_takes_operators_only():
 
 
 def test_located():
-    report = dml.validate(faulty_everywhere()).located({"Axis": (7, 3)}.get)
+    report = dml.validate(faulty_everywhere()).located({Location.of("Axis"): (7, 3)}.get)
     assert [(d.line, d.column) for d in report.diagnostics if d.path == "Axis"] == [(7, 3)]
     assert all(d.line is None for d in report.diagnostics if d.path != "Axis")
 

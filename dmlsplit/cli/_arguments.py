@@ -21,27 +21,27 @@ from dmlsplit.formats import models
 from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.formats.operators import Entry
 from dmlsplit.releases import NEWEST, releases
-from dmlsplit.rules import REDIRECTS, RULES, Judge
-from dmlsplit.validation import find_judge
+from dmlsplit.rules import REDIRECTS, RULES
+from dmlsplit.target import Target, find_target
 
 __all__ = [
     "complete_release",
     "complete_rule",
     "expanded",
-    "judge_options",
     "judged",
     "known_rule_id",
     "model_options",
     "read_entries",
     "refuse_closed_input",
     "rule_filter",
+    "target_options",
 ]
 
 Command: TypeAlias = Callable[..., int]
 
 
-def judge_options(*, several: bool = False) -> Callable[[Command], Command]:
-    """Adds --feature-level and --directml; the command gets `judge`, or `judges`, at least one, if it takes several."""
+def target_options(*, several: bool = False) -> Callable[[Command], Command]:
+    """Adds --feature-level and --directml; the command gets `target`, or at least one of `targets`."""
 
     def add(command: Command) -> Command:
         @click.option(
@@ -61,30 +61,30 @@ def judge_options(*, several: bool = False) -> Callable[[Command], Command]:
         )
         @functools.wraps(command)
         def judging(*args: Any, feature_level: tuple[str, ...], directml: tuple[str, ...], **options: Any) -> int:
-            judges = _judges(feature_level, directml)
+            targets = _targets(feature_level, directml)
             if several:
-                return command(*args, judges=judges, **options)
-            if len(judges) > 1:
+                return command(*args, targets=targets, **options)
+            if len(targets) > 1:
                 raise click.UsageError("--directml: one release at a time")
-            return command(*args, judge=judges[0], **options)
+            return command(*args, target=targets[0], **options)
 
         return judging
 
     return add
 
 
-def _judges(feature_level: tuple[str, ...], directml: tuple[str, ...]) -> tuple[Judge, ...]:
+def _targets(feature_level: tuple[str, ...], directml: tuple[str, ...]) -> tuple[Target, ...]:
     try:
         if feature_level and directml:
             raise ValueError("--feature-level and --directml exclude each other")
         asked: list[tuple[str | None, str | None]] = [(level, None) for level in feature_level]
         asked += [(None, release) for release in directml]
-        judges = tuple(dict.fromkeys(find_judge(*target) for target in asked or [(None, None)]))
+        targets = tuple(dict.fromkeys(find_target(*names) for names in asked or [(None, None)]))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    if feature_level and len(judges) > 1:
+    if feature_level and len(targets) > 1:
         raise click.UsageError("--feature-level: one level at a time; 'dmlsplit levels' asks all of them")
-    return judges
+    return targets
 
 
 def model_options(command: Command) -> Command:

@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlsplit.checking import Question, executor_of, judge_files, target_of
+from dmlsplit.checking import Question, executor_of, judge_files
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import (
     complete_rule,
     expanded,
-    judge_options,
     model_options,
     refuse_closed_input,
     rule_filter,
+    target_options,
 )
 from dmlsplit.diagnostics import Report, Severity
 from dmlsplit.formats.models import Given, is_model
 from dmlsplit.report import json, sarif, text
 from dmlsplit.report.baseline import Baseline
 from dmlsplit.report.text import Judged, Tally, verdict
-from dmlsplit.rules import Judge
+from dmlsplit.target import Target
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-@click.command(short_help="Judge the operators of files.")
+@click.command(short_help="Target the operators of files.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@judge_options(several=True)
+@target_options(several=True)
 @model_options
 @click.option(
     "--format",
@@ -86,7 +86,7 @@ def check(
     baseline: str | None,
     write_baseline: str | None,
     jobs: int,
-    judges: tuple[Judge, ...],
+    targets: tuple[Target, ...],
     given: Given,
 ) -> int:
     """Judge the Split and Join operators of FILE...
@@ -123,7 +123,7 @@ def check(
 
         console = terminal.console(sys.stdout)
     question = Question(
-        tuple([target_of(judge) for judge in judges]),
+        targets,
         replace(given, everywhere=sum(map(is_model, names)) == 1),
         keep,
         name_fixes=format_ == "text",
@@ -136,10 +136,10 @@ def check(
             items = known.without_known(items)
         items = tally.watch(items)
         if console is not None:
-            terminal.show(items, console, len(judges))
+            terminal.show(items, console, len(targets))
         else:
             with _streams.output(out) as write:
-                for chunk in _chunks(items, format_, len(judges)):
+                for chunk in _chunks(items, format_, len(targets)):
                     write(chunk)
     if found is not None:
         with _streams.output(write_baseline) as write:

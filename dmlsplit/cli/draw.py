@@ -5,19 +5,19 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judge_options, judged, model_options, read_entries
+from dmlsplit.cli._arguments import judged, model_options, read_entries, target_options
 from dmlsplit.errors import InputError
 from dmlsplit.formats.models import Given
-from dmlsplit.rules import Judge
+from dmlsplit.target import Target
 
 
 @click.command(short_help="Draw the operators of a file as SVG.")
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @click.option("-o", "--output", "out", metavar="OUT.svg", help=_streams.OUTPUT_HELP)
 @click.option("--index", metavar="N", type=click.IntRange(min=0), help="Operator N of FILE only, from 0.")
-@judge_options()
+@target_options()
 @model_options
-def draw(file: str, out: str | None, index: int | None, judge: Judge, given: Given) -> int:
+def draw(file: str, out: str | None, index: int | None, target: Target, given: Given) -> int:
     """Draw the Split and Join operators of FILE, one below the other: each tensor as a block that is cut along the
     axis, below it the memory of every tensor with its strides and padding.
 
@@ -43,7 +43,7 @@ def draw(file: str, out: str | None, index: int | None, judge: Judge, given: Giv
             _streams.complain(entry.error)
             status = 2
             continue
-        item = judged(entry, judge)
+        item = judged(entry, target)
         status = max(status, int(not item.report.ok))
         if entry.descriptor is not None:
             drawings.append(svg.Drawing(entry.descriptor, item.report, item.name))

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judge_options, judged, model_options, read_entries
+from dmlsplit.cli._arguments import judged, model_options, read_entries, target_options
 from dmlsplit.formats.models import Given
 from dmlsplit.legalize import Legalization, legalized
+from dmlsplit.location import Location
 from dmlsplit.report import rewriting, text
 from dmlsplit.report.text import Judged
-from dmlsplit.rules import Judge
+from dmlsplit.target import Target
 
 if TYPE_CHECKING:
     from dmlsplit.formats.operators import Entry
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Rewrite operators for a lower feature level or release.")
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
-@judge_options()
+@target_options()
 @model_options
 @click.option(
     "-o",
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     metavar="OUT.json",
     help="Write a DxDispatch model, which `dmlsplit run` takes; - writes it, and nothing else, to standard output.",
 )
-def legalize(file: str, out: str | None, judge: Judge, given: Given) -> int:
+def legalize(file: str, out: str | None, target: Target, given: Given) -> int:
     """Rewrite the Split and Join operators of FILE so that a feature level or a release takes them.
 
     Each operator is shown before and after. With -o a DxDispatch model is FILE legalised: the same resources and
@@ -54,16 +55,16 @@ def legalize(file: str, out: str | None, judge: Judge, given: Given) -> int:
             _streams.complain(entry.error)
             status = 2
         elif entry.descriptor is None:
-            item = judged(entry, judge)
+            item = judged(entry, target)
             # A node of which too little is known, or that is wrong; other operators than Split and Join have no part.
             failed = entry.operator is not None or not item.report.ok
             show("\n".join([*text.lines(item), *(["  not rewritten"] if failed else [])]) + "\n")
             status = max(status, int(failed))
         else:
-            found = legalized(entry.descriptor, judge)
+            found = legalized(entry.descriptor, target)
             done.append((entry, found))
             status = max(status, 0 if found.ok else 1)
-            show("\n".join(_lines(entry, found, judge)) + "\n")
+            show("\n".join(_lines(entry, found, target)) + "\n")
     if out is not None:
         if status:
             _streams.complain(f"{out}: not written, since not every operator of {file} could be rewritten")
@@ -74,15 +75,15 @@ def legalize(file: str, out: str | None, judge: Judge, given: Given) -> int:
     return status
 
 
-def _lines(entry: Entry, found: Legalization, judge: Judge) -> list[str]:
-    item = judged(entry, judge)
+def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
+    item = judged(entry, target)
     if found.operators == (found.desc,):
         return [*text.lines(item), "  taken as it is"]
     if not found.ok:
         # The report of the rewriting says more than the verdict does, and the text knows where its members stand.
         report = replace(found.report.located(entry.locate), file=entry.file, index=entry.index)
-        return text.lines(Judged(report, entry.name, entry.locate("")))
-    head = f"{text.plain(text.subject_parts(item))}: runs on {judge.name} as {rewriting.summary(found)}"
+        return text.lines(Judged(report, entry.name, entry.locate(Location())))
+    head = f"{text.plain(text.subject_parts(item))}: runs on {target.name} as {rewriting.summary(found)}"
     return [head, *(f"  {line}" for line in rewriting.lines(found))]
 
 

@@ -71,11 +71,11 @@ class Answer(NamedTuple):
 
 
 def _answer(entry: Entry, asked: Columns) -> Answer:
-    items = [judged(entry, column.judge) for column in asked.columns]
+    items = [judged(entry, column.target) for column in asked.columns]
     if entry.descriptor is None:
         return Answer(items[-1], (), [], {})
     taken = [column.label for column, item in zip(asked.columns, items, strict=True) if item.report.ok]
-    tried = {c.label: legalized(entry.descriptor, c.judge) for c in asked.columns if c.label not in taken}
+    tried = {c.label: legalized(entry.descriptor, c.target) for c in asked.columns if c.label not in taken}
     rewritten = {label: rewriting.summary(found) for label, found in tried.items() if found.ok}
     return Answer(items[-1], tuple(taken), list(_refusals(asked, items)), rewritten)
 

@@ -9,7 +9,7 @@ from dmlsplit.cli._arguments import judged, model_options, read_entries
 from dmlsplit.errors import NativeError, ValidationError
 from dmlsplit.formats.models import Given
 from dmlsplit.report import text
-from dmlsplit.validation import find_judge
+from dmlsplit.target import find_target
 
 
 @click.command(short_help="Show how operators would run.")
@@ -33,7 +33,7 @@ def plan(file: str, given: Given) -> int:
             _streams.complain(entry.error)
             status = 2
             continue
-        item = judged(entry, find_judge())
+        item = judged(entry, find_target())
         lines = text.lines(item)
         status = max(status, int(entry.descriptor is None and not item.report.ok))
         if entry.descriptor is not None:

@@ -18,8 +18,9 @@ from dmlsplit.report import text
 from dmlsplit.report.rule import examples
 from dmlsplit.report.table import WIDTH, Table
 from dmlsplit.report.text import Part
-from dmlsplit.rules import RULES, Rule
-from dmlsplit.validation import find_judge, judge
+from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
+from dmlsplit.target import find_target
+from dmlsplit.validation import evaluate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,7 +91,8 @@ def _heading(rule: Rule) -> list[Part]:
 def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[list[Part]]:
     """The lines of a rule's page; an example is one line of JSON, or several that are the same to a parser."""
     yield _heading(rule)
-    for paragraph in (rule.summary, rule.explanation, rule.runtimes and f"Runtimes: {rule.runtimes}."):
+    runtimes = f"Runtimes: {rule.runtimes}." if isinstance(rule, NodeRule) and rule.runtimes else ""
+    for paragraph in (rule.summary, rule.explanation, runtimes):
         if not paragraph:
             continue
         yield []
@@ -107,20 +109,37 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
                 yield from _filled(part, width, "    " if i else "  ")
         else:
             yield [(example.text, "")]
-        if example.name == "bad" and rule.bad is not None:
-            for diagnostic in judge(rule.bad(), find_judge(**rule.judge_of_examples)).diagnostics:
+        if example.name == "bad" and isinstance(rule, DescriptorRule):
+            for diagnostic in evaluate(rule.bad(), find_target(**rule.target_of_examples)).diagnostics:
                 yield from _filled(text.plain(text.diagnostic_parts(diagnostic, None)), width, "  ")
-    if rule.outcome:
+    steps = _steps(rule)
+    if steps is not None:
         yield []
-        yield [(f"Outcome: {rule.outcome}.", "bold")]
-        for name, steps in (("Bad, the last lines of a program", rule.bad_steps), ("Good", rule.good_steps)):
+        yield [(f"Outcome: {_outcome(rule)}.", "bold")]
+        for name, lines in zip(("Bad, the last lines of a program", "Good"), steps, strict=True):
             yield []
             yield [(f"{name}:", "bold")]
-            yield from ([(line, "")] for line in steps.splitlines())
+            yield from ([(line, "")] for line in lines.splitlines())
+
+
+def _steps(rule: Rule) -> tuple[str, str] | None:
+    """The programs of a device's rule, the bad one first."""
+    if rule.scope not in ("binding", "device"):
+        return None
+    from dmlsplit.device import examples as programs
+
+    found = programs.programs(rule)
+    return None if found is None else (programs.source(found.bad), programs.source(found.good))
+
+
+def _outcome(rule: Rule) -> str:
+    return rule.outcome if isinstance(rule, (BindingRule, Notice)) else ""
 
 
 def _rule_json(rule: Rule) -> dict[str, Any]:
     found = {example.name: json.loads(example.text) for example in examples(rule)}
+    steps = _steps(rule)
+    judged_by = rule.target_of_examples if isinstance(rule, DescriptorRule) else {}
     return {
         "schema": SCHEMA,
         "id": rule.id,
@@ -128,14 +147,14 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "basis": str(rule.basis),
         "summary": rule.summary,
         "explanation": rule.explanation,
-        "runtimes": rule.runtimes or None,
+        "runtimes": rule.runtimes or None if isinstance(rule, NodeRule) else None,
         "sources": [{"title": source.title, "url": source.url or None} for source in rule.sources],
-        "feature_level": rule.judge_of_examples.get("feature_level"),
-        "directml": rule.judge_of_examples.get("directml"),
+        "feature_level": judged_by.get("feature_level"),
+        "directml": judged_by.get("directml"),
         **{name: found.get(name) for name in ("bad", "good")},
-        "bad_steps": rule.bad_steps or None,
-        "good_steps": rule.good_steps or None,
-        "outcome": rule.outcome or None,
+        "bad_steps": steps and steps[0],
+        "good_steps": steps and steps[1],
+        "outcome": _outcome(rule) or None,
     }
 
 

@@ -20,7 +20,7 @@ from dmlsplit.descriptors import SplitOperatorDesc
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.report import text
-from dmlsplit.validation import find_judge
+from dmlsplit.target import find_target
 
 if TYPE_CHECKING:
     from dmlsplit._threads import NumThreads
@@ -180,7 +180,7 @@ def _descriptor(file: str) -> SplitOperatorDesc | None:
             raise entry.error
     if len(entries) != 1 or not isinstance(entries[0].descriptor, SplitOperatorDesc):
         raise InputError(f"one DML_OPERATOR_SPLIT is needed, {len(entries)} operators are there", file=file)
-    item = judged(entries[0], find_judge())
+    item = judged(entries[0], find_target())
     if item.report.ok:
         return entries[0].descriptor
     for line in text.lines(item):

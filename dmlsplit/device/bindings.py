@@ -9,7 +9,8 @@ from typing import TypeAlias
 from dmlsplit.buffer import Buffer
 from dmlsplit.descriptors import _uint
 from dmlsplit.enums import BindingType
-from dmlsplit.rules import BindingView, BufferRange, Place
+from dmlsplit.location import Location
+from dmlsplit.rules import BindingSlot, BindingView, BufferRange
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -85,16 +86,16 @@ class BindingDesc:
             return self.desc.bindings
         return () if self.desc is None else (self.desc,)
 
-    def view(self, path: str, place: Place) -> BindingView:
+    def view(self, location: Location, slot: BindingSlot) -> BindingView:
         ranges = tuple([binding.range for binding in self.ranges])
-        return BindingView(path, place, self.type, self.desc is None, ranges)
+        return BindingView(location, slot, self.type, self.desc is None, ranges)
 
 
 Binding: TypeAlias = BindingDesc | BufferBinding | BufferArrayBinding | Buffer | BindingType | None
 """None is of type NONE, with a null Desc; a Buffer is bound as a whole."""
 
 
-def binding_desc(value: Binding, path: str) -> BindingDesc:
+def binding_desc(value: Binding, location: Location) -> BindingDesc:
     """The DML_BINDING_DESC that a short form stands for."""
     if isinstance(value, BindingDesc):
         return value
@@ -106,4 +107,4 @@ def binding_desc(value: Binding, path: str) -> BindingDesc:
         return BindingDesc(BindingType.BUFFER, value)
     if isinstance(value, BufferArrayBinding):
         return BindingDesc(BindingType.BUFFER_ARRAY, value)
-    raise TypeError(f"{path}: {type(value).__name__} is no binding")
+    raise TypeError(f"{location}: {type(value).__name__} is no binding")

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.descriptors import OperatorDesc, _uint
@@ -17,8 +17,8 @@ from dmlsplit.device.table import BindingTable, required_object
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.enums import ExecutionFlags, FeatureLevel, HResult, TensorDataType
 from dmlsplit.errors import DirectMLError, DirectMLWarning
+from dmlsplit.location import Location
 from dmlsplit.releases import NEWEST, Release, find_release
-from dmlsplit.rules import Judge
 from dmlsplit.rules.binding import OTHER_TABLE
 from dmlsplit.rules.device import (
     EXECUTION_FLAGS_UNKNOWN,
@@ -27,7 +27,8 @@ from dmlsplit.rules.device import (
     NO_LEVEL_SUPPORTED,
     NOT_INITIALIZED,
 )
-from dmlsplit.validation import judge, release_judge
+from dmlsplit.target import Target, target_of
+from dmlsplit.validation import evaluate
 
 _8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
 
@@ -92,11 +93,11 @@ class Device:
         self.capabilities = Capabilities() if capabilities is None else capabilities
         if not isinstance(self.capabilities, Capabilities):
             raise TypeError(f"capabilities: {type(capabilities).__name__} is not Capabilities")
-        self._lacking = self.capabilities.lacking(release)
-        self._judge = _judge_of(release, self._lacking)
+        lacking = self.capabilities.lacking(release)
+        self._target = Target(release, lacking) if lacking else target_of(release)
         if on_warning is not None and not callable(on_warning):
             raise TypeError(f"on_warning: {type(on_warning).__name__} cannot be called")
-        self._state = State(release, self._judge.name, _warn if on_warning is None else on_warning)
+        self._state = State(release, self._target.name, _warn if on_warning is None else on_warning)
         self.minimum_feature_level = None if minimum_feature_level is None else _level(minimum_feature_level)
         if self.minimum_feature_level is not None:
             self._require_level(self.minimum_feature_level)
@@ -105,12 +106,12 @@ class Device:
         highest = self.release.max_feature_level
         if (level if level < 2**31 else level - 2**32) <= highest:
             return
-        message = f"is {_level_name(level)}, the highest of {self._judge.name} is {_level_name(highest)}"
+        message = f"is {_level_name(level)}, the highest of {self._target.name} is {_level_name(highest)}"
         code = HResult.DXGI_ERROR_UNSUPPORTED
         found = MINIMUM_LEVEL_TOO_HIGH.diagnostic(
-            "minimumFeatureLevel", message, expected=str(highest), actual=_level_name(level)
+            Location.of("minimumFeatureLevel"), message, expected=str(highest), actual=_level_name(level)
         )
-        raise DirectMLError(code, Report((found,), self._judge.name, code, None))
+        raise DirectMLError(code, Report((found,), self._target.name, code, None))
 
     @property
     def removed_reason(self) -> Report | None:
@@ -134,19 +135,19 @@ class Device:
         best = max((level for level in asked if level <= highest), default=0)
         if best == 0:
             shown = ", ".join(map(_level_name, asked)) or "none is requested"
-            message = f"none is supported: {shown}; the highest of {self._judge.name} is {_level_name(highest)}"
+            message = f"none is supported: {shown}; the highest of {self._target.name} is {_level_name(highest)}"
             code = HResult.DXGI_ERROR_UNSUPPORTED
             found = NO_LEVEL_SUPPORTED.diagnostic(
-                "RequestedFeatureLevels", message, expected=str(highest), actual=shown
+                Location.of("RequestedFeatureLevels"), message, expected=str(highest), actual=shown
             )
-            raise DirectMLError(code, Report((found,), self._judge.name, code, None))
+            raise DirectMLError(code, Report((found,), self._target.name, code, None))
         return FeatureLevel(best) if best in FeatureLevel.__members__.values() else best
 
     def check_feature_support_tensor_data_type(self, data_type: TensorDataType | int) -> bool:
         """Whether the build says that it supports a data type; Split and Join need not take it. Unknown ones: False."""
         number = _uint(data_type, "DataType")
         self._state.require()
-        return number in self.release.traits.data_types_reported and number not in self._lacking
+        return number in self.release.traits.data_types_reported and number not in self._target.lacking
 
     def create_operator(self, desc: OperatorDesc) -> Operator:
         """CreateOperator: DirectMLError where the build refuses the descriptor.
@@ -154,7 +155,7 @@ class Device:
         One that the build takes is an operator even where `report` calls it unsafe: a dispatch that would leave a
         buffer is refused then, one whose output elements overlap runs with a warning.
         """
-        report = judge(desc, self._judge)
+        report = evaluate(desc, self._target)
         self._state.require()
         if report.hresult != HResult.S_OK:
             raise DirectMLError(report.hresult, report)
@@ -169,7 +170,7 @@ class Device:
         self._state.require()
         if number > 7:
             message = f"is 0x{number:X}, the known bits are 0x7"
-            found = EXECUTION_FLAGS_UNKNOWN.diagnostic("flags", message, expected="0x7", actual=number)
+            found = EXECUTION_FLAGS_UNKNOWN.diagnostic(Location.of("flags"), message, expected="0x7", actual=number)
             self._state.fail(self.release.invalid_argument, found, operator.report.operator)
         return CompiledOperator(operator, ExecutionFlags(number))
 
@@ -202,7 +203,9 @@ class Device:
         name = dispatchable.name
         if table.dispatchable is not dispatchable:
             message = "the table was made for another dispatchable, or reset to it"
-            state.remove([OTHER_TABLE.diagnostic("bindings", message, expected="a table of its own")], name)
+            state.remove(
+                [OTHER_TABLE.diagnostic(Location.of("bindings"), message, expected="a table of its own")], name
+            )
             return
         unbound = table.unbound()
         if unbound:
@@ -237,7 +240,7 @@ def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
         if dispatchable.initializations:
             return []
         message = "the operator was never initialized"
-        return [NOT_INITIALIZED.diagnostic("dispatchable", message, expected=1, actual=0)]
+        return [NOT_INITIALIZED.diagnostic(Location.of("dispatchable"), message, expected=1, actual=0)]
     found = []
     here: Counter[int] = Counter()  # an operator may be in an initializer twice
     for i, operator in enumerate(dispatchable.operators):
@@ -245,20 +248,8 @@ def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
         times = operator.initializations + here[id(operator)]
         if times > 1:
             message = f"is initialized {times} times"
-            found.append(INITIALIZED_TWICE.diagnostic(f"operators[{i}]", message, expected=1, actual=times))
+            found.append(INITIALIZED_TWICE.diagnostic(Location.of("operators", i), message, expected=1, actual=times))
     return found
-
-
-def _judge_of(release: Release, lacking: dict[int, str]) -> Judge:
-    known = release_judge(release)
-    if not lacking:
-        return known
-    support = {
-        kind: tuple(replace(row, data_types=row.data_types - lacking.keys()) for row in rows)
-        for kind, rows in known.support.items()
-    }
-    needs = " and ".join(dict.fromkeys(lacking.values()))
-    return replace(known, name=f"{known.name} without {needs}", support=support, builds=support, lacking=lacking)
 
 
 def _level(value: FeatureLevel | int | str) -> int:

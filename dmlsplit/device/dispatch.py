@@ -20,6 +20,7 @@ from dmlsplit.device.bindings import BufferBinding
 from dmlsplit.device.dispatchables import CompiledOperator, OperatorInitializer
 from dmlsplit.device.table import BindingTable
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity
+from dmlsplit.location import Location, Step
 from dmlsplit.rules import Rule
 from dmlsplit.rules.binding import (
     INITIALIZER_SHARES,
@@ -39,8 +40,8 @@ class Region(NamedTuple):
     buffer: Buffer
     offset: int
     size: int
-    call: str
-    """The call that bound it, as a path."""
+    binding: Location
+    """The call that bound it."""
 
     @property
     def address(self) -> int:
@@ -55,14 +56,14 @@ def prepare_operator(op: CompiledOperator, table: BindingTable) -> tuple[Run | N
     bound_inputs: list[tuple[Region, BoundTensor]] = []
     for i, (tensor, ranges, at) in enumerate(zip(op.inputs, table.input_ranges(), op.persistent_offsets, strict=True)):
         if at is None:
-            inputs.append(_region(ranges[0], f"BindInputs[{i}]"))
+            inputs.append(_region(ranges[0], "BindInputs", i))
             bound_inputs.append((inputs[-1], tensor))
         else:
             assert persistent is not None
             assert persistent.buffer is not None
             offset = persistent.offset + at
-            inputs.append(Region(persistent.buffer, offset, tensor.total, "BindPersistentResource"))
-    outputs = [_region(ranges[0], f"BindOutputs[{i}]") for i, ranges in enumerate(table.output_ranges())]
+            inputs.append(Region(persistent.buffer, offset, tensor.total, Location.of("BindPersistentResource")))
+    outputs = [_region(ranges[0], "BindOutputs", i) for i, ranges in enumerate(table.output_ranges())]
     report = op.operator.report
     # Larger ranges do not help: where the size wraps, the build's indices may, too.
     if any(tensor.extent > tensor.total for tensor in (*op.inputs, *op.outputs)):
@@ -80,7 +81,7 @@ def prepare_operator(op: CompiledOperator, table: BindingTable) -> tuple[Run | N
     unordered = [d for d in report.diagnostics if d.rule in _OVERLAPPING]
     for d in unordered:
         message = f"{d.message}: which value remains is not promised"
-        found.append(ORDER_NOT_PROMISED.diagnostic(d.path, message, expected=d.expected, actual=d.actual))
+        found.append(ORDER_NOT_PROMISED.diagnostic(d.location, message, expected=d.expected, actual=d.actual))
     whole, parts = (inputs[0], outputs) if op.is_split else (outputs[0], inputs)
     return _Copies(op, whole, parts, one_thread=bool(unordered)).prepared(), found
 
@@ -95,19 +96,19 @@ def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -
         size = op.binding_properties.persistent_resource_size
         if size == 0:
             continue
-        place = _region(target[0], f"BindOutputs[{i}]")
+        place = _region(target[0], "BindOutputs", i)
         outputs.append((place, f"the persistent resource of operator {i}", size))
         for k, (tensor, at) in enumerate(zip(op.inputs, op.persistent_offsets, strict=True)):
             if at is not None:
-                source = _region(sources[k], f"BindInputs[{i}].Bindings[{k}]")
+                source = _region(sources[k], "BindInputs", i, "Bindings", k)
                 copies.append((source._replace(size=tensor.total), place._replace(offset=place.offset + at)))
     found = _Written(outputs).overlapping_each_other()
     targets = {id(target.buffer): target for _, target in copies}
     for source, _ in copies:
         shared = targets.get(id(source.buffer))
         if shared is not None:
-            message = f"the resource is bound as {shared.call}, too"
-            found.append(INITIALIZER_SHARES.diagnostic(source.call, message, expected="another resource"))
+            message = f"the resource is bound as {shared.binding}, too"
+            found.append(INITIALIZER_SHARES.diagnostic(source.binding, message, expected="another resource"))
 
     def run() -> None:
         for source, target in copies:
@@ -151,12 +152,12 @@ def _reaching_further(a: tuple[int, int, int], b: tuple[int, int, int]) -> tuple
 
 def _overlap(rule: Rule, region: Region, name: str, other: str) -> Diagnostic:
     message = f"the range of {name} overlaps what is writable of {other}"
-    return rule.diagnostic(region.call, message, expected="ranges apart")
+    return rule.diagnostic(region.binding, message, expected="ranges apart")
 
 
-def _region(binding: BufferBinding, call: str) -> Region:
+def _region(binding: BufferBinding, *steps: Step) -> Region:
     assert binding.buffer is not None
-    return Region(binding.buffer, binding.offset, binding.size_in_bytes, call)
+    return Region(binding.buffer, binding.offset, binding.size_in_bytes, Location(steps))
 
 
 @dataclass(frozen=True, slots=True)

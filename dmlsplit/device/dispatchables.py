@@ -16,11 +16,11 @@ from dmlsplit.enums import (
     ExecutionFlags,
     TensorFlags,
 )
-from dmlsplit.rules import Place, Wanted
+from dmlsplit.rules import BindingSlot, SlotKind
 
 _BOUND_LATER: Final = "it is not OWNED_BY_DML, and bound at execution"
 _BOUND_EARLIER: Final = "it is OWNED_BY_DML, and bound at initialization"
-_NO_TEMPORARY: Final = Place("the temporary resource", Wanted.NOTHING, why="its size is 0", misreads_array=True)
+_NO_TEMPORARY: Final = BindingSlot("the temporary resource", SlotKind.NOTHING, why="its size is 0", misreads_array=True)
 
 
 class BindingProperties(NamedTuple):
@@ -70,20 +70,20 @@ class CompiledOperator:
         multiple = self._state.release.traits.persistent_size_multiple
         size = -(-size // multiple) * multiple
         self.binding_properties = BindingProperties(2 * count, 0, size)
-        self.persistent_place = _persistent_place("the persistent resource", size)
-        self.temporary_place = _NO_TEMPORARY
-        self.initial_places = tuple(
-            Place(t.path, Wanted.NOTHING, why=_BOUND_LATER) if at is None else _tensor_place(t, d)
+        self.persistent_slot = _persistent_slot("the persistent resource", size)
+        self.temporary_slot = _NO_TEMPORARY
+        self.initial_slots = tuple(
+            BindingSlot(t.path, SlotKind.NOTHING, why=_BOUND_LATER) if at is None else _tensor_slot(t, d)
             for t, d, at in zip(inputs, input_descs, self.persistent_offsets, strict=True)
         )
         """The entries of the array that is bound at initialization."""
-        self.input_places = tuple(
-            _tensor_place(t, d)
+        self.input_slots = tuple(
+            _tensor_slot(t, d)
             if at is None
-            else Place(t.path, Wanted.NOTHING, why=_BOUND_EARLIER, misreads_array=True)
+            else BindingSlot(t.path, SlotKind.NOTHING, why=_BOUND_EARLIER, misreads_array=True)
             for t, d, at in zip(inputs, input_descs, self.persistent_offsets, strict=True)
         )
-        self.output_places = tuple(_tensor_place(t, d) for t, d in zip(outputs, output_descs, strict=True))
+        self.output_slots = tuple(_tensor_slot(t, d) for t, d in zip(outputs, output_descs, strict=True))
 
     def plan(self) -> _native.Plan:
         """The copies of all parts; only for operators whose elements lie within their tensors' totals."""
@@ -121,20 +121,18 @@ class OperatorInitializer:
     """IDMLOperatorInitializer of any number of compiled operators. Made by a Device."""
 
     name = None
-    persistent_place = Place("the persistent resource of an initializer", Wanted.NO_CALL)
-    temporary_place = _NO_TEMPORARY
+    persistent_slot = BindingSlot("the persistent resource of an initializer", SlotKind.NO_CALL)
+    temporary_slot = _NO_TEMPORARY
 
     def __init__(self, state: State, operators: Sequence[CompiledOperator]) -> None:
         self._state = state
         self.operators = tuple(operators)
         self.binding_properties = BindingProperties(0, 0, 0)
-        self.input_places = tuple(
-            Place(f"operator {i}", Wanted.ARRAY, entries=op.initial_places) for i, op in enumerate(operators)
+        self.input_slots = tuple(
+            BindingSlot(f"operator {i}", SlotKind.ARRAY, entries=op.initial_slots) for i, op in enumerate(operators)
         )
-        self.output_places = tuple(
-            _persistent_place(
-                f"the persistent resource of operator {i}", op.binding_properties.persistent_resource_size
-            )
+        self.output_slots = tuple(
+            _persistent_slot(f"the persistent resource of operator {i}", op.binding_properties.persistent_resource_size)
             for i, op in enumerate(operators)
         )
 
@@ -153,15 +151,15 @@ def _buffer(tensor: TensorDesc) -> BufferTensorDesc:
     return tensor.desc
 
 
-def _tensor_place(tensor: BoundTensor, desc: TensorDesc) -> Place:
+def _tensor_slot(tensor: BoundTensor, desc: TensorDesc) -> BindingSlot:
     alignment = max(MINIMUM_BUFFER_TENSOR_ALIGNMENT, desc.guaranteed_base_offset_alignment)
-    return Place(tensor.path, Wanted.BUFFER, tensor.total, alignment=alignment)
+    return BindingSlot(tensor.path, SlotKind.BUFFER, tensor.total, alignment=alignment)
 
 
-def _persistent_place(name: str, size: int) -> Place:
+def _persistent_slot(name: str, size: int) -> BindingSlot:
     if size == 0:
-        return Place(name, Wanted.NOTHING, why="its size is 0", misreads_array=True)
-    return Place(name, Wanted.BUFFER, size, "PersistentResourceSize", PERSISTENT_BUFFER_ALIGNMENT)
+        return BindingSlot(name, SlotKind.NOTHING, why="its size is 0", misreads_array=True)
+    return BindingSlot(name, SlotKind.BUFFER, size, "PersistentResourceSize", PERSISTENT_BUFFER_ALIGNMENT)
 
 
 def _persistent_placement(inputs: Sequence[TensorDesc]) -> tuple[list[int | None], int]:

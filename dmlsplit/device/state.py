@@ -9,6 +9,7 @@ from typing import NoReturn
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.enums import HResult
 from dmlsplit.errors import DirectMLError
+from dmlsplit.location import Location
 from dmlsplit.releases import Release
 from dmlsplit.rules.device import BUILD_NOT_OBSERVED
 
@@ -27,7 +28,7 @@ class State:
         """A report of compiling or of anything behind it."""
         if not self.release.compiling_observed:
             rule = BUILD_NOT_OBSERVED
-            diagnostics = [*diagnostics, rule.diagnostic("", rule.explanation)]
+            diagnostics = [*diagnostics, rule.diagnostic(Location(), rule.explanation)]
         return Report(tuple(diagnostics), self.judged_by, hresult, operator)
 
     def fail(self, hresult: int, found: Diagnostic, operator: str | None) -> NoReturn:

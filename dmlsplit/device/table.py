@@ -10,8 +10,9 @@ from dmlsplit.device.dispatchables import CompiledOperator, Dispatchable, Operat
 from dmlsplit.device.state import State, removing
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BindingType
-from dmlsplit.rules import BindingView, Place, Wanted
-from dmlsplit.rules.binding import BINDING_RULES, COUNT_MISMATCH, CRASH, TABLE_TOO_SMALL, UNBOUND
+from dmlsplit.location import Location
+from dmlsplit.rules import BINDING_RULES, Aspect, BindingSlot, BindingView, SlotKind
+from dmlsplit.rules.binding import COUNT_MISMATCH, TABLE_TOO_SMALL, UNBOUND, crash
 
 
 class BindingTable:
@@ -32,7 +33,9 @@ class BindingTable:
         self._state.require()
         if size < required:
             message = f"is {size}, RequiredDescriptorCount is {required}"
-            found = TABLE_TOO_SMALL.diagnostic("SizeInDescriptors", message, expected=required, actual=size)
+            found = TABLE_TOO_SMALL.diagnostic(
+                Location.of("SizeInDescriptors"), message, expected=required, actual=size
+            )
             self._state.fail(self._state.release.invalid_argument, found, dispatchable.name)
         self.dispatchable = dispatchable
         self._inputs: list[BindingDesc] | None = None
@@ -51,52 +54,54 @@ class BindingTable:
     def bind_inputs(self, bindings: Sequence[Binding]) -> None:
         """One binding for each input tensor; of an initializer, a BufferArrayBinding for each of its operators."""
         if self._state.removed_reason is None:
-            found = self._bind_all("BindInputs", self.dispatchable.input_places, bindings)
+            found = self._bind_all("BindInputs", self.dispatchable.input_slots, bindings)
             if found is not None:
                 self._inputs = found or None
 
     def bind_outputs(self, bindings: Sequence[Binding]) -> None:
         """One binding for each output tensor; of an initializer, the persistent resource of each of its operators."""
         if self._state.removed_reason is None:
-            found = self._bind_all("BindOutputs", self.dispatchable.output_places, bindings)
+            found = self._bind_all("BindOutputs", self.dispatchable.output_slots, bindings)
             if found is not None:
                 self._outputs = found or None
 
     def bind_temporary_resource(self, binding: Binding) -> None:
         """Split and Join need none: only None, or an empty range, is right."""
         if self._state.removed_reason is None:
-            self._bind_one("BindTemporaryResource", self.dispatchable.temporary_place, binding)
+            self._bind_one("BindTemporaryResource", self.dispatchable.temporary_slot, binding)
 
     def bind_persistent_resource(self, binding: Binding) -> None:
         """What the initializer has written to; at least PersistentResourceSize bytes."""
         if self._state.removed_reason is None:
-            found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_place, binding)
+            found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_slot, binding)
             if found is not None:
                 desc = found.desc
                 self._persistent = desc if isinstance(desc, BufferBinding) and desc.buffer is not None else None
 
-    def _bind_all(self, call: str, places: Sequence[Place], bindings: Sequence[Binding]) -> list[BindingDesc] | None:
+    def _bind_all(
+        self, call: str, slots: Sequence[BindingSlot], bindings: Sequence[Binding]
+    ) -> list[BindingDesc] | None:
         if isinstance(bindings, (str, bytes)) or not isinstance(bindings, Sequence):
             raise TypeError(f"{call}: a sequence of bindings is expected, not {type(bindings).__name__}")
-        descs = [binding_desc(binding, f"{call}[{i}]") for i, binding in enumerate(bindings)]
-        if descs and len(descs) != len(places):
-            message = f"{len(descs)} given, {len(places)} needed: {_tensors(places)}"
-            found = COUNT_MISMATCH.diagnostic(call, message, expected=len(places), actual=len(descs))
+        descs = [binding_desc(binding, Location.of(call, i)) for i, binding in enumerate(bindings)]
+        if descs and len(descs) != len(slots):
+            message = f"{len(descs)} given, {len(slots)} needed: {_tensors(slots)}"
+            found = COUNT_MISMATCH.diagnostic(Location.of(call), message, expected=len(slots), actual=len(descs))
             self._state.remove([found], self.dispatchable.name)
             return None
-        views = [desc.view(f"{call}[{i}]", places[i]) for i, desc in enumerate(descs)]
+        views = [desc.view(Location.of(call, i), slots[i]) for i, desc in enumerate(descs)]
         return descs if self._accepted(call, descs, views) else None
 
-    def _bind_one(self, call: str, place: Place, binding: Binding) -> BindingDesc | None:
-        desc = binding_desc(binding, call)
-        return desc if self._accepted(call, [desc], [desc.view(call, place)]) else None
+    def _bind_one(self, call: str, slot: BindingSlot, binding: Binding) -> BindingDesc | None:
+        desc = binding_desc(binding, Location.of(call))
+        return desc if self._accepted(call, [desc], [desc.view(Location.of(call), slot)]) else None
 
     def _accepted(self, call: str, descs: Sequence[BindingDesc], views: Sequence[BindingView]) -> bool:
         """Whether the build takes what a call binds; the device is removed where it does not."""
         found = [diagnostic for view in views for diagnostic in _judge(view)]
         fatal = removing(found)
-        # The builds look at each binding by itself before they hold the first one against its place.
-        if fatal and fatal[0].rule == CRASH.id and all(map(_sound, descs)):
+        # The builds look at each binding by itself before they hold the first one against its slot.
+        if fatal and fatal[0].rule == crash.id and all(map(_sound, descs)):
             self._state.refuse(found, self.dispatchable.name)
         if fatal:
             self._state.remove(found, self.dispatchable.name)
@@ -113,24 +118,24 @@ class BindingTable:
     def unbound(self) -> list[Diagnostic]:
         """What a dispatch needs and has not got."""
         found = []
-        for call, places, bound in (
-            ("BindInputs", self.dispatchable.input_places, self._inputs is not None),
-            ("BindOutputs", self.dispatchable.output_places, self._outputs is not None),
-            ("BindPersistentResource", (self.dispatchable.persistent_place,), self._persistent is not None),
+        for call, slots, bound in (
+            ("BindInputs", self.dispatchable.input_slots, self._inputs is not None),
+            ("BindOutputs", self.dispatchable.output_slots, self._outputs is not None),
+            ("BindPersistentResource", (self.dispatchable.persistent_slot,), self._persistent is not None),
         ):
-            needing = [p.tensor for p in places if not bound and _needs_buffer(p)]
+            needing = [p.tensor for p in slots if not bound and _needs_buffer(p)]
             if needing:
                 more = f" and {len(needing) - 1} more" if len(needing) > 1 else ""
                 message = f"nothing is bound to {needing[0]}{more}"
-                found.append(UNBOUND.diagnostic(call, message, expected=len(needing), actual=0))
+                found.append(UNBOUND.diagnostic(Location.of(call), message, expected=len(needing), actual=0))
         return found
 
     def input_ranges(self) -> list[tuple[BufferBinding, ...]]:
         """What is bound to each input: an array of one for BUFFER, () for nothing."""
-        return _ranges(self._inputs, len(self.dispatchable.input_places))
+        return _ranges(self._inputs, len(self.dispatchable.input_slots))
 
     def output_ranges(self) -> list[tuple[BufferBinding, ...]]:
-        return _ranges(self._outputs, len(self.dispatchable.output_places))
+        return _ranges(self._outputs, len(self.dispatchable.output_slots))
 
     @property
     def persistent(self) -> BufferBinding | None:
@@ -146,14 +151,18 @@ def required_object(state: State, value: object, kinds: type | tuple[type, ...],
 
 
 def _judge(view: BindingView) -> Iterable[Diagnostic]:
+    spoilt: set[Aspect] = set()
     for rule in BINDING_RULES:
-        for f in (rule.binding_check(view) if rule.binding_check else None) or ():
-            path = f"{view.path}.{f.member}" if f.member else view.path
-            yield rule.diagnostic(path, f.message, expected=f.expected, actual=f.actual)
-    is_array = view.place.wanted is Wanted.ARRAY and view.type == BindingType.BUFFER_ARRAY
-    if is_array and len(view.ranges) == len(view.place.entries):
-        for i, (place, bound) in enumerate(zip(view.place.entries, view.ranges, strict=True)):
-            yield from _judge(BindingView(f"{view.path}.Bindings[{i}]", place, BindingType.BUFFER, False, (bound,)))
+        if not rule.needs.isdisjoint(spoilt):
+            continue
+        for finding in rule.check(view):
+            yield rule.report(view.location, finding)
+            spoilt |= rule.spoils
+    is_array = view.slot.kind is SlotKind.ARRAY and view.type == BindingType.BUFFER_ARRAY
+    if is_array and len(view.ranges) == len(view.slot.entries):
+        for i, (slot, bound) in enumerate(zip(view.slot.entries, view.ranges, strict=True)):
+            entry = view.location.member("Bindings", i)
+            yield from _judge(BindingView(entry, slot, BindingType.BUFFER, False, (bound,)))
 
 
 def _sound(desc: BindingDesc) -> bool:
@@ -172,15 +181,15 @@ def _sound(desc: BindingDesc) -> bool:
     )
 
 
-def _needs_buffer(place: Place) -> bool:
-    return place.wanted is Wanted.BUFFER or any(entry.wanted is Wanted.BUFFER for entry in place.entries)
+def _needs_buffer(slot: BindingSlot) -> bool:
+    return slot.kind is SlotKind.BUFFER or any(entry.kind is SlotKind.BUFFER for entry in slot.entries)
 
 
 def _ranges(descs: list[BindingDesc] | None, count: int) -> list[tuple[BufferBinding, ...]]:
     return [()] * count if descs is None else [desc.ranges for desc in descs]
 
 
-def _tensors(places: Sequence[Place]) -> str:
-    if not places:
+def _tensors(slots: Sequence[BindingSlot]) -> str:
+    if not slots:
         return "an initializer of no operators"
-    return places[0].tensor if len(places) == 1 else f"{places[0].tensor} to {places[-1].tensor}"
+    return slots[0].tensor if len(slots) == 1 else f"{slots[0].tensor} to {slots[-1].tensor}"

@@ -12,8 +12,7 @@ from __future__ import annotations
 import difflib
 import enum
 import json
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -22,6 +21,7 @@ from dmlsplit.diagnostics import Diagnostic, Position
 from dmlsplit.enums import OperatorType, TensorDataType, TensorFlags, TensorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
+from dmlsplit.location import Location, Step
 from dmlsplit.rules import RULES
 
 _PREFIXES: Final[dict[type[enum.IntEnum] | type[enum.IntFlag], str]] = {
@@ -37,7 +37,6 @@ _VALUES: Final = {
 _SPELLINGS: Final = {"Type": ("Type", "type"), "Desc": ("Desc", "desc")}
 """DxDispatch's operators may spell these two in lower case; here its tensors may, too."""
 _LOWER_CASE: Final = {"Type": "type", "Desc": "desc"}
-_PATH_TOKEN: Final = re.compile(r"([A-Za-z0-9_]+)|\[([0-9]+)\]")
 
 _T = TypeVar("_T")
 
@@ -59,9 +58,9 @@ class ParsedOperator:
     text: JsonText
     key_path: KeyPath
 
-    def locate(self, path: str) -> Position:
-        """Line and column of the member that a diagnostic's path names; of the nearest one around it if absent."""
-        return self.text.position(_key_path(self.text, self.key_path, path))
+    def locate(self, location: Location) -> Position:
+        """Line and column of a member; of the nearest one around it if absent."""
+        return self.text.position(_key_path(self.text, self.key_path, location.steps))
 
 
 def loads(text: str | bytes) -> OperatorDesc:
@@ -135,23 +134,23 @@ def _spelling(members: dict[str, object], name: str) -> str | None:
     return lower if lower in members else None
 
 
-def _key_path(text: JsonText, start: KeyPath, path: str) -> KeyPath:
+def _key_path(text: JsonText, start: KeyPath, steps: Iterable[Step]) -> KeyPath:
     keys = list(start)
     value = text.get(start)
-    for name, index in _PATH_TOKEN.findall(path):
-        if isinstance(value, dict) and name:
+    for step in steps:
+        if isinstance(value, dict) and isinstance(step, str):
             desc = _spelling(value, "Desc")
-            if desc is not None and name not in _SPELLINGS:
+            if desc is not None and step not in _SPELLINGS:
                 keys.append(desc)
                 value = value[desc]
-            key = _spelling(value, name) if isinstance(value, dict) else None
+            key = _spelling(value, step) if isinstance(value, dict) else None
             if key is None:
                 break
             keys.append(key)
             value = value[key]
-        elif isinstance(value, list) and index and int(index) < len(value):
-            keys.append(int(index))
-            value = value[int(index)]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            keys.append(step)
+            value = value[step]
         else:
             break
     return tuple(keys)
@@ -321,7 +320,7 @@ class _OperatorReader(FieldReader):
         size = "a size beyond 64 bits" if total is None else f"{total} bytes"
         self.notes.append(
             RULES["input/total-size-computed"].diagnostic(
-                _member_path(path),
+                _location(path),
                 f"is 0; DxDispatch computes {size} in its place",
                 expected=total,
                 actual=0,
@@ -331,11 +330,10 @@ class _OperatorReader(FieldReader):
         )
 
 
-def _member_path(path: KeyPath) -> str:
-    """The diagnostic path of a key path: from the tensor's name on, without the wrappers."""
+def _location(path: KeyPath) -> Location:
+    """Where a key path leads: from the tensor's name on, without the wrappers."""
     start = next(i for i, key in enumerate(path) if str(key).startswith(("InputTensor", "OutputTensor")))
-    names = [f"[{key}]" if isinstance(key, int) else f".{key}" for key in path[start:] if key not in _SPELLINGS["Desc"]]
-    return "".join(names).removeprefix(".")
+    return Location(tuple([key for key in path[start:] if key not in _SPELLINGS["Desc"]]))
 
 
 def _suggestion(name: str, known: type[enum.IntEnum] | type[enum.IntFlag]) -> str:

@@ -16,9 +16,10 @@ from dmlsplit.errors import BindingError
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import Legalization, legalized
+from dmlsplit.location import Location
 from dmlsplit.releases import Release
-from dmlsplit.rules import RULES, Judge
-from dmlsplit.validation import find_judge
+from dmlsplit.rules import RULES
+from dmlsplit.target import Target, find_target
 
 NO_OPERATOR: Final = SplitOperatorDesc(None, None, 0)
 """The `desc` of a node that stands for no operator."""
@@ -70,19 +71,20 @@ def legalize(
     node: SplitNode, feature_level: FeatureLevel | int | str | None, directml: Release | str | None
 ) -> Legalization:
     """SplitNode.legalize."""
-    return legalized_node(node, find_judge(feature_level, directml))
+    return legalized_node(node, find_target(feature_level, directml))
 
 
-def legalized_node(node: SplitNode, judge: Judge) -> Legalization:
-    """`legalize` for one judge."""
+def legalized_node(node: SplitNode, target: Target) -> Legalization:
+    """`legalize` for one target."""
     obstacle = node.obstacle()
     if obstacle is not None:
-        return Legalization.refused(NO_OPERATOR, Report((obstacle,), judge.name, None, node.report.operator))
-    found = legalized(node.descriptor(), judge)
+        return Legalization.refused(NO_OPERATOR, Report((obstacle,), target.name, None, node.report.operator))
+    found = legalized(node.descriptor(), target)
     report = found.report
     if 0 in (*(node.input_shape or ()), *(node.lengths or ())):
         skipped = RULES["node/empty-tensor"].diagnostic(
-            node.path, "ONNX Runtime's DirectML back end skips the whole operator, since a tensor has no elements"
+            Location(node=node.path),
+            "ONNX Runtime's DirectML back end skips the whole operator, since a tensor has no elements",
         )
         report = replace(report, diagnostics=(*report.diagnostics, skipped))
     given = {f.name: getattr(found, f.name) for f in fields(found)}

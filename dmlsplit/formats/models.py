@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dmlsplit.diagnostics import Diagnostic, Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.operators import Entry, failed, read_operators
+from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 
 if TYPE_CHECKING:  # numpy is not for who reads JSON only
@@ -52,7 +53,7 @@ def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
     for index, item in enumerate(model.items):
         yield _entry(file, index, item)
     if not model.items:
-        note = RULES["input/no-split"].diagnostic("", "there is no Split")
+        note = RULES["input/no-split"].diagnostic(Location(), "there is no Split")
         yield Entry(file, -1, None, None, None, (note,), _nowhere)
 
 
@@ -75,10 +76,10 @@ def _entry(file: str, index: int, node: SplitNode | OtherNode) -> Entry:
 def _place_of(diagnostics: Sequence[Diagnostic]) -> Any:
     """The diagnostics of nodes have their places already; this one is the node's, the first that is known."""
     places: list[Position] = [(d.line, d.column) for d in diagnostics if d.line is not None and d.column is not None]
-    return lambda path: min(places) if places and not path else None
+    return lambda location: min(places) if places and not location else None
 
 
-def _nowhere(path: str) -> Position | None:
+def _nowhere(location: Location) -> Position | None:
     return None
 
 

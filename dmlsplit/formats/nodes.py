@@ -18,6 +18,7 @@ from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.location import Location
 from dmlsplit.releases import Release
 from dmlsplit.rules import RULES, NodeFacts, judge_node
 
@@ -80,27 +81,27 @@ class SplitNode:
 
     def obstacle(self) -> Diagnostic | None:
         """Why the node stands for no DirectML operator; None where it does."""
-        path = self.path
+        here = Location(node=self.path)
         if not self.report.ok:
-            return RULES["node/not-lowered"].diagnostic(path, "the node is not valid by its framework's rules")
+            return RULES["node/not-lowered"].diagnostic(here, "the node is not valid by its framework's rules")
         for diagnostic in self.report.diagnostics:
             if diagnostic.rule == "node/shape-unknown":
                 return diagnostic
         if self.element is None:
-            return RULES["node/shape-unknown"].diagnostic(path, "the element type is not known", actual=self.data_type)
+            return RULES["node/shape-unknown"].diagnostic(here, "the element type is not known", actual=self.data_type)
         if self.element.data_type is None:
             message = f"{self.data_type} cannot be lowered: {self.element.refusal}"
-            return RULES["node/type-not-lowered"].diagnostic(path, message, actual=self.data_type)
+            return RULES["node/type-not-lowered"].diagnostic(here, message, actual=self.data_type)
         for what, sizes in (("input shape", self.input_shape), ("lengths", self.lengths)):
             if sizes is None or not all(isinstance(size, int) for size in sizes):
                 message = f"the {what} {shape_text(sizes)} is not known; --shape or --dim gives it"
-                return RULES["node/shape-unknown"].diagnostic(path, message, actual=shape_text(sizes))
+                return RULES["node/shape-unknown"].diagnostic(here, message, actual=shape_text(sizes))
         if self.axis is None:
-            return RULES["node/shape-unknown"].diagnostic(path, "the axis is not known")
+            return RULES["node/shape-unknown"].diagnostic(here, "the axis is not known")
         largest = max(_sizes(self.input_shape), default=0)
         if largest > MAX_SIZE:
             message = f"the input shape {shape_text(self.input_shape)} does not fit DirectML's UINTs of 32 bits"
-            return RULES["node/not-lowered"].diagnostic(path, message, expected=f"sizes to {MAX_SIZE}", actual=largest)
+            return RULES["node/not-lowered"].diagnostic(here, message, expected=f"sizes to {MAX_SIZE}", actual=largest)
         return None
 
     @property

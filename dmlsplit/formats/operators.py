@@ -17,6 +17,7 @@ from dmlsplit.diagnostics import Diagnostic, Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.json import OtherOperatorError, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, printable, shown
+from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Entry:
 
     `name` is the dispatchable's in a DxDispatch model, or the node's. `descriptor` is None where `error` says why the
     operator cannot be read, where a note says that it is neither a Split nor a Join, or where `node`, of a framework's
-    model, stands for no operator. `locate` maps a diagnostic's path to line and column. `index` counts the entries of
+    model, stands for no operator. `locate` maps a location to line and column. `index` counts the entries of
     the file from 0; an entry without an index of its own, -1, only says something of the file.
     """
 
@@ -43,7 +44,7 @@ class Entry:
     descriptor: OperatorDesc | None
     error: InputError | None
     notes: tuple[Diagnostic, ...]
-    locate: Callable[[str], Position | None]
+    locate: Callable[[Location], Position | None]
     node: SplitNode | None = None
     operator: str | None = None
     """What a node without descriptor is called."""
@@ -87,10 +88,10 @@ def failed(file: str, index: int, error: InputError, name: str | None = None) ->
     return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
 
 
-def _everywhere(error: InputError) -> Callable[[str], Position | None]:
+def _everywhere(error: InputError) -> Callable[[Location], Position | None]:
     """A `locate` that knows one place."""
     position = None if error.line is None or error.column is None else (error.line, error.column)
-    return lambda path: position
+    return lambda location: position
 
 
 def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
@@ -156,7 +157,7 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
         operator = read_operator(text, key_path, whole_model=name is not None)
     except OtherOperatorError as other:
         note = RULES["input/operator-not-judged"].diagnostic(
-            "",
+            Location(),
             f"{printable(other.type_name)} is not judged",
             expected="DML_OPERATOR_SPLIT or DML_OPERATOR_JOIN",
             actual=printable(other.type_name),

@@ -6,7 +6,7 @@ from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
 from dmlsplit.releases import Release
-from dmlsplit.rules import Judge
+from dmlsplit.target import Target
 
 __all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized"]
 
@@ -26,13 +26,13 @@ def legalize(
     A wrong descriptor is no exception: the result's `ok` is False then, and its `report` says what no rewriting helps.
     Raises ValueError for an unknown level or release or for both at once, TypeError for what is no descriptor.
     """
-    from dmlsplit.validation import find_judge
+    from dmlsplit.target import find_target
 
-    return legalized(desc, find_judge(feature_level, directml))
+    return legalized(desc, find_target(feature_level, directml))
 
 
-def legalized(desc: OperatorDesc, judge: Judge) -> Legalization:
-    """`legalize` for one judge."""
+def legalized(desc: OperatorDesc, target: Target) -> Legalization:
+    """`legalize` for one target."""
     from dmlsplit.legalize._pipeline import rewritten
 
-    return rewritten(desc, judge)
+    return rewritten(desc, target)

@@ -10,7 +10,7 @@ from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorTy
 from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.legalize._loops import Loops, Strides
 from dmlsplit.legalize.result import BufferKind, Region
-from dmlsplit.rules import Judge
+from dmlsplit.target import Target
 
 UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.UINT16, TensorDataType.UINT8)
 """The types that bits are moved as; all integers and floats of a width move the same bits."""
@@ -38,13 +38,13 @@ class Operand(NamedTuple):
         return self.total if self.entire else None, self.flags, _promise(self)
 
 
-def data_types(judge: Judge, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
+def data_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
     """The types that the target takes and that may move elements of type `own`: the smallest change first.
 
     That is one of its width, the type itself if possible, or else the next narrower one; then the wider ones, from the
     widest on.
     """
-    rows = judge.support[kind]
+    rows = target.support[kind]
     taken = frozenset.intersection(*[row.data_types for row in rows])
     bits = ELEMENT_BITS[own]
     same = [t for t in (TensorDataType(own), *UNSIGNED) if t in taken and ELEMENT_BITS[t] == bits]
@@ -53,9 +53,9 @@ def data_types(judge: Judge, kind: OperatorType, own: int) -> tuple[TensorDataTy
     return (*(same or narrower)[:1], *wider)
 
 
-def dimension_counts(judge: Judge, kind: OperatorType) -> tuple[int, ...]:
+def dimension_counts(target: Target, kind: OperatorType) -> tuple[int, ...]:
     """The numbers of dimensions that every tensor of the operator may have."""
-    rows = judge.support[kind]
+    rows = target.support[kind]
     return tuple([n for n in rows[0].dimension_counts if all(n in row.dimension_counts for row in rows)])
 
 

@@ -17,7 +17,7 @@ from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorTy
 from dmlsplit.layout import packed_strides
 from dmlsplit.legalize._build import Operand
 from dmlsplit.legalize._loops import Loops, folded
-from dmlsplit.rules.join import INPUT_ELEMENTS_MAX
+from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 
 MOST_OPERATORS: Final = 4096
 """A rewriting into more is none that anyone wants."""

@@ -17,18 +17,19 @@ from dmlsplit.legalize._loops import bits_joined, divided, folded, loops_of, of_
 from dmlsplit.legalize._temporary import Stage
 from dmlsplit.legalize._words import no_rewriting, steps
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
-from dmlsplit.rules import RULES, Judge
-from dmlsplit.validation import faults, in_descriptor_order, operator_type
-from dmlsplit.validation import judge as judge_descriptor
+from dmlsplit.location import Location
+from dmlsplit.rules import RULES
+from dmlsplit.target import Target
+from dmlsplit.validation import evaluate, faults, in_descriptor_order, operator_type
 
 FEW_OPERATORS: Final = 32
 """More are worse than a temporary buffer, if that needs fewer."""
 
 
-def rewritten(desc: OperatorDesc, judge: Judge) -> Legalization:
-    """What `legalize` answers for one judge."""
+def rewritten(desc: OperatorDesc, target: Target) -> Legalization:
+    """What `legalize` answers for one target."""
     kind = operator_type(desc)
-    report = judge_descriptor(desc, judge)
+    report = evaluate(desc, target)
     whole, parts = _tensors(desc)
     if report.ok:
         return _as_it_is(desc, report, kind, whole, parts)
@@ -37,16 +38,16 @@ def rewritten(desc: OperatorDesc, judge: Judge) -> Legalization:
         known = {(d.rule, d.path) for d in report.diagnostics}
         hidden = [d for d in wrong if (d.rule, d.path) not in known]
         return Legalization.refused(desc, replace(report, diagnostics=in_descriptor_order(report.diagnostics, hidden)))
-    task = Task(desc, kind, judge, whole, parts)
+    task = Task(desc, kind, target, whole, parts)
     found = task.rewriting() if task.parts else Rewriting([])
     if found is None:
-        words = no_rewriting(task.loops, judge, kind, whole.data_type, exceeded=task.exceeded)
-        reason = RULES["legalize/no-rewriting"].diagnostic("", words)
+        words = no_rewriting(task.loops, target, kind, whole.data_type, exceeded=task.exceeded)
+        reason = RULES["legalize/no-rewriting"].diagnostic(Location(), words)
         return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
     return Legalization(
         desc,
         True,
-        _report(kind, judge, [built.report for built in found.operators]),
+        _report(kind, target, [built.report for built in found.operators]),
         tuple([built.operator for built in found.operators]),
         tuple([built.parts for built in found.operators]),
         tuple([built.regions for built in found.operators]),
@@ -89,21 +90,21 @@ class Task:
         self,
         desc: OperatorDesc,
         kind: OperatorType,
-        judge: Judge,
+        target: Target,
         whole: BufferTensorDesc,
         parts: Sequence[BufferTensorDesc],
     ) -> None:
         self.kind = kind
-        self.judge = judge
+        self.judge = target
         self.own_type = whole.data_type
         self.parts = [(i, part) for i, part in enumerate(parts) if 0 not in (part.sizes or ())[: part.dimension_count]]
-        self.dimension_counts = dimension_counts(judge, kind)
+        self.dimension_counts = dimension_counts(target, kind)
         if not self.parts:
             return
         inner: BufferKind = "output" if kind is OperatorType.SPLIT else "input"
         outer: BufferKind = "input" if kind is OperatorType.SPLIT else "output"
         self.operands = (_operand(outer, 0, whole), *[_operand(inner, i, part) for i, part in self.parts])
-        self._data_types = data_types(judge, kind, whole.data_type)
+        self._data_types = data_types(target, kind, whole.data_type)
         self.own_loops = loops_of(whole, [part for _, part in self.parts], desc.axis)
         self.loops = folded(self.own_loops)
         self.exceeded = False
@@ -228,7 +229,7 @@ class Task:
         operator = build(box.kind, ranked, data_type, box.operands, keep_strides=own and ranked == box.loops)
         if operator is None:
             return None
-        report = judge_descriptor(operator, self.judge)
+        report = evaluate(operator, self.judge)
         return (operator, report) if report.ok else None
 
 
@@ -273,7 +274,7 @@ def _as_it_is(
     return Legalization(desc, True, report, (desc,), (tuple(range(len(parts))),), (tuple(bound),))
 
 
-def _report(kind: OperatorType, judge: Judge, reports: Sequence[Report]) -> Report:
+def _report(kind: OperatorType, target: Target, reports: Sequence[Report]) -> Report:
     """One report for several accepted operators: each thing is said once."""
     found: dict[Diagnostic, None] = dict.fromkeys(d for report in reports for d in report.diagnostics)
-    return Report(tuple(found), judge.name, HResult.S_OK, kind.c_name)
+    return Report(tuple(found), target.name, HResult.S_OK, kind.c_name)

@@ -12,7 +12,7 @@ from dmlsplit.legalize._build import data_types, dimension_counts
 from dmlsplit.legalize._cut import MOST_OPERATORS
 from dmlsplit.legalize._loops import Loops, divided, tensor_of, without
 from dmlsplit.legalize._temporary import is_nested
-from dmlsplit.rules import Judge
+from dmlsplit.target import Target
 
 
 class HasOperator(Protocol):
@@ -66,19 +66,19 @@ def _type_step(own: int, new: int) -> str:
     return f"{names}, {bits // new_bits} for each element"
 
 
-def no_rewriting(loops: Loops, judge: Judge, kind: OperatorType, own: int, *, exceeded: bool) -> str:
+def no_rewriting(loops: Loops, target: Target, kind: OperatorType, own: int, *, exceeded: bool) -> str:
     """What stands in the way of every rewriting; `exceeded`: there are some, into too many operators."""
-    types = data_types(judge, kind, own)
+    types = data_types(target, kind, own)
     divisions = [divided(loops, ELEMENT_BITS[t]) for t in types]
     fitting = [elements for elements in divisions if elements is not None]
     if not fitting:
         least = min(ELEMENT_BITS[t] for t in types)
         return (
-            f"no rewriting for {judge.name}: pieces of {TensorDataType(own).name} begin or end within {least} bits, "
+            f"no rewriting for {target.name}: pieces of {TensorDataType(own).name} begin or end within {least} bits, "
             "the least that it moves"
         )
     rank = min(len(without(elements, elements.sizes.index(min(elements.sizes))).sizes) for elements in fitting)
-    most = max(dimension_counts(judge, kind))
+    most = max(dimension_counts(target, kind))
     reason, hindrance = "sizes, strides or counts of elements exceed what it takes", ""
     if rank > most:
         reason = f"{rank} dimensions are left after folding, it takes {most}"
@@ -89,7 +89,7 @@ def no_rewriting(loops: Loops, judge: Judge, kind: OperatorType, own: int, *, ex
     limit = "no parts of it begin at multiples of 16 bytes"
     if exceeded:
         limit = f"several operators would be more than {MOST_OPERATORS}"
-    return f"no rewriting for {judge.name}: {reason}, and {limit}{hindrance}"
+    return f"no rewriting for {target.name}: {reason}, and {limit}{hindrance}"
 
 
 def braced(numbers: Sequence[int]) -> str:

@@ -11,16 +11,15 @@ from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.releases import releases
-from dmlsplit.rules import Judge
-from dmlsplit.validation import judge as judge_descriptor
-from dmlsplit.validation import level_judge, operator_type, release_judge
+from dmlsplit.target import Target, target_of
+from dmlsplit.validation import evaluate, operator_type
 
 
 class Column(NamedTuple):
     """A level or release that is asked."""
 
     label: str
-    judge: Judge
+    target: Target
     observed: bool
     """Whether a build of it was seen; the verdict rests on documentation alone otherwise."""
 
@@ -37,10 +36,10 @@ _SEEN: Final = {release.max_feature_level for release in releases()}
 LEVELS: Final = Columns(
     "feature_levels",
     "feature level",
-    tuple(Column(str(level), level_judge(level), level in _SEEN) for level in FeatureLevel),
+    tuple(Column(str(level), target_of(level), level in _SEEN) for level in FeatureLevel),
 )
 RELEASES: Final = Columns(
-    "releases", "release", tuple(Column(r.directml or r.name, release_judge(r), True) for r in releases())
+    "releases", "release", tuple(Column(r.directml or r.name, target_of(r), True) for r in releases())
 )
 
 
@@ -75,24 +74,24 @@ class _Known(NamedTuple):
 
 
 def _answer(desc: OperatorDesc, column: Column, known: _Known) -> Answer:
-    judge = column.judge
-    report = judge_descriptor(desc, judge)
+    target = column.target
+    report = evaluate(desc, target)
     if report.ok:
         return Answer(column, Outcome.RUNS, report, None)
     # A rewriting is the target's own where both take the same tensors; what differs besides is judged.
-    tensors = [(row.dimension_counts, row.data_types) for row in judge.support[operator_type(desc)]]
+    tensors = [(row.dimension_counts, row.data_types) for row in target.support[operator_type(desc)]]
     for others, found in known.made:
-        if others == tensors and all(judge_descriptor(operator, judge).ok for operator in found.operators):
+        if others == tensors and all(evaluate(operator, target).ok for operator in found.operators):
             return Answer(column, Outcome.REWRITTEN, report, found)
     # What is tried and fails fails alike for all that take the same tensors and compute sizes alike.
-    target = tuple(tensors), judge.release is None, judge.arithmetic, judge.total_counts_whole_elements
-    made = known.refused.get(target)
+    alike = tuple(tensors), target.release is None, target.arithmetic, target.total_counts_whole_elements
+    made = known.refused.get(alike)
     if made is None:
-        made = legalized(desc, judge)
+        made = legalized(desc, target)
     if made.ok:
         known.made.append((tensors, made))
         return Answer(column, Outcome.REWRITTEN, report, made)
-    known.refused[target] = made
+    known.refused[alike] = made
     return Answer(column, Outcome.REFUSED, report, made)
 
 

@@ -9,7 +9,7 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDe
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.legalize import Legalization, Region
-from dmlsplit.rules import Judge
+from dmlsplit.target import Target
 from dmlsplit.validation import operator_type
 
 MOST_SHOWN = 8
@@ -30,10 +30,10 @@ def summary(found: Legalization) -> str:
     return f"{name} {_sizes(whole)}"
 
 
-def fix(found: Legalization, file: str, judge: Judge) -> str:
+def fix(found: Legalization, file: str, target: Target) -> str:
     """The line that names the rewriting, and the command that shows it."""
-    release = judge.release
-    name = str(judge.feature_level) if release is None else release.directml or release.name
+    release = target.release
+    name = str(target.feature_level) if release is None else release.directml or release.name
     option = "--feature-level" if release is None else "--directml"
     command = f"dmlsplit legalize {shlex.quote(printable(file, None))} {option} {name}"
     return f"runs on {name} as {summary(found)}: {command}"

@@ -1,4 +1,4 @@
-"""The examples that a rule carries, as JSON."""
+"""The examples that a rule carries, as text."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dmlsplit.formats.json import dumps
-from dmlsplit.rules import Rule
-from dmlsplit.validation import find_judge
+from dmlsplit.rules import DescriptorRule, NodeRule, Rule
+from dmlsplit.target import find_target
 
 
 class Example(NamedTuple):
@@ -21,8 +21,9 @@ class Example(NamedTuple):
 
 def examples(rule: Rule) -> Iterator[Example]:
     """The two sides of the rule's boundary, where it has them."""
-    for name, make, node in (("bad", rule.bad, rule.bad_node), ("good", rule.good, rule.good_node)):
-        if make is not None:
-            yield Example(name, find_judge(**rule.judge_of_examples).name, dumps(make()))
-        elif node is not None:
+    if isinstance(rule, DescriptorRule):
+        for name, make in (("bad", rule.bad), ("good", rule.good)):
+            yield Example(name, find_target(**rule.target_of_examples).name, dumps(make()))
+    elif isinstance(rule, NodeRule):
+        for name, node in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, node.specification, json.dumps(node.to_dict()))

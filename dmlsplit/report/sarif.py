@@ -83,7 +83,8 @@ def _location(diagnostic: Diagnostic, item: Judged) -> dict[str, Any]:
     name = item.name if item.row is None else item.row.name
     if name is not None or diagnostic.path:
         shown = None if name is None else printable(name, None)
-        whole = diagnostic.path if shown is None or diagnostic.path.startswith(shown) else f"{shown}/{diagnostic.path}"
+        within = shown is None or diagnostic.location.node
+        whole = diagnostic.path if within else f"{shown}/{diagnostic.path}"
         logical = {"fullyQualifiedName": whole.rstrip("/"), "kind": "object" if item.row is None else "function"}
         location["logicalLocations"] = [{**logical, "name": shown} if shown else logical]
     return location

@@ -3,34 +3,36 @@
 Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), onnx/ and
 openvino/ (the frameworks' own rules of their Splits), node/ (reported by the front ends of models), and the emulated
 device's, binding/ and device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
+
+A rule is in the registry if it is a name of one of the modules below; rules are run in the order in which they stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any, Final
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import OperatorType
-from dmlsplit.rules import binding, crash, device, join, memory, node, onnx, openvino, split, strides, tensor
-from dmlsplit.rules import input as _input
-from dmlsplit.rules import legalize as _legalize
+from dmlsplit.rules import binding, crash, device, legalize, memory, node, onnx, openvino, operator, strides, tensor
+from dmlsplit.rules import input as input_
 from dmlsplit.rules._facts import NodeFacts, judge_facts
-from dmlsplit.rules._model import (
+from dmlsplit.rules._model import SCOPES, BindingRule, DescriptorRule, NodeRule, Notice, OperatorRule, Rule, TensorRule
+from dmlsplit.rules._sources import Source
+from dmlsplit.rules._views import (
     PART_MEMBERS,
+    Aspect,
+    BindingSlot,
     BindingView,
     BufferRange,
-    Judge,
-    Member,
     OperatorView,
-    Place,
-    Rule,
-    Source,
+    SlotKind,
     TensorView,
-    Wanted,
 )
 
 __all__ = [
+    "BINDING_RULES",
     "CRASH_RULES",
     "NODE_RULES",
     "OPERATOR_RULES",
@@ -38,17 +40,22 @@ __all__ = [
     "REDIRECTS",
     "RULES",
     "TENSOR_RULES",
+    "Aspect",
+    "BindingRule",
+    "BindingSlot",
     "BindingView",
     "BufferRange",
-    "Judge",
-    "Member",
+    "DescriptorRule",
     "NodeFacts",
+    "NodeRule",
+    "Notice",
+    "OperatorRule",
     "OperatorView",
-    "Place",
     "Rule",
+    "SlotKind",
     "Source",
+    "TensorRule",
     "TensorView",
-    "Wanted",
     "find_rule",
     "judge_node",
 ]
@@ -56,44 +63,45 @@ __all__ = [
 REDIRECTS: Final[Mapping[str, str]] = {}
 """Old id -> the id that took its place."""
 
-
-TENSOR_RULES: Final = (*tensor.RULES, *strides.RULES, *memory.RULES)
-"""The rules of one tensor, in member order."""
-OPERATOR_RULES: Final[Mapping[OperatorType, tuple[Rule, ...]]] = {
-    OperatorType.SPLIT: split.RULES,
-    OperatorType.JOIN: join.RULES,
-}
-CRASH_RULES: Final = crash.RULES
-NODE_RULES: Final[Mapping[type[NodeFacts], tuple[Rule, ...]]] = {
-    onnx.OnnxSplit: onnx.RULES,
-    openvino.OpenVinoSplit: openvino.RULES,
-}
-"""The rules of frameworks' nodes, by the class of what is known of one, in the order in which they are run."""
-
-
-def _registry(*groups: tuple[Rule, ...]) -> dict[str, Rule]:
-    rules: dict[str, Rule] = {}
-    for rule in (rule for group in groups for rule in group):
-        if rule.id in rules or rule.id in REDIRECTS:
-            raise ValueError(f"rule id {rule.id} is taken")
-        rules[rule.id] = rule
-    return rules
-
-
-RULES: Final[Mapping[str, Rule]] = _registry(
-    _input.RULES,
-    TENSOR_RULES,
-    split.RULES,
-    join.RULES,
-    tuple(crash.RULES.values()),
-    _legalize.RULES,
-    node.RULES,
-    *NODE_RULES.values(),
-    (onnx.FUNCTION_RECURSIVE,),
-    binding.RULES,
-    device.RULES,
+_MODULES: Final = (
+    *(input_, tensor, strides, memory, operator, crash, legalize, node),
+    *(onnx.form, onnx.lengths, onnx, openvino.inputs, openvino.lengths, openvino.outputs),
+    *(binding, device),
 )
+
+
+def _rules_of(module: ModuleType) -> Iterator[Rule]:
+    """The rules that are names of a module, in the order of their definitions."""
+    for value in vars(module).values():
+        yield from (rule for rule in (value if isinstance(value, tuple) else (value,)) if isinstance(rule, Rule))
+
+
+def _registry() -> dict[str, Rule]:
+    rules: dict[str, Rule] = {}
+    for rule in (rule for module in _MODULES for rule in _rules_of(module)):
+        if rules.setdefault(rule.id, rule) is not rule or rule.id in REDIRECTS:
+            raise ValueError(f"rule id {rule.id} is taken")
+    return dict(sorted(rules.items(), key=lambda item: SCOPES.index(item[1].scope)))
+
+
+RULES: Final[Mapping[str, Rule]] = _registry()
 """Every rule by id."""
+TENSOR_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, TensorRule)])
+"""The rules of one tensor, in member order."""
+OPERATOR_RULES: Final[Mapping[OperatorType, tuple[OperatorRule, ...]]] = {
+    kind: tuple(
+        rule for rule in _rules_of(operator) if isinstance(rule, OperatorRule) and rule.scope == kind.name.lower()
+    )
+    for kind in PART_MEMBERS
+}
+CRASH_RULES: Final = dict(zip(PART_MEMBERS, crash.crash, strict=True))
+"""Run before all others, for a release: they find what ends the process before anything is checked."""
+BINDING_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, BindingRule)])
+NODE_RULES: Final[Mapping[type[NodeFacts], tuple[NodeRule[Any], ...]]] = {
+    facts: tuple([rule for rule in RULES.values() if isinstance(rule, NodeRule) and rule.scope == scope])
+    for facts, scope in ((onnx.OnnxSplit, "onnx"), (openvino.OpenVinoSplit, "openvino"))
+}
+"""The rules of frameworks' nodes, by the class of what is known of one."""
 
 
 def find_rule(id: str) -> Rule | None:
@@ -102,5 +110,5 @@ def find_rule(id: str) -> Rule | None:
 
 
 def judge_node(facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
-    """What a framework's own rules find in a node; each path begins with `node`, its printable name."""
+    """What a framework's own rules find in a node; each location names `node`, its printable name."""
     return judge_facts(NODE_RULES[type(facts)], facts, node)

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
-from dmlsplit.rules._model import Check, Rule
+from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.location import Location
+from dmlsplit.rules._model import Finding, NodeRule
 from dmlsplit.rules.node import RUNTIME_DIFFERS
 
 
-class Fact(enum.IntFlag):
+class Fact(enum.Enum):
     """What a check of a node relies on or finds faulty."""
 
-    NONE = 0
-    FORM = 1
-    """Which inputs and attributes are given."""
-    TYPE = 2
-    SHAPE = 4
-    AXIS = 8
-    LENGTHS = 16
-    """The lengths that are given: values, type and rank."""
-    COUNT = 32
-    """The number of outputs."""
+    FORM = "which inputs and attributes are given"
+    TYPE = "the element type"
+    SHAPE = "the shape"
+    AXIS = "the axis"
+    LENGTHS = "the lengths that are given: values, type and rank"
+    COUNT = "the number of outputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,41 +57,22 @@ class NodeFacts(ABC):
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
 
-def node_rules(rules: list[Rule]) -> Callable[..., Callable[[Check[Any]], Check[Any]]]:
-    """A decorator that turns a check of facts into a rule, documented and an error unless said otherwise."""
-
-    def rule(id: str, summary: str, explanation: str, **given: Any) -> Callable[[Check[Any]], Check[Any]]:
-        def add(check: Check[Any]) -> Check[Any]:
-            settings = {"severity": Severity.ERROR, "basis": Basis.DOCUMENTED, **given}
-            rules.append(Rule(id, summary=summary, explanation=explanation, node_check=check, **settings))
-            return check
-
-        return add
-
-    return rule
-
-
-def judge_facts(rules: Iterable[Rule], facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
-    """What the rules find, each path beginning with the node's name; a rule whose facts are faulty is skipped.
+def judge_facts(rules: Iterable[NodeRule[Any]], facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
+    """What the rules find in the node of that name; a rule whose facts are faulty is skipped.
 
     What runtimes do otherwise where a rule found something is a warning of its own.
     """
-    failed = 0
+    spoilt: set[Fact] = set()
     found = []
-
-    def report(rule: Rule, member: str, message: str, expected: Value = None, actual: Value = None) -> None:
-        path = f"{node}.{member}" if member else node
-        found.append(rule.diagnostic(path, message, expected=expected, actual=actual))
-
+    here = Location(node=node)
     for rule in rules:
-        if failed & rule.reads or rule.node_check is None:
+        if not rule.needs.isdisjoint(spoilt):
             continue
-        findings = rule.node_check(facts) or ()
-        for finding in findings:
-            report(rule, *finding)
-            failed |= rule.marks
-        if findings and rule.runtimes:
-            report(RUNTIME_DIFFERS, next(iter(findings)).member, rule.runtimes)
-    for member, message in facts.differences():
-        report(RUNTIME_DIFFERS, member, message)
+        findings = list(rule.check(facts))
+        if findings:
+            spoilt |= rule.spoils
+            found += [rule.report(here, finding) for finding in findings]
+            if rule.runtimes:
+                found.append(RUNTIME_DIFFERS.report(here, Finding(findings[0].member, rule.runtimes)))
+    found += [RUNTIME_DIFFERS.report(here, Finding(member, message)) for member, message in facts.differences()]
     return tuple(found)

@@ -7,41 +7,54 @@ not a promised crash.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Final
 
-from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc
-from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.diagnostics import Basis
 from dmlsplit.enums import UINT_MAX, OperatorType
 from dmlsplit.rules import _examples as eg
-from dmlsplit.rules._model import OBSERVED, Finding, Findings, Member, OperatorView, Rule, TensorView
+from dmlsplit.rules._model import Finding, Findings, operator_rules
+from dmlsplit.rules._sources import OBSERVED
+from dmlsplit.rules._views import Aspect, OperatorView, TensorView
 
-_CRASHED: Final = int(Member.DESC | Member.UNREAD)
 
-
-def _reads_before_checking(o: OperatorView) -> Findings:
-    release = o.judge.release
+@operator_rules(
+    "split/crash",
+    "join/crash",
+    summary="The release reads through a null pointer, or past an array, before it checks the descriptor.",
+    explanation="Every build reads a split's InputTensor and its Desc at once, and the build of level 2_1 compares the "
+    "sizes of outputs and input before it looks at anything else; every build does so with a join's. The call does not "
+    "return, so that there is no HRESULT to predict.",
+    basis=Basis.OBSERVED,
+    sources=(OBSERVED,),
+    spoils={Aspect.DESC, Aspect.READABLE, Aspect.ARRAY},
+    bad=lambda make: eg.with_whole(make(), None),
+    good=lambda make: make(),
+    examples_for="1.15.4",
+)
+def crash(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
+    release = o.target.release
     if release is None:
-        return None
+        return
     whole = o.whole
     is_split = o.type is OperatorType.SPLIT
     if o.count == 0 and not (is_split and release.split_reads_input_first):
-        return None  # refused
+        return  # refused
     walks = not is_split or release.traits.split_walks_sizes_unchecked
     if is_split and walks and o.axis >= max(whole.support.dimension_counts):
-        return None  # refused before the input is looked at
+        return  # refused before the input is looked at
     if whole.tensor is None or whole.tensor.desc is None:
-        return _crash(whole, "" if whole.tensor is None else "Desc")
+        yield _crash(whole, "" if whole.tensor is None else "Desc")
+        return
     if not walks or o.count == 0:
-        return None
+        return
     dimensions = whole.desc.dimension_count
     if dimensions not in whole.support.dimension_counts if is_split else o.axis >= dimensions:
-        return None  # refused
+        return  # refused
     if o.array is None:
-        o.failed |= Member.ARRAY
-        return [Finding(o.array_name, f"is null: {_CRASH}", "a pointer", None)]
-    return _walk(o)
+        yield Finding(o.array_name, f"is null: {_CRASH}", "a pointer", None)
+        return
+    yield from _walk(o)
 
 
 def _walk(o: OperatorView) -> Findings:
@@ -53,29 +66,34 @@ def _walk(o: OperatorView) -> Findings:
     total = 0
     for part in o.parts:
         if part.tensor is None or part.tensor.desc is None:
-            return _crash(part, "" if part.tensor is None else "Desc")
+            yield _crash(part, "" if part.tensor is None else "Desc")
+            return
         dimensions = (part if is_join else o.whole).desc.dimension_count
         sizes = part.desc.sizes
         if is_join:
             if len(sizes or ()) < dimensions:
-                return _crash(part, "Sizes")
+                yield _crash(part, "Sizes")
+                return
             # A 32-bit product, taken for a signed number: the bound of 2^31 - 1 elements.
             if math.prod((sizes or ())[:dimensions]) % 2**32 >= 2**31:
-                return None  # refused
+                return  # refused
         for d in range(dimensions):
             if sizes is None or d >= len(sizes):
-                return _crash(part, "Sizes")
+                yield _crash(part, "Sizes")
+                return
             if d == o.axis:
                 total += sizes[d]
                 if total > UINT_MAX:
-                    return None  # refused
+                    return  # refused
                 continue
             expected = _size(o.whole, d)
             if expected is None:
-                return _crash(o.whole, "Sizes")
+                yield _crash(o.whole, "Sizes")
+                return
             if sizes[d] != expected:
-                return None  # refused
-    return _crash(o.whole, "Sizes") if _size(o.whole, o.axis) is None else None
+                return  # refused
+    if _size(o.whole, o.axis) is None:
+        yield _crash(o.whole, "Sizes")
 
 
 def _size(tensor: TensorView, d: int) -> int | None:
@@ -87,48 +105,6 @@ def _size(tensor: TensorView, d: int) -> int | None:
 _CRASH: Final = "this release crashes here"
 
 
-def _crash(tensor: TensorView, member: str) -> Findings:
-    path = f"{tensor.path}.{member}" if member else tensor.path
-    tensor.failed |= _CRASHED
-    return [Finding(path, f"is read before anything is checked: {_CRASH}", "a pointer to as much as is read", None)]
-
-
-def _rule(
-    operator: OperatorType,
-    explanation: str,
-    bad: Callable[[], OperatorDesc],
-    good: Callable[[], OperatorDesc],
-    release: str,
-) -> Rule:
-    return Rule(
-        f"{operator.name.lower()}/crash",
-        Severity.ERROR,
-        Basis.OBSERVED,
-        "The release reads through a null pointer, or past an array, before it checks the descriptor.",
-        explanation + " The call does not return, so that there is no HRESULT to predict.",
-        (OBSERVED,),
-        bad=bad,
-        good=good,
-        release=release,
-        operator_check=_reads_before_checking,
-    )
-
-
-RULES: Final[Mapping[OperatorType, Rule]] = {
-    OperatorType.SPLIT: _rule(
-        OperatorType.SPLIT,
-        "Every build reads a split's InputTensor and its Desc at once; the build of level 2_1 compares the sizes of "
-        "outputs and input before it looks at anything else.",
-        lambda: replace(eg.split(), input_tensor=None),
-        lambda: eg.split(),
-        "1.15.4",
-    ),
-    OperatorType.JOIN: _rule(
-        OperatorType.JOIN,
-        "Every build compares the sizes of a join's inputs and output before it looks at anything else.",
-        lambda: JoinOperatorDesc(None, eg.tensor(eg.WHOLE), 2, input_count=1),
-        lambda: eg.join(lengths=(6,)),
-        "1.15.4",
-    ),
-}
-"""Asked before any other rule; what they find leaves out the rules that it implies."""
+def _crash(tensor: TensorView, member: str) -> Finding:
+    message = f"is read before anything is checked: {_CRASH}"
+    return Finding(member, message, "a pointer to as much as is read", None, tensor)

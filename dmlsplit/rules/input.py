@@ -5,44 +5,42 @@ from __future__ import annotations
 from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.rules._model import OURS, Rule, Source
+from dmlsplit.rules._model import Notice
+from dmlsplit.rules._sources import OURS, Source
 
 DXDISPATCH: Final = Source(
     "DxDispatch guide", "https://github.com/microsoft/DirectML/blob/master/DxDispatch/doc/Guide.md"
 )
 
-RULES: Final = (
-    Rule(
-        "input/malformed",
-        Severity.ERROR,
-        Basis.OURS,
-        "The text is not an operator that can be read.",
-        "The message names the line and column. There is no descriptor to judge, hence no HRESULT.",
-        (OURS,),
-    ),
-    Rule(
-        "input/operator-not-judged",
-        Severity.NOTE,
-        Basis.OURS,
-        "The operator is neither a Split nor a Join.",
-        "dmlsplit knows these two operators; others of the same file are passed over.",
-        (OURS,),
-    ),
-    Rule(
-        "input/no-split",
-        Severity.NOTE,
-        Basis.OURS,
-        "The model has no Split.",
-        "It was read whole, subgraphs and functions included.",
-        (OURS,),
-    ),
-    Rule(
-        "input/total-size-computed",
-        Severity.NOTE,
-        Basis.OURS,
-        "A TotalTensorSizeInBytes of 0 in a DxDispatch model was replaced by the implied size.",
-        "DxDispatch computes the size where a model leaves it out or gives 0; a program that passes 0 to DirectML is "
-        "refused.",
-        (DXDISPATCH,),
-    ),
+MALFORMED: Final = Notice(
+    "input/malformed",
+    "The text is not an operator that can be read.",
+    "The message names the line and column. There is no descriptor to judge, hence no HRESULT.",
+    (OURS,),
+    basis=Basis.OURS,
+)
+OPERATOR_NOT_JUDGED: Final = Notice(
+    "input/operator-not-judged",
+    "The operator is neither a Split nor a Join.",
+    "dmlsplit knows these two operators; others of the same file are passed over.",
+    (OURS,),
+    severity=Severity.NOTE,
+    basis=Basis.OURS,
+)
+NO_SPLIT: Final = Notice(
+    "input/no-split",
+    "The model has no Split.",
+    "It was read whole, subgraphs and functions included.",
+    (OURS,),
+    severity=Severity.NOTE,
+    basis=Basis.OURS,
+)
+TOTAL_SIZE_COMPUTED: Final = Notice(
+    "input/total-size-computed",
+    "A TotalTensorSizeInBytes of 0 in a DxDispatch model was replaced by the implied size.",
+    "DxDispatch computes the size where a model leaves it out or gives 0; a program that passes 0 to DirectML is "
+    "refused.",
+    (DXDISPATCH,),
+    severity=Severity.NOTE,
+    basis=Basis.OURS,
 )

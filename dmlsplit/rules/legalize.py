@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.rules._model import OURS, Rule
+from dmlsplit.diagnostics import Basis
+from dmlsplit.rules._model import Notice
+from dmlsplit.rules._sources import OURS
 
-RULES: Final = (
-    Rule(
-        "legalize/no-rewriting",
-        Severity.ERROR,
-        Basis.OURS,
-        "No operators that the target takes move the same bits within the same buffers.",
-        "`dmlsplit legalize` looks for other data types, folded dimensions, sub-ranges of the buffers and a temporary "
-        "buffer. The message says what stands in the way of all of them.",
-        (OURS,),
-    ),
+NO_REWRITING: Final = Notice(
+    "legalize/no-rewriting",
+    "No operators that the target takes move the same bits within the same buffers.",
+    "`dmlsplit legalize` looks for other data types, folded dimensions, sub-ranges of the buffers and a temporary "
+    "buffer. The message says what stands in the way of all of them.",
+    (OURS,),
+    basis=Basis.OURS,
 )

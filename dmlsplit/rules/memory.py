@@ -2,72 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT64_MAX, UINT_MAX
 from dmlsplit.releases import SizeArithmetic
 from dmlsplit.rules import _examples as eg
-from dmlsplit.rules._model import (
-    BUFFER_DESC,
-    EXTENT,
-    HEADER,
-    OBSERVED,
-    OURS,
-    Finding,
-    Findings,
-    Member,
-    Rule,
-    TensorView,
-    tensor_rules,
-    type_name,
-)
-
-RULES: Final[list[Rule]] = []
-_rule = tensor_rules(RULES)
+from dmlsplit.rules._model import Finding, Findings, TensorRule, type_name
+from dmlsplit.rules._sources import BUFFER_DESC, HEADER, OBSERVED, OURS
+from dmlsplit.rules._views import EXTENT, Aspect, TensorView
 
 
-@_rule(
+@TensorRule(
     "tensor/implied-size-too-large",
     "The size that Sizes, Strides and DataType imply does not fit TotalTensorSizeInBytes.",
     "No value of the UINT64 member can be large enough. Builds of DirectML compute the implied size with fewer bits "
     "and may accept a wrapped one; the operator then reads or writes outside its buffers.",
     sources=(BUFFER_DESC, HEADER),
-    reads=EXTENT | Member.ELEMENT_COUNT,
-    marks=Member.TOTAL,
+    needs=EXTENT | {Aspect.ELEMENT_COUNT},
+    spoils={Aspect.TOTAL},
     bad=lambda: eg.split((1, 1, 2**31, 1), 2, (2**30, 2**30), strides=(0, 0, 2**32 - 1, 1)),
     good=lambda: eg.split((1, 1, 2**31, 1), 2, (2**30, 2**30), strides=(0, 0, 1, 1)),
 )
-def _implied_size_too_large(t: TensorView) -> Findings:
+def implied_size_too_large(t: TensorView) -> Findings:
     implied = t.exact_implied_size
     # Where a total is given, a release that wraps the implied size may take it: see tensor/implied-size-wraps.
-    if implied <= UINT64_MAX or (t.judge.release is not None and t.desc.total_tensor_size_in_bytes is not None):
-        return None
+    if implied <= UINT64_MAX or (t.target.release is not None and t.desc.total_tensor_size_in_bytes is not None):
+        return
     message = f"cannot be large enough: Sizes and Strides imply {implied} bytes"
-    return [Finding("TotalTensorSizeInBytes", message, UINT64_MAX, implied)]
+    yield Finding("TotalTensorSizeInBytes", message, UINT64_MAX, implied)
 
 
-@_rule(
+@TensorRule(
     "tensor/total-size-too-small",
     "TotalTensorSizeInBytes is less than the implied size.",
     "The implied size is DMLCalcBufferTensorSize's: the bytes up to the last element, rounded up to a multiple of 4 "
     "(9 FLOAT16 elements need 20). With strides the last element's place counts, not the number of elements.",
     sources=(BUFFER_DESC, OBSERVED),
-    reads=EXTENT | Member.TOTAL,
-    marks=Member.TOTAL,
+    needs=EXTENT | {Aspect.TOTAL},
+    spoils={Aspect.TOTAL},
     bad=lambda: eg.split(total_tensor_size_in_bytes=47),
     good=lambda: eg.split(total_tensor_size_in_bytes=48),
 )
-def _total_size_too_small(t: TensorView) -> Findings:
+def total_size_too_small(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
-    implied = t.implied_size(t.judge.arithmetic)
+    implied = t.implied_size(t.target.arithmetic)
     if total is None or total >= implied:
-        return None
+        return
     message = f"is {total}, at least {implied} is implied by DataType, Sizes and Strides"
-    return [Finding("TotalTensorSizeInBytes", message, implied, total)]
+    yield Finding("TotalTensorSizeInBytes", message, implied, total)
 
 
-@_rule(
+@TensorRule(
     "tensor/implied-size-wraps",
     "TotalTensorSizeInBytes is too small, and the release does not notice because its own computation wraps.",
     "Releases compute the size that strides imply in too few bits: up to DirectML 1.8.0 in 32 bits of bytes, later in "
@@ -75,129 +59,129 @@ def _total_size_too_small(t: TensorView) -> Findings:
     "outside the bound buffer; Direct3D returns zeros and drops writes there at best.",
     basis=Basis.OURS,
     sources=(OURS, OBSERVED),
-    reads=EXTENT | Member.TOTAL,
+    needs=EXTENT | {Aspect.TOTAL},
     bad=lambda: eg.split((1, 1, 3, 1), 2, (1, 2), strides=(0, 0, 2**30, 1), total_tensor_size_in_bytes=8),
     good=lambda: eg.split((1, 1, 3, 1), 2, (1, 2), strides=(0, 0, 2**30, 1), total_tensor_size_in_bytes=2**33 + 4),
-    release="1.8.0",
+    examples_for="1.8.0",
 )
-def _implied_size_wraps(t: TensorView) -> Findings:
+def implied_size_wraps(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
-    if t.judge.arithmetic is SizeArithmetic.EXACT or total is None:
-        return None
+    if t.target.arithmetic is SizeArithmetic.EXACT or total is None:
+        return
     exact = t.exact_implied_size
     if total >= exact:
-        return None
-    wrapped = t.implied_size(t.judge.arithmetic)
+        return
+    wrapped = t.implied_size(t.target.arithmetic)
     message = (
         f"is {total} where {exact} is implied; the release accepts it, because it computes "
         f"{wrapped}; a GPU then reads or writes outside the bound buffer"
     )
-    return [Finding("TotalTensorSizeInBytes", message, exact, total)]
+    yield Finding("TotalTensorSizeInBytes", message, exact, total)
 
 
-@_rule(
+@TensorRule(
     "tensor/total-size-too-large",
     "TotalTensorSizeInBytes exceeds 2^32 - 1 elements.",
     "The page's limit is (2^32 - 1) elements, 16 GB for FLOAT32; builds of level 6_4 hold to the byte, older ones "
     "round down to whole elements and take up to one element more.",
     sources=(BUFFER_DESC, OBSERVED),
-    reads=Member.DESC | Member.DATA_TYPE | Member.ELEMENT_COUNT | Member.TOTAL,
-    marks=Member.TOTAL,
+    needs={Aspect.DESC, Aspect.DATA_TYPE, Aspect.ELEMENT_COUNT, Aspect.TOTAL},
+    spoils={Aspect.TOTAL},
     limit=True,
     bad=lambda: eg.split(total_tensor_size_in_bytes=4 * (2**32 - 1) + 1),
     good=lambda: eg.split(total_tensor_size_in_bytes=4 * (2**32 - 1)),
 )
-def _total_size_too_large(t: TensorView) -> Findings:
+def total_size_too_large(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
     if total is None:
-        return None
+        return
     limit = UINT_MAX * t.bits // 8
-    if t.judge.total_counts_whole_elements:
+    if t.target.total_counts_whole_elements:
         limit += (t.bits - 1) // 8
     if total <= limit:
-        return None
+        return
     message = f"is {total}, at most {limit} is taken (2^32 - 1 elements of {type_name(t.desc.data_type)})"
-    return [Finding("TotalTensorSizeInBytes", message, limit, total)]
+    yield Finding("TotalTensorSizeInBytes", message, limit, total)
 
 
-@_rule(
+@TensorRule(
     "tensor/total-size-beyond-documentation",
     "TotalTensorSizeInBytes exceeds 2^32 - 1 elements by a part of an element, which the release takes.",
     "Releases up to level 6_2 divide the total by the element size and drop the rest; the page, and level 6_4, do not.",
     severity=Severity.NOTE,
     basis=Basis.OBSERVED,
     sources=(OBSERVED, BUFFER_DESC),
-    reads=Member.DESC | Member.DATA_TYPE | Member.ELEMENT_COUNT | Member.TOTAL,
+    needs={Aspect.DESC, Aspect.DATA_TYPE, Aspect.ELEMENT_COUNT, Aspect.TOTAL},
     bad=lambda: eg.split(total_tensor_size_in_bytes=4 * (2**32 - 1) + 3),
     good=lambda: eg.split(total_tensor_size_in_bytes=4 * (2**32 - 1)),
-    release="1.13.1",
+    examples_for="1.13.1",
 )
-def _total_size_beyond_documentation(t: TensorView) -> Findings:
+def total_size_beyond_documentation(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
     limit = UINT_MAX * t.bits // 8
-    if total is None or total <= limit or not t.judge.total_counts_whole_elements:
-        return None
+    if total is None or total <= limit or not t.target.total_counts_whole_elements:
+        return
     message = f"is {total}; the documentation allows {limit}, this release ignores a part of an element"
-    return [Finding("TotalTensorSizeInBytes", message, limit, total)]
+    yield Finding("TotalTensorSizeInBytes", message, limit, total)
 
 
-@_rule(
+@TensorRule(
     "tensor/alignment-not-power-of-two",
     "GuaranteedBaseOffsetAlignment is neither 0 nor a power of two.",
     "The member promises an alignment in bytes of the bound offset; 0 promises nothing beyond the 16 bytes that "
     "always hold.",
     sources=(BUFFER_DESC,),
-    reads=Member.DESC,
-    marks=Member.ALIGNMENT,
+    needs={Aspect.DESC},
+    spoils={Aspect.ALIGNMENT},
     bad=lambda: eg.split(guaranteed_base_offset_alignment=48),
     good=lambda: eg.split(guaranteed_base_offset_alignment=64),
 )
-def _alignment_not_power_of_two(t: TensorView) -> Findings:
+def alignment_not_power_of_two(t: TensorView) -> Findings:
     alignment = t.desc.guaranteed_base_offset_alignment
     if alignment & (alignment - 1) == 0:
-        return None
+        return
     message = f"is {alignment}, must be 0 or a power of two"
-    return [Finding("GuaranteedBaseOffsetAlignment", message, "0 or a power of two", alignment)]
+    yield Finding("GuaranteedBaseOffsetAlignment", message, "0 or a power of two", alignment)
 
 
-@_rule(
+@TensorRule(
     "tensor/alignment-below-element-size",
     "GuaranteedBaseOffsetAlignment is smaller than an element.",
     "An element never lies at an offset that is no multiple of its size.",
     sources=(BUFFER_DESC,),
-    reads=Member.DESC | Member.DATA_TYPE | Member.ALIGNMENT,
-    marks=Member.ALIGNMENT,
+    needs={Aspect.DESC, Aspect.DATA_TYPE, Aspect.ALIGNMENT},
+    spoils={Aspect.ALIGNMENT},
     bad=lambda: eg.split(guaranteed_base_offset_alignment=2),
     good=lambda: eg.split(guaranteed_base_offset_alignment=16),
 )
-def _alignment_below_element_size(t: TensorView) -> Findings:
+def alignment_below_element_size(t: TensorView) -> Findings:
     alignment = t.desc.guaranteed_base_offset_alignment
     if not 0 < alignment * 8 < t.bits:
-        return None
+        return
     size = t.bits // 8
     message = f"is {alignment}, must be 0 or at least {size}, the size of {type_name(t.desc.data_type)}"
-    return [Finding("GuaranteedBaseOffsetAlignment", message, size, alignment)]
+    yield Finding("GuaranteedBaseOffsetAlignment", message, size, alignment)
 
 
-@_rule(
+@TensorRule(
     "tensor/alignment-below-16",
     "GuaranteedBaseOffsetAlignment is a power of two below 16.",
     "The page asks for the element size at least, so that 8 would do for FLOAT32; every build observed refuses 1, 2, 4 "
     "and 8 whatever the data type. 0 says the same and is taken.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED, BUFFER_DESC),
-    reads=Member.DESC | Member.ALIGNMENT,
-    marks=Member.ALIGNMENT,
+    needs={Aspect.DESC, Aspect.ALIGNMENT},
+    spoils={Aspect.ALIGNMENT},
     limit=True,
     bad=lambda: eg.split(guaranteed_base_offset_alignment=8),
     good=lambda: eg.split(guaranteed_base_offset_alignment=16),
 )
-def _alignment_below_16(t: TensorView) -> Findings:
+def alignment_below_16(t: TensorView) -> Findings:
     alignment = t.desc.guaranteed_base_offset_alignment
     if not 0 < alignment < MINIMUM_BUFFER_TENSOR_ALIGNMENT:
-        return None
+        return
     message = (
         f"is {alignment}; every build observed takes 0 or at least {MINIMUM_BUFFER_TENSOR_ALIGNMENT}, "
         "although the documentation asks for the element size only"
     )
-    return [Finding("GuaranteedBaseOffsetAlignment", message, MINIMUM_BUFFER_TENSOR_ALIGNMENT, alignment)]
+    yield Finding("GuaranteedBaseOffsetAlignment", message, MINIMUM_BUFFER_TENSOR_ALIGNMENT, alignment)

@@ -5,64 +5,60 @@ from __future__ import annotations
 from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.rules._model import BUFFER_DESC, DATA_TYPE, OURS, Rule, Source
+from dmlsplit.rules._model import Notice
+from dmlsplit.rules._sources import BUFFER_DESC, DATA_TYPE, OURS, Source
 
 _DML_EP: Final = "https://github.com/microsoft/onnxruntime/tree/main/onnxruntime/core/providers/dml/DmlExecutionProvider/src/Operators"
 
-RUNTIME_DIFFERS: Final = Rule(
+RUNTIME_DIFFERS: Final = Notice(
     "node/runtime-differs",
-    Severity.WARNING,
-    Basis.OBSERVED,
     "A runtime does otherwise than the framework's specification.",
     "The verdict follows the specification; the message says which runtimes, in the versions that were looked at, do "
     "what.",
     (Source("observed: onnx 1.23, ONNX Runtime 1.31 and OpenVINO 2026.4 on the CPU"),),
+    severity=Severity.WARNING,
+    basis=Basis.OBSERVED,
 )
 
-RULES: Final = (
-    Rule(
-        "node/shape-unknown",
-        Severity.WARNING,
-        Basis.OURS,
-        "The shape or a length that DirectML needs is not known from the model.",
-        "DirectML takes sizes, not symbols. The message says what to pass; until then the node is judged by its "
-        "framework's rules as far as they go, and nothing is guessed.",
-        (BUFFER_DESC,),
-    ),
-    Rule(
-        "node/type-not-lowered",
-        Severity.ERROR,
-        Basis.OURS,
-        "No DirectML data type carries the bits of the node's elements.",
-        "A split moves bits, so any type of 8, 16, 32, 64 or 128 bits goes as integers; strings and elements that "
-        "share a byte cannot.",
-        (DATA_TYPE,),
-    ),
-    Rule(
-        "node/not-lowered",
-        Severity.ERROR,
-        Basis.OURS,
-        "The node stands for no DirectML operator.",
-        "It has faults by its framework's own rules, which are reported beside this one; or a size that a UINT, "
-        "which has 32 bits, does not hold.",
-        (OURS,),
-    ),
-    Rule(
-        "node/empty-tensor",
-        Severity.WARNING,
-        Basis.OBSERVED,
-        "The input or an output has no elements, and ONNX Runtime's DirectML back end skips the whole operator.",
-        "DirectML has no empty tensors. The rewriting leaves empty outputs out of the operator and still makes them; "
-        "ONNX Runtime's DirectML back end does nothing at all, so that the other outputs are never written.",
-        (Source("ONNX Runtime, DirectML execution provider", _DML_EP),),
-    ),
-    Rule(
-        "node/rewritten",
-        Severity.NOTE,
-        Basis.OURS,
-        "The level or release takes the node only after a rewriting.",
-        "The message has the steps; SplitNode.legalize gives the operators.",
-        (OURS,),
-    ),
-    RUNTIME_DIFFERS,
+SHAPE_UNKNOWN: Final = Notice(
+    "node/shape-unknown",
+    "The shape or a length that DirectML needs is not known from the model.",
+    "DirectML takes sizes, not symbols. The message says what to pass; until then the node is judged by its "
+    "framework's rules as far as they go, and nothing is guessed.",
+    (BUFFER_DESC,),
+    severity=Severity.WARNING,
+    basis=Basis.OURS,
+)
+TYPE_NOT_LOWERED: Final = Notice(
+    "node/type-not-lowered",
+    "No DirectML data type carries the bits of the node's elements.",
+    "A split moves bits, so any type of 8, 16, 32, 64 or 128 bits goes as integers; strings and elements that "
+    "share a byte cannot.",
+    (DATA_TYPE,),
+    basis=Basis.OURS,
+)
+NOT_LOWERED: Final = Notice(
+    "node/not-lowered",
+    "The node stands for no DirectML operator.",
+    "It has faults by its framework's own rules, which are reported beside this one; or a size that a UINT, "
+    "which has 32 bits, does not hold.",
+    (OURS,),
+    basis=Basis.OURS,
+)
+EMPTY_TENSOR: Final = Notice(
+    "node/empty-tensor",
+    "The input or an output has no elements, and ONNX Runtime's DirectML back end skips the whole operator.",
+    "DirectML has no empty tensors. The rewriting leaves empty outputs out of the operator and still makes them; "
+    "ONNX Runtime's DirectML back end does nothing at all, so that the other outputs are never written.",
+    (Source("ONNX Runtime, DirectML execution provider", _DML_EP),),
+    severity=Severity.WARNING,
+    basis=Basis.OBSERVED,
+)
+REWRITTEN: Final = Notice(
+    "node/rewritten",
+    "The level or release takes the node only after a rewriting.",
+    "The message has the steps; SplitNode.legalize gives the operators.",
+    (OURS,),
+    severity=Severity.NOTE,
+    basis=Basis.OURS,
 )

@@ -9,131 +9,111 @@ from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.enums import TensorDataType
 from dmlsplit.layout import elements_overlap, extent
 from dmlsplit.rules import _examples as eg
-from dmlsplit.rules._model import (
-    BUFFER_DESC,
-    DIMENSIONS,
-    HEADER,
-    OBSERVED,
-    OURS,
-    STRIDES_PAGE,
-    Finding,
-    Findings,
-    Member,
-    Rule,
-    TensorView,
-    tensor_rules,
-)
+from dmlsplit.rules._model import Finding, Findings, TensorRule
+from dmlsplit.rules._sources import BUFFER_DESC, HEADER, OBSERVED, OURS, STRIDES_PAGE
+from dmlsplit.rules._views import DIMENSIONS, Aspect, TensorView
 
-RULES: Final[list[Rule]] = []
-_rule = tensor_rules(RULES)
-
-
-_READS: Final = DIMENSIONS | Member.STRIDES_GIVEN | Member.STRIDES | Member.LAYOUT | Member.OUTPUT
+_LAYOUT: Final = DIMENSIONS | {Aspect.STRIDES_GIVEN, Aspect.STRIDES, Aspect.LAYOUT, Aspect.OUTPUT}
 _OVERLAP: Final = "A dispatch writes overlapping elements in no promised order, so that the result is a race on a GPU."
 # Neither nested nor dense, and too large for the search: 537,600 elements over more than 4 * 10^9 places.
 _UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)
 
 
-@_rule(
+@TensorRule(
     "tensor/strides-too-few",
     "Strides has fewer entries than DimensionCount says.",
     "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
     undefined=True,
     sources=(HEADER, BUFFER_DESC),
-    reads=DIMENSIONS | Member.STRIDES_GIVEN,
-    marks=Member.STRIDES,
+    needs=DIMENSIONS | {Aspect.STRIDES_GIVEN},
+    spoils={Aspect.STRIDES},
     bad=lambda: eg.split(strides=(12, 2, 1), total_tensor_size_in_bytes=48),
     good=lambda: eg.split(strides=(12, 12, 2, 1)),
 )
-def _strides_too_few(t: TensorView) -> Findings:
+def strides_too_few(t: TensorView) -> Findings:
     assert t.strides is not None
     if len(t.strides) == t.desc.dimension_count:
-        return None
+        return
     actual, expected = len(t.strides), t.desc.dimension_count
-    return [Finding("Strides", f"has {actual} entries, DimensionCount is {expected}", expected, actual)]
+    yield Finding("Strides", f"has {actual} entries, DimensionCount is {expected}", expected, actual)
 
 
-@_rule(
+@TensorRule(
     "tensor/strides-too-many",
     "Strides has more entries than DimensionCount says.",
     "DirectML never looks at the surplus, so the layout is another one than the array suggests.",
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS, BUFFER_DESC),
-    reads=DIMENSIONS | Member.STRIDES_GIVEN,
+    needs=DIMENSIONS | {Aspect.STRIDES_GIVEN},
     bad=lambda: eg.split(strides=(12, 12, 2, 1, 1), total_tensor_size_in_bytes=48),
     good=lambda: eg.split(strides=(12, 12, 2, 1)),
 )
-def _strides_too_many(t: TensorView) -> Findings:
+def strides_too_many(t: TensorView) -> Findings:
     actual, expected = len(t.desc.strides or ()), t.desc.dimension_count
-    if actual <= expected:
-        return None
-    return [Finding("Strides", f"has {actual} entries, of which DirectML reads {expected}", expected, actual)]
+    if actual > expected:
+        yield Finding("Strides", f"has {actual} entries, of which DirectML reads {expected}", expected, actual)
 
 
-@_rule(
+@TensorRule(
     "tensor/output-stride-zero",
     "An output has stride 0 in a dimension larger than 1.",
     "A stride of 0 broadcasts, which only reading allows. Strides of dimensions of size 1 are free.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED, STRIDES_PAGE),
-    reads=_READS,
-    marks=Member.LAYOUT,
+    needs=_LAYOUT,
+    spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to((1, 1, 6, 2), strides=(0, 0, 0, 1)),
     good=lambda: eg.copy_to((1, 1, 1, 2), strides=(0, 0, 0, 1)),
 )
-def _stride_zero(t: TensorView) -> Findings:
+def output_stride_zero(t: TensorView) -> Findings:
     assert t.strides is not None
-    return [
-        Finding(f"Strides[{i}]", f"is 0 in a dimension of size {size}: all its elements would share one place", 1, 0)
-        for i, (size, stride) in enumerate(zip(t.sizes, t.strides, strict=True))
-        if stride == 0 and size > 1
-    ]
+    for i, (size, stride) in enumerate(zip(t.sizes, t.strides, strict=True)):
+        if stride == 0 and size > 1:
+            message = f"is 0 in a dimension of size {size}: all its elements would share one place"
+            yield Finding(("Strides", i), message, 1, 0)
 
 
-@_rule(
+@TensorRule(
     "tensor/output-strides-equal",
     "Two dimensions of an output, both larger than 1, have the same stride.",
     "Elements (1, 0) and (0, 1) of the two dimensions would lie at the same place.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    reads=_READS,
-    marks=Member.LAYOUT,
+    needs=_LAYOUT,
+    spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to((1, 1, 6, 2), strides=(0, 0, 7, 7)),
     good=lambda: eg.copy_to((1, 1, 6, 2), strides=(0, 0, 7, 6)),
 )
-def _strides_equal(t: TensorView) -> Findings:
+def output_strides_equal(t: TensorView) -> Findings:
     assert t.strides is not None
     first: dict[int, int] = {}
-    found = []
     for i, (size, stride) in enumerate(zip(t.sizes, t.strides, strict=True)):
         if size > 1 and first.setdefault(stride, i) != i:
             message = f"is {stride}, the stride of dimension {first[stride]} too: elements would share places"
-            found.append(Finding(f"Strides[{i}]", message, f"not {stride}", stride))
-    return found
+            yield Finding(("Strides", i), message, f"not {stride}", stride)
 
 
-@_rule(
+@TensorRule(
     "tensor/output-span-too-small",
     "An output's strides span fewer places than it has elements.",
     "Some elements must share a place then. This is the pigeonhole test that DirectML applies; it is weaker than "
     "a test for overlap.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    reads=_READS,
-    marks=Member.LAYOUT,
+    needs=_LAYOUT,
+    spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to((1, 1, 3, 4), strides=(0, 0, 2, 1)),
     good=lambda: eg.copy_to((1, 1, 3, 4), strides=(0, 0, 4, 1)),
 )
-def _span_too_small(t: TensorView) -> Findings:
+def output_span_too_small(t: TensorView) -> Findings:
     assert t.strides is not None
     count, places = math.prod(t.sizes), extent(t.sizes, t.strides)
-    if count <= places:
-        return None
-    return [Finding("Strides", f"give {count} elements only {places} places", count, places)]
+    if count > places:
+        yield Finding("Strides", f"give {count} elements only {places} places", count, places)
 
 
-@_rule(
+@TensorRule(
     "tensor/output-span-wraps",
     "An output spans so many places that the release's count of them wraps.",
     "Releases count the span in 32 bits up to DirectML 1.12.0, later in 64 bits of bytes or of bits, compare the "
@@ -141,55 +121,53 @@ def _span_too_small(t: TensorView) -> Findings:
     "extent has a legal total anyway.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    reads=_READS | Member.DATA_TYPE,
-    marks=Member.LAYOUT | Member.TOTAL,
+    needs=_LAYOUT | {Aspect.DATA_TYPE},
+    spoils={Aspect.LAYOUT, Aspect.TOTAL},
     limit=True,
     bad=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**32 - 1, 1), total_tensor_size_in_bytes=16),
     good=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**30, 1)),
-    release="1.8.0",
+    examples_for="1.8.0",
 )
-def _span_wraps(t: TensorView) -> Findings:
+def output_span_wraps(t: TensorView) -> Findings:
     count, exact = math.prod(t.sizes), extent(t.sizes, t.strides)
-    places = t.judge.arithmetic.extent(t.bits, t.sizes, t.strides)
+    places = t.target.arithmetic.extent(t.bits, t.sizes, t.strides)
     if count <= places or count > exact:
-        return None
+        return
     message = f"span {exact} places, which the release counts as {places}, fewer than the {count} elements"
-    return [Finding("Strides", message, count, places)]
+    yield Finding("Strides", message, count, places)
 
 
-@_rule(
+@TensorRule(
     "tensor/output-elements-overlap",
     "Elements of an output overlap although DirectML accepts the strides.",
     "The builds observed check for equal strides and for too small a span, and let other overlaps through: "
     "{1,1,4,3} with strides {1,1,2,3} is one. " + _OVERLAP,
     basis=Basis.OURS,
     sources=(OURS, OBSERVED),
-    reads=_READS,
-    marks=Member.LAYOUT,
+    needs=_LAYOUT,
+    spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to((1, 1, 4, 3), strides=(1, 1, 2, 3)),
     good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
 )
-def _elements_overlap(t: TensorView) -> Findings:
-    if not elements_overlap(t.sizes, t.strides):
-        return None
-    message = f"let elements of {list(t.sizes)} overlap; DirectML accepts it, the order of writes is a race"
-    return [Finding("Strides", message, "strides without overlap", str(list(t.strides or ())))]
+def output_elements_overlap(t: TensorView) -> Findings:
+    if elements_overlap(t.sizes, t.strides):
+        message = f"let elements of {list(t.sizes)} overlap; DirectML accepts it, the order of writes is a race"
+        yield Finding("Strides", message, "strides without overlap", str(list(t.strides or ())))
 
 
-@_rule(
+@TensorRule(
     "tensor/output-overlap-undecided",
     "Whether an output's elements overlap could not be decided.",
     "For strides that are not nested the question is a search, which stops after a bound. " + _OVERLAP,
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS,),
-    reads=_READS,
-    marks=Member.LAYOUT,
+    needs=_LAYOUT,
+    spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to(_UNDECIDED[0], TensorDataType.UINT8, strides=_UNDECIDED[1]),
     good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
 )
-def _overlap_undecided(t: TensorView) -> Findings:
-    if elements_overlap(t.sizes, t.strides) is not None:
-        return None
-    message = "may let elements overlap: the bounded search did not decide, and the emulation refuses to run it"
-    return [Finding("Strides", message, "strides without overlap", str(list(t.strides or ())))]
+def output_overlap_undecided(t: TensorView) -> Findings:
+    if elements_overlap(t.sizes, t.strides) is None:
+        message = "may let elements overlap: the bounded search did not decide, and the emulation refuses to run it"
+        yield Finding("Strides", message, "strides without overlap", str(list(t.strides or ())))

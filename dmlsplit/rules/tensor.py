@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 from dmlsplit.descriptors import BufferTensorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.enums import TENSOR_DIMENSION_COUNT_MAX1, UINT_MAX, TensorDataType, TensorFlags, TensorType
+from dmlsplit.enums import TENSOR_DIMENSION_COUNT_MAX1, UINT_MAX, FeatureLevel, TensorDataType, TensorFlags, TensorType
 from dmlsplit.rules import _examples as eg
-from dmlsplit.rules._model import (
+from dmlsplit.rules._model import Finding, Findings, TensorRule, number_range, type_name
+from dmlsplit.rules._sources import (
     BUFFER_DESC,
     CONSTANTS,
     DATA_TYPE,
-    DIMENSIONS,
     HEADER,
     JOIN_DESC,
     OBSERVED,
@@ -22,38 +21,27 @@ from dmlsplit.rules._model import (
     TENSOR_DESC,
     TENSOR_FLAGS,
     TENSOR_TYPE,
-    Finding,
-    Findings,
-    Member,
-    Rule,
-    TensorView,
-    number_range,
-    tensor_rules,
-    type_name,
 )
-
-RULES: Final[list[Rule]] = []
-_rule = tensor_rules(RULES)
+from dmlsplit.rules._views import DIMENSIONS, Aspect, TensorView
 
 
-@_rule(
+@TensorRule(
     "tensor/null",
     "A tensor is a null pointer.",
     "Split and Join have no optional tensors. Every DirectML build observed reads through a null InputTensor and "
     "ends the process, so this is worth finding before the call.",
     sources=(HEADER, SPLIT_DESC, JOIN_DESC),
-    reads=Member.UNREAD,
-    marks=Member.DESC,
+    needs={Aspect.READABLE},
+    spoils={Aspect.DESC},
     bad=lambda: eg.with_input(None),
     good=lambda: eg.split(),
 )
-def _null(t: TensorView) -> Findings:
-    if t.tensor is not None:
-        return None
-    return [Finding("", "is null; a tensor is required", "a DML_TENSOR_DESC", None)]
+def null(t: TensorView) -> Findings:
+    if t.tensor is None:
+        yield Finding("", "is null; a tensor is required", "a DML_TENSOR_DESC", None)
 
 
-@_rule(
+@TensorRule(
     "tensor/type-not-buffer",
     "DML_TENSOR_DESC.Type is not DML_TENSOR_TYPE_BUFFER.",
     "BUFFER (1) is the only kind of tensor that DirectML has; INVALID (0) is what a zeroed struct holds.",
@@ -61,229 +49,223 @@ def _null(t: TensorView) -> Findings:
     bad=lambda: eg.with_input(TensorDesc(TensorType.INVALID, eg.tensor(eg.WHOLE))),
     good=lambda: eg.with_input(TensorDesc(TensorType.BUFFER, eg.tensor(eg.WHOLE))),
 )
-def _type_not_buffer(t: TensorView) -> Findings:
-    if t.tensor is None or t.tensor.type == TensorType.BUFFER:
-        return None
-    return [Finding("Type", f"is {int(t.tensor.type)}, must be BUFFER (1)", "BUFFER", int(t.tensor.type))]
+def type_not_buffer(t: TensorView) -> Findings:
+    if t.tensor is not None and t.tensor.type != TensorType.BUFFER:
+        yield Finding("Type", f"is {int(t.tensor.type)}, must be BUFFER (1)", "BUFFER", int(t.tensor.type))
 
 
-@_rule(
+@TensorRule(
     "tensor/desc-null",
     "DML_TENSOR_DESC.Desc is a null pointer.",
     "Desc points to the DML_BUFFER_TENSOR_DESC with the tensor's members. DirectML builds read through a null Desc of "
     "an input and end the process.",
     sources=(TENSOR_DESC, HEADER),
-    reads=Member.UNREAD,
-    marks=Member.DESC,
+    needs={Aspect.READABLE},
+    spoils={Aspect.DESC},
     bad=lambda: eg.with_input(TensorDesc(TensorType.BUFFER, None)),
     good=lambda: eg.split(),
 )
-def _desc_null(t: TensorView) -> Findings:
-    if t.tensor is None or t.tensor.desc is not None:
-        return None
-    return [Finding("Desc", "is null", "a DML_BUFFER_TENSOR_DESC", None)]
+def desc_null(t: TensorView) -> Findings:
+    if t.tensor is not None and t.tensor.desc is None:
+        yield Finding("Desc", "is null", "a DML_BUFFER_TENSOR_DESC", None)
 
 
-@_rule(
+@TensorRule(
     "tensor/data-type-unknown",
     "DataType is UNKNOWN or no value of DML_TENSOR_DATA_TYPE.",
     "UNKNOWN (0) exists for optional attributes of other operators; a tensor always has a type.",
     sources=(DATA_TYPE, BUFFER_DESC),
-    reads=Member.DESC,
-    marks=Member.DATA_TYPE,
+    needs={Aspect.DESC},
+    spoils={Aspect.DATA_TYPE},
     bad=lambda: eg.split(data_type=0, total_tensor_size_in_bytes=48),
     good=lambda: eg.split(),
 )
-def _data_type_unknown(t: TensorView) -> Findings:
+def data_type_unknown(t: TensorView) -> Findings:
     if t.bits:
-        return None
+        return
     message = f"is {type_name(t.desc.data_type)}, which is no tensor data type"
-    return [Finding("DataType", message, "a DML_TENSOR_DATA_TYPE other than UNKNOWN", type_name(t.desc.data_type))]
+    yield Finding("DataType", message, "a DML_TENSOR_DATA_TYPE other than UNKNOWN", type_name(t.desc.data_type))
 
 
-@_rule(
+@TensorRule(
     "tensor/data-type-not-supported",
     "The operator does not take this data type at the feature level or release asked about.",
     "Split and Join took 8-bit integers at feature level 2_1 and 64-bit types at 4_1; they never took the 4-bit types. "
     "As both only move bits, another type of the same width does the same work where one is supported. FLOAT64 needs a "
     "device with double-precision operations, and up to DirectML 1.12.0 the 8-bit types need typed UAV loads.",
     sources=(SPLIT_DESC, JOIN_DESC),
-    reads=Member.DESC | Member.DATA_TYPE,
+    needs={Aspect.DESC, Aspect.DATA_TYPE},
     limit=True,
     bad=lambda: eg.split(data_type=TensorDataType.INT64),
     good=lambda: eg.split(data_type=TensorDataType.INT32),
-    feature_level="4_0",
+    examples_for=FeatureLevel.FL_4_0,
 )
-def _data_type_not_supported(t: TensorView) -> Findings:
+def data_type_not_supported(t: TensorView) -> Findings:
     if t.desc.data_type in t.support.data_types:
-        return None
+        return
     supported = ", ".join(type_name(x) for x in sorted(t.support.data_types))
     actual = type_name(t.desc.data_type)
-    need = t.judge.lacking.get(t.desc.data_type)
+    need = t.target.lacking.get(t.desc.data_type)
     reason = f", which needs {need}" if need else ""
-    return [Finding("DataType", f"is {actual}{reason}; {t.support.tensor} takes {supported}", supported, actual)]
+    yield Finding("DataType", f"is {actual}{reason}; {t.support.tensor} takes {supported}", supported, actual)
 
 
-@_rule(
+@TensorRule(
     "tensor/flags-unknown",
     "Flags has a bit that is not in DML_TENSOR_FLAGS.",
     "OWNED_BY_DML (1) is the only flag.",
     sources=(TENSOR_FLAGS,),
-    reads=Member.DESC,
-    marks=Member.FLAGS,
+    needs={Aspect.DESC},
+    spoils={Aspect.FLAGS},
     bad=lambda: eg.split(flags=2),
     good=lambda: eg.split(flags=TensorFlags.OWNED_BY_DML),
 )
-def _flags_unknown(t: TensorView) -> Findings:
+def flags_unknown(t: TensorView) -> Findings:
     flags = int(t.desc.flags)
-    if flags <= TensorFlags.OWNED_BY_DML:
-        return None
-    return [Finding("Flags", f"is 0x{flags:X}; the only flag is OWNED_BY_DML (1)", "NONE or OWNED_BY_DML", flags)]
+    if flags > TensorFlags.OWNED_BY_DML:
+        yield Finding("Flags", f"is 0x{flags:X}; the only flag is OWNED_BY_DML (1)", "NONE or OWNED_BY_DML", flags)
 
 
-@_rule(
+@TensorRule(
     "tensor/output-owned-by-dml",
     "An output has the flag OWNED_BY_DML.",
     "The flag says that DirectML copies a tensor when the operator is initialised and owns it from then on; only "
     "inputs can be read then.",
     sources=(TENSOR_FLAGS, OBSERVED),
-    reads=Member.DESC | Member.FLAGS | Member.OUTPUT,
+    needs={Aspect.DESC, Aspect.FLAGS, Aspect.OUTPUT},
     bad=lambda: eg.copy_to(eg.WHOLE, flags=TensorFlags.OWNED_BY_DML),
     good=lambda: eg.split(flags=TensorFlags.OWNED_BY_DML),
 )
-def _output_owned(t: TensorView) -> Findings:
-    if not t.desc.flags:
-        return None
-    return [Finding("Flags", "is OWNED_BY_DML, which is for inputs only", "NONE", "OWNED_BY_DML")]
+def output_owned_by_dml(t: TensorView) -> Findings:
+    if t.desc.flags:
+        yield Finding("Flags", "is OWNED_BY_DML, which is for inputs only", "NONE", "OWNED_BY_DML")
 
 
-@_rule(
+@TensorRule(
     "tensor/dimension-count-out-of-range",
     f"DimensionCount is not in 1 to {TENSOR_DIMENSION_COUNT_MAX1}.",
     "DML_TENSOR_DIMENSION_COUNT_MAX1 bounds every tensor. A scalar is written with one dimension of size 1.",
     sources=(CONSTANTS, BUFFER_DESC),
-    reads=Member.DESC,
-    marks=Member.DIMENSION_COUNT,
+    needs={Aspect.DESC},
+    spoils={Aspect.DIMENSION_COUNT},
     limit=True,
     bad=lambda: eg.split((1,) * 7 + (6, 2), 7),
     good=lambda: eg.split((1,) * 6 + (6, 2), 6),
 )
-def _dimension_count_out_of_range(t: TensorView) -> Findings:
+def dimension_count_out_of_range(t: TensorView) -> Findings:
     count = t.desc.dimension_count
     if 1 <= count <= TENSOR_DIMENSION_COUNT_MAX1:
-        return None
+        return
     limit = f"1-{TENSOR_DIMENSION_COUNT_MAX1}"
-    return [Finding("DimensionCount", f"is {count}, outside {limit}", limit, count)]
+    yield Finding("DimensionCount", f"is {count}, outside {limit}", limit, count)
 
 
-@_rule(
+@TensorRule(
     "tensor/dimension-count-not-supported",
     "The operator does not take this number of dimensions at the feature level or release asked about.",
     "Split takes 4 dimensions up to level 2_1 and 1 to 8 from 3_0 on; Join 4, then 4 or 5 at 3_0, then 1 to 8. "
     "Dimensions of size 1 may be put in front to reach a larger count.",
     sources=(SPLIT_DESC, JOIN_DESC),
-    reads=Member.DESC | Member.DIMENSION_COUNT,
+    needs={Aspect.DESC, Aspect.DIMENSION_COUNT},
     limit=True,
     bad=lambda: eg.split((1, 1, 1, 6, 2), 3),
     good=lambda: eg.split(),
-    feature_level="2_1",
+    examples_for=FeatureLevel.FL_2_1,
 )
-def _dimension_count_not_supported(t: TensorView) -> Findings:
+def dimension_count_not_supported(t: TensorView) -> Findings:
     count = t.desc.dimension_count
     if count in t.support.dimension_counts:
-        return None
+        return
     limit = number_range(t.support.dimension_counts)
-    return [Finding("DimensionCount", f"is {count}; {t.support.tensor} takes {limit}", limit, count)]
+    yield Finding("DimensionCount", f"is {count}; {t.support.tensor} takes {limit}", limit, count)
 
 
-@_rule(
+@TensorRule(
     "tensor/sizes-null",
     "Sizes is a null pointer.",
     "Only Strides may be null.",
     sources=(BUFFER_DESC, HEADER),
-    reads=Member.DESC,
-    marks=Member.SIZES,
+    needs={Aspect.DESC},
+    spoils={Aspect.SIZES},
     bad=lambda: eg.with_input(BufferTensorDesc(1, None, dimension_count=4, total_tensor_size_in_bytes=48)),
     good=lambda: eg.with_input(BufferTensorDesc(1, eg.WHOLE, dimension_count=4)),
 )
-def _sizes_null(t: TensorView) -> Findings:
-    if t.desc.sizes is not None:
-        return None
-    return [Finding("Sizes", "is null", "an array of DimensionCount sizes", None)]
+def sizes_null(t: TensorView) -> Findings:
+    if t.desc.sizes is None:
+        yield Finding("Sizes", "is null", "an array of DimensionCount sizes", None)
 
 
-@_rule(
+@TensorRule(
     "tensor/sizes-too-few",
     "Sizes has fewer entries than DimensionCount says.",
     "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
     undefined=True,
     sources=(HEADER, BUFFER_DESC),
-    reads=DIMENSIONS,
-    marks=Member.SIZES,
+    needs=DIMENSIONS,
+    spoils={Aspect.SIZES},
     bad=lambda: eg.with_input(eg.tensor((1, 1, 6), dimension_count=4, total_tensor_size_in_bytes=48)),
     good=lambda: eg.split(dimension_count=4, total_tensor_size_in_bytes=48),
 )
-def _sizes_too_few(t: TensorView) -> Findings:
+def sizes_too_few(t: TensorView) -> Findings:
     if len(t.sizes) == t.desc.dimension_count:
-        return None
+        return
     actual, expected = len(t.sizes), t.desc.dimension_count
-    return [Finding("Sizes", f"has {actual} entries, DimensionCount is {expected}", expected, actual)]
+    yield Finding("Sizes", f"has {actual} entries, DimensionCount is {expected}", expected, actual)
 
 
-@_rule(
+@TensorRule(
     "tensor/sizes-too-many",
     "Sizes has more entries than DimensionCount says.",
     "DirectML never looks at the surplus, so the tensor is another one than the array suggests.",
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS, BUFFER_DESC),
-    reads=DIMENSIONS,
+    needs=DIMENSIONS,
     bad=lambda: eg.with_input(eg.tensor((1, 1, 6, 2, 9), dimension_count=4)),
     good=lambda: eg.split(),
 )
-def _sizes_too_many(t: TensorView) -> Findings:
+def sizes_too_many(t: TensorView) -> Findings:
     actual, expected = len(t.desc.sizes or ()), t.desc.dimension_count
-    if actual <= expected:
-        return None
-    return [Finding("Sizes", f"has {actual} entries, of which DirectML reads {expected}", expected, actual)]
+    if actual > expected:
+        yield Finding("Sizes", f"has {actual} entries, of which DirectML reads {expected}", expected, actual)
 
 
-@_rule(
+@TensorRule(
     "tensor/size-zero",
     "A size is 0.",
     "DirectML has no empty tensors. An empty piece is left out of the operator; an operator without any element is "
     "not created at all.",
     sources=(BUFFER_DESC, OBSERVED),
-    reads=DIMENSIONS,
-    marks=Member.SIZES,
+    needs=DIMENSIONS,
+    spoils={Aspect.SIZES},
     limit=True,
     bad=lambda: eg.split(lengths=(2, 0, 4)),
     good=lambda: eg.split(lengths=(2, 4)),
 )
-def _size_zero(t: TensorView) -> Findings:
-    if 0 not in t.sizes:
-        return None
-    return [Finding(f"Sizes[{i}]", "is 0", "at least 1", 0) for i, size in enumerate(t.sizes) if size == 0]
+def size_zero(t: TensorView) -> Findings:
+    if 0 in t.sizes:
+        for i, size in enumerate(t.sizes):
+            if size == 0:
+                yield Finding(("Sizes", i), "is 0", "at least 1", 0)
 
 
-@_rule(
+@TensorRule(
     "tensor/element-count-too-large",
     "The product of Sizes exceeds 2^32 - 1.",
     "Strides do not matter: a broadcast tensor of 65536 x 65536 is refused although it needs little memory. The page "
     "bounds the total size only.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED, BUFFER_DESC),
-    reads=DIMENSIONS,
-    marks=Member.ELEMENT_COUNT,
+    needs=DIMENSIONS,
+    spoils={Aspect.ELEMENT_COUNT},
     limit=True,
     bad=lambda: SplitOperatorDesc(*_broadcast(65536, 65536), 3),
     good=lambda: SplitOperatorDesc(*_broadcast(65535, 65537), 3),
 )
-def _element_count_too_large(t: TensorView) -> Findings:
+def element_count_too_large(t: TensorView) -> Findings:
     count = math.prod(t.sizes)
-    if count <= UINT_MAX:
-        return None
-    return [Finding("Sizes", f"hold {count} elements, at most {UINT_MAX} are taken", UINT_MAX, count)]
+    if count > UINT_MAX:
+        yield Finding("Sizes", f"hold {count} elements, at most {UINT_MAX} are taken", UINT_MAX, count)
 
 
 def _broadcast(rows: int, columns: int) -> tuple[BufferTensorDesc, list[BufferTensorDesc]]:

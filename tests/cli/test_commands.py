@@ -10,7 +10,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import _native
 from dmlsplit.cli import doctor
-from dmlsplit.rules import RULES
+from dmlsplit.rules import RULES, DescriptorRule, NodeRule
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
 
 
@@ -137,11 +137,11 @@ class TestRule:
         for expected in (id, rule.summary, rule.explanation, *(source.title for source in rule.sources)):
             assert " ".join(expected.split()) in words
         examples = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-        if rule.node_check is None:
-            examples = [dml.loads(json.dumps(example)) for example in examples]
-            assert examples == [make() for make in (rule.bad, rule.good) if make is not None]
+        if isinstance(rule, NodeRule):
+            assert examples == [json.loads(json.dumps(node.to_dict())) for node in (rule.bad, rule.good)]
         else:
-            assert examples == [json.loads(json.dumps(node.to_dict())) for node in (rule.bad_node, rule.good_node)]
+            makers = (rule.bad, rule.good) if isinstance(rule, DescriptorRule) else ()
+            assert [dml.loads(json.dumps(example)) for example in examples] == [make() for make in makers]
 
     def test_json(self, cli):
         answers = json.loads(cli("rule", "--json").out)
@@ -149,12 +149,14 @@ class TestRule:
         assert json.loads(cli("rule", answers[5]["id"], "--json").out) == answers[5]
         for answer, rule in zip(answers, RULES.values(), strict=True):
             assert answer["sources"]
-            for name, make, node in (("bad", rule.bad, rule.bad_node), ("good", rule.good, rule.good_node)):
+            for name in ("bad", "good"):
                 found = answer[name]
-                if node is not None:
-                    assert found == json.loads(json.dumps(node.to_dict()))
+                if isinstance(rule, NodeRule):
+                    assert found == json.loads(json.dumps(getattr(rule, name).to_dict()))
+                elif isinstance(rule, DescriptorRule):
+                    assert dml.loads(json.dumps(found)) == getattr(rule, name)()
                 else:
-                    assert (None if found is None else dml.loads(json.dumps(found))) == (make and make())
+                    assert found is None
 
     @pytest.mark.parametrize(
         ("id", "suggestion"),

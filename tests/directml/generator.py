@@ -15,7 +15,7 @@ from typing import Final
 
 from dmlsplit import OperatorDesc
 from dmlsplit.enums import UINT_MAX, TensorDataType
-from dmlsplit.rules import RULES
+from dmlsplit.rules import RULES, DescriptorRule
 from tests.directml.draft import MOST_DIMENSIONS, Operator, Tensor, make_pointer_safe, part_tensors
 from tests.directml.layouts import (
     broadcast,
@@ -189,7 +189,7 @@ def example(rng: random.Random) -> Operator:
 
 def _examples() -> list[Operator]:
     """Of every rule; an array with a null entry, which cannot be put into C memory, excepted."""
-    made = [make() for rule in RULES.values() for make in (rule.bad, rule.good) if make is not None]
+    made = [make() for rule in RULES.values() if isinstance(rule, DescriptorRule) for make in (rule.bad, rule.good)]
     return [Operator.of(desc) for desc in made if None not in (part_tensors(desc) or ())]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import dmlsplit as dml
 from dmlsplit.device import CompiledOperator, Dispatchable
 from dmlsplit.enums import UINT64_MAX, UINT_MAX
-from dmlsplit.rules import Place, Wanted
+from dmlsplit.rules import BindingSlot, SlotKind
 from tests.directml.library import operator
 
 
@@ -178,8 +178,8 @@ class _Maker:
     def execute(self, number: int, dispatchable: Dispatchable) -> None:
         table = self.table(number, dispatchable)
         calls = [
-            lambda: self.bind_all("inputs", table, dispatchable.input_places),
-            lambda: self.bind_all("outputs", table, dispatchable.output_places),
+            lambda: self.bind_all("inputs", table, dispatchable.input_slots),
+            lambda: self.bind_all("outputs", table, dispatchable.output_slots),
             lambda: self.bind_one("persistent", table, dispatchable),
             lambda: self.bind_one("temporary", table, dispatchable),
         ]
@@ -204,32 +204,32 @@ class _Maker:
         self.tables.append((table, number, dispatchable))
         return table
 
-    def bind_all(self, name: str, table: int, places: Sequence[Place]) -> None:
-        if all(place.wanted is Wanted.NOTHING for place in places) and self.chance(0.3):
+    def bind_all(self, name: str, table: int, slots: Sequence[BindingSlot]) -> None:
+        if all(slot.kind is SlotKind.NOTHING for slot in slots) and self.chance(0.3):
             return
-        if any(place.wanted is Wanted.ARRAY for place in places) and self.chance(0.3) and not _owns(places):
+        if any(slot.kind is SlotKind.ARRAY for slot in slots) and self.chance(0.3) and not _owns(slots):
             return
-        bindings = [self.binding(place) for place in places]
+        bindings = [self.binding(slot) for slot in slots]
         if self.chance(self.change):
             bindings = self.rng.choice(([], bindings[1:], bindings * 2, [*bindings, self.anything()]))
         self.add(name, table, bindings)
 
     def bind_one(self, name: str, table: int, dispatchable: Dispatchable) -> None:
-        place = dispatchable.persistent_place if name == "persistent" else dispatchable.temporary_place
-        if place.wanted is Wanted.NO_CALL and not self.chance(self.change):
+        slot = dispatchable.persistent_slot if name == "persistent" else dispatchable.temporary_slot
+        if slot.kind is SlotKind.NO_CALL and not self.chance(self.change):
             return
-        if place.wanted is Wanted.BUFFER or self.chance(0.2):
-            self.add(name, table, self.binding(place))
+        if slot.kind is SlotKind.BUFFER or self.chance(0.2):
+            self.add(name, table, self.binding(slot))
 
-    def binding(self, place: Place) -> Bound:
+    def binding(self, slot: BindingSlot) -> Bound:
         if self.chance(self.change):
             return self.anything()
-        if place.wanted is Wanted.BUFFER:
-            return Bound(1, self.range(place))
-        if place.wanted is Wanted.ARRAY:
+        if slot.kind is SlotKind.BUFFER:
+            return Bound(1, self.range(slot))
+        if slot.kind is SlotKind.ARRAY:
             entries = [
-                self.range(entry) if entry.wanted is Wanted.BUFFER or self.chance(self.change) else Range(None)
-                for entry in place.entries
+                self.range(entry) if entry.kind is SlotKind.BUFFER or self.chance(self.change) else Range(None)
+                for entry in slot.entries
             ]
             if self.chance(self.change):
                 entries = self.rng.choice((entries[1:] or entries, entries * 2, [*entries, Range(None)]))
@@ -239,7 +239,7 @@ class _Maker:
     def anything(self) -> Bound:
         """Any type with any Desc that it can be read as.
 
-        Arrays have entries: without any they are read past their end in some places, which has no verdict.
+        Arrays have entries: without any they are read past their end in some slots, which has no verdict.
         """
         buffer = self.rng.choice(list(self.buffers))
         some = Range(buffer, self.rng.choice((0, 16, 256)), self.rng.choice((0, 4, 64, 4096)))
@@ -260,10 +260,10 @@ class _Maker:
             )
         )
 
-    def range(self, place: Place) -> Range:
+    def range(self, slot: BindingSlot) -> Range:
         """Mostly one that fits, on both sides of every boundary."""
         rng = self.rng
-        alignment, size = max(16, place.alignment), place.size
+        alignment, size = max(16, slot.alignment), slot.size
         buffer = rng.choice(list(self.buffers)) if self.chance(self.change) else max(self.buffers, key=self.buffers.get)
         offset = -(-self.next_offset // alignment) * alignment
         self.next_offset = offset + size
@@ -304,5 +304,5 @@ class _Maker:
         self.add("type", rng.choice((*range(16), 100, UINT_MAX)))
 
 
-def _owns(places: Sequence[Place]) -> bool:
-    return any(entry.wanted is Wanted.BUFFER for place in places for entry in place.entries)
+def _owns(slots: Sequence[BindingSlot]) -> bool:
+    return any(entry.kind is SlotKind.BUFFER for slot in slots for entry in slot.entries)

@@ -10,6 +10,7 @@ import dmlsplit as dml
 from dmlsplit.errors import InputError
 from dmlsplit.formats.json import OtherOperatorError, dumps, loads, read_operator
 from dmlsplit.formats.jsontext import JsonText
+from dmlsplit.location import Location
 from tests.strategies import any_operator, valid_operator
 
 F32 = dml.TensorDataType.FLOAT32
@@ -166,24 +167,24 @@ def test_other_operator():
 
 
 @pytest.mark.parametrize(
-    ("path", "position"),
+    ("steps", "position"),
     [
-        ("", (1, 1)),
-        ("Axis", (10, 9)),
-        ("InputTensor", (4, 16)),
-        ("InputTensor.Type", (4, 25)),
-        ("InputTensor.Sizes", (5, 45)),
-        ("InputTensor.Sizes[2]", (5, 52)),
-        ("InputTensor.Strides", (5, 12)),
-        ("OutputTensors", (7, 18)),
-        ("OutputTensors[1].DataType", (8, 20)),
-        ("OutputTensors[1].Desc", (8, 6)),
-        ("OutputTensors[5].Sizes", (7, 18)),
-        ("OutputCount", (2, 10)),
+        ((), (1, 1)),
+        (("Axis",), (10, 9)),
+        (("InputTensor",), (4, 16)),
+        (("InputTensor", "Type"), (4, 25)),
+        (("InputTensor", "Sizes"), (5, 45)),
+        (("InputTensor", "Sizes", 2), (5, 52)),
+        (("InputTensor", "Strides"), (5, 12)),
+        (("OutputTensors",), (7, 18)),
+        (("OutputTensors", 1, "DataType"), (8, 20)),
+        (("OutputTensors", 1, "Desc"), (8, 6)),
+        (("OutputTensors", 5, "Sizes"), (7, 18)),
+        (("OutputCount",), (2, 10)),
     ],
 )
 @pytest.mark.parametrize("type_key", ["Type", "type"])
-def test_locate(path, position, type_key):
+def test_locate(steps, position, type_key):
     text = (
         f'{{"{type_key}": "SPLIT",\n'
         + ' "desc": {\n'
@@ -196,9 +197,9 @@ def test_locate(path, position, type_key):
         + "\n"
         + '"Axis": 2}}'
     )
-    if path == "OutputCount":
+    if steps == ("OutputCount",):
         position = (6, 17)
-    assert read_operator(JsonText(text)).locate(path) == position
+    assert read_operator(JsonText(text)).locate(Location(steps)) == position
 
 
 def test_every_path_of_a_report_has_a_place():
@@ -223,7 +224,9 @@ def test_total_of_0_in_a_model():
         ("OutputTensors[1].TotalTensorSizeInBytes", 16, 0),
     ]
     assert all(note.rule == "input/total-size-computed" for note in parsed.notes)
-    assert [(note.line, note.column) for note in parsed.notes] == [parsed.locate(note.path) for note in parsed.notes]
+    assert [(note.line, note.column) for note in parsed.notes] == [
+        parsed.locate(note.location) for note in parsed.notes
+    ]
 
 
 def test_what_is_no_descriptor_is_not_written():

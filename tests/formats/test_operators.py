@@ -10,6 +10,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.formats.json import dumps
 from dmlsplit.formats.operators import read_operators
+from dmlsplit.location import Location
 
 X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6,))
 SPLIT = dml.SplitOperatorDesc.from_lengths(X, 0, (2, 4))
@@ -38,7 +39,7 @@ def test_one_operator(tmp_path):
     (entry,) = read_operators(path)
     assert (entry.file, entry.index, entry.name, entry.descriptor) == (str(path), 0, None, SPLIT)
     assert (entry.error, entry.notes) == (None, ())
-    assert entry.locate("InputTensor") == (4, 20)
+    assert entry.locate(Location.of("InputTensor")) == (4, 20)
 
 
 def test_model():
@@ -48,7 +49,7 @@ def test_model():
         (note,) = entry.notes
         assert (entry.descriptor, entry.error) == (None, None)
         assert (note.rule, note.actual) == ("input/operator-not-judged", operator)
-        assert (note.line, note.column) == entry.locate("")
+        assert (note.line, note.column) == entry.locate(Location())
     assert broken.name == "broken"
     assert broken.error.message == "Field 'InputTensor' is required."
     assert zero.descriptor.input_tensor.total_tensor_size_in_bytes == 16
@@ -72,7 +73,7 @@ def test_jsonl_goes_on_after_a_bad_line():
         ("ops.jsonl", 6),
         None,
     ]
-    assert entries[5].locate("Axis")[0] == 7
+    assert entries[5].locate(Location.of("Axis"))[0] == 7
 
 
 def test_jsonl_is_lazy(tmp_path):
@@ -117,7 +118,7 @@ def test_malformed(data, message, name):
     (entry,) = read(data, name=name)
     assert entry.descriptor is None
     assert message in str(entry.error)
-    assert entry.locate("Axis") == (entry.error.line, entry.error.column)
+    assert entry.locate(Location.of("Axis")) == (entry.error.line, entry.error.column)
 
 
 def test_missing_file_and_folder(tmp_path):

@@ -17,16 +17,17 @@ from itertools import accumulate, pairwise
 
 import dmlsplit as dml
 from dmlsplit.layout import ELEMENT_BITS, packed_strides
-from dmlsplit.validation import level_judge
+from dmlsplit.target import Target
 from tests.legalize.proof import tensors
 
 
 def narrow_judge(most_dimensions, data_types):
     """A target that takes few dimensions, so that small shapes have too many of them."""
-    judge = level_judge(max(dml.FeatureLevel))
+    target = Target(max(dml.FeatureLevel))
     limits = {"dimension_counts": tuple(range(1, most_dimensions + 1)), "data_types": frozenset(data_types)}
-    support = {kind: tuple(replace(row, **limits) for row in rows) for kind, rows in judge.support.items()}
-    return replace(judge, support=support, builds=support)
+    support = {kind: tuple(replace(row, **limits) for row in rows) for kind, rows in target.support.items()}
+    target.support = target.builds = support
+    return target
 
 
 def sizes_of(tensor):

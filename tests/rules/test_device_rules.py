@@ -1,28 +1,27 @@
-"""Rules of the emulated device: the programs that the registry has for each of them."""
+"""Rules of the emulated device: the programs that stand beside each of them."""
 
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.device.examples import Setup, programs
 from dmlsplit.rules import RULES
-from dmlsplit.rules._programs import PROGRAM
 
-DEVICE = [rule for rule in RULES.values() if rule.id.startswith(("binding/", "device/"))]
+DEVICE = [rule for rule in RULES.values() if rule.scope in ("binding", "device")]
 
 
-def outcome(steps):
-    """What came of a program that ends with these steps: the ids found, and in what way they came out."""
-    names = {}
-    exec(PROGRAM, names)
+def outcome(program):
+    """What came of a program: the ids found, and in what way they came out."""
     found, how = [], "nothing"
-    names["device"]._state.on_warning = found.append
+    setup = Setup(found.append)
+    device = setup.device
     try:
-        exec(steps, names)
+        program(setup)
     except dml.DirectMLError as error:
         found += error.report.diagnostics
         how = "no HRESULT" if error.hresult is None else error.hresult.name
     if found and how == "nothing":
         how = "a warning"
-    removed = names["device"].removed_reason
+    removed = device.removed_reason
     if removed is not None:
         assert (how, removed.hresult, removed.ok) == ("nothing", dml.HResult.DXGI_ERROR_DEVICE_REMOVED, False)
         found += removed.diagnostics
@@ -33,7 +32,7 @@ def outcome(steps):
 @pytest.mark.parametrize("rule", DEVICE, ids=lambda rule: rule.id)
 def test_the_examples_of_the_devices_rules(rule):
     """A violation is found alone, and comes out as the registry says; its twin is legal."""
-    found, how = outcome(rule.bad_steps)
+    found, how = outcome(programs(rule).bad)
     if rule.id == "device/build-not-observed":
         assert [d.rule for d in found] == ["device/execution-flags-unknown", rule.id]
     else:
@@ -45,4 +44,4 @@ def test_the_examples_of_the_devices_rules(rule):
         }.get(how, how)
     assert {d.severity for d in found if d.rule == rule.id} == {rule.severity}
     assert all(d.message and d.reference == str(RULES[d.rule].sources[0]) for d in found)
-    assert outcome(rule.good_steps) == ([], "nothing")
+    assert outcome(programs(rule).good) == ([], "nothing")

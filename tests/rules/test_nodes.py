@@ -17,13 +17,13 @@ def ids(diagnostics):
 
 @pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
 def test_the_registrys_own_examples(rule):
-    assert ids(judge_node(rule.bad_node, "n")) == {rule.id}
-    assert not ids(judge_node(rule.good_node, "n"))
+    assert ids(judge_node(rule.bad, "n")) == {rule.id}
+    assert not ids(judge_node(rule.good, "n"))
 
 
 @pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
 def test_diagnostics_name_the_place_and_both_sides(rule):
-    for diagnostic in judge_node(rule.bad_node, "n"):
+    for diagnostic in judge_node(rule.bad, "n"):
         assert diagnostic.path == "n" or diagnostic.path.startswith("n.")
         if diagnostic.rule == "node/runtime-differs":
             continue
@@ -35,5 +35,5 @@ def test_diagnostics_name_the_place_and_both_sides(rule):
 
 @pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
 def test_facts_are_json(rule):
-    for node in (rule.bad_node, rule.good_node):
+    for node in (rule.bad, rule.good):
         assert json.loads(json.dumps(node.to_dict()))

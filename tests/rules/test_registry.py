@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.rules import REDIRECTS, RULES, find_rule
+from dmlsplit.rules import REDIRECTS, RULES, DescriptorRule, find_rule
 
 DOCS = Path(__file__).parents[2] / "docs" / "rules.md"
-JUDGING = [rule for rule in RULES.values() if rule.tensor_check or rule.operator_check]
+JUDGING = [rule for rule in RULES.values() if isinstance(rule, DescriptorRule)]
 """Those that look at a descriptor."""
 
 
@@ -33,13 +33,13 @@ def test_old_ids_lead_to_rules():
 
 @pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
 def test_the_registrys_own_examples(rule):
-    assert ids(dml.validate(rule.bad(), **rule.judge_of_examples)) == {rule.id}
-    assert not dml.validate(rule.good(), **rule.judge_of_examples).diagnostics
+    assert ids(dml.validate(rule.bad(), **rule.target_of_examples)) == {rule.id}
+    assert not dml.validate(rule.good(), **rule.target_of_examples).diagnostics
 
 
 @pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
 def test_diagnostics_name_the_place_and_both_sides(rule):
-    for diagnostic in dml.validate(rule.bad(), **rule.judge_of_examples).diagnostics:
+    for diagnostic in dml.validate(rule.bad(), **rule.target_of_examples).diagnostics:
         assert diagnostic.path
         assert diagnostic.message
         assert diagnostic.expected is not None

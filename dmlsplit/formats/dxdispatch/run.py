@@ -39,6 +39,7 @@ from dmlsplit.formats.dxdispatch.model import (
 from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE, Resource
 from dmlsplit.formats.files import reason, write_whole
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.location import Step
 from dmlsplit.releases import Release
 
 MAX_DIMENSIONS: Final = 32
@@ -169,10 +170,10 @@ class _Runner:
             raise self.model.error(dispatchable.position, message)
         initializer = self.device.create_operator_initializer([operator])
         table = self.device.create_binding_table(initializer)
-        places = {}
+        places: dict[tuple[Step, ...], Binding] = {}
         if bindings:
             entries = self._ranges(inputs, bindings, dispatchable.position) if inputs.name in bindings else ()
-            places = {f"BindInputs[0].Bindings[{i}]": bound for i, bound in enumerate(bindings.get(inputs.name, ()))}
+            places = {("BindInputs", 0, "Bindings", i): bound for i, bound in enumerate(bindings.get(inputs.name, ()))}
             table.bind_inputs([BufferArrayBinding(entries or [None] * len(owned))])
         size = operator.binding_properties.persistent_resource_size
         if size:
@@ -195,8 +196,8 @@ class _Runner:
         if command.dispatchable in self.persistent:
             table.bind_persistent_resource(self.persistent[command.dispatchable])
         table.bind_outputs(self._ranges(outputs, command.bindings, command.position))
-        places = {
-            f"{call}[{i}]": bound
+        places: dict[tuple[Step, ...], Binding] = {
+            (call, i): bound
             for call, point in (("BindInputs", inputs), ("BindOutputs", outputs))
             for i, bound in enumerate(command.bindings.get(point.name, ()))
         }
@@ -207,12 +208,13 @@ class _Runner:
         dispatchable: CompiledOperator | OperatorInitializer,
         table: BindingTable,
         position: Position,
-        places: Mapping[str, Binding],
+        places: Mapping[tuple[Step, ...], Binding],
     ) -> None:
         """Dispatches; what the device says is told where the model says it. `places`: what is bound by which call."""
 
         def bound(diagnostic: Diagnostic) -> Binding | None:
-            return next((places[path] for path in places if _is_within(diagnostic.path, path)), None)
+            steps = diagnostic.location.steps
+            return next((binding for outer, binding in places.items() if steps[: len(outer)] == outer), None)
 
         def place(diagnostic: Diagnostic) -> Position:
             binding = bound(diagnostic)
@@ -332,10 +334,6 @@ class _Runner:
         header = io.BytesIO()
         np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))
         write_whole(command.file, header.getvalue(), values.reshape(-1).view(np.uint8).data)
-
-
-def _is_within(path: str, outer: str) -> bool:
-    return path == outer or path.startswith(f"{outer}.")
 
 
 def _spelled(values: np.ndarray) -> list[str]:

@@ -19,6 +19,7 @@ from dmlsplit.formats.onnx.inference import InferenceError, infer_shapes
 from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
 from dmlsplit.formats.onnx.splits import facts_of, name_of, split_node
 from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, text, type_of
+from dmlsplit.location import Location
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.onnx.facts import contradict
 
@@ -85,7 +86,7 @@ class Reader:
             return
         if key in calls:
             message = f"function {printable(':'.join(filter(None, key)))} calls itself"
-            found = RULES["onnx/function-recursive"].diagnostic(name_of(node, scope), message)
+            found = RULES["onnx/function-recursive"].diagnostic(Location(node=name_of(node, scope)), message)
             yield OtherNode(text(node.name), text(node.op_type), found)
             return
         self._calls += 1
@@ -175,7 +176,10 @@ def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
     domain = domain_of(node)
     operator = printable(f"{domain}.{text(node.op_type)}" if domain else text(node.op_type))
     found = RULES["input/operator-not-judged"].diagnostic(
-        name_of(node, scope), f"{operator} is not judged", expected="Split of the domain ai.onnx", actual=operator
+        Location(node=name_of(node, scope)),
+        f"{operator} is not judged",
+        expected="Split of the domain ai.onnx",
+        actual=operator,
     )
     return OtherNode(text(node.name), operator, found)
 

@@ -13,6 +13,7 @@ from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.nodes import Shape, SplitNode, shape_text
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import element_type, text
+from dmlsplit.location import Location
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.onnx import OnnxSplit
 from dmlsplit.rules.onnx.facts import ATTRIBUTES
@@ -157,11 +158,11 @@ def _unknown(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: str) -> li
     shape: Shape | None = facts.input_shape
     if shape is None or not all(isinstance(dim, int) for dim in shape):
         message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known{hint}"
-        found.append(rule.diagnostic(f"{path}.input", message, actual=shape_text(shape)))
+        found.append(rule.diagnostic(Location(("input",), path), message, actual=shape_text(shape)))
     if facts.data_type is None:
-        found.append(rule.diagnostic(f"{path}.input", "the element type is not known"))
+        found.append(rule.diagnostic(Location(("input",), path), "the element type is not known"))
     if facts.split_input and facts.split_values is None and not facts.split_malformed:
         name = printable(text(node.input[1]), 60)
         message = f"the lengths are computed as the model runs; onnx.read takes values={{'{name}': ...}}"
-        found.append(rule.diagnostic(f"{path}.split", message))
+        found.append(rule.diagnostic(Location(("split",), path), message))
     return found

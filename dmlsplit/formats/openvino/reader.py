@@ -18,6 +18,7 @@ from dmlsplit.formats.openvino.document import read_document
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.splits import Split, path_of
 from dmlsplit.formats.openvino.tensors import Given, Tensor, put_out
+from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 
 _OPERATIONS: Final = {"split": "Split", "variadicsplit": "VariadicSplit"}
@@ -100,7 +101,7 @@ def _other(graph: Graph, layer: Layer) -> OtherNode:
     operator = printable(f"{layer.version}.{layer.type}" if layer.version else layer.type, 60)
     message = f"{operator} is not judged"
     found = RULES["input/operator-not-judged"].diagnostic(
-        path_of(graph, layer), message, expected="Split or VariadicSplit of an opset", actual=operator
+        Location(node=path_of(graph, layer)), message, expected="Split or VariadicSplit of an opset", actual=operator
     )
     line, column = layer.place
     return OtherNode(layer.name, operator, replace(found, line=line, column=column))

@@ -13,6 +13,7 @@ from dmlsplit.formats.openvino.constants import Value, Weights, resolve
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.tensors import Given, Tensor, is_static, merged, name_of
 from dmlsplit.formats.openvino.types import element_type, type_name
+from dmlsplit.location import Location
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.openvino import (
     INPUTS,
@@ -121,7 +122,7 @@ class Split:
         shape = dims_text(self.facts.data_shape)
         origin = printable(self.data.origin, 60)
         message = f"has the shape {shape}; --shape gives that of '{origin}', on which it depends"
-        return RULES["node/shape-unknown"].diagnostic(f"{path}.data", message, actual=shape)
+        return RULES["node/shape-unknown"].diagnostic(Location(("data",), path), message, actual=shape)
 
 
 def path_of(graph: Graph, layer: Layer) -> str:

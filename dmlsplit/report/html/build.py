@@ -157,7 +157,7 @@ class Builder:
         detail.tensors = _tensors(desc)
         levels, releases = compatibility.answers(desc, LEVELS, RELEASES)
         # A node's report speaks of the node; the picture marks members of its descriptor.
-        own = (a.report for a in (*levels, *releases) if a.column.judge.name == report.judged_by)
+        own = (a.report for a in (*levels, *releases) if a.column.target.name == report.judged_by)
         detail.picture = self._picture(desc, next(own, report))
         detail.cells, detail.reasons = _matrix(levels, releases)
         chosen = _chosen(report, (*levels, *releases))
@@ -297,7 +297,7 @@ def _sentence(diagnostic: Diagnostic) -> str:
 def _chosen(report: Report, found: Sequence[Answer]) -> Answer | None:
     """The rewriting to show: for who was asked, else for the lowest level or the oldest release that has one."""
     helped = [answer for answer in found if answer.outcome is Outcome.REWRITTEN]
-    asked = [answer for answer in helped if answer.column.judge.name == report.judged_by]
+    asked = [answer for answer in helped if answer.column.target.name == report.judged_by]
     return next(iter(asked + helped), None)
 
 

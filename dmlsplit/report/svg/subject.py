@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,13 +12,12 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDe
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS, packed_strides
+from dmlsplit.location import Step, steps_text
 from dmlsplit.rules import PART_MEMBERS
 from dmlsplit.validation import operator_type
 
 RANK_SHOWN: Final = 16
 """DirectML has up to 8 dimensions; a wrong descriptor may have any number."""
-
-_TENSOR: Final = re.compile(r"(?:InputTensor|OutputTensor)(?:s\[\d+\])?|Axis")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class Subject:
     lengths: Sequence[int | None]
     report: Report
     faulty: frozenset[str]
-    """Paths of tensors, and "Axis", of which an error speaks."""
+    """Names of tensors, and "Axis", of which an error speaks."""
     _ends: Sequence[int] = field(default=(), repr=False)
 
     @property
@@ -117,6 +115,11 @@ class Subject:
         return packed_strides(self.sizes if fits else sizes)
 
 
+def _outer(steps: tuple[Step, ...]) -> str:
+    """The tensor, or the operator's own member, that a location lies in."""
+    return steps_text(steps[:2] if len(steps) > 1 and isinstance(steps[1], int) else steps[:1])
+
+
 def subject(desc: OperatorDesc, report: Report) -> Subject:
     """What can be drawn of a descriptor, and what `report` finds faulty about it."""
     kind = operator_type(desc)
@@ -131,7 +134,7 @@ def subject(desc: OperatorDesc, report: Report) -> Subject:
     lengths = [
         part.sizes[desc.axis] if part.sizes is not None and desc.axis < len(part.sizes) else None for part in parts
     ]
-    paths = (_TENSOR.match(d.path) for d in report.diagnostics if d.severity is Severity.ERROR)
+    at_fault = (_outer(d.location.steps) for d in report.diagnostics if d.severity is Severity.ERROR)
     return Subject(
         kind,
         whole,
@@ -141,7 +144,7 @@ def subject(desc: OperatorDesc, report: Report) -> Subject:
         sizes,
         lengths,
         report,
-        frozenset(match[0] for match in paths if match),
+        frozenset(at_fault),
         list(accumulate(length or 0 for length in lengths)),
     )
 

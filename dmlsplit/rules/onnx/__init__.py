@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.rules._model import Rule
+from dmlsplit.rules._model import Notice
 from dmlsplit.rules.onnx import form, lengths, sources
 from dmlsplit.rules.onnx.facts import VERSIONS, OnnxSplit
 
-__all__ = ["FUNCTION_RECURSIVE", "RULES", "VERSIONS", "OnnxSplit"]
+__all__ = ["FUNCTION_RECURSIVE", "VERSIONS", "OnnxSplit", "form", "lengths"]
 
-FUNCTION_RECURSIVE: Final = Rule(
+FUNCTION_RECURSIVE: Final = Notice(
     "onnx/function-recursive",
-    Severity.ERROR,
-    Basis.DOCUMENTED,
     "A local function calls itself.",
     "Directly or by way of others; the Splits inside are not judged.",
     (sources.IR,),
 )
-
-RULES: Final = (*form.RULES, *lengths.RULES)

@@ -5,298 +5,297 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.rules._facts import Fact, node_rules
-from dmlsplit.rules._model import Finding, Findings, Rule
+from dmlsplit.rules._facts import Fact
+from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules.onnx.examples import COUNTED, EQUAL, GIVEN
 from dmlsplit.rules.onnx.facts import ATTRIBUTES, DATA_TYPES, MAX_INPUTS, OnnxSplit
 from dmlsplit.rules.onnx.sources import CHANGELOG, INFERENCE, IR, OBSERVED, SPLIT
 
-RULES: list[Rule] = []
-_rule = node_rules(RULES)
 
-
-@_rule(
+@NodeRule(
     "onnx/opset-missing",
     "The model imports no opset by which the node could be judged.",
     "The version of Split follows from the one import of domain '' or 'ai.onnx'; a model of an IR version below 3 "
     "means opset 1. A function has imports of its own.",
     sources=(IR,),
-    marks=Fact.FORM | Fact.TYPE | Fact.SHAPE | Fact.AXIS | Fact.LENGTHS | Fact.COUNT,
-    bad_node=replace(EQUAL, version=0),
-    good_node=EQUAL,
+    spoils={Fact.FORM, Fact.TYPE, Fact.SHAPE, Fact.AXIS, Fact.LENGTHS, Fact.COUNT},
+    bad=replace(EQUAL, version=0),
+    good=EQUAL,
 )
-def _opset_missing(n: OnnxSplit) -> Findings:
-    return None if n.version else [Finding("", "no opset is imported for it, or several", "one opset import")]
+def opset_missing(n: OnnxSplit) -> Findings:
+    if not n.version:
+        yield Finding("", "no opset is imported for it, or several", "one opset import")
 
 
-@_rule(
+@NodeRule(
     "onnx/opset-unknown",
     "The model imports an opset that is newer than the installed onnx.",
     "Split is judged by its newest known version; that a later opset changed it cannot be ruled out.",
     severity=Severity.NOTE,
     basis=Basis.OURS,
     sources=(CHANGELOG,),
-    bad_node=replace(COUNTED, opset=29, newest_opset=28),
-    good_node=replace(COUNTED, opset=28, newest_opset=28),
+    bad=replace(COUNTED, opset=29, newest_opset=28),
+    good=replace(COUNTED, opset=28, newest_opset=28),
 )
-def _opset_unknown(n: OnnxSplit) -> Findings:
+def opset_unknown(n: OnnxSplit) -> Findings:
     if n.opset is None or n.newest_opset is None or n.opset <= n.newest_opset:
-        return None
+        return
     message = f"opset {n.opset} is newer than the installed onnx, which knows {n.newest_opset}"
-    return [Finding("", f"{message}: judged as Split {n.version}", n.newest_opset, n.opset)]
+    yield Finding("", f"{message}: judged as Split {n.version}", n.newest_opset, n.opset)
 
 
-@_rule(
+@NodeRule(
     "onnx/input-missing",
     "The node has no input tensor.",
     "The first input is the tensor to split; it is not optional.",
     sources=(SPLIT,),
-    reads=Fact.FORM,
-    marks=Fact.TYPE | Fact.SHAPE | Fact.AXIS,
-    bad_node=OnnxSplit(13, 2, inputs=0, data_input=False),
-    good_node=OnnxSplit(13, 2),
+    needs={Fact.FORM},
+    spoils={Fact.TYPE, Fact.SHAPE, Fact.AXIS},
+    bad=OnnxSplit(13, 2, inputs=0, data_input=False),
+    good=OnnxSplit(13, 2),
 )
-def _input_missing(n: OnnxSplit) -> Findings:
-    return None if n.data_input else [Finding("input", "is missing", "a tensor")]
+def input_missing(n: OnnxSplit) -> Findings:
+    if not n.data_input:
+        yield Finding("input", "is missing", "a tensor")
 
 
-@_rule(
+@NodeRule(
     "onnx/too-many-inputs",
     "The node has more inputs than its version of Split.",
     "Split 2 and 11 have one input and take lengths as an attribute; Split 1, 13 and 18 have two.",
     sources=(SPLIT, CHANGELOG),
-    reads=Fact.FORM,
-    marks=Fact.LENGTHS | Fact.COUNT,
+    needs={Fact.FORM},
+    spoils={Fact.LENGTHS, Fact.COUNT},
     runtimes="OpenVINO ignores a second input at versions 2 and 11 and splits into equal parts",
-    bad_node=replace(GIVEN, version=11),
-    good_node=GIVEN,
+    bad=replace(GIVEN, version=11),
+    good=GIVEN,
 )
-def _too_many_inputs(n: OnnxSplit) -> Findings:
+def too_many_inputs(n: OnnxSplit) -> Findings:
     limit = MAX_INPUTS[n.version]
     message = f"there are {n.inputs} inputs; Split {n.version} has at most {limit}"
-    return [Finding("inputs", message, limit, n.inputs)] if n.inputs > limit else None
+    if n.inputs > limit:
+        yield Finding("inputs", message, limit, n.inputs)
 
 
-@_rule(
+@NodeRule(
     "onnx/attribute-unknown",
     "The node has an attribute that its version of Split does not.",
     "`split` is an attribute of versions 1, 2 and 11 only, `num_outputs` of version 18.",
     sources=(SPLIT, CHANGELOG),
-    reads=Fact.FORM,
-    marks=Fact.LENGTHS | Fact.COUNT,
+    needs={Fact.FORM},
+    spoils={Fact.LENGTHS, Fact.COUNT},
     runtimes="OpenVINO ignores the attribute, as does onnx's shape inference where nobody asks it to be strict",
-    bad_node=replace(EQUAL, other_attributes=("num_outputs",)),
-    good_node=COUNTED,
+    bad=replace(EQUAL, other_attributes=("num_outputs",)),
+    good=COUNTED,
 )
-def _attribute_unknown(n: OnnxSplit) -> Findings:
+def attribute_unknown(n: OnnxSplit) -> Findings:
     known = ", ".join(ATTRIBUTES[n.version])
-    return [
-        Finding(name, f"is no attribute of Split {n.version}, which has {known}", known, name)
-        for name in n.other_attributes
-    ]
+    for name in n.other_attributes:
+        yield Finding(name, f"is no attribute of Split {n.version}, which has {known}", known, name)
 
 
-@_rule(
+@NodeRule(
     "onnx/attribute-type",
     "An attribute is of another type than the operator's.",
     "`axis` and `num_outputs` are INT, `split` is INTS.",
     sources=(SPLIT,),
-    reads=Fact.FORM,
-    marks=Fact.AXIS | Fact.LENGTHS | Fact.COUNT,
-    bad_node=replace(EQUAL, axis=None, mistyped_attributes=("axis",)),
-    good_node=EQUAL,
+    needs={Fact.FORM},
+    spoils={Fact.AXIS, Fact.LENGTHS, Fact.COUNT},
+    bad=replace(EQUAL, axis=None, mistyped_attributes=("axis",)),
+    good=EQUAL,
 )
-def _attribute_type(n: OnnxSplit) -> Findings:
+def attribute_type(n: OnnxSplit) -> Findings:
     types = {"split": "INTS"}
-    return [Finding(a, f"is not {types.get(a, 'INT')}", types.get(a, "INT")) for a in n.mistyped_attributes]
+    for a in n.mistyped_attributes:
+        yield Finding(a, f"is not {types.get(a, 'INT')}", types.get(a, "INT"))
 
 
-@_rule(
+@NodeRule(
     "onnx/type-not-allowed",
     "The element type is not one of this version's.",
     "Version 1 takes floats only, bfloat16 came with 13, and no version takes 8-bit floats or types below 8 bits.",
     sources=(SPLIT, CHANGELOG),
-    reads=Fact.FORM | Fact.TYPE,
-    marks=Fact.TYPE,
+    needs={Fact.FORM, Fact.TYPE},
+    spoils={Fact.TYPE},
     runtimes="onnx's reference evaluator looks at no type, and OpenVINO takes whatever it knows itself",
-    bad_node=replace(EQUAL, data_type="FLOAT8E4M3FN"),
-    good_node=replace(EQUAL, data_type="BFLOAT16"),
+    bad=replace(EQUAL, data_type="FLOAT8E4M3FN"),
+    good=replace(EQUAL, data_type="BFLOAT16"),
 )
-def _type_not_allowed(n: OnnxSplit) -> Findings:
+def type_not_allowed(n: OnnxSplit) -> Findings:
     allowed = DATA_TYPES.get(n.version, ())
     if n.data_type is None or n.data_type in allowed:
-        return None
+        return
     expected = ", ".join(allowed)
-    return [Finding("input", f"is {n.data_type}; Split {n.version} takes {expected}", expected, n.data_type)]
+    yield Finding("input", f"is {n.data_type}; Split {n.version} takes {expected}", expected, n.data_type)
 
 
-@_rule(
+@NodeRule(
     "onnx/type-not-run",
     "No runtime seen takes the element type, which the operator allows.",
     "The node is right; it runs with onnx's reference evaluator and here.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    reads=Fact.FORM | Fact.TYPE,
-    bad_node=replace(EQUAL, data_type="COMPLEX128"),
-    good_node=replace(EQUAL, data_type="DOUBLE"),
+    needs={Fact.FORM, Fact.TYPE},
+    bad=replace(EQUAL, data_type="COMPLEX128"),
+    good=replace(EQUAL, data_type="DOUBLE"),
 )
-def _type_not_run(n: OnnxSplit) -> Findings:
+def type_not_run(n: OnnxSplit) -> Findings:
     if n.data_type not in ("COMPLEX64", "COMPLEX128"):
-        return None
-    return [Finding("input", f"ONNX Runtime and OpenVINO do not take {n.data_type}", actual=n.data_type)]
+        return
+    yield Finding("input", f"ONNX Runtime and OpenVINO do not take {n.data_type}", actual=n.data_type)
 
 
-@_rule(
+@NodeRule(
     "onnx/rank-zero",
     "The input is a scalar.",
     "There is no axis to split.",
     sources=(INFERENCE, SPLIT),
-    reads=Fact.FORM | Fact.SHAPE,
-    marks=Fact.SHAPE | Fact.AXIS,
-    bad_node=replace(EQUAL, input_shape=(), axis=0),
-    good_node=replace(EQUAL, input_shape=(6,), axis=0),
+    needs={Fact.FORM, Fact.SHAPE},
+    spoils={Fact.SHAPE, Fact.AXIS},
+    bad=replace(EQUAL, input_shape=(), axis=0),
+    good=replace(EQUAL, input_shape=(6,), axis=0),
 )
-def _rank_zero(n: OnnxSplit) -> Findings:
-    return [Finding("input", "is a scalar: there is no axis to split", "rank 1 or more", 0)] if n.rank == 0 else None
+def rank_zero(n: OnnxSplit) -> Findings:
+    if n.rank == 0:
+        yield Finding("input", "is a scalar: there is no axis to split", "rank 1 or more", 0)
 
 
-@_rule(
+@NodeRule(
     "onnx/axis-out-of-range",
     "The axis is not a dimension of the input.",
     "It counts from -rank to rank - 1; without an axis, 0 is meant.",
     sources=(SPLIT,),
-    reads=Fact.FORM | Fact.SHAPE | Fact.AXIS,
-    marks=Fact.AXIS,
-    bad_node=replace(EQUAL, axis=2),
-    good_node=replace(EQUAL, axis=-2),
+    needs={Fact.FORM, Fact.SHAPE, Fact.AXIS},
+    spoils={Fact.AXIS},
+    bad=replace(EQUAL, axis=2),
+    good=replace(EQUAL, axis=-2),
 )
-def _axis_out_of_range(n: OnnxSplit) -> Findings:
+def axis_out_of_range(n: OnnxSplit) -> Findings:
     if n.rank is None or n.axis_index is not None:
-        return None
+        return
     limits = f"{-n.rank}..{n.rank - 1}"
-    return [
-        Finding("axis", f"is {n.axis or 0}, must be in {limits} for an input of rank {n.rank}", limits, n.axis or 0)
-    ]
+    yield Finding("axis", f"is {n.axis or 0}, must be in {limits} for an input of rank {n.rank}", limits, n.axis or 0)
 
 
-@_rule(
+@NodeRule(
     "onnx/axis-negative",
     "The axis is negative, of which the text of this version is silent.",
     "Negative axes are documented from version 11 on. onnx's shape inference has always taken them.",
     severity=Severity.WARNING,
     sources=(CHANGELOG, INFERENCE),
-    reads=Fact.FORM | Fact.AXIS,
-    bad_node=replace(EQUAL, version=2, axis=-1),
-    good_node=replace(EQUAL, version=11, axis=-1),
+    needs={Fact.FORM, Fact.AXIS},
+    bad=replace(EQUAL, version=2, axis=-1),
+    good=replace(EQUAL, version=11, axis=-1),
 )
-def _axis_negative(n: OnnxSplit) -> Findings:
+def axis_negative(n: OnnxSplit) -> Findings:
     if n.version >= 11 or n.axis is None or n.axis >= 0:
-        return None
+        return
     message = f"is {n.axis}: the text of Split {n.version} does not speak of negative axes; it is counted from the end"
-    return [Finding("axis", message, "0 or more", n.axis)]
+    yield Finding("axis", message, "0 or more", n.axis)
 
 
-@_rule(
+@NodeRule(
     "onnx/axis-missing",
     "Split 1 without an axis.",
     "The text of version 1 gives no default; 0 is taken, the default from version 2 on.",
     severity=Severity.WARNING,
     sources=(CHANGELOG,),
-    reads=Fact.FORM | Fact.AXIS,
-    bad_node=replace(EQUAL, version=1, axis=None),
-    good_node=replace(EQUAL, version=2, axis=None),
+    needs={Fact.FORM, Fact.AXIS},
+    bad=replace(EQUAL, version=1, axis=None),
+    good=replace(EQUAL, version=2, axis=None),
 )
-def _axis_missing(n: OnnxSplit) -> Findings:
+def axis_missing(n: OnnxSplit) -> Findings:
     if n.version != 1 or n.axis is not None:
-        return None
-    return [Finding("axis", "is absent, and Split 1 has no default; 0 is taken", "an axis")]
+        return
+    yield Finding("axis", "is absent, and Split 1 has no default; 0 is taken", "an axis")
 
 
-@_rule(
+@NodeRule(
     "onnx/split-and-num-outputs",
     "Both `split` and `num_outputs` are given.",
     "From version 18 on either is to be specified, but not both.",
     sources=(SPLIT,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS | Fact.COUNT,
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS, Fact.COUNT},
     runtimes="the reference evaluator goes by split, OpenVINO by num_outputs",
-    bad_node=replace(GIVEN, version=18, num_outputs=2),
-    good_node=replace(GIVEN, version=18),
+    bad=replace(GIVEN, version=18, num_outputs=2),
+    good=replace(GIVEN, version=18),
 )
-def _split_and_num_outputs(n: OnnxSplit) -> Findings:
+def split_and_num_outputs(n: OnnxSplit) -> Findings:
     if n.num_outputs is None or not n.split_input:
-        return None
-    return [Finding("num_outputs", f"is {n.num_outputs} beside the input split", "either of the two", n.num_outputs)]
+        return
+    yield Finding("num_outputs", f"is {n.num_outputs} beside the input split", "either of the two", n.num_outputs)
 
 
-@_rule(
+@NodeRule(
     "onnx/split-or-num-outputs-missing",
     "Neither `split` nor `num_outputs` is given.",
     "From version 18 on one of them is to be specified; before, equal parts for all outputs were the default.",
     sources=(SPLIT,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS | Fact.COUNT,
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS, Fact.COUNT},
     runtimes="the reference evaluator and OpenVINO split into equal parts",
-    bad_node=replace(EQUAL, version=18),
-    good_node=COUNTED,
+    bad=replace(EQUAL, version=18),
+    good=COUNTED,
 )
-def _split_or_num_outputs_missing(n: OnnxSplit) -> Findings:
+def split_or_num_outputs_missing(n: OnnxSplit) -> Findings:
     if n.version < 18 or n.num_outputs is not None or n.split_input:
-        return None
-    return [Finding("num_outputs", "is absent, and so is the input split", "either of the two")]
+        return
+    yield Finding("num_outputs", "is absent, and so is the input split", "either of the two")
 
 
-@_rule(
+@NodeRule(
     "onnx/num-outputs-below-one",
     "`num_outputs` is below 1.",
     "A split has at least one part.",
     sources=(INFERENCE,),
-    reads=Fact.FORM | Fact.COUNT,
-    marks=Fact.LENGTHS | Fact.COUNT,
+    needs={Fact.FORM, Fact.COUNT},
+    spoils={Fact.LENGTHS, Fact.COUNT},
     runtimes="the reference evaluator takes 0 for absent",
-    bad_node=replace(COUNTED, num_outputs=0),
-    good_node=COUNTED,
+    bad=replace(COUNTED, num_outputs=0),
+    good=COUNTED,
 )
-def _num_outputs_below_one(n: OnnxSplit) -> Findings:
+def num_outputs_below_one(n: OnnxSplit) -> Findings:
     if n.num_outputs is None or n.num_outputs >= 1:
-        return None
-    return [Finding("num_outputs", f"is {n.num_outputs}, must be at least 1", "at least 1", n.num_outputs)]
+        return
+    yield Finding("num_outputs", f"is {n.num_outputs}, must be at least 1", "at least 1", n.num_outputs)
 
 
-@_rule(
+@NodeRule(
     "onnx/outputs-missing",
     "The node has no outputs.",
     "One output at least is listed, if without a name.",
     sources=(SPLIT,),
-    reads=Fact.FORM,
-    marks=Fact.COUNT | Fact.LENGTHS,
-    bad_node=replace(EQUAL, outputs=0),
-    good_node=replace(EQUAL, outputs=1),
+    needs={Fact.FORM},
+    spoils={Fact.COUNT, Fact.LENGTHS},
+    bad=replace(EQUAL, outputs=0),
+    good=replace(EQUAL, outputs=1),
 )
-def _outputs_missing(n: OnnxSplit) -> Findings:
-    return [Finding("outputs", "are none", "at least 1", 0)] if n.outputs == 0 else None
+def outputs_missing(n: OnnxSplit) -> Findings:
+    if n.outputs == 0:
+        yield Finding("outputs", "are none", "at least 1", 0)
 
 
-@_rule(
+@NodeRule(
     "onnx/outputs-exceed-num-outputs",
     "The node lists more outputs than `num_outputs`.",
     "There is nothing that the others could hold.",
     sources=(SPLIT,),
-    reads=Fact.FORM | Fact.COUNT,
-    marks=Fact.COUNT,
+    needs={Fact.FORM, Fact.COUNT},
+    spoils={Fact.COUNT},
     runtimes="onnx's shape inference ends the whole process at this, and so does ONNX Runtime, which contains it",
-    bad_node=replace(COUNTED, outputs=3),
-    good_node=COUNTED,
+    bad=replace(COUNTED, outputs=3),
+    good=COUNTED,
 )
-def _outputs_exceed_num_outputs(n: OnnxSplit) -> Findings:
+def outputs_exceed_num_outputs(n: OnnxSplit) -> Findings:
     if n.num_outputs is None or n.outputs <= n.num_outputs:
-        return None
+        return
     message = f"are {n.outputs}, num_outputs is {n.num_outputs}"
-    return [Finding("outputs", message, n.num_outputs, n.outputs)]
+    yield Finding("outputs", message, n.num_outputs, n.outputs)
 
 
-@_rule(
+@NodeRule(
     "onnx/outputs-fewer-than-num-outputs",
     "The node lists fewer outputs than `num_outputs`.",
     "onnx's shape inference, its reference evaluator and OpenVINO take the first of num_outputs parts. ONNX Runtime "
@@ -304,18 +303,18 @@ def _outputs_exceed_num_outputs(n: OnnxSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED, INFERENCE),
-    reads=Fact.FORM | Fact.COUNT,
-    bad_node=replace(COUNTED, num_outputs=3),
-    good_node=COUNTED,
+    needs={Fact.FORM, Fact.COUNT},
+    bad=replace(COUNTED, num_outputs=3),
+    good=COUNTED,
 )
-def _outputs_fewer(n: OnnxSplit) -> Findings:
+def outputs_fewer_than_num_outputs(n: OnnxSplit) -> Findings:
     if n.num_outputs is None or n.outputs >= n.num_outputs:
-        return None
+        return
     message = f"are {n.outputs}, num_outputs is {n.num_outputs}: ONNX Runtime makes {n.outputs} parts, others the first"
-    return [Finding("outputs", f"{message} {n.outputs} of {n.num_outputs}", n.num_outputs, n.outputs)]
+    yield Finding("outputs", f"{message} {n.outputs} of {n.num_outputs}", n.num_outputs, n.outputs)
 
 
-@_rule(
+@NodeRule(
     "onnx/output-omitted",
     "An output has no name.",
     "The text says how optional inputs and outputs are left out, and is silent of one among a variable number. The "
@@ -323,42 +322,42 @@ def _outputs_fewer(n: OnnxSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED, IR),
-    reads=Fact.FORM | Fact.COUNT,
-    bad_node=replace(EQUAL, omitted=(1,)),
-    good_node=EQUAL,
+    needs={Fact.FORM, Fact.COUNT},
+    bad=replace(EQUAL, omitted=(1,)),
+    good=EQUAL,
 )
-def _output_omitted(n: OnnxSplit) -> Findings:
+def output_omitted(n: OnnxSplit) -> Findings:
     message = "has no name: the part is not used; ONNX Runtime crashes at this"
-    return [Finding(f"outputs[{i}]", message, "a name", "") for i in n.omitted]
+    for i in n.omitted:
+        yield Finding(("outputs", i), message, "a name", "")
 
 
-@_rule(
+@NodeRule(
     "onnx/output-repeated",
     "Two outputs have one name.",
     "Graphs are in static single assignment form: a name is written once. onnx.checker refuses the model.",
     sources=(IR,),
-    reads=Fact.FORM | Fact.COUNT,
-    bad_node=replace(EQUAL, repeated=(1,)),
-    good_node=EQUAL,
+    needs={Fact.FORM, Fact.COUNT},
+    bad=replace(EQUAL, repeated=(1,)),
+    good=EQUAL,
 )
-def _output_repeated(n: OnnxSplit) -> Findings:
-    return [Finding(f"outputs[{i}]", "has the name of an output before it", "a name of its own") for i in n.repeated]
+def output_repeated(n: OnnxSplit) -> Findings:
+    for i in n.repeated:
+        yield Finding(("outputs", i), "has the name of an output before it", "a name of its own")
 
 
-@_rule(
+@NodeRule(
     "onnx/split-name-empty",
     "The optional second input is left out by an empty name.",
     "That is a legal way to leave it out. ONNX Runtime refuses it beside num_outputs.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED, IR),
-    reads=Fact.FORM | Fact.COUNT,
-    bad_node=replace(COUNTED, inputs=2),
-    good_node=COUNTED,
+    needs={Fact.FORM, Fact.COUNT},
+    bad=replace(COUNTED, inputs=2),
+    good=COUNTED,
 )
-def _split_name_empty(n: OnnxSplit) -> Findings:
+def split_name_empty(n: OnnxSplit) -> Findings:
     if n.num_outputs is None or n.inputs < 2 or n.split_input:
-        return None
-    return [
-        Finding("inputs[1]", "has an empty name, which leaves it out; ONNX Runtime refuses that beside num_outputs")
-    ]
+        return
+    yield Finding("inputs[1]", "has an empty name, which leaves it out; ONNX Runtime refuses that beside num_outputs")

@@ -5,246 +5,237 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.rules._facts import Fact, node_rules
-from dmlsplit.rules._model import Finding, Findings, Rule
+from dmlsplit.rules._facts import Fact
+from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules.onnx.examples import ATTRIBUTE, COUNTED, EQUAL, GIVEN
 from dmlsplit.rules.onnx.facts import Dim, OnnxSplit, contradict, shape_text
 from dmlsplit.rules.onnx.sources import CHANGELOG, INFERENCE, IR, OBSERVED, SPLIT
 
-RULES: list[Rule] = []
-_rule = node_rules(RULES)
 
-
-@_rule(
+@NodeRule(
     "onnx/split-given-twice",
     "Split 1 has its lengths both as attribute and as input.",
     "The text of version 1 speaks of one or the other. They agree, so that there is no doubt of what is meant.",
     severity=Severity.WARNING,
     sources=(CHANGELOG,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    bad_node=replace(GIVEN, version=1, split_type="FLOAT", split=(2, 4)),
-    good_node=replace(GIVEN, version=1, split_type="FLOAT"),
+    needs={Fact.FORM, Fact.LENGTHS},
+    bad=replace(GIVEN, version=1, split_type="FLOAT", split=(2, 4)),
+    good=replace(GIVEN, version=1, split_type="FLOAT"),
 )
-def _split_given_twice(n: OnnxSplit) -> Findings:
+def split_given_twice(n: OnnxSplit) -> Findings:
     if n.version != 1 or n.split is None or not n.split_input or n.split_values not in (None, n.split):
-        return None
+        return
     how = "which agree" if n.split_values else "of which the input is not known"
-    return [Finding("split", f"is given as attribute and as input, {how}", "one of the two")]
+    yield Finding("split", f"is given as attribute and as input, {how}", "one of the two")
 
 
-@_rule(
+@NodeRule(
     "onnx/split-given-twice-differs",
     "Split 1 has its lengths as attribute and as input, and they differ.",
     "The text of version 1 speaks of one or the other, and does not say which would win.",
     sources=(CHANGELOG,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
-    bad_node=replace(GIVEN, version=1, split_type="FLOAT", split=(3, 3)),
-    good_node=replace(GIVEN, version=1, split_type="FLOAT"),
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
+    bad=replace(GIVEN, version=1, split_type="FLOAT", split=(3, 3)),
+    good=replace(GIVEN, version=1, split_type="FLOAT"),
 )
-def _split_given_twice_differs(n: OnnxSplit) -> Findings:
+def split_given_twice_differs(n: OnnxSplit) -> Findings:
     if n.version != 1 or n.split is None or n.split_values in (None, n.split):
-        return None
+        return
     message = f"is {shape_text(n.split)} as attribute and {shape_text(n.split_values)} as input"
-    return [Finding("split", message, shape_text(n.split), shape_text(n.split_values))]
+    yield Finding("split", message, shape_text(n.split), shape_text(n.split_values))
 
 
-@_rule(
+@NodeRule(
     "onnx/split-malformed",
     "The tensor of the lengths contradicts itself, or cannot be read.",
     "Its data and its dimensions disagree, or its external data is not where the model says, or outside the model's "
     "folder.",
     sources=(IR,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
-    bad_node=replace(GIVEN, split_values=None, split_malformed="has dimensions [2] and data for [1]"),
-    good_node=GIVEN,
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
+    bad=replace(GIVEN, split_values=None, split_malformed="has dimensions [2] and data for [1]"),
+    good=GIVEN,
 )
-def _split_malformed(n: OnnxSplit) -> Findings:
+def split_malformed(n: OnnxSplit) -> Findings:
     if n.split_malformed is None:
-        return None
-    return [Finding("split", n.split_malformed, "a tensor that can be read")]
+        return
+    yield Finding("split", n.split_malformed, "a tensor that can be read")
 
 
-@_rule(
+@NodeRule(
     "onnx/split-type",
     "The lengths are of a wrong element type.",
     "The input `split` is of the type of the data at version 1, and int64 from version 13 on.",
     sources=(SPLIT, CHANGELOG),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
     runtimes="the reference evaluator takes any integers, and so does OpenVINO, which takes floats, too, and at "
     "version 1 ignores the input",
-    bad_node=replace(GIVEN, split_type="INT32"),
-    good_node=GIVEN,
+    bad=replace(GIVEN, split_type="INT32"),
+    good=GIVEN,
 )
-def _split_type(n: OnnxSplit) -> Findings:
+def split_type(n: OnnxSplit) -> Findings:
     expected = "INT64" if n.version >= 13 else n.data_type
     if not n.split_input or n.split_type is None or expected is None or n.split_type == expected:
-        return None
+        return
     message = f"is {n.split_type}, must be {expected}"
-    return [Finding("split", message if n.version >= 13 else f"{message}, as the data is", expected, n.split_type)]
+    yield Finding("split", message if n.version >= 13 else f"{message}, as the data is", expected, n.split_type)
 
 
-@_rule(
+@NodeRule(
     "onnx/split-rank",
     "The lengths are not a list.",
     "`split` is of rank 1, one element for each output.",
     sources=(SPLIT,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
     runtimes="onnx's shape inference takes the elements of any rank",
-    bad_node=replace(GIVEN, split_shape=(1, 2)),
-    good_node=GIVEN,
+    bad=replace(GIVEN, split_shape=(1, 2)),
+    good=GIVEN,
 )
-def _split_rank(n: OnnxSplit) -> Findings:
+def split_rank(n: OnnxSplit) -> Findings:
     if not n.split_input or n.split_shape is None or len(n.split_shape) == 1:
-        return None
-    return [Finding("split", f"has shape {shape_text(n.split_shape)}, must be of rank 1", "rank 1", len(n.split_shape))]
+        return
+    yield Finding("split", f"has shape {shape_text(n.split_shape)}, must be of rank 1", "rank 1", len(n.split_shape))
 
 
-@_rule(
+@NodeRule(
     "onnx/split-not-whole",
     "A length is not a whole number.",
     "At version 1 the lengths are of the type of the data, hence floats; a length counts elements all the same.",
     sources=(CHANGELOG,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
-    bad_node=replace(GIVEN, version=1, split_type="FLOAT", split_values=(2.5, 3.5)),
-    good_node=replace(GIVEN, version=1, split_type="FLOAT", split_values=(2.0, 4.0)),
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
+    bad=replace(GIVEN, version=1, split_type="FLOAT", split_values=(2.5, 3.5)),
+    good=replace(GIVEN, version=1, split_type="FLOAT", split_values=(2.0, 4.0)),
 )
-def _split_not_whole(n: OnnxSplit) -> Findings:
+def split_not_whole(n: OnnxSplit) -> Findings:
     if not n.split_input or n.split_values is None or n.given_lengths is not None:
-        return None
-    return [
-        Finding(f"split[{i}]", f"is {value}, must be a whole number", "a whole number", str(value))
-        for i, value in enumerate(n.split_values)
-        if not float(value).is_integer()
-    ]
+        return
+    for i, value in enumerate(n.split_values):
+        if not float(value).is_integer():
+            yield Finding(("split", i), f"is {value}, must be a whole number", "a whole number", str(value))
 
 
-@_rule(
+@NodeRule(
     "onnx/split-count",
     "There are not as many lengths as outputs.",
     "One length for each output.",
     sources=(INFERENCE, SPLIT),
-    reads=Fact.FORM | Fact.LENGTHS | Fact.COUNT,
-    marks=Fact.COUNT,
+    needs={Fact.FORM, Fact.LENGTHS, Fact.COUNT},
+    spoils={Fact.COUNT},
     runtimes="OpenVINO and the reference evaluator pass over lengths beyond the outputs, and ONNX Runtime takes no "
     "lengths, computed as the model runs, for equal parts",
-    bad_node=replace(GIVEN, outputs=3),
-    good_node=GIVEN,
+    bad=replace(GIVEN, outputs=3),
+    good=GIVEN,
 )
-def _split_count(n: OnnxSplit) -> Findings:
+def split_count(n: OnnxSplit) -> Findings:
     if n.equal_parts:
-        return None
+        return
     lengths, shape = n.given_lengths, n.split_shape or ()
     count: Dim = len(lengths) if lengths is not None else shape[0] if len(shape) == 1 else None
     if not isinstance(count, int) or count == n.outputs:
-        return None
+        return
     message = f"has {count} lengths, the node has {n.outputs} outputs"
-    return [Finding("split", message, n.outputs, count)]
+    yield Finding("split", message, n.outputs, count)
 
 
-@_rule(
+@NodeRule(
     "onnx/split-negative",
     "A length is negative.",
     "Lengths are at least 0; there is no -1 for the rest of the axis in ONNX.",
     sources=(SPLIT, CHANGELOG),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
     runtimes="OpenVINO takes -1 for the rest of the axis, the reference evaluator slices from the end, and "
     "onnx's shape inference looks at the sum only",
-    bad_node=replace(GIVEN, split_values=(7, -1)),
-    good_node=replace(GIVEN, split_values=(6, 0)),
+    bad=replace(GIVEN, split_values=(7, -1)),
+    good=replace(GIVEN, split_values=(6, 0)),
 )
-def _split_negative(n: OnnxSplit) -> Findings:
-    return [
-        Finding(f"split[{i}]", f"is {length}, must be at least 0", "at least 0", length)
-        for i, length in enumerate(n.given_lengths or ())
-        if length < 0
-    ]
+def split_negative(n: OnnxSplit) -> Findings:
+    for i, length in enumerate(n.given_lengths or ()):
+        if length < 0:
+            yield Finding(("split", i), f"is {length}, must be at least 0", "at least 0", length)
 
 
-@_rule(
+@NodeRule(
     "onnx/split-sum",
     "The lengths do not sum up to the size of the axis.",
     "The parts cover the input exactly.",
     sources=(INFERENCE, SPLIT),
-    reads=Fact.FORM | Fact.AXIS | Fact.SHAPE | Fact.LENGTHS | Fact.COUNT,
-    marks=Fact.LENGTHS,
+    needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
+    spoils={Fact.LENGTHS},
     runtimes="the reference evaluator slices as far as there is data, and OpenVINO makes empty parts where the lengths "
     "are computed as the model runs",
-    bad_node=replace(GIVEN, split_values=(2, 3)),
-    good_node=GIVEN,
+    bad=replace(GIVEN, split_values=(2, 3)),
+    good=GIVEN,
 )
-def _split_sum(n: OnnxSplit) -> Findings:
+def split_sum(n: OnnxSplit) -> Findings:
     size, lengths = n.axis_size, n.given_lengths
     if lengths is None or not isinstance(size, int) or sum(lengths) == size:
-        return None
+        return
     message = f"is {shape_text(lengths)}, whose sum is {sum(lengths)}; axis {n.axis or 0} of the input has {size}"
-    return [Finding("split", message, size, sum(lengths))]
+    yield Finding("split", message, size, sum(lengths))
 
 
-@_rule(
+@NodeRule(
     "onnx/split-zero",
     "A length is 0, of which the text of this version is silent.",
     "Lengths of 0 are documented from version 11 on.",
     severity=Severity.NOTE,
     sources=(CHANGELOG,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    bad_node=replace(ATTRIBUTE, version=2, split=(0, 6)),
-    good_node=replace(ATTRIBUTE, version=11, split=(0, 6)),
+    needs={Fact.FORM, Fact.LENGTHS},
+    bad=replace(ATTRIBUTE, version=2, split=(0, 6)),
+    good=replace(ATTRIBUTE, version=11, split=(0, 6)),
 )
-def _split_zero(n: OnnxSplit) -> Findings:
+def split_zero(n: OnnxSplit) -> Findings:
     if n.version >= 11:
-        return None
-    return [
-        Finding(f"split[{i}]", f"is 0, of which the text of Split {n.version} is silent", "1 or more", 0)
-        for i, length in enumerate(n.given_lengths or ())
-        if length == 0
-    ]
+        return
+    for i, length in enumerate(n.given_lengths or ()):
+        if length == 0:
+            yield Finding(("split", i), f"is 0, of which the text of Split {n.version} is silent", "1 or more", 0)
 
 
-@_rule(
+@NodeRule(
     "onnx/not-divisible",
     "The axis does not divide into equal parts.",
     "Before version 18 parts without lengths are equal. From 18 on the last may be smaller.",
     sources=(SPLIT, INFERENCE),
-    reads=Fact.FORM | Fact.AXIS | Fact.SHAPE | Fact.LENGTHS | Fact.COUNT,
-    marks=Fact.LENGTHS,
+    needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
+    spoils={Fact.LENGTHS},
     runtimes="the reference evaluator and OpenVINO round up, so that the last part is smaller",
-    bad_node=replace(EQUAL, outputs=4),
-    good_node=replace(EQUAL, outputs=3),
+    bad=replace(EQUAL, outputs=4),
+    good=replace(EQUAL, outputs=3),
 )
-def _not_divisible(n: OnnxSplit) -> Findings:
+def not_divisible(n: OnnxSplit) -> Findings:
     size = n.axis_size
     if n.version >= 18 or not n.equal_parts or not isinstance(size, int) or size % n.outputs == 0:
-        return None
+        return
     message = f"are {n.outputs}; axis {n.axis or 0} of the input has {size}, which is not divisible by that"
-    return [Finding("outputs", message, f"a divisor of {size}", n.outputs)]
+    yield Finding("outputs", message, f"a divisor of {size}", n.outputs)
 
 
-@_rule(
+@NodeRule(
     "onnx/last-chunk-negative",
     "`num_outputs` leaves a negative size for the last part.",
     "All parts but the last have the size of the axis over num_outputs, rounded up; the last has what is left.",
     sources=(INFERENCE, SPLIT),
-    reads=Fact.FORM | Fact.AXIS | Fact.SHAPE | Fact.LENGTHS | Fact.COUNT,
-    marks=Fact.LENGTHS,
+    needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
+    spoils={Fact.LENGTHS},
     runtimes="onnx's shape inference gives a negative size, the reference evaluator makes the last parts empty",
-    bad_node=replace(COUNTED, input_shape=(4, 5), outputs=4, num_outputs=4),
-    good_node=replace(COUNTED, input_shape=(4, 7), outputs=4, num_outputs=4),
+    bad=replace(COUNTED, input_shape=(4, 5), outputs=4, num_outputs=4),
+    good=replace(COUNTED, input_shape=(4, 7), outputs=4, num_outputs=4),
 )
-def _last_chunk_negative(n: OnnxSplit) -> Findings:
+def last_chunk_negative(n: OnnxSplit) -> Findings:
     last = _last_chunk(n)
     if last is None or last >= 0:
-        return None
+        return
     message = f"is {n.num_outputs}: of the {n.axis_size} of axis {n.axis or 0}, {last} would be left for the last part"
-    return [Finding("num_outputs", message, "0 or more left", last)]
+    yield Finding("num_outputs", message, "0 or more left", last)
 
 
-@_rule(
+@NodeRule(
     "onnx/last-chunk-empty",
     "`num_outputs` leaves nothing for the last part.",
     "That is what the rule of version 18 gives. ONNX Runtime and OpenVINO refuse the node; ONNX Runtime alone "
@@ -252,19 +243,19 @@ def _last_chunk_negative(n: OnnxSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED, INFERENCE),
-    reads=Fact.FORM | Fact.AXIS | Fact.SHAPE | Fact.LENGTHS | Fact.COUNT,
-    bad_node=replace(COUNTED, input_shape=(4, 9), outputs=4, num_outputs=4),
-    good_node=replace(COUNTED, input_shape=(4, 10), outputs=4, num_outputs=4),
+    needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
+    bad=replace(COUNTED, input_shape=(4, 9), outputs=4, num_outputs=4),
+    good=replace(COUNTED, input_shape=(4, 10), outputs=4, num_outputs=4),
 )
-def _last_chunk_empty(n: OnnxSplit) -> Findings:
+def last_chunk_empty(n: OnnxSplit) -> Findings:
     # ONNX Runtime takes 1 of 0.
     if _last_chunk(n) != 0 or n.num_outputs == 1:
-        return None
+        return
     who = "ONNX Runtime and OpenVINO refuse" if n.axis_size else "ONNX Runtime refuses"
     message = (
         f"is {n.num_outputs}: of the {n.axis_size} of axis {n.axis or 0}, nothing is left for the last part; {who}"
     )
-    return [Finding("num_outputs", f"{message} that", "1 or more left", 0)]
+    yield Finding("num_outputs", f"{message} that", "1 or more left", 0)
 
 
 def _last_chunk(n: OnnxSplit) -> int | None:
@@ -275,42 +266,38 @@ def _last_chunk(n: OnnxSplit) -> int | None:
     return size - -(-size // count) * (count - 1)
 
 
-@_rule(
+@NodeRule(
     "onnx/declared-type-differs",
     "The model declares another element type for an output than the input has.",
     "A split converts nothing.",
     sources=(SPLIT,),
-    reads=Fact.FORM,
-    bad_node=replace(EQUAL, declared_types=("FLOAT", "FLOAT16")),
-    good_node=replace(EQUAL, declared_types=("FLOAT", "FLOAT")),
+    needs={Fact.FORM},
+    bad=replace(EQUAL, declared_types=("FLOAT", "FLOAT16")),
+    good=replace(EQUAL, declared_types=("FLOAT", "FLOAT")),
 )
-def _declared_type_differs(n: OnnxSplit) -> Findings:
+def declared_type_differs(n: OnnxSplit) -> Findings:
     if n.data_type is None:
-        return None
-    return [
-        Finding(f"outputs[{i}]", f"is declared {declared}, the input is {n.data_type}", n.data_type, declared)
-        for i, declared in enumerate(n.declared_types)
-        if declared not in (None, n.data_type)
-    ]
+        return
+    for i, declared in enumerate(n.declared_types):
+        if declared not in (None, n.data_type):
+            yield Finding(("outputs", i), f"is declared {declared}, the input is {n.data_type}", n.data_type, declared)
 
 
-@_rule(
+@NodeRule(
     "onnx/declared-shape-differs",
     "The model declares another shape for an output than it has.",
     "Whoever trusts the declaration reads or writes outside the tensor, or refuses the model.",
     sources=(IR, INFERENCE),
-    reads=Fact.FORM | Fact.AXIS | Fact.SHAPE | Fact.LENGTHS | Fact.COUNT,
-    bad_node=replace(EQUAL, declared_shapes=((4, 3), (4, 2))),
-    good_node=replace(EQUAL, declared_shapes=((4, 3), (4, "half"))),
+    needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
+    bad=replace(EQUAL, declared_shapes=((4, 3), (4, 2))),
+    good=replace(EQUAL, declared_shapes=((4, 3), (4, "half"))),
 )
-def _declared_shape_differs(n: OnnxSplit) -> Findings:
-    return [
-        Finding(
-            f"outputs[{i}]",
-            f"is declared {shape_text(declared)}, but is {shape_text(shape)}",
-            shape_text(shape),
-            shape_text(declared),
-        )
-        for i, (declared, shape) in enumerate(zip(n.declared_shapes, n.output_shapes, strict=False))
-        if declared is not None and shape is not None and contradict(declared, shape)
-    ]
+def declared_shape_differs(n: OnnxSplit) -> Findings:
+    for i, (declared, shape) in enumerate(zip(n.declared_shapes, n.output_shapes, strict=False)):
+        if declared is not None and shape is not None and contradict(declared, shape):
+            yield Finding(
+                ("outputs", i),
+                f"is declared {shape_text(declared)}, but is {shape_text(shape)}",
+                shape_text(shape),
+                shape_text(declared),
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dmlsplit.rules._model import Source
+from dmlsplit.rules._sources import Source
 
 _REPOSITORY: Final = "https://github.com/onnx/onnx/blob/main"
 SPLIT: Final = Source("ONNX operators: Split", "https://onnx.ai/onnx/operators/onnx__Split.html")

@@ -5,8 +5,6 @@ They follow the text of the specifications; what OpenVINO was seen to do otherwi
 
 from __future__ import annotations
 
-from typing import Final
-
 from dmlsplit.rules.openvino import inputs, lengths, outputs
 from dmlsplit.rules.openvino.facts import (
     INPUTS,
@@ -25,7 +23,6 @@ from dmlsplit.rules.openvino.facts import (
 __all__ = [
     "INPUTS",
     "INTEGER_TYPES",
-    "RULES",
     "Dim",
     "Interval",
     "OpenVinoSplit",
@@ -34,7 +31,8 @@ __all__ = [
     "compatible",
     "dim_text",
     "dims_text",
+    "inputs",
     "interval",
+    "lengths",
+    "outputs",
 ]
-
-RULES: Final = (*inputs.RULES, *lengths.RULES, *outputs.RULES)

@@ -26,7 +26,7 @@ ELEMENT_TYPES: Final = (
 )
 """OpenVINO's element types, by the names that element_type uses."""
 
-AXIS_KNOWN: Final = Fact.FORM | Fact.SHAPE | Fact.AXIS
+AXIS_KNOWN: Final = frozenset({Fact.FORM, Fact.SHAPE, Fact.AXIS})
 """What a check relies on that looks at the axis in the data's shape."""
 
 INPUTS: Final = {"Split": ("data", "axis"), "VariadicSplit": ("data", "axis", "split_lengths")}

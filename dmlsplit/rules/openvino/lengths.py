@@ -5,65 +5,64 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.rules._facts import Fact, node_rules
-from dmlsplit.rules._model import OURS, Finding, Findings, Rule
+from dmlsplit.rules._facts import Fact
+from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules._sources import OURS
 from dmlsplit.rules.openvino import examples as eg
 from dmlsplit.rules.openvino.facts import AXIS_KNOWN, INTEGER_TYPES, OpenVinoSplit, dim_text, dims_text
 from dmlsplit.rules.openvino.inputs import not_integer
 from dmlsplit.rules.openvino.sources import OBSERVED, SPLIT, VARIADIC_SPLIT
 
-RULES: list[Rule] = []
-_rule = node_rules(RULES)
 
-
-@_rule(
+@NodeRule(
     "openvino/num-splits-missing",
     "The attribute num_splits is absent.",
     "Split requires it.",
     sources=(SPLIT,),
-    marks=Fact.COUNT,
-    bad_node=replace(eg.SPLIT, num_splits=None),
-    good_node=eg.SPLIT,
+    spoils={Fact.COUNT},
+    bad=replace(eg.SPLIT, num_splits=None),
+    good=eg.SPLIT,
 )
-def _num_splits_missing(n: OpenVinoSplit) -> Findings:
+def num_splits_missing(n: OpenVinoSplit) -> Findings:
     missing = n.op == "Split" and n.num_splits is None
-    return [Finding("num_splits", "is absent", "an integer of at least 1")] if missing else None
+    if missing:
+        yield Finding("num_splits", "is absent", "an integer of at least 1")
 
 
-@_rule(
+@NodeRule(
     "openvino/num-splits-below-one",
     "num_splits is below 1.",
     "It is a number of outputs.",
     sources=(SPLIT,),
-    reads=Fact.COUNT,
-    marks=Fact.COUNT,
-    bad_node=replace(eg.SPLIT, num_splits=0),
-    good_node=replace(eg.SPLIT, num_splits=1, outputs=1),
+    needs={Fact.COUNT},
+    spoils={Fact.COUNT},
+    bad=replace(eg.SPLIT, num_splits=0),
+    good=replace(eg.SPLIT, num_splits=1, outputs=1),
 )
-def _num_splits_below_one(n: OpenVinoSplit) -> Findings:
+def num_splits_below_one(n: OpenVinoSplit) -> Findings:
     if n.num_splits is None or n.num_splits >= 1:
-        return None
-    return [Finding("num_splits", f"is {n.num_splits}, must be at least 1", "at least 1", n.num_splits)]
+        return
+    yield Finding("num_splits", f"is {n.num_splits}, must be at least 1", "at least 1", n.num_splits)
 
 
-@_rule(
+@NodeRule(
     "openvino/num-splits-too-large",
     "num_splits is larger than the axis.",
     "It is at most the size of the data on the axis. An axis of size 0 is openvino/axis-size-zero.",
     sources=(SPLIT,),
-    reads=AXIS_KNOWN | Fact.COUNT,
-    marks=Fact.LENGTHS,
-    bad_node=replace(eg.SPLIT, data_shape=(6, 2, 10, 24)),
-    good_node=replace(eg.SPLIT, data_shape=(6, 3, 10, 24)),
+    needs=AXIS_KNOWN | {Fact.COUNT},
+    spoils={Fact.LENGTHS},
+    bad=replace(eg.SPLIT, data_shape=(6, 2, 10, 24)),
+    good=replace(eg.SPLIT, data_shape=(6, 3, 10, 24)),
 )
-def _num_splits_too_large(n: OpenVinoSplit) -> Findings:
+def num_splits_too_large(n: OpenVinoSplit) -> Findings:
     if not n.too_many_parts:
-        return None
+        return
     message = f"is {n.num_splits}, axis {n.axis} of the data has size {dim_text(n.axis_size)}"
-    return [Finding("num_splits", message, f"at most {n.axis_bounds.high}", n.num_splits)]
+    yield Finding("num_splits", message, f"at most {n.axis_bounds.high}", n.num_splits)
 
 
-@_rule(
+@NodeRule(
     "openvino/axis-size-zero",
     "The axis of a Split has size 0.",
     "num_splits is specified to lie between 1 and the size of the axis: for 0 there is no such number. OpenVINO "
@@ -71,67 +70,67 @@ def _num_splits_too_large(n: OpenVinoSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED, SPLIT),
-    reads=AXIS_KNOWN | Fact.COUNT,
-    bad_node=replace(eg.SPLIT, data_shape=(6, 0, 10, 24)),
-    good_node=replace(eg.SPLIT, data_shape=(0, 12, 10, 24)),
+    needs=AXIS_KNOWN | {Fact.COUNT},
+    bad=replace(eg.SPLIT, data_shape=(6, 0, 10, 24)),
+    good=replace(eg.SPLIT, data_shape=(0, 12, 10, 24)),
 )
-def _axis_size_zero(n: OpenVinoSplit) -> Findings:
+def axis_size_zero(n: OpenVinoSplit) -> Findings:
     if n.op != "Split" or n.axis_size != 0:
-        return None
+        return
     message = f"has size 0 on axis {n.axis}, for which no num_splits is specified; OpenVINO makes empty outputs"
-    return [Finding("data", message, "at least 1", 0)]
+    yield Finding("data", message, "at least 1", 0)
 
 
-@_rule(
+@NodeRule(
     "openvino/not-divisible",
     "The axis cannot be divided evenly by num_splits.",
     "All outputs of a Split have the same size. Where the size is an interval, no size in it can be divided.",
     sources=(SPLIT,),
-    reads=AXIS_KNOWN | Fact.COUNT | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
-    bad_node=replace(eg.SPLIT, data_shape=(6, 13, 10, 24)),
-    good_node=eg.SPLIT,
+    needs=AXIS_KNOWN | {Fact.COUNT, Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
+    bad=replace(eg.SPLIT, data_shape=(6, 13, 10, 24)),
+    good=eg.SPLIT,
 )
-def _not_divisible(n: OpenVinoSplit) -> Findings:
+def not_divisible(n: OpenVinoSplit) -> Findings:
     if not n.indivisible:
-        return None
+        return
     message = f"has size {dim_text(n.axis_size)} on axis {n.axis}, not divisible by num_splits, {n.num_splits}"
-    return [Finding("data", message, f"a multiple of {n.num_splits}", dim_text(n.axis_size))]
+    yield Finding("data", message, f"a multiple of {n.num_splits}", dim_text(n.axis_size))
 
 
-@_rule(
+@NodeRule(
     "openvino/lengths-type",
     "split_lengths is not of an integer type.",
     "It may be of any integer type, signed or not.",
     sources=(VARIADIC_SPLIT,),
-    reads=Fact.FORM,
-    marks=Fact.LENGTHS,
-    bad_node=replace(eg.LENGTHS, split_lengths=None, split_lengths_type="f32"),
-    good_node=replace(eg.LENGTHS, axis_type="i16", split_lengths_type="i16"),
+    needs={Fact.FORM},
+    spoils={Fact.LENGTHS},
+    bad=replace(eg.LENGTHS, split_lengths=None, split_lengths_type="f32"),
+    good=replace(eg.LENGTHS, axis_type="i16", split_lengths_type="i16"),
 )
-def _lengths_type(n: OpenVinoSplit) -> Findings:
-    return not_integer("split_lengths", n.split_lengths_type)
+def lengths_type(n: OpenVinoSplit) -> Findings:
+    yield from not_integer("split_lengths", n.split_lengths_type)
 
 
-@_rule(
+@NodeRule(
     "openvino/types-differ",
     "axis and split_lengths are of different integer types.",
     "The specification gives both one type, T2. OpenVINO takes them all the same.",
     severity=Severity.WARNING,
     sources=(VARIADIC_SPLIT, OBSERVED),
-    reads=Fact.FORM,
-    bad_node=replace(eg.LENGTHS, axis_type="i32"),
-    good_node=replace(eg.LENGTHS, axis_type="i32", split_lengths_type="i32"),
+    needs={Fact.FORM},
+    bad=replace(eg.LENGTHS, axis_type="i32"),
+    good=replace(eg.LENGTHS, axis_type="i32", split_lengths_type="i32"),
 )
-def _types_differ(n: OpenVinoSplit) -> Findings:
+def types_differ(n: OpenVinoSplit) -> Findings:
     types = (n.axis_type, n.split_lengths_type)
     if types[0] == types[1] or any(t not in INTEGER_TYPES for t in types):
-        return None
+        return
     message = f"is {types[1]}, axis is {types[0]}; the specification gives both one type, and OpenVINO takes them"
-    return [Finding("split_lengths", message, types[0], types[1])]
+    yield Finding("split_lengths", message, types[0], types[1])
 
 
-@_rule(
+@NodeRule(
     "openvino/lengths-misread",
     "OpenVINO misreads lengths of a type below 8 bits.",
     "It is one of the integer types that the specification allows. OpenVINO takes a whole byte for each length of 4 "
@@ -139,35 +138,35 @@ def _types_differ(n: OpenVinoSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    reads=Fact.FORM,
-    bad_node=replace(eg.LENGTHS, axis_type="i4", split_lengths_type="i4"),
-    good_node=replace(eg.LENGTHS, axis_type="i8", split_lengths_type="i8"),
+    needs={Fact.FORM},
+    bad=replace(eg.LENGTHS, axis_type="i4", split_lengths_type="i4"),
+    good=replace(eg.LENGTHS, axis_type="i8", split_lengths_type="i8"),
 )
-def _lengths_misread(n: OpenVinoSplit) -> Findings:
+def lengths_misread(n: OpenVinoSplit) -> Findings:
     if n.split_lengths_type not in ("u1", "u2", "u3", "i4", "u4", "u6"):
-        return None
+        return
     message = f"is of {n.split_lengths_type}, which OpenVINO misreads or refuses"
-    return [Finding("split_lengths", message, "8 bits or more", n.split_lengths_type)]
+    yield Finding("split_lengths", message, "8 bits or more", n.split_lengths_type)
 
 
-@_rule(
+@NodeRule(
     "openvino/lengths-shape",
     "split_lengths is not one-dimensional.",
     "It is a list with one entry for each output.",
     sources=(VARIADIC_SPLIT,),
-    reads=Fact.FORM,
-    marks=Fact.LENGTHS,
-    bad_node=replace(eg.LENGTHS, split_lengths=None, split_lengths_shape=(1, 3)),
-    good_node=eg.LENGTHS,
+    needs={Fact.FORM},
+    spoils={Fact.LENGTHS},
+    bad=replace(eg.LENGTHS, split_lengths=None, split_lengths_shape=(1, 3)),
+    good=eg.LENGTHS,
 )
-def _lengths_shape(n: OpenVinoSplit) -> Findings:
+def lengths_shape(n: OpenVinoSplit) -> Findings:
     if n.split_lengths_shape is None or len(n.split_lengths_shape) == 1:
-        return None
+        return
     message = f"has shape {dims_text(n.split_lengths_shape)}, must have one dimension"
-    return [Finding("split_lengths", message, "one dimension")]
+    yield Finding("split_lengths", message, "one dimension")
 
 
-@_rule(
+@NodeRule(
     "openvino/lengths-unknown",
     "The values of split_lengths are not in the model.",
     "They are read from constants, also behind Convert, Reshape, Squeeze, Unsqueeze and the ShapeOf of a known shape. "
@@ -176,85 +175,83 @@ def _lengths_shape(n: OpenVinoSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS, OBSERVED),
-    reads=Fact.FORM | Fact.LENGTHS,
-    bad_node=replace(eg.LENGTHS, split_lengths=None, split_lengths_unknown="it comes from Parameter 'lengths'"),
-    good_node=eg.LENGTHS,
+    needs={Fact.FORM, Fact.LENGTHS},
+    bad=replace(eg.LENGTHS, split_lengths=None, split_lengths_unknown="it comes from Parameter 'lengths'"),
+    good=eg.LENGTHS,
 )
-def _lengths_unknown(n: OpenVinoSplit) -> Findings:
+def lengths_unknown(n: OpenVinoSplit) -> Findings:
     if n.split_lengths_unknown is None:
-        return None
-    return [Finding("split_lengths", f"is not known: {n.split_lengths_unknown}", "a constant")]
+        return
+    yield Finding("split_lengths", f"is not known: {n.split_lengths_unknown}", "a constant")
 
 
-@_rule(
+@NodeRule(
     "openvino/length-negative",
     "A length is below -1.",
     "-1 stands for what the others leave; no other negative length has a meaning.",
     sources=(VARIADIC_SPLIT,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
-    bad_node=replace(eg.REST, split_lengths=(-2, 8)),
-    good_node=eg.REST,
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
+    bad=replace(eg.REST, split_lengths=(-2, 8)),
+    good=eg.REST,
 )
-def _length_negative(n: OpenVinoSplit) -> Findings:
-    return [
-        Finding(f"split_lengths[{i}]", f"is {length}, must be at least -1", "at least -1", length)
-        for i, length in enumerate(n.split_lengths or ())
-        if length < -1
-    ]
+def length_negative(n: OpenVinoSplit) -> Findings:
+    for i, length in enumerate(n.split_lengths or ()):
+        if length < -1:
+            yield Finding(("split_lengths", i), f"is {length}, must be at least -1", "at least -1", length)
 
 
-@_rule(
+@NodeRule(
     "openvino/lengths-several-rest",
     "More than one length is -1.",
     "What the others leave can be given to one output only.",
     sources=(VARIADIC_SPLIT,),
-    reads=Fact.FORM | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
-    bad_node=replace(eg.REST, split_lengths=(-1, -1)),
-    good_node=eg.REST,
+    needs={Fact.FORM, Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
+    bad=replace(eg.REST, split_lengths=(-1, -1)),
+    good=eg.REST,
 )
-def _lengths_several_rest(n: OpenVinoSplit) -> Findings:
+def lengths_several_rest(n: OpenVinoSplit) -> Findings:
     places = [i for i, length in enumerate(n.split_lengths or ()) if length == -1]
     if len(places) < 2:
-        return None
+        return
     message = f"are -1 at {places[0]} and {places[1]}; one -1 is allowed"
-    return [Finding("split_lengths", message, "one -1 at most", len(places))]
+    yield Finding("split_lengths", message, "one -1 at most", len(places))
 
 
-@_rule(
+@NodeRule(
     "openvino/rest-negative",
     "The other lengths exceed the axis, so that -1 would stand for a negative length.",
     "-1 stands for the items that the others do not consume: there can be none, but not fewer.",
     sources=(VARIADIC_SPLIT,),
-    reads=AXIS_KNOWN | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
+    needs=AXIS_KNOWN | {Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
     runtimes="OpenVINO makes the output of -1 empty and reads past the end of the data for another",
-    bad_node=replace(eg.REST, split_lengths=(-1, 7)),
-    good_node=replace(eg.REST, split_lengths=(-1, 6)),
+    bad=replace(eg.REST, split_lengths=(-1, 7)),
+    good=replace(eg.REST, split_lengths=(-1, 6)),
 )
-def _rest_negative(n: OpenVinoSplit) -> Findings:
+def rest_negative(n: OpenVinoSplit) -> Findings:
     high = n.axis_bounds.high
     if not n.has_rest or n.total is None or high is None or n.total <= high:
-        return None
+        return
     message = f"sum up to {n.total} without the -1, axis {n.axis} of the data has size {dim_text(n.axis_size)}"
-    return [Finding("split_lengths", message, f"at most {high}", n.total)]
+    yield Finding("split_lengths", message, f"at most {high}", n.total)
 
 
-@_rule(
+@NodeRule(
     "openvino/lengths-sum",
     "The lengths do not sum up to the size of the axis.",
     "The outputs cover the data exactly. Where the model leaves the size open, OpenVINO does not check the lengths at "
     "run time, either: outputs then lack data, or read past its end.",
     sources=(VARIADIC_SPLIT,),
-    reads=AXIS_KNOWN | Fact.LENGTHS,
-    marks=Fact.LENGTHS,
-    bad_node=replace(eg.LENGTHS, split_lengths=(1, 2, 4)),
-    good_node=eg.LENGTHS,
+    needs=AXIS_KNOWN | {Fact.LENGTHS},
+    spoils={Fact.LENGTHS},
+    bad=replace(eg.LENGTHS, split_lengths=(1, 2, 4)),
+    good=eg.LENGTHS,
 )
-def _lengths_sum(n: OpenVinoSplit) -> Findings:
+def lengths_sum(n: OpenVinoSplit) -> Findings:
     if not n.wrong_sum:
-        return None
+        return
     size = dim_text(n.axis_size)
     message = f"sum up to {n.total}, axis {n.axis} of the data has size {size}"
-    return [Finding("split_lengths", message, size, n.total)]
+    yield Finding("split_lengths", message, size, n.total)

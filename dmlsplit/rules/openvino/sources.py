@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dmlsplit.rules._model import Source
+from dmlsplit.rules._sources import Source
 
 _SPECIFICATIONS: Final = "https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs"
 SPLIT: Final = Source("OpenVINO Split-1", f"{_SPECIFICATIONS}/movement/split-1.html")

@@ -166,8 +166,8 @@ def test_matrix_of_random_operators():
     for item in pages.many(12):
         for answers in compatibility.answers(item.descriptor, compatibility.LEVELS, compatibility.RELEASES):
             for answer in answers:
-                judge = answer.column.judge
-                asked = {"directml": judge.release} if judge.release else {"feature_level": judge.feature_level}
+                target = answer.column.target
+                asked = {"directml": target.release} if target.release else {"feature_level": target.feature_level}
                 own = dml.legalize(item.descriptor, **asked)
                 assert (answer.outcome is not compatibility.Outcome.REFUSED) == own.ok
                 if answer.outcome is compatibility.Outcome.REWRITTEN:

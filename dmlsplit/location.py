@@ -1,0 +1,80 @@
+"""Where something is: a value of steps from member to member. Its text is made where it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+Step: TypeAlias = str | int
+"""A member's name, or an index into the array before it."""
+
+DIRECTML_MEMBERS: Final = (
+    "InputTensor",
+    "OutputCount",
+    "OutputTensors",
+    "InputCount",
+    "InputTensors",
+    "OutputTensor",
+    "Axis",
+    "Type",
+    "Desc",
+    "DataType",
+    "Flags",
+    "DimensionCount",
+    "Sizes",
+    "Strides",
+    "TotalTensorSizeInBytes",
+    "GuaranteedBaseOffsetAlignment",
+)
+"""The members of the operators' and the tensors' structs, in the order in which DirectML.h has them."""
+
+_ORDER: Final = {name: i for i, name in enumerate(DIRECTML_MEMBERS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A member of an operator, or of a node of a model.
+
+    `node` is the node's printable name, "" where there is no model. The steps lead from the operator inwards:
+    ("OutputTensors", 1, "Sizes", 2); none of them is the operator or the node itself.
+    """
+
+    steps: tuple[Step, ...] = ()
+    node: str = ""
+
+    @classmethod
+    def of(cls, *steps: Step) -> Location:
+        """A member of the operator, or of what else the owner of the report is."""
+        return cls(steps)
+
+    def member(self, *steps: Step) -> Location:
+        """What lies further inside."""
+        return Location(self.steps + steps, self.node)
+
+    def in_node(self, node: str) -> Location:
+        """The same of the operator that a node stands for."""
+        return Location(self.steps, node)
+
+    @property
+    def descriptor_order(self) -> tuple[int, ...]:
+        """Sorts locations as the members stand in the C structs; a member comes before its own entries."""
+        return tuple([step if isinstance(step, int) else _ORDER[step] for step in self.steps])
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.node)
+
+    def __str__(self) -> str:
+        """OutputTensors[1].Sizes[2]; after a node's name a colon leads to DirectML's members, a dot to its own."""
+        inside = steps_text(self.steps)
+        if not (self.node and inside):
+            return self.node or inside
+        return f"{self.node}{': ' if self.steps[0] in _ORDER else '.'}{inside}"
+
+
+def steps_text(steps: Iterable[Step]) -> str:
+    """OutputTensors[1].Sizes[2]"""
+    text = ""
+    for step in steps:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text

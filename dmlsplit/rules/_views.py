@@ -1,0 +1,206 @@
+"""What checks look at: a tensor, an operator, a binding under judgement, with what is derived from each."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.enums import BindingType, OperatorType
+from dmlsplit.feature_levels import TensorSupport
+from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.location import Location, Step, steps_text
+from dmlsplit.releases import SizeArithmetic
+from dmlsplit.target import Target
+
+
+class Aspect(enum.Enum):
+    """What a check needs to be sound, and what a fault spoils for the checks that follow."""
+
+    # Of a tensor.
+    DESC = "the tensor's descriptor"
+    READABLE = "memory that is there where the release reads it"
+    DATA_TYPE = "DataType"
+    FLAGS = "Flags"
+    DIMENSION_COUNT = "DimensionCount"
+    SIZES = "Sizes"
+    ELEMENT_COUNT = "the product of Sizes"
+    STRIDES = "Strides"
+    LAYOUT = "the places of elements"
+    TOTAL = "TotalTensorSizeInBytes"
+    ALIGNMENT = "GuaranteedBaseOffsetAlignment"
+    # Of an operator.
+    ARRAY = "the array of the parts, and its count"
+    AXIS = "Axis"
+    # No faults, but nothing to look at where they are absent.
+    STRIDES_GIVEN = "Strides that are no null pointer"
+    OUTPUT = "a tensor that is an output"
+
+    # An Enum's own hash is a call of Python; sets of aspects are made for every tensor.
+    __hash__ = object.__hash__
+
+
+DIMENSIONS: Final = frozenset({Aspect.DESC, Aspect.DIMENSION_COUNT, Aspect.SIZES})
+EXTENT: Final = DIMENSIONS | {Aspect.DATA_TYPE, Aspect.STRIDES}
+
+PART_MEMBERS: Final[Mapping[OperatorType, tuple[str, str]]] = {
+    OperatorType.SPLIT: ("OutputTensors", "OutputCount"),
+    OperatorType.JOIN: ("InputTensors", "InputCount"),
+}
+"""The members that hold an operator's parts, and their number."""
+
+
+class TensorView:
+    """One tensor of an operator under judgement.
+
+    `spoilt` holds the aspects that a check may not rely on, `is_output` and `is_strided` say which are there at all.
+    """
+
+    __slots__ = (
+        "bits",
+        "desc",
+        "is_output",
+        "is_strided",
+        "sizes",
+        "spoilt",
+        "steps",
+        "strides",
+        "support",
+        "target",
+        "tensor",
+    )
+
+    def __init__(
+        self,
+        steps: tuple[Step, ...],
+        tensor: TensorDesc | None,
+        is_output: bool,
+        support: TensorSupport,
+        target: Target,
+    ) -> None:
+        self.steps = steps
+        self.tensor = tensor
+        self.is_output = is_output
+        self.support = support
+        self.target = target
+        desc = tensor.desc if tensor is not None else None
+        # A check that looks at `desc` is skipped where it is null, so the stand-in is never looked at.
+        self.desc: BufferTensorDesc = desc if desc is not None else _NO_DESC
+        count = self.desc.dimension_count
+        sizes, strides = self.desc.sizes or (), self.desc.strides
+        self.sizes: tuple[int, ...] = sizes if len(sizes) <= count else sizes[:count]
+        self.strides: tuple[int, ...] | None = strides if strides is None or len(strides) <= count else strides[:count]
+        self.is_strided = strides is not None
+        self.bits = ELEMENT_BITS.get(self.desc.data_type, 0)
+        self.spoilt: set[Aspect] = set()
+
+    @property
+    def name(self) -> str:
+        """OutputTensors[1]"""
+        return steps_text(self.steps)
+
+    def implied_size(self, arithmetic: SizeArithmetic) -> int:
+        """Bytes, rounded up to 4; needs EXTENT."""
+        return arithmetic.implied_size(self.bits, self.sizes, self.strides)
+
+    @property
+    def exact_implied_size(self) -> int:
+        return self.implied_size(SizeArithmetic.EXACT)
+
+
+_NO_DESC: Final = BufferTensorDesc(0, None)
+
+
+class OperatorView:
+    """A Split or Join under judgement: the whole tensor, the parts that the count covers, the axis."""
+
+    __slots__ = ("array", "array_name", "axis", "count", "count_name", "parts", "spoilt", "target", "type", "whole")
+
+    def __init__(self, desc: OperatorDesc, target: Target) -> None:
+        self.target = target
+        self.spoilt: set[Aspect] = set()
+        array: Sequence[TensorDesc | None] | None
+        if isinstance(desc, SplitOperatorDesc):
+            self.type, is_split = OperatorType.SPLIT, True
+            whole, name, array, count = desc.input_tensor, "InputTensor", desc.output_tensors, desc.output_count
+        elif isinstance(desc, JoinOperatorDesc):
+            self.type, is_split = OperatorType.JOIN, False
+            whole, name, array, count = desc.output_tensor, "OutputTensor", desc.input_tensors, desc.input_count
+        else:
+            raise TypeError(f"{type(desc).__name__} is not a SplitOperatorDesc or JoinOperatorDesc")
+        self.axis = desc.axis
+        inputs, outputs = target.support[self.type]
+        of_whole, of_parts = (inputs, outputs) if is_split else (outputs, inputs)
+        self.array_name, self.count_name = PART_MEMBERS[self.type]
+        self.array, self.count = array, count
+        self.whole = TensorView((name,), whole, not is_split, of_whole, target)
+        self.parts = [
+            TensorView((self.array_name, i), tensor, is_split, of_parts, target)
+            for i, tensor in enumerate((array or ())[:count])
+        ]
+
+
+class BufferRange(NamedTuple):
+    """A DML_BUFFER_BINDING, all bytes; `buffer_size` None: the Buffer is a null pointer."""
+
+    buffer_size: int | None
+    offset: int
+    size_in_bytes: int
+
+    @property
+    def is_empty(self) -> bool:
+        return self.buffer_size is None and self.offset == 0 and self.size_in_bytes == 0
+
+    @property
+    def wrapped_end(self) -> int:
+        """Where the range ends for a build, which computes it in 64 bits."""
+        return (self.offset + self.size_in_bytes) % 2**64
+
+
+class SlotKind(enum.Enum):
+    """What belongs to a slot of a binding table."""
+
+    BUFFER = "a buffer"
+    ARRAY = "an array of buffers"
+    NOTHING = "nothing"
+    NO_CALL = "not even nothing"
+    """Whatever is bound there, nothing included, removes the device."""
+
+
+class BindingSlot(NamedTuple):
+    """A slot of a binding table, and what it needs."""
+
+    tensor: str
+    """In words: a tensor's name, "the persistent resource", ..."""
+    kind: SlotKind
+    size: int = 0
+    """Bytes that a buffer has at least; `size_name` says what they are."""
+    size_name: str = "TotalTensorSizeInBytes"
+    alignment: int = 1
+    """Bytes of which a buffer's offset is a multiple."""
+    why: str = ""
+    """Of NOTHING: why nothing belongs there."""
+    entries: tuple[BindingSlot, ...] = ()
+    """Of an array."""
+    misreads_array: bool = False
+    """A BUFFER_ARRAY of no entries passes for nothing here, and is then read as a DML_BUFFER_BINDING."""
+
+
+class BindingView(NamedTuple):
+    """One DML_BINDING_DESC under judgement, or an entry of an array."""
+
+    location: Location
+    slot: BindingSlot
+    type: int
+    is_null: bool
+    """Desc is a null pointer."""
+    ranges: tuple[BufferRange, ...]
+    """One for BUFFER, those of the array for BUFFER_ARRAY."""
+
+    @property
+    def range(self) -> BufferRange | None:
+        """The range where a buffer belongs and one is bound."""
+        if self.slot.kind is not SlotKind.BUFFER or self.type != BindingType.BUFFER or self.is_null:
+            return None
+        return None if self.ranges[0].buffer_size is None else self.ranges[0]
