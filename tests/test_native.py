@@ -65,6 +65,34 @@ def test_a_kernel_can_be_forced(kernel):
     assert taken
 
 
+class Asked(np.ndarray):
+    """Says its dtype by Python code, which the interpreter gives up where an exception is set already."""
+
+    asked = 0
+
+    @property
+    def dtype(self):
+        Asked.asked += 1
+        return FLOAT64
+
+
+FLOAT64 = np.dtype("f8")
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_dispatch_calls_into_python_without_an_exception_set(kind):
+    plan = _native.Plan(_native.SPLIT, 8, (6,), None, 0, (2, 4), None)
+    whole = np.arange(6.0).view(Asked)
+    parts = [np.zeros(2).view(Asked), np.zeros(4).view(Asked)]
+    dispatcher = _native.ArrayDispatcher(plan, Asked, FLOAT64, [((n,), (8,)) for n in (6, 2, 4)])
+    Asked.asked = 0
+    assert dispatcher.run(whole, kind(parts))
+    assert Asked.asked == 3
+    assert [part.tolist() for part in parts] == [[0, 1], [2, 3, 4, 5]]
+    for wrong in (kind(parts[:1]), kind([*parts, parts[0]]), kind([]), None):
+        assert not dispatcher.run(whole, wrong)
+
+
 def test_refusals_name_the_part():
     with pytest.raises(dml.NativeError, match=r"parts\[1\]") as caught:
         _native.Plan(_native.SPLIT, 4, [4], None, 0, [2, 2], [4, 0])

@@ -35,7 +35,7 @@ static int dms_take(PyObject *object, const dms_array_spec *spec, uint32_t layou
 
 static int dms_copy(const dmlsplit_plan *plan, void *whole, void **parts, int split, uint32_t threads)
 {
-    if (dmlsplit_plan_check_ranges(plan, whole, (const void *const *)parts, NULL) != DMLSPLIT_OK)
+    if (dmlsplit_plan_check_ranges(plan, whole, parts, NULL) != DMLSPLIT_OK)
         return 0;
     PyThreadState *state = dmlsplit_plan_bytes(plan) > 65536 ? PyEval_SaveThread() : NULL;
     const dmlsplit_status status = split ? dmlsplit_split_threads(plan, whole, parts, threads)
@@ -45,12 +45,18 @@ static int dms_copy(const dmlsplit_plan *plan, void *whole, void **parts, int sp
     return status == DMLSPLIT_OK;
 }
 
-/* Borrowed; NULL for an index out of range, and for what is neither a list nor a tuple. */
-static PyObject *dms_item(PyObject *sequence, uint32_t index)
+/* Of a list or a tuple; -1: it is neither. */
+static Py_ssize_t dms_length(PyObject *sequence)
 {
     if (PyList_Check(sequence))
-        return PyList_GetItem(sequence, (Py_ssize_t)index);
-    return PyTuple_Check(sequence) ? PyTuple_GetItem(sequence, (Py_ssize_t)index) : NULL;
+        return PyList_Size(sequence);
+    return PyTuple_Check(sequence) ? PyTuple_Size(sequence) : -1;
+}
+
+/* Borrowed. NULL for an index out of range: taking a part may run code that shortens the list. */
+static PyObject *dms_item(PyObject *sequence, uint32_t index)
+{
+    return PyList_Check(sequence) ? PyList_GetItem(sequence, (Py_ssize_t)index) : PyTuple_GetItem(sequence, (Py_ssize_t)index);
 }
 
 /* views and pointers hold as many as there are tensors. */
@@ -59,7 +65,7 @@ static int dms_dispatch_views(const dmlsplit_plan *plan, const dms_array_spec *s
 {
     size_t taken = 0;
     int done = 0;
-    if (dms_item(parts, spec->part_count) == NULL && dms_take(whole, spec, spec->layout_of[0], !spec->split, &views[0])) {
+    if (dms_length(parts) == (Py_ssize_t)spec->part_count && dms_take(whole, spec, spec->layout_of[0], !spec->split, &views[0])) {
         for (taken = 1; taken <= spec->part_count; taken++) {
             PyObject *part = dms_item(parts, (uint32_t)(taken - 1));
             if (part == NULL || !dms_take(part, spec, spec->layout_of[taken], spec->split, &views[taken]))
