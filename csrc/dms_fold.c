@@ -3,36 +3,52 @@
 
 #include "dms_checked.h"
 
-static void remove_dimension(dms_space *space, uint32_t dimension)
+#include <string.h>
+
+/* Dimension d becomes that which order[d] was; the others go. */
+static void move_dimensions(dms_space *space, const uint32_t *order, uint32_t count)
 {
-    for (uint32_t d = dimension; d + 1 < space->rank; d++)
-        space->sizes[d] = space->sizes[d + 1];
-    for (uint64_t i = 0; i < space->operand_count; i++) {
-        int64_t *strides = space->operands[i].strides;
-        for (uint32_t d = dimension; d + 1 < space->rank; d++)
-            strides[d] = strides[d + 1];
+    uint64_t sizes[DMLSPLIT_MAX_RANK];
+    int64_t strides[DMLSPLIT_MAX_RANK];
+    uint32_t axis = DMS_NO_AXIS, same = 0;
+    while (same < count && order[same] == same)
+        same++;
+    if (same == space->rank)
+        return;
+    for (uint32_t d = 0; d < count; d++) {
+        sizes[d] = space->sizes[order[d]];
+        if (order[d] == space->axis)
+            axis = d;
     }
-    space->rank--;
-    if (space->axis != DMS_NO_AXIS && space->axis > dimension)
-        space->axis--;
+    memcpy(space->sizes, sizes, count * sizeof sizes[0]);
+    for (uint64_t i = 0; i < space->operand_count; i++) {
+        for (uint32_t d = 0; d < count; d++)
+            strides[d] = space->operands[i].strides[order[d]];
+        memcpy(space->operands[i].strides, strides, count * sizeof strides[0]);
+    }
+    DMS_COUNT_STEPS(space->operand_count * count);
+    space->rank = count;
+    space->axis = axis;
 }
 
+/* Removes the dimensions of size 1, all of them in one pass over the operands, of which there may be a million. */
 static void drop_ones(dms_space *space)
 {
-    for (uint32_t d = space->rank; d-- > 0;)
-        if (d != space->axis && space->sizes[d] == 1)
-            remove_dimension(space, d);
+    uint32_t kept[DMLSPLIT_MAX_RANK], count = 0;
+    for (uint32_t d = 0; d < space->rank; d++)
+        if (d == space->axis || space->sizes[d] != 1)
+            kept[count++] = d;
+    move_dimensions(space, kept, count);
 }
 
 /* True where, in every operand, one step of outer goes as far as all the steps of inner. The axis can be outer, which scales all lengths;
  * it cannot be inner, because the operands' parts of it do not fill it. */
 static bool continues(const dms_space *space, uint32_t outer, uint32_t inner)
 {
-    if (inner == space->axis)
-        return false;
     for (uint64_t i = 0; i < space->operand_count; i++) {
         const dms_operand *operand = &space->operands[i];
         int64_t span;
+        DMS_COUNT_STEPS(1);
         if (outer == space->axis && operand->length == 1)
             continue;
         if (!dms_mul_i64(operand->strides[inner], space->sizes[inner], &span) || span != operand->strides[outer])
@@ -41,8 +57,10 @@ static bool continues(const dms_space *space, uint32_t outer, uint32_t inner)
     return true;
 }
 
+/* Leaves inner with size 1. */
 static void merge(dms_space *space, uint32_t outer, uint32_t inner)
 {
+    DMS_COUNT_STEPS(space->operand_count);
     for (uint64_t i = 0; i < space->operand_count; i++) {
         dms_operand *operand = &space->operands[i];
         operand->strides[outer] = operand->strides[inner];
@@ -50,25 +68,26 @@ static void merge(dms_space *space, uint32_t outer, uint32_t inner)
             operand->length *= space->sizes[inner];
     }
     space->sizes[outer] *= space->sizes[inner];
-    remove_dimension(space, inner);
+    space->sizes[inner] = 1;
 }
 
-static bool merge_one_pair(dms_space *space)
+/* An outer dimension takes in all that continue it, one after the other. */
+static void merge_into(dms_space *space, uint32_t outer)
 {
-    for (uint32_t outer = 0; outer < space->rank; outer++)
-        for (uint32_t inner = 0; inner < space->rank; inner++)
-            if (outer != inner && continues(space, outer, inner)) {
-                merge(space, outer, inner);
-                return true;
-            }
-    return false;
+    for (uint32_t inner = 0; inner < space->rank; inner++)
+        if (inner != outer && inner != space->axis && space->sizes[inner] != 1 && continues(space, outer, inner)) {
+            merge(space, outer, inner);
+            inner = UINT32_MAX;         /* from the first one on again: what continues the two need not stand behind them */
+        }
 }
 
 /* Any pair may merge, wherever its dimensions stand: a transposed tensor folds as well as a packed one. */
 static void merge_all(dms_space *space)
 {
-    while (merge_one_pair(space))
-        ;
+    for (uint32_t outer = 0; outer < space->rank; outer++)
+        if (outer == space->axis || space->sizes[outer] != 1)
+            merge_into(space, outer);
+    drop_ones(space);
 }
 
 /* Walking a dimension backwards in every operand changes no address. Not for the axis, whose direction is the order of the parts. */
@@ -87,9 +106,11 @@ static void turn_signs(dms_space *space)
 
 static bool is_contiguous(const dms_space *space, uint32_t dimension)
 {
-    for (uint64_t i = 0; i < space->operand_count; i++)
+    for (uint64_t i = 0; i < space->operand_count; i++) {
+        DMS_COUNT_STEPS(1);
         if (space->operands[i].strides[dimension] != (int64_t)space->element_size)
             return false;
+    }
     return true;
 }
 
@@ -98,7 +119,8 @@ static void absorb_contiguous(dms_space *space)
     for (uint32_t d = 0; d < space->rank; d++)
         if (d != space->axis && is_contiguous(space, d)) {
             space->element_size *= space->sizes[d];
-            remove_dimension(space, d);
+            space->sizes[d] = 1;
+            drop_ones(space);
             return;                     /* a second one would have been merged with the first */
         }
 }
@@ -117,28 +139,16 @@ static bool goes_before(const dms_space *space, uint32_t a, uint32_t b)
     return false;
 }
 
-static void swap_dimensions(dms_space *space, uint32_t a, uint32_t b)
-{
-    const uint64_t size = space->sizes[a];
-    space->sizes[a] = space->sizes[b];
-    space->sizes[b] = size;
-    for (uint64_t i = 0; i < space->operand_count; i++) {
-        int64_t *strides = space->operands[i].strides;
-        const int64_t stride = strides[a];
-        strides[a] = strides[b];
-        strides[b] = stride;
-    }
-    if (space->axis == a)
-        space->axis = b;
-    else if (space->axis == b)
-        space->axis = a;
-}
-
 static void sort_dimensions(dms_space *space)
 {
-    for (uint32_t i = 1; i < space->rank; i++)
-        for (uint32_t d = i; d > 0 && goes_before(space, d, d - 1); d--)
-            swap_dimensions(space, d - 1, d);
+    uint32_t order[DMLSPLIT_MAX_RANK];
+    for (uint32_t i = 0; i < space->rank; i++) {
+        uint32_t at = i;
+        for (; at > 0 && goes_before(space, i, order[at - 1]); at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    move_dimensions(space, order, space->rank);
 }
 
 void dms_fold(dms_space *space)

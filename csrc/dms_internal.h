@@ -215,11 +215,15 @@ void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, u
 /* What one of so many threads does; index == count: what is left for the caller when all are done. */
 void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count);
 
+/* ---- Counters of the tests: runs of each kernel, and strides that planning looks at ---- */
+
 #ifdef DMS_TESTING
-extern uint64_t dms_kernel_runs[DMS_KERNEL_COUNT];
+extern uint64_t dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
 #define DMS_COUNT_RUN(kernel) ((void)dms_kernel_runs[(kernel) - dms_kernel_table]++)
+#define DMS_COUNT_STEPS(count) ((void)(dms_plan_steps += (count)))
 #else
 #define DMS_COUNT_RUN(kernel) ((void)0)
+#define DMS_COUNT_STEPS(count) ((void)0)
 #endif
 
 #endif

@@ -9,7 +9,7 @@ const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT] = {
 };
 
 #ifdef DMS_TESTING
-uint64_t dms_kernel_runs[DMS_KERNEL_COUNT];
+uint64_t dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
 #endif
 
 static bool is_available(const dms_kernel *kernel)

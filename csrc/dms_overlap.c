@@ -74,13 +74,15 @@ static dms_overlap find(search *s, uint32_t count, int64_t sum, bool not_zero)
 static uint32_t collect_steps(search *s, uint32_t rank, const uint64_t *sizes, const int64_t *strides)
 {
     uint32_t count = 0;
-    for (uint32_t d = 0; d < rank; d++) {
+    for (uint32_t d = rank; d-- > 0;) { /* strides usually descend, and nothing has to be moved */
         if (sizes[d] == 1)
             continue;
         const int64_t stride = (int64_t)dms_abs_i64(strides[d]);
         uint32_t at = count++;
-        for (; at > 0 && s->steps[at - 1].stride > stride; at--)
+        for (; at > 0 && s->steps[at - 1].stride > stride; at--) {
+            DMS_COUNT_STEPS(1);
             s->steps[at] = s->steps[at - 1];
+        }
         s->steps[at].stride = stride;
         s->steps[at].most = (int64_t)(sizes[d] - 1);
     }

@@ -105,9 +105,10 @@ typedef struct dmlsplit_fault {
 typedef struct dmlsplit_plan dmlsplit_plan;
 
 /* Checks a geometry and plans its copies. *plan is the caller's to destroy; it is NULL after a failure. fault may be NULL; it is set in
- * every case (to DMLSPLIT_WHOLE and DMLSPLIT_NO_DIMENSION where no place is to blame). Takes time and memory proportional to
- * part_count * rank, apart from the overlap search, which has a fixed bound. A geometry with a zero among its sizes makes a valid plan
- * that touches nothing, whatever its strides. Not promised: which of several faults is reported. */
+ * every case (to DMLSPLIT_WHOLE and DMLSPLIT_NO_DIMENSION where no place is to blame). Takes memory proportional to part_count * rank, and as
+ * much time for packed tensors; at most part_count * rank * rank for strides that let no dimensions be merged; to which the overlap search
+ * adds, with a fixed bound. A geometry with a zero among its sizes makes a valid plan that touches nothing, whatever its strides. Not
+ * promised: which of several faults is reported. */
 DMLSPLIT_API dmlsplit_status dmlsplit_plan_create(const dmlsplit_geometry *geometry, dmlsplit_plan **plan, dmlsplit_fault *fault);
 
 /* Frees a plan. NULL is ignored. */

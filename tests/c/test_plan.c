@@ -323,6 +323,58 @@ static void nulls(void)
     dmlsplit_plan_destroy(NULL);
 }
 
+/* Strides that are looked at for 2,000 parts of alternating lengths, along a dimension in the middle of so many; gap: bytes after each step of
+ * every dimension, which keeps any two of them from being merged. */
+static uint64_t steps_for(uint32_t rank, int64_t gap)
+{
+    enum { ALTERNATING = 2000 };
+    static int64_t strides[ALTERNATING][DMLSPLIT_MAX_RANK], whole[DMLSPLIT_MAX_RANK];
+    static uint64_t alternating[ALTERNATING];
+    uint64_t all[DMLSPLIT_MAX_RANK];
+    dmlsplit_geometry g = legal();
+    dmlsplit_plan *plan = NULL;
+    g.rank = rank;
+    g.axis = rank / 2;
+    g.part_count = ALTERNATING;
+    g.sizes = all;
+    g.lengths = alternating;
+    for (uint32_t d = 0; d < rank; d++)
+        all[d] = d + 40 < rank ? 1 : 2;
+    all[g.axis] = 0;
+    for (size_t i = 0; i < ALTERNATING; i++)
+        all[g.axis] += alternating[i] = 1 + i % 2;
+    int64_t stride = 4, whole_stride = 4;
+    for (uint32_t d = rank; d-- > 0;) {
+        whole[d] = whole_stride;
+        for (size_t i = 0; i < ALTERNATING; i++)
+            strides[0][i * rank + d] = stride;
+        stride = (stride + gap) * (int64_t)(d == g.axis ? 2 : all[d]);
+        whole_stride = (whole_stride + gap) * (int64_t)all[d];
+    }
+    if (gap > 0) {
+        g.strides = whole;
+        g.part_strides = strides[0];
+    }
+    dms_plan_steps = 0;
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    dmlsplit_plan_destroy(plan);
+    return dms_plan_steps;
+}
+
+/* The bounds that the header gives. */
+static void effort(void)
+{
+    static const uint32_t ranks[] = {8, 16, 42, 64};
+    check_case = "effort";
+    const uint64_t two = steps_for(2, 0), two_apart = steps_for(2, 4);
+    CHECK(two > 2000);
+    for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
+        const uint64_t rank = ranks[i];
+        CHECK(steps_for(ranks[i], 0) <= two * rank);
+        CHECK(steps_for(ranks[i], 4) <= two_apart * rank * rank);
+    }
+}
+
 /* Every status below those of DirectML was met above, and every one has a text of its own. */
 static void statuses(void)
 {
@@ -349,6 +401,7 @@ int main(void)
     descriptions();
     listings();
     nulls();
+    effort();
     statuses();
     return check_report();
 }
