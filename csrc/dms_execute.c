@@ -164,7 +164,7 @@ static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers
     return status;
 }
 
-dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void *whole, const void *const *parts, dmlsplit_fault *fault)
+dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void *whole, const void *parts, dmlsplit_fault *fault)
 {
     enum { MOST_PAIRED = 16 };          /* 120 comparisons cost less than a malloc and a sort */
     const dms_buffers buffers = {(void *)whole, parts};

@@ -6,8 +6,8 @@
     plain     test_*.c with the warnings as errors, optimised
     asan      the same under AddressSanitizer and UndefinedBehaviorSanitizer
     tsan      test_threads.c under ThreadSanitizer
-    headers   each header alone as C99, C11 and C++11; those of DirectML's structs after a DirectML.h; capture.c, which
-              calls all of dmlsplit_capture.h, under the sanitizers
+    headers   each header alone as C99, C11 and C++11, and pointers.c; those of DirectML's structs after a DirectML.h;
+              capture.c, which calls all of dmlsplit_capture.h, under the sanitizers
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
     fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60), by libFuzzer where the compiler has it
     valgrind  test_*.c again, each under valgrind's memcheck, which knows instructions up to AVX2: minutes
@@ -208,10 +208,10 @@ def cross_tests(name, folder):
 
 
 def header_tests(_, folder):
-    for header in HEADERS:
+    for source in (*HEADERS, HERE / "pointers.c"):
         for compiler, standard, language in ((CC, "c99", "c"), (CC, "c11", "c"), (CXX, "c++11", "c++")):
-            command = [*compiler, f"-std={standard}", "-x", language, *STRICT, *INCLUDE, "-fsyntax-only", header]
-            yield f"{header.name} as {standard}", lambda command=command: run(command)
+            command = [*compiler, f"-std={standard}", "-x", language, *STRICT, *INCLUDE, "-fsyntax-only", source]
+            yield f"{source.name} as {standard}", lambda command=command: run(command)
 
     def after_directml():
         binary = folder / "directml_first"
