@@ -14,10 +14,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import DescriptorError
+from dmlsplit.formats.limits import Limit
 
-MAX_TENSOR_COUNT: Final = 2**20
+MAX_TENSOR_COUNT: Final = Limit.STRUCT_TENSORS.most
 """OutputCount or InputCount of an array that is read or written; a larger one is taken for garbage."""
-MAX_DIMENSION_COUNT: Final = 64
+MAX_DIMENSION_COUNT: Final = Limit.STRUCT_DIMENSIONS.most
 """DimensionCount of sizes or strides that are read or written."""
 
 _UINT_ALIGNMENT: Final = 4

@@ -15,12 +15,12 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
+from dmlsplit.formats.limits import Limit
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the top-level value to a member."""
 
-MAX_DEPTH: Final = 128
-"""Nested arrays and objects; a DxDispatch model needs 9."""
+MAX_DEPTH: Final = Limit.JSON_DEPTH.most
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'
 """A string, closed or not: matched whole, so that nothing is ever looked for inside it."""

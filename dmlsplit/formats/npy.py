@@ -13,11 +13,11 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 
 from dmlsplit.errors import InputError
+from dmlsplit.formats.limits import Limit
 
 MAGIC: Final = b"\x93NUMPY"
 _ALIGNMENT: Final = 64
-_MAX_HEADER: Final = 10_000
-"""Characters; numpy's own limit for files that it does not trust."""
+_MAX_HEADER: Final = Limit.NPY_HEADER.most
 
 
 class Header(NamedTuple):

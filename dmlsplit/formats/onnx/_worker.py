@@ -1,7 +1,8 @@
 """A process that runs onnx's shape inference: hostile models end it, and nothing else.
 
 Requests and answers are 8 bytes of length, little endian, and that many bytes. A request is a model; an answer is a
-byte, 1 for the inferred model and 0 for the message of the error, and then that.
+byte, 1 for the inferred model and 0 for the message of the error, and then that. The argument is the most memory that
+the process may take, in bytes.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import sys
 
-MAX_MEMORY = 8 << 30
-
 
 def main() -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+        most = int(sys.argv[1])
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from onnx import shape_inference
 

@@ -8,13 +8,14 @@ from typing import Final, TypeAlias
 
 import onnx
 
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.tensors import text
 
 Key: TypeAlias = tuple[str, str, str]
 """Domain, name, overload."""
 
-MAX_EXPANDED: Final = 100_000
+MAX_EXPANDED: Final = Limit.ONNX_EXPANDED.most
 """Calls, those inside of functions included, that onnx's shape inference is asked to follow."""
 DEFAULT_DOMAINS: Final = ("", "ai.onnx")
 SPLITS: Final = ("Split", "SplitToSequence")

@@ -13,8 +13,10 @@ from typing import Final
 
 import onnx
 
-TIMEOUT: Final = 60.0
-"""Seconds for one model; weights are not among it."""
+from dmlsplit.formats.limits import Limit
+
+TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
+MAX_MEMORY: Final = Limit.ONNX_INFERENCE_MEMORY.most
 
 
 class InferenceError(Exception):
@@ -81,7 +83,7 @@ class _Worker:
                 raise InferenceError("has no Python interpreter to run in")
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(Path(__file__).with_name("_worker.py"))],
+                [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), str(MAX_MEMORY)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

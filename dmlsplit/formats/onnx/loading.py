@@ -12,11 +12,12 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from dmlsplit.errors import InputError
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.tensors import text
 
-MAX_FILE_BYTES: Final = 2**31 - 1
+MAX_FILE_BYTES: Final = Limit.ONNX_FILE.most
 """protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""
-MAX_VALUE_BYTES: Final = 1 << 20
+MAX_VALUE_BYTES: Final = Limit.ONNX_VALUE.most
 """A tensor above this has no bearing on shapes or lengths; its data is left out."""
 
 

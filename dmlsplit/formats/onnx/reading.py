@@ -11,6 +11,7 @@ from onnx import TensorProto, numpy_helper
 from dmlsplit.diagnostics import Severity
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import SPLITS, Functions, Key, all_nodes, body_of, domain_of
@@ -23,11 +24,9 @@ from dmlsplit.location import Location
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.onnx.facts import contradict
 
-MAX_CALLS: Final = 1000
-"""Of functions with a Split."""
-MAX_CALL_DEPTH: Final = 32
-MAX_ROUNDS: Final = 64
-"""Inferences of a model of opset 1, each of which gets one Split further."""
+MAX_CALLS: Final = Limit.ONNX_CALLS.most
+MAX_CALL_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
+MAX_ROUNDS: Final = Limit.ONNX_ROUNDS.most
 _DATA_TYPES: Final = dict(TensorProto.DataType.items())
 _UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 

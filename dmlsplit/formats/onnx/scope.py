@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 import onnx
 
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import Shape
 from dmlsplit.formats.onnx.folding import FOLDED, Constant, fold, of_shape
 from dmlsplit.formats.onnx.functions import Functions, domain_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, text, type_name, type_of, value_of
 from dmlsplit.rules.onnx import VERSIONS
 
-MAX_FOLDING: Final = 64
-"""Nodes from a length back to what it is computed of."""
+MAX_FOLDING: Final = Limit.ONNX_FOLDING.most
 
 
 @dataclass(frozen=True, slots=True)

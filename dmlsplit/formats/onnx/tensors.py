@@ -14,9 +14,10 @@ from onnx import TensorProto, numpy_helper
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ELEMENT_TYPES, ElementType
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import Dim, Shape
 
-MAX_ELEMENTS: Final = 1 << 16
+MAX_ELEMENTS: Final = Limit.ONNX_ELEMENTS.most
 """Of a value that is looked at: there are fewer lengths than outputs."""
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]

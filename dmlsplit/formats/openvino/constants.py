@@ -13,14 +13,13 @@ import numpy.typing as npt
 from dmlsplit.errors import InputError
 from dmlsplit.formats.files import AllowedFolders, reason, regular_file_size
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name
 from dmlsplit.rules.openvino import Shape
 
-MAX_ELEMENTS: Final = 1 << 16
-"""Elements of a constant that are read; an axis has one, split_lengths has one for each output."""
-MAX_CHAIN: Final = 64
-"""Layers between a constant and where it is used."""
+MAX_ELEMENTS: Final = Limit.IR_ELEMENTS.most
+MAX_CHAIN: Final = Limit.IR_CHAIN.most
 
 _DTYPES: Final[Mapping[str, str]] = {
     **{f"{kind}{bits}": f"<{kind}{bits // 8}" for kind in "iu" for bits in (8, 16, 32, 64)},

@@ -10,19 +10,17 @@ from xml.sax.xmlreader import AttributesImpl, Locator
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.openvino.graph import MAX_RANK, Edge, Graph, Layer, Port, integer, read_dim, read_names
 
 VERSIONS: Final = (10, 11)
 """The versions of the IR that OpenVINO itself reads; 10 came with its release 2020.2, 11 with 2022.1."""
-MAX_BYTES: Final = 256 << 20
-MAX_DEPTH: Final = 128
-"""Nested elements; a layer needs 6, each body around it 3 more."""
-MAX_LAYERS: Final = 1_000_000
-MAX_PORTS: Final = 2_000_000
-MAX_ATTRIBUTE: Final = 1 << 20
-"""Characters of an attribute, outside of the annotations (rt_info), which are passed over."""
-MAX_DIM: Final = 64
-"""Characters of a <dim>."""
+MAX_BYTES: Final = Limit.IR_FILE.most
+MAX_DEPTH: Final = Limit.IR_DEPTH.most
+MAX_LAYERS: Final = Limit.IR_LAYERS.most
+MAX_PORTS: Final = Limit.IR_PORTS.most
+MAX_ATTRIBUTE: Final = Limit.IR_ATTRIBUTE.most
+MAX_DIM: Final = Limit.IR_DIM.most
 
 _CHUNK: Final = 16 << 20
 """Large, since an older expat scans an unfinished token anew with each chunk."""

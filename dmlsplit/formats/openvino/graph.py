@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.limits import Limit
 from dmlsplit.rules.openvino import Dim, Shape, interval
 
-MAX_RANK: Final = 64
-"""Dimensions of a shape; numpy's own limit."""
+MAX_RANK: Final = Limit.IR_RANK.most
 MAX_SIZE: Final = 2**63 - 1
 """The largest size of a dimension: OpenVINO holds it in an int64."""
 
