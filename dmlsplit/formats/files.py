@@ -42,6 +42,19 @@ class AllowedFolders:
         """The file of that name in the model's folder, to read or to write; it need not exist."""
         return self._resolved(os.path.join(self.folder, path), path)
 
+    def read(self, location: str, offset: int, size: int) -> tuple[bytes, int]:
+        """`size` bytes from `offset` of a regular file beside the model, as many as there are; and the file's size.
+
+        All data outside of a model's own file is read here. Raises InputError, OSError.
+        """
+        path = self.beside(location)
+        held = regular_file_size(path)
+        if not 0 <= offset <= held or size <= 0:
+            return b"", held
+        with open(path, "rb") as stream:
+            stream.seek(offset)
+            return stream.read(min(size, held - offset)), held
+
     def _resolved(self, path: str, shown: str) -> str:
         try:
             resolved = os.path.realpath(path)

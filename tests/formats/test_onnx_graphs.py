@@ -32,7 +32,7 @@ class TestExternalData:
     @pytest.mark.parametrize(
         ("location", "entries", "message"),
         [
-            ("missing.bin", {}, "which is no file"),
+            ("missing.bin", {}, "No such file"),
             ("data.bin", {"length": 8}, "its dimensions take 16"),
             ("data.bin", {"offset": 1}, "ends before"),
             ("data.bin", {"offset": -1}, "offset -1"),

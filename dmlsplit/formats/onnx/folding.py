@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import defs, helper, numpy_helper
 
 from dmlsplit.formats.nodes import Shape
-from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, Array
+from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, Array, ReadExternal, text, value_of
 
 
 class Constant(NamedTuple):
@@ -67,21 +68,53 @@ WHOLE: Final = frozenset({"ConstantOfShape", "ReduceMax", "ReduceMin", "ReducePr
 FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
 
 
-def of_shape(node: onnx.NodeProto, shape: Shape, symbols: Mapping[str, int]) -> Constant | None:
+def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto] | None:
+    """The attributes that the operator has, by name; None where one is of another type, or there is no such operator.
+
+    Others are dropped: onnx's evaluator would decode them, and read the files that tensors among them name.
+    """
+    types = _attribute_types(text(node.op_type), opset)
+    if types is None:
+        return None
+    own = {text(a.name): a for a in node.attribute if text(a.name) in types}
+    # Before IR version 2 there was no type to state.
+    if any(a.type not in (types[name], onnx.AttributeProto.UNDEFINED) for name, a in own.items()):
+        return None
+    return own
+
+
+@lru_cache(maxsize=256)
+def _attribute_types(operator: str, opset: int) -> Mapping[str, int] | None:
+    try:
+        schema: Any = defs.get_schema(operator, opset, "")
+    except defs.SchemaError:
+        return None
+    return {name: int(attribute.type) for name, attribute in schema.attributes.items()}
+
+
+def of_shape(node: onnx.NodeProto, shape: Shape, symbols: Mapping[str, int], opset: int) -> Constant | None:
     """What Shape or Size gives for a shape; `symbols` numbers the names of sizes from 1."""
     if node.op_type == "Size":
         sizes = [dim for dim in shape if isinstance(dim, int)]
         known = len(sizes) == len(shape)
         return Constant.of(np.array(math.prod(sizes) % 2**63, np.int64)) if known else None
-    bounds = {a.name: a.i for a in node.attribute}
+    attributes = attributes_of(node, opset)
+    if attributes is None:
+        return None
+    bounds = {name: attribute.i for name, attribute in attributes.items()}
     part = shape[slice(bounds.get("start"), bounds.get("end"))]
     values = [dim if isinstance(dim, int) else 0 for dim in part]
     mask = [-symbols.get(dim, 0) if isinstance(dim, str) else int(dim is not None) for dim in part]
     return Constant(np.array(values, np.int64), np.array(mask, np.int64))
 
 
-def fold(node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int) -> Constant | None:
-    """The first output of a node of FOLDED; None where it is unknown, too large or wrong."""
+def fold(
+    node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int, read_external: ReadExternal
+) -> Constant | None:
+    """The first output of a node of FOLDED; None where it is unknown, too large or wrong.
+
+    InputError where a tensor among its attributes is malformed.
+    """
     given = [constant for constant in inputs if constant is not None]
     if not given or math.prod(max(constant.array.size, 1) for constant in given) > MAX_ELEMENTS:
         return None
@@ -94,14 +127,17 @@ def fold(node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int) ->
         sizes = given[0].array
         if sizes.dtype.kind not in "iu" or (sizes < 0).any() or math.prod(sizes.ravel().tolist()) > MAX_ELEMENTS:
             return None
-    array = _run(node, [None if constant is None else constant.array for constant in inputs], opset)
+    alone = _alone(node, opset, read_external)
+    if alone is None:
+        return None
+    array = _run(alone, [None if constant is None else constant.array for constant in inputs], opset)
     if array is None or array.size > MAX_ELEMENTS:
         return None
     if not any(partly):
         return Constant.of(array)
     if op in MOVING:
         masks = [c and (c.known if i < moved else c.array) for i, c in enumerate(inputs)]
-        known = _run(node, masks, opset)
+        known = _run(alone, masks, opset)
     else:
         known = np.ones(array.shape, np.int64)
         for constant in given:
@@ -109,13 +145,43 @@ def fold(node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int) ->
     return None if known is None or known.shape != array.shape else Constant(array, known)
 
 
-def _run(node: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -> Array | None:
+def _alone(node: onnx.NodeProto, opset: int, read_external: ReadExternal) -> onnx.NodeProto | None:
+    """The operator with its own attributes and nothing else of the node, tensors among them read.
+
+    The evaluator would look for external data in the current folder.
+    """
+    attributes = attributes_of(node, opset)
+    types = _attribute_types(text(node.op_type), opset)
+    if attributes is None or types is None:
+        return None
+    alone = onnx.NodeProto(op_type=text(node.op_type))
+    for name, attribute in attributes.items():
+        copy = alone.attribute.add(name=name, type=types[name])
+        match types[name]:
+            case onnx.AttributeProto.TENSOR:
+                array = value_of(attribute.t, read_external)
+                if array is None or array.dtype.kind not in "biuf":
+                    return None
+                copy.t.CopyFrom(numpy_helper.from_array(array))
+            case onnx.AttributeProto.INT:
+                copy.i = attribute.i
+            case onnx.AttributeProto.INTS:
+                copy.ints.extend(attribute.ints)
+            case onnx.AttributeProto.FLOAT:
+                copy.f = attribute.f
+            case onnx.AttributeProto.STRING:
+                copy.s = attribute.s
+            case _:
+                return None
+    return alone
+
+
+def _run(operator: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -> Array | None:
     from onnx.reference import ReferenceEvaluator
 
     names = ["" if array is None else f"i{i}" for i, array in enumerate(arrays)]
     alone = onnx.NodeProto()
-    alone.CopyFrom(node)
-    del alone.input[:], alone.output[:]
+    alone.CopyFrom(operator)
     alone.input.extend(names)
     alone.output.append("o")
     values = [onnx.ValueInfoProto(name=name) for name in names if name]

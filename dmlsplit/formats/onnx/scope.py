@@ -11,7 +11,7 @@ import onnx
 
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import Shape
-from dmlsplit.formats.onnx.folding import FOLDED, Constant, fold, of_shape
+from dmlsplit.formats.onnx.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.formats.onnx.functions import Functions, domain_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, text, type_name, type_of, value_of
 from dmlsplit.rules.onnx import VERSIONS
@@ -119,21 +119,23 @@ class Scope:
             return None if outer or self._parent is None else self._parent.constant(name, depth)
         if domain_of(node) != "" or self.origin.functions.key_of(node) is not None or depth >= MAX_FOLDING:
             return None
+        if text(node.output[0]) != name:
+            return None
         if node.op_type == "Constant":
             return _constant(self._value_of(node))
         if node.op_type in ("Shape", "Size") and node.input:
             shape = self.type_of(text(node.input[0]))[1]
-            return None if shape is None else of_shape(node, shape, self.origin.symbols)
-        if node.op_type not in FOLDED or text(node.output[0]) != name:
+            return None if shape is None else of_shape(node, shape, self.origin.symbols, self.origin.opset)
+        if node.op_type not in FOLDED:
             return None
         inputs = [self.constant(text(i), depth + 1) if i else None for i in node.input]
         if any(constant is None for constant, i in zip(inputs, node.input, strict=True) if i):
             return None
-        return fold(node, inputs, self.origin.opset)
+        return fold(node, inputs, self.origin.opset, self.origin.read_external)
 
     def _value_of(self, node: onnx.NodeProto) -> Array | None:
-        for attribute in node.attribute:
-            match attribute.name:
+        for name, attribute in (attributes_of(node, self.origin.opset) or {}).items():
+            match name:
                 case "value":
                     return value_of(attribute.t, self.origin.read_external)
                 case "value_int":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -13,6 +12,7 @@ from onnx import TensorProto, numpy_helper
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ELEMENT_TYPES, ElementType
+from dmlsplit.formats.files import AllowedFolders, reason
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import Dim, Shape
@@ -130,20 +130,15 @@ def _with_external_data(tensor: onnx.TensorProto, count: int, read_external: Rea
     return copy
 
 
-def external_reader(folders: Any) -> ReadExternal:
+def external_reader(folders: AllowedFolders) -> ReadExternal:
     """Reads external data in the folders that are allowed, links resolved first."""
 
     def read(location: str, offset: int, length: int) -> bytes:
         shown = printable(location)
-        path = folders.beside(location)
-        if not os.path.isfile(path):
-            raise InputError(f"has external data in '{shown}', which is no file")
         try:
-            with open(path, "rb") as stream:
-                stream.seek(offset)
-                data = stream.read(length)
-        except (OSError, OverflowError, ValueError) as error:
-            raise InputError(f"has external data in '{shown}': {getattr(error, 'strerror', None) or error}") from None
+            data, _ = folders.read(location, offset, length)
+        except (InputError, OSError) as error:
+            raise InputError(f"has external data in '{shown}': {reason(error)}") from None
         if len(data) != length:
             raise InputError(f"has external data in '{shown}', which ends before offset {offset} + {length} bytes")
         return data

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.files import AllowedFolders, reason, regular_file_size
+from dmlsplit.formats.files import AllowedFolders, reason
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId, read_shape
@@ -44,32 +44,21 @@ class Value(NamedTuple):
 
 
 class Weights:
-    """The .bin beside the XML, opened when the first constant is read."""
+    """The .bin beside the XML."""
 
     def __init__(self, model: str, folders: AllowedFolders) -> None:
         self.name = os.path.splitext(os.path.basename(model))[0] + ".bin"
         self._folders = folders
-        self._path: str | None = None
-        self._size = 0
 
     def read(self, layer: Layer, offset: int, size: int) -> bytes:
         """`size` bytes from `offset`. Raises InputError where the file does not hold them."""
         try:
-            if self._path is None:
-                path = self._folders.beside(self.name)
-                self._size = regular_file_size(path)
-                self._path = path
-            if not 0 <= offset <= offset + size <= self._size:
-                end = offset + size
-                message = f"its data is bytes {offset} to {end} of '{printable(self.name)}', which has {self._size}"
-                raise layer.error(message)
-            with open(self._path, "rb") as stream:
-                stream.seek(offset)
-                data = stream.read(size)
+            data, held = self._folders.read(self.name, offset, size)
         except OSError as error:
             raise layer.error(f"its data is in '{printable(self.name)}': {reason(error)}") from None
-        if len(data) != size:
-            raise layer.error(f"'{printable(self.name)}' became shorter while it was read")
+        if len(data) != size or not 0 <= offset <= held:
+            end = offset + size
+            raise layer.error(f"its data is bytes {offset} to {end} of '{printable(self.name)}', which has {held}")
         return data
 
     def constant(self, layer: Layer) -> Value:

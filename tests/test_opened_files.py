@@ -1,0 +1,62 @@
+"""Where the package opens files: each place is counted in a list, so that a new one is a decision."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import dmlsplit
+
+PACKAGE = Path(dmlsplit.__file__).parent
+
+OPENING = {
+    *("open", "fdopen", "open_code", "fromfile", "memmap", "open_memmap", "mmap", "NamedTemporaryFile", "mkstemp"),
+    *("read_bytes", "read_text", "write_bytes", "write_text", "tofile", "loadtxt", "genfromtxt", "CDLL", "LoadLibrary"),
+    *("Popen", "check_output", "check_call", "call", "system"),
+}
+"""Functions that open a file or start a program, by whatever module."""
+READING_TENSORS = {"to_array", "ReferenceEvaluator", "load_external_data_for_model", "load_external_data_for_tensor"}
+"""Functions of onnx that read the external data of a tensor, in the current folder unless they are told another."""
+
+PLACES = {
+    # The files that the caller names
+    "cli/_streams.py": 2,
+    "cli/legalize.py": 1,
+    "cli/split.py": 1,
+    "file_split.py": 3,
+    "formats/dxdispatch/model.py": 1,
+    "formats/onnx/loading.py": 1,
+    "formats/openvino/reader.py": 1,
+    "formats/operators.py": 1,
+    "report/baseline.py": 1,
+    "report/terminal.py": 1,
+    # What a model refers to, in its folder and in those that the caller allows: AllowedFolders.read for the tensors of
+    # ONNX and OpenVINO, resources of DxDispatch, and what is written
+    "formats/files.py": 5,
+    # Tensors that have no external data any more
+    "formats/onnx/folding.py": 1,
+    "formats/onnx/tensors.py": 1,
+    # The package's own
+    "formats/onnx/inference.py": 1,
+    "report/html/__init__.py": 1,
+}
+
+
+def calls(tree):
+    """Calls of the functions above."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in OPENING | READING_TENSORS:
+                yield name
+
+
+def test_every_place_that_opens_files_is_known():
+    found = Counter()
+    for path in PACKAGE.rglob("*.py"):
+        found[path.relative_to(PACKAGE).as_posix()] += len(list(calls(ast.parse(path.read_text("utf-8")))))
+    assert {module: number for module, number in found.items() if number} == PLACES
+
+
+def test_the_scan_sees_calls_of_any_spelling():
+    text = "open(x)\nio.open(x)\nwith path.open() as s: np.fromfile(s)\nf = lambda: onnx.to_array(t)\nclose(x)\n"
+    assert sorted(calls(ast.parse(text))) == ["fromfile", "open", "open", "open", "to_array"]
