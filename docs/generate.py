@@ -178,7 +178,9 @@ def verdicts() -> str:
 
 
 def limit_rows() -> Iterable[Sequence[str]]:
-    return ((limit.name, f"{limit.most:,}", limit.unit, limit.bounds) for limit in Limit)
+    for limit in Limit:
+        more = f", and {limit.a_byte:g} for each byte" if limit.a_byte else ""
+        yield limit.name, f"{limit.most:,}{more}", limit.unit, limit.bounds
 
 
 def limits(page: Path) -> str:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import Enum, unique
+
+from dmlsplit.errors import InputError
 
 
 @unique
 class Limit(Enum):
     """The `most` of a `unit` that a reader takes, and what it `bounds`; the name says which files it is for.
 
-    A reader that meets more refuses the file with one error, or takes the value that it was looking for as unknown.
+    `a_byte` is added to the `most` for each byte of the file. A reader that meets more refuses the file with one error,
+    or takes the value that it was looking for as unknown.
     """
 
-    def __init__(self, most: int, unit: str, bounds: str) -> None:
+    def __init__(self, most: int, unit: str, bounds: str, a_byte: float = 0) -> None:
         self.most = most
         self.unit = unit
         self.bounds = bounds
+        self.a_byte = a_byte
+
+    def of(self, size: int) -> int:
+        """The limit for a file of `size` bytes."""
+        return self.most + int(self.a_byte * size)
 
     FILES_BUFFER = 2**40, "bytes", "a resource; a quarter of the machine's memory, where that is less"
     JSON_DEPTH = 128, "levels", "arrays and objects in one another; a DxDispatch model needs 9"
@@ -23,15 +32,30 @@ class Limit(Enum):
     STRUCT_TENSORS = 2**20, "tensors", "OutputCount or InputCount; a larger one is taken for garbage"
     STRUCT_DIMENSIONS = 64, "dimensions", "DimensionCount of sizes or strides"
     ONNX_FILE = 2**31 - 1, "bytes", "the file without external data; protobuf reads no message of 2 GiB"
+    ONNX_MESSAGES = 500_000, "messages", "graphs, nodes, attributes, tensors, values and functions of a file", 1 / 16
+    ONNX_NAME = 2**14, "characters", "a name"
+    ONNX_RANK = 64, "dimensions", "a shape or tensor; numpy's own limit"
+    ONNX_DEPTH = 128, "graphs", "graphs in one another, by nodes and by calls of functions with a Split"
+    ONNX_PATH = 1024, "characters", "the path of a graph in others; the middle of a longer one is left out"
     ONNX_VALUE = 2**20, "bytes", "a tensor or attribute; the data of a larger one has no bearing on lengths"
     ONNX_ELEMENTS = 2**16, "elements", "a constant that lengths are computed of"
+    ONNX_ALL_ELEMENTS = 2**22, "elements", "all constants that lengths are computed of"
+    ONNX_FOLDED = 20_000, "nodes", "all nodes that are evaluated for lengths"
+    ONNX_PARTS = 2**18, "parts", "all Splits, by their outputs, lengths or num_outputs, whichever are more"
     ONNX_FOLDING = 64, "nodes", "the way from a length back to the constants that it is computed of"
     ONNX_CALLS = 1000, "calls", "functions with a Split, those that functions call included"
     ONNX_CALL_DEPTH = 32, "calls", "functions with a Split that call one another"
-    ONNX_EXPANDED = 100_000, "calls", "functions that shape inference is asked to follow"
+    ONNX_COPIED = (
+        32 << 20,
+        "bytes of memory",
+        "bodies of functions with a Split, copied for each call, as estimated",
+        16,
+    )
+    ONNX_EXPANDED = 256 << 20, "bytes of memory", "functions that shape inference is asked to follow, as estimated", 16
     ONNX_ROUNDS = 64, "inferences", "a model of opset 1, each of which gets one Split further"
-    ONNX_INFERENCE_TIME = 60, "seconds", "one shape inference"
-    ONNX_INFERENCE_MEMORY = 8 << 30, "bytes", "the process of shape inference"
+    ONNX_INFERENCE_TIME = 60, "seconds", "all shape inferences of a file"
+    ONNX_INFERENCE_MEMORY = 1 << 30, "bytes", "the process of shape inference, by what it is given", 32
+    ONNX_INFERENCE_ANSWER = 32 << 20, "bytes", "the answer of shape inference, by what it is given", 8
     IR_FILE = 256 << 20, "bytes", "the XML"
     IR_DEPTH = 128, "levels", "elements in one another; a layer needs 6, each body around it 3 more"
     IR_LAYERS = 1_000_000, "layers", "a model, bodies included"
@@ -41,3 +65,28 @@ class Limit(Enum):
     IR_RANK = 64, "dimensions", "a shape; numpy's own limit"
     IR_ELEMENTS = 2**16, "elements", "a constant; an axis has one, split_lengths has one for each output"
     IR_CHAIN = 64, "layers", "the way from a constant to where it is used"
+
+
+class LimitError(InputError):
+    """The file as a whole is beyond a limit."""
+
+    def __init__(self, limit: Limit, most: int) -> None:
+        super().__init__(f"beyond the limit {limit.name}: {most} {limit.unit} for {limit.bounds}")
+
+
+class Budget:
+    """What a file of `size` bytes has used of its limits."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._spent: Counter[Limit] = Counter()
+
+    def most(self, limit: Limit) -> int:
+        """The limit for this file."""
+        return limit.of(self._size)
+
+    def spend(self, limit: Limit, amount: int = 1) -> None:
+        """Raises LimitError where the file takes more than it may."""
+        self._spent[limit] += amount
+        if self._spent[limit] > self.most(limit):
+            raise LimitError(limit, self.most(limit))

@@ -41,7 +41,7 @@ class TestHostile:
         monkeypatch.setattr(inference, "TIMEOUT", 0.2)
         monkeypatch.setattr(inference._worker, "_ask", lambda process, request: process.wait() and None)
         with pytest.raises(inference.InferenceError, match=r"did not end within|ended"):
-            inference.infer_shapes(model([EQUAL], [value("x", [2, 4])]))
+            inference.Inference().infer_shapes(model([EQUAL], [value("x", [2, 4])]))
 
     @pytest.mark.parametrize("data", [b"", b"\0", b"not a model", b"\x08\x07", b"{}", b"\xff" * 100])
     def test_what_is_no_model(self, data, tmp_path):

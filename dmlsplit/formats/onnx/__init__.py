@@ -59,10 +59,12 @@ def read_model(
     """
     try:
         import onnx
+        from google.protobuf.message import DecodeError, EncodeError
     except ImportError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
     from dmlsplit.formats.files import AllowedFolders
-    from dmlsplit.formats.onnx import given, loading, tensors
+    from dmlsplit.formats.limits import Budget
+    from dmlsplit.formats.onnx import functions, given, loading, tensors
     from dmlsplit.formats.onnx.reading import Reader
 
     read_external: tensors.ReadExternal = tensors.no_external_data
@@ -74,8 +76,13 @@ def read_model(
         model = loading.load(source)
         folder = os.path.dirname(os.path.abspath(source))
         read_external = tensors.external_reader(AllowedFolders(folder, allow_paths))
-    model = loading.without_weights(model)
-    given.fill_in(model, shapes or {}, dims or {}, everywhere)
-    constants = given.constants(model, values or {})
-    reader = Reader(model, read_external, frozenset(shapes or ()), resized=bool(shapes or dims))
-    return ModelNodes(tuple(reader.items(model, constants)))
+    try:
+        model = loading.without_weights(model)
+        functions.check_references(model)
+        given.fill_in(model, shapes or {}, dims or {}, everywhere)
+        constants = given.constants(model, values or {})
+        budget = Budget(model.ByteSize())
+        reader = Reader(model, read_external, frozenset(shapes or ()), resized=bool(shapes or dims), budget=budget)
+        return ModelNodes(tuple(reader.items(model, constants)))
+    except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
+        raise InputError("its graphs are nested too deeply") from None

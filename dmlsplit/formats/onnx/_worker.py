@@ -1,30 +1,52 @@
 """A process that runs onnx's shape inference: hostile models end it, and nothing else.
 
 Requests and answers are 8 bytes of length, little endian, and that many bytes. A request is a model; an answer is a
-byte, 1 for the inferred model and 0 for the message of the error, and then that. The argument is the most memory that
-the process may take, in bytes.
+byte, 1 for the inferred model and 0 for the message of the error, and then that. The arguments are how many bytes of
+memory the process may take, and how many more for each byte of the largest request so far.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
+
+
+def memory_limits() -> Callable[[int], None]:
+    """Sets the limit where the system has one; a lower one that the process was started with stays."""
+    try:
+        import resource
+    except ImportError:
+        return lambda most: None
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+
+    def limit(most: int) -> None:
+        limits = [known for known in (soft, hard, most) if known != resource.RLIM_INFINITY]
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
+
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    return limit
 
 
 def main() -> None:
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
-        most = int(sys.argv[1])
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most, a_byte = map(float, sys.argv[1:])
+    limit_memory = memory_limits()
+    limit_memory(int(most))
     from onnx import shape_inference
 
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    largest = 0
     while len(head := requests.read(8)) == 8:
-        model = requests.read(int.from_bytes(head, "little"))
+        size = int.from_bytes(head, "little")
+        largest = max(largest, size)  # What it took is not all given back.
+        limit_memory(int(most + a_byte * largest))
+        model = requests.read(size)
         try:
             answer = b"\1" + shape_inference.infer_shapes(model, data_prop=True).SerializeToString()
+        except MemoryError:
+            answer = b"\0takes too much memory"
         except Exception as error:
             answer = b"\0" + str(error).encode("utf-8", "backslashreplace")
         answers.write(len(answer).to_bytes(8, "little") + answer)

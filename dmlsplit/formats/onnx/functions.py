@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 import onnx
 
-from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.errors import InputError
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.limits import Budget, Limit
+from dmlsplit.formats.onnx.costs import ENDLESS, Cost, cost_of, cost_of_attribute
+from dmlsplit.formats.onnx.given import graphs_of, subgraphs
 from dmlsplit.formats.onnx.tensors import text
 
 Key: TypeAlias = tuple[str, str, str]
 """Domain, name, overload."""
 
-MAX_EXPANDED: Final = Limit.ONNX_EXPANDED.most
-"""Calls, those inside of functions included, that onnx's shape inference is asked to follow."""
 DEFAULT_DOMAINS: Final = ("", "ai.onnx")
 SPLITS: Final = ("Split", "SplitToSequence")
 
@@ -28,16 +28,22 @@ def domain_of(node: onnx.NodeProto | onnx.FunctionProto) -> str:
 
 
 class Functions:
-    """The functions of a model by what calls them."""
+    """The functions of a model by what calls them; `budget` is what the file may use."""
 
-    def __init__(self, functions: Iterable[onnx.FunctionProto]) -> None:
+    def __init__(self, functions: Iterable[onnx.FunctionProto], budget: Budget) -> None:
+        self._budget = budget
         self._functions = {(domain_of(f), text(f.name), _overload(f)): f for f in functions}
+        self._names = {name for _, name, _ in self._functions}
         self._calls = {key: self._called(f.node) for key, f in self._functions.items()}
-        self._expansions = self._counted()
+        self._sizes = {key: cost_of(f.node).own for key, f in self._functions.items()}
+        self._costs: dict[Key, Cost] = {}
+        self._add_costs()
         self._splitting = self._with_splits()
 
     def key_of(self, node: onnx.NodeProto) -> Key | None:
         """The function that a node calls, None where it is an operator."""
+        if node.op_type not in self._names:
+            return None
         key = (domain_of(node), text(node.op_type), _overload(node))
         return key if key in self._functions else None
 
@@ -55,40 +61,60 @@ class Functions:
     def called_by(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.FunctionProto]:
         """The functions called by nodes, by their graphs and by these functions.
 
-        None where they call themselves, or one another so often that whoever follows the calls would not end.
+        None where they call themselves, or where to follow the calls is to copy more than ONNX_EXPANDED. LimitError
+        where those of all answers so far are too large.
         """
         calls = self._called(nodes)
-        if self.expanded(calls) > MAX_EXPANDED:
+        if not calls or cost_of(nodes, self._cost).own > self._budget.most(Limit.ONNX_EXPANDED):
             return []
         found: dict[Key, None] = {}
         while calls:
             key = calls.pop()
             if key not in found:
                 found[key] = None
+                self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
                 calls += self._calls[key]
         return [self._functions[key] for key in found]
 
-    def expanded(self, calls: Iterable[Key]) -> int:
-        """How many calls there are with those inside of them; more than MAX_EXPANDED where that is without end."""
-        total = 0
-        for key in calls:
-            total += self._expansions.get(key, MAX_EXPANDED + 1)
-        return total
+    def body(self, key: Key, call: onnx.NodeProto) -> onnx.GraphProto:
+        """What a call stands for, attributes by reference replaced by the call's values or the function's defaults.
 
-    def _counted(self) -> dict[Key, int]:
-        """For each function that does not call itself in the end: one call of it and all that are inside."""
+        LimitError where the bodies of all calls so far are too large.
+        """
+        function = self._functions[key]
+        self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
+        given = {text(attribute.name): attribute for attribute in getattr(function, "attribute_proto", ())}
+        given.update({text(attribute.name): attribute for attribute in call.attribute})
+        graph = onnx.GraphProto(name=text(function.name))
+        graph.node.extend(function.node)
+        graph.value_info.extend(getattr(function, "value_info", ()))
+        _replace_references(graph.node, given, self._budget)
+        return graph
+
+    def _cost(self, node: onnx.NodeProto) -> Cost | None:
+        """What follows from a node where its call, and those inside of it, are followed."""
+        key = self.key_of(node)
+        return None if key is None else self._costs.get(key, Cost(ENDLESS))
+
+    def _add_costs(self) -> None:
+        """What a call costs, for each function that does not call itself in the end."""
         callers = self._callers()
-        left = {key: Counter(called) for key, called in self._calls.items()}
+        left = {key: set(called) for key, called in self._calls.items()}
         done = [key for key, called in left.items() if not called]
-        counts: dict[Key, int] = {}
         while done:
             key = done.pop()
-            total = 1 + sum(counts[other] * times for other, times in Counter(self._calls[key]).items())
-            counts[key] = min(total, MAX_EXPANDED + 1)
+            function = self._functions[key]
+            cost = cost_of(function.node, self._cost)
+            # As if each call left out what has a default.
+            defaults = {
+                text(a.name): cost_of_attribute(a, self._cost) for a in getattr(function, "attribute_proto", ())
+            }
+            own = cost.own + sum(default.own * cost.copies.get(name, 0) for name, default in defaults.items())
+            self._costs[key] = Cost(min(own, ENDLESS), cost.copies)
             for caller in callers.get(key, ()):
-                if left[caller].pop(key, 0) and not left[caller]:
+                left[caller].discard(key)
+                if not left[caller]:
                     done.append(caller)
-        return counts
 
     def _callers(self) -> dict[Key, list[Key]]:
         callers: dict[Key, list[Key]] = {}
@@ -128,29 +154,33 @@ def _overload(message: onnx.NodeProto | onnx.FunctionProto) -> str:
     return text(getattr(message, "overload", ""))
 
 
-def body_of(function: onnx.FunctionProto, call: onnx.NodeProto) -> onnx.GraphProto:
-    """The body as a graph, attributes by reference replaced by the call's values or the function's defaults."""
-    given = {text(attribute.name): attribute for attribute in getattr(function, "attribute_proto", ())}
-    given.update({text(attribute.name): attribute for attribute in call.attribute})
-    graph = onnx.GraphProto(name=text(function.name))
-    graph.node.extend(function.node)
-    graph.value_info.extend(getattr(function, "value_info", ()))
-    _replace_references(graph, given)
-    return graph
+def check_references(model: onnx.ModelProto) -> None:
+    """InputError where an attribute outside of functions refers to one of a function."""
+    found = [attribute for node in all_nodes(model.graph.node) for attribute in node.attribute]
+    for function in model.functions:
+        for default in getattr(function, "attribute_proto", ()):
+            found += [default, *(a for graph in graphs_of(default) for n in all_nodes(graph.node) for a in n.attribute)]
+    for attribute in found:
+        if attribute.ref_attr_name:
+            name, reference = printable(text(attribute.name)), printable(text(attribute.ref_attr_name))
+            raise InputError(f"attribute '{name}' refers to '{reference}' of a function, and is in none")
 
 
-def _replace_references(graph: onnx.GraphProto, given: Mapping[str, onnx.AttributeProto]) -> None:
-    for node in graph.node:
-        kept = []
-        for attribute in node.attribute:
+def _replace_references(
+    nodes: Iterable[onnx.NodeProto], given: Mapping[str, onnx.AttributeProto], budget: Budget
+) -> None:
+    """Puts values for references; what is put in belongs to the caller, where its own references were replaced."""
+    for node in nodes:
+        for index in range(len(node.attribute) - 1, -1, -1):
+            attribute = node.attribute[index]
             reference = text(attribute.ref_attr_name)
-            if reference and reference not in given:
-                continue  # an optional attribute that the call leaves out
-            actual = onnx.AttributeProto()
-            actual.CopyFrom(given[reference] if reference else attribute)
-            actual.name = attribute.name
-            kept.append(actual)
-        del node.attribute[:]
-        node.attribute.extend(kept)
-        for subgraph in subgraphs(node):
-            _replace_references(subgraph, given)
+            if not reference:
+                for graph in graphs_of(attribute):
+                    _replace_references(graph.node, given, budget)
+            elif reference in given:
+                name = text(attribute.name)
+                budget.spend(Limit.ONNX_COPIED, cost_of_attribute(given[reference]).own)
+                attribute.CopyFrom(given[reference])
+                attribute.name = name
+            else:
+                del node.attribute[index]  # an optional attribute that the call leaves out

@@ -137,6 +137,11 @@ def _all_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs in a node's attributes, in order."""
     for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
+        yield from graphs_of(attribute)
+
+
+def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in an attribute, in order."""
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs

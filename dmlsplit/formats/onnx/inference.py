@@ -7,57 +7,55 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import onnx
+from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.formats.limits import Limit
 
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
-MAX_MEMORY: Final = Limit.ONNX_INFERENCE_MEMORY.most
+_LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
 
 
 class InferenceError(Exception):
     """Why there are no inferred shapes."""
-
-    timed_out = False
 
 
 class _Worker:
     """One process, started when first needed and again after it ended."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
-    def infer(self, model: bytes) -> bytes:
-        with self._lock:
-            process = self._running()
-            late = threading.Event()
+    def infer(self, model: bytes, seconds: float) -> bytes:
+        """The inferred model; InferenceError. One thread at a time: see `lock`."""
+        process = self._running()
+        late = threading.Event()
 
-            def end() -> None:
-                late.set()
-                process.kill()
+        def end() -> None:
+            late.set()
+            process.kill()
 
-            timer = threading.Timer(TIMEOUT, end)
-            timer.daemon = True
-            timer.start()
-            try:
-                answer = self._ask(process, model)
-            finally:
-                timer.cancel()
-            if answer is None:
-                self._process = None
-                process.kill()
-                code = process.wait()
-                if late.is_set():
-                    error = InferenceError(f"did not end within {TIMEOUT:.0f} seconds")
-                    error.timed_out = True
-                    raise error
-                raise InferenceError(f"ended its process ({'signal' if code < 0 else 'status'} {abs(code)})")
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            answer = self._ask(process, model)
+        finally:
+            timer.cancel()
+        if answer is None:
+            self._process = None
+            process.kill()
+            code = process.wait()
+            if late.is_set():
+                raise InferenceError(_LATE)
+            raise InferenceError(f"ended its process ({'signal' if code < 0 else 'status'} {abs(code)})")
         if not answer.startswith(b"\1"):
             raise InferenceError(answer[1:].decode("utf-8", "backslashreplace"))
         return answer[1:]
@@ -71,6 +69,10 @@ class _Worker:
             process.stdin.flush()
             head = process.stdout.read(8)
             size = int.from_bytes(head, "little")
+            if size > Limit.ONNX_INFERENCE_ANSWER.of(len(model)):
+                process.kill()
+                process.wait()
+                raise InferenceError(f"gives {size} bytes for {len(model)}, which is more than is taken")
             answer = process.stdout.read(size) if len(head) == 8 else b""
         except OSError:
             return None
@@ -82,8 +84,11 @@ class _Worker:
             if not sys.executable:
                 raise InferenceError("has no Python interpreter to run in")
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            environment["OPENBLAS_NUM_THREADS"] = "1"  # each thread takes addresses, of which the process has few
+            memory = Limit.ONNX_INFERENCE_MEMORY
+            worker = Path(__file__).with_name("_worker.py")
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), str(MAX_MEMORY)],
+                [sys.executable, "-P", str(worker), str(memory.most), str(memory.a_byte)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -108,8 +113,29 @@ _worker = _Worker()
 atexit.register(_worker.close)
 
 
-def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with the types and shapes that onnx infers, data propagation included; InferenceError."""
-    inferred = onnx.ModelProto()
-    inferred.ParseFromString(_worker.infer(model.SerializeToString()))
-    return inferred
+class Inference:
+    """The inferences of one file, which share its time."""
+
+    def __init__(self) -> None:
+        self._seconds = TIMEOUT
+
+    def infer_shapes(self, model: onnx.ModelProto) -> onnx.ModelProto:
+        """The model with the types and shapes that onnx infers, data propagation included; InferenceError."""
+        inferred = onnx.ModelProto()
+        try:
+            inferred.ParseFromString(self._answer(model.SerializeToString()))
+        except (DecodeError, EncodeError):
+            raise InferenceError("takes or gives what is no model") from None
+        if len(inferred.graph.node) != len(model.graph.node):
+            raise InferenceError("gives another graph")
+        return inferred
+
+    def _answer(self, model: bytes) -> bytes:
+        if self._seconds <= 0:
+            raise InferenceError(_LATE)
+        with _worker.lock:
+            began = time.monotonic()
+            try:
+                return _worker.infer(model, self._seconds)
+            finally:
+                self._seconds -= time.monotonic() - began

@@ -12,12 +12,15 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.limits import Limit, LimitError
+from dmlsplit.formats.onnx.tensors import check_rank, text
+from dmlsplit.formats.onnx.wire import check_messages
 
 MAX_FILE_BYTES: Final = Limit.ONNX_FILE.most
 """protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""
 MAX_VALUE_BYTES: Final = Limit.ONNX_VALUE.most
+MAX_NAME: Final = Limit.ONNX_NAME.most
+_UNUSED: Final = ("doc_string", "metadata_props", "quantization_annotation")
 """A tensor above this has no bearing on shapes or lengths; its data is left out."""
 
 
@@ -33,7 +36,8 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 
 def parse(data: bytes) -> onnx.ModelProto:
-    """The model of serialized bytes."""
+    """The model of serialized bytes. InputError for what is none, or has too many parts."""
+    check_messages(data)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -45,7 +49,10 @@ def parse(data: bytes) -> onnx.ModelProto:
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which large tensors have type and dimensions only."""
+    """A copy in which large tensors have type and dimensions only, without documentation.
+
+    LimitError for names and ranks beyond all measure.
+    """
     copy = onnx.ModelProto()
     _copy_except(model, copy, ("graph", "functions", "training_info", "metadata_props", "doc_string"))
     for function in model.functions:
@@ -53,25 +60,37 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
         _copy_except(function, added, ("node",))
         _copy_nodes(function.node, added.node)
     _copy_graph(model.graph, copy.graph)
-    _repair_names(copy)
+    _check_names(copy)
     return copy
 
 
-def _repair_names(model: onnx.ModelProto) -> None:
-    """Puts backslash escapes for what is no UTF-8: protobuf reads such strings, as bytes, but takes them nowhere."""
+def _check_names(model: onnx.ModelProto) -> None:
+    """Checks names and ranks, and puts backslash escapes for what is no UTF-8: protobuf reads such strings, as bytes,
+    but takes them nowhere."""
     todo: list[Message] = [model]
     while todo:
         message = todo.pop()
+        if isinstance(message, onnx.TensorShapeProto):
+            check_rank(len(message.dim))
+        elif isinstance(message, onnx.TensorProto):
+            check_rank(len(message.dims))
         for descriptor, value in message.ListFields():
-            if isinstance(value, Message):
+            if descriptor.name in _UNUSED:
+                message.ClearField(descriptor.name)
+            elif isinstance(value, Message):
                 todo.append(value)
             elif descriptor.type == FieldDescriptor.TYPE_MESSAGE:
                 todo += value
             elif descriptor.type == FieldDescriptor.TYPE_STRING:
-                if isinstance(value, bytes):
-                    setattr(message, descriptor.name, text(value))
-                elif not isinstance(value, str) and any(isinstance(name, bytes) for name in value):
+                names = [value] if isinstance(value, (str, bytes)) else value
+                if any(len(name) > MAX_NAME for name in names):
+                    raise LimitError(Limit.ONNX_NAME, MAX_NAME)
+                if not any(isinstance(name, bytes) for name in names):
+                    continue
+                if names is value:
                     value[:] = [text(name) for name in value]
+                else:
+                    setattr(message, descriptor.name, text(value))
 
 
 def _copy_except(message: Message, copy: Message, skipped: Container[str]) -> None:

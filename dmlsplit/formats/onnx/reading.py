@@ -11,13 +11,13 @@ from onnx import TensorProto, numpy_helper
 from dmlsplit.diagnostics import Severity
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
-from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.folding import Constant
-from dmlsplit.formats.onnx.functions import SPLITS, Functions, Key, all_nodes, body_of, domain_of
+from dmlsplit.formats.onnx.functions import SPLITS, Functions, Key, all_nodes, domain_of
 from dmlsplit.formats.onnx.given import subgraphs, symbols_of
-from dmlsplit.formats.onnx.inference import InferenceError, infer_shapes
-from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
+from dmlsplit.formats.onnx.inference import Inference, InferenceError
+from dmlsplit.formats.onnx.scope import Origin, Scope, label_of, opset_of
 from dmlsplit.formats.onnx.splits import facts_of, name_of, split_node
 from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, text, type_of
 from dmlsplit.location import Location
@@ -35,13 +35,15 @@ class Reader:
     """Reads one model."""
 
     def __init__(
-        self, model: onnx.ModelProto, read_external: ReadExternal, given: Collection[str], resized: bool
+        self, model: onnx.ModelProto, read_external: ReadExternal, given: Collection[str], resized: bool, budget: Budget
     ) -> None:
-        """`given`: the tensors whose shapes are the caller's; `resized`: whether any size is."""
-        self._functions = Functions(model.functions)
+        """`given`: the tensors whose shapes are the caller's; `resized`: whether any size is; `budget`: what the file
+        may use."""
+        self._budget = budget
+        self._functions = Functions(model.functions, budget)
+        self._inference = Inference()
         self._read_external = read_external
         self._calls = 0
-        self._gave_up = ""
         self._hint = _hint(model.graph)
         self._given = given
         self._outdated = resized
@@ -52,14 +54,15 @@ class Reader:
         constants: Mapping[str, Constant | None],
         label: str = "",
         calls: tuple[Key, ...] = (),
+        depth: int = 0,
     ) -> Iterator[SplitNode | OtherNode]:
-        """The Splits of a model, or of the body of a function, in order."""
+        """The Splits of a model, or of the body of a function with `depth` graphs around it, in order."""
         if not self._functions.splits(model.graph.node):
             return
         symbols = {name: number for number, name in enumerate(symbols_of(model.graph), 1)}
-        origin = Origin(opset_of(model), self._functions, symbols, self._read_external)
+        origin = Origin(opset_of(model), self._functions, symbols, self._read_external, self._budget)
         inferred, failure = self._inferred(model, origin, constants)
-        scope = Scope(model.graph, inferred, origin, label, constants=constants)
+        scope = Scope(model.graph, inferred, origin, label, constants=constants, depth=depth)
         yield from self._graph(scope, model, calls, failure)
 
     def _graph(
@@ -75,6 +78,8 @@ class Reader:
                 yield _other(node, scope)
             for _, child in scope.children(index) if node.attribute else ():
                 if self._functions.splits(child.graph.node):
+                    if child.depth > Limit.ONNX_DEPTH.most:
+                        raise LimitError(Limit.ONNX_DEPTH, Limit.ONNX_DEPTH.most)
                     yield from self._graph(child, model, calls, failure)
 
     def _call(
@@ -91,12 +96,32 @@ class Reader:
         self._calls += 1
         if self._calls > MAX_CALLS or len(calls) >= MAX_CALL_DEPTH:
             raise InputError(f"functions with a Split are called over {MAX_CALLS} times, or over {MAX_CALL_DEPTH} deep")
-        body, constants = _called(function, node, scope)
+        body, constants = self._body(key, node, scope)
         called = onnx.ModelProto(ir_version=max(model.ir_version, 8), graph=body)
         called.opset_import.extend(function.opset_import)
-        name = text(node.name) or text(node.op_type)
-        label = f"{scope.label}/{name}" if scope.label else name
-        yield from self.items(called, constants, label, (*calls, key))
+        label = label_of(scope.label, text(node.name) or text(node.op_type))
+        yield from self.items(called, constants, label, (*calls, key), scope.depth + 1)
+
+    def _body(self, key: Key, node: onnx.NodeProto, scope: Scope) -> tuple[onnx.GraphProto, dict[str, Constant | None]]:
+        """The body of a call as a graph that knows types and constants of the call's inputs."""
+        function, graph = self._functions[key], self._functions.body(key, node)
+        constants: dict[str, Constant | None] = {}
+        for formal, actual in zip(map(text, function.input), map(text, node.input), strict=False):
+            if not actual:
+                continue
+            constant = _constant(actual, scope)
+            constants[formal] = constant and constant.without_symbols()
+            if constant is not None and constant.whole and constant.array.dtype.kind in "iuf":
+                self._budget.spend(Limit.ONNX_COPIED, 4 * constant.array.nbytes)
+                graph.initializer.append(numpy_helper.from_array(constant.array, formal))
+                continue
+            data_type, shape = scope.type_of(actual)
+            value = graph.input.add(name=formal)
+            if data_type in _DATA_TYPES:
+                value.type.CopyFrom(make_type(_DATA_TYPES[data_type], shape))
+        for name in function.output:
+            graph.output.add(name=name)
+        return graph, constants
 
     def _inferred(
         self, model: onnx.ModelProto, origin: Origin, constants: Mapping[str, Constant | None]
@@ -113,20 +138,18 @@ class Reader:
         _make_harmless(harmless, self._functions)
         if self._outdated:
             self._outdated = False
-            _update(harmless, self._given)
-        failure = self._gave_up
+            _update(harmless, self._given, self._inference)
+        failure = ""
         for _ in range(MAX_ROUNDS):
             graph = harmless.graph
             if not failure:
                 try:
-                    graph = infer_shapes(harmless).graph
+                    graph = self._inference.infer_shapes(harmless).graph
                 except InferenceError as error:
                     failure = f"; onnx's shape inference: {printable(_joined(str(error)), 300)}"
-                    if error.timed_out:
-                        self._gave_up = failure
             scope = Scope(model.graph, graph, origin, constants=constants)
             # Split 1 has no shape inference: what it gives is computed here, and inferred on from.
-            if origin.version != 1 or not self._feed(scope, harmless.graph):
+            if origin.version != 1 or not self._feed(scope, harmless.graph) or failure:
                 break
         return graph, failure
 
@@ -158,6 +181,9 @@ class Reader:
 
 
 def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) -> bool:
+    data = text(node.input[0]) if node.input else ""
+    if not data or scope.type_of(data)[1] is None or all(scope.type_of(text(name))[1] for name in node.output if name):
+        return False
     facts = facts_of(node, scope)
     if facts.data_type is None or any(d.severity is Severity.ERROR for d in judge_node(facts, "")):
         return False
@@ -183,51 +209,34 @@ def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
     return OtherNode(text(node.name), operator, found)
 
 
-def _called(
-    function: onnx.FunctionProto, node: onnx.NodeProto, scope: Scope
-) -> tuple[onnx.GraphProto, dict[str, Constant | None]]:
-    """The body of a call as a graph that knows types and constants of the call's inputs."""
-    graph = body_of(function, node)
-    constants: dict[str, Constant | None] = {}
-    for formal, actual in zip(map(text, function.input), map(text, node.input), strict=False):
-        if not actual:
-            continue
-        constant = _constant(actual, scope)
-        constants[formal] = constant and constant.without_symbols()
-        if constant is not None and constant.whole and constant.array.dtype.kind in "iuf":
-            graph.initializer.append(numpy_helper.from_array(constant.array, formal))
-            continue
-        data_type, shape = scope.type_of(actual)
-        value = graph.input.add(name=formal)
-        if data_type in _DATA_TYPES:
-            value.type.CopyFrom(make_type(_DATA_TYPES[data_type], shape))
-    for name in function.output:
-        graph.output.add(name=name)
-    return graph, constants
-
-
 def _constant(name: str, scope: Scope) -> Constant | None:
     try:
         return scope.constant(name)
+    except LimitError:
+        raise
     except InputError:  # reported where lengths are read from it
         return None
 
 
 def _make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
     """onnx 1.23 ends the process at a Split with more outputs than num_outputs, and raises for an unknown domain."""
-    domains = set()
-    for node in all_nodes([*model.graph.node, *(node for function in model.functions for node in function.node)]):
-        if node.op_type == "Split" and functions.key_of(node) is None:
-            numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
-            if any(number < len(node.output) for number in numbers):
-                node.domain = _UNSAFE_DOMAIN
-        domains.add(node.domain)
-    for importing in (model, *model.functions):
-        for domain in domains - {entry.domain for entry in importing.opset_import} - {"", "ai.onnx"}:
-            importing.opset_import.add(domain=domain, version=1)
+    everywhere: dict[str, None] = {}
+    for importing, nodes in [*((function, function.node) for function in model.functions), (model, model.graph.node)]:
+        domains: dict[str, None] = {}
+        for node in all_nodes(nodes):
+            if node.op_type == "Split" and functions.key_of(node) is None:
+                numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
+                if any(number < len(node.output) for number in numbers):
+                    node.domain = _UNSAFE_DOMAIN
+            domains[node.domain] = None
+        everywhere |= domains
+        imported = {"", "ai.onnx", *(entry.domain for entry in importing.opset_import)}
+        for domain in everywhere if importing is model else domains:
+            if domain not in imported:
+                importing.opset_import.add(domain=domain, version=1)
 
 
-def _update(model: onnx.ModelProto, given: Collection[str]) -> None:
+def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference) -> None:
     """Puts what follows from the caller's sizes for what the model declares, of other sizes, of computed tensors: an
     inference keeps what it finds."""
     computed = {name for node in model.graph.node for name in node.output} - set(given)
@@ -239,7 +248,7 @@ def _update(model: onnx.ModelProto, given: Collection[str]) -> None:
         if value.name in computed and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     try:
-        inferred = infer_shapes(bare).graph
+        inferred = inference.infer_shapes(bare).graph
     except InferenceError:  # which the next inference says
         return
     found = {value.name: value.type for values in (inferred.value_info, inferred.output) for value in values}
@@ -261,7 +270,7 @@ def _hint(graph: onnx.GraphProto) -> str:
         if name in given or (shape is not None and all(isinstance(dim, int) for dim in shape)):
             continue
         sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)
-        advice.append(f"--shape {printable(name, 60)}:{sizes}")
+        advice.append(f"--shape {printable(name, 60)}:{printable(sizes)}")
         symbols.update({dim: None for dim in shape or () if isinstance(dim, str)})
     advice += [f"--dim {printable(symbol, 60)}=?" for symbol in symbols]
     if not advice:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import onnx
 
-from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.nodes import Shape
 from dmlsplit.formats.onnx.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.formats.onnx.functions import Functions, domain_of
@@ -17,9 +18,10 @@ from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, text, 
 from dmlsplit.rules.onnx import VERSIONS
 
 MAX_FOLDING: Final = Limit.ONNX_FOLDING.most
+MAX_PATH: Final = Limit.ONNX_PATH.most
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Origin:
     """The model, or the function, that graphs belong to."""
 
@@ -29,6 +31,12 @@ class Origin:
     symbols: Mapping[str, int]
     """The names of sizes that the model itself has, numbered from 1."""
     read_external: ReadExternal
+    budget: Budget
+
+    @cached_property
+    def names(self) -> Mapping[int, str]:
+        """The symbols by their numbers, negative as a Constant has them."""
+        return {-number: name for name, number in self.symbols.items()}
 
     @property
     def version(self) -> int:
@@ -55,14 +63,18 @@ class Scope:
         label: str = "",
         parent: Scope | None = None,
         constants: Mapping[str, Constant | None] | None = None,
+        depth: int = 0,
     ) -> None:
+        """`depth`: how many graphs are around this one."""
         self.graph = graph
         self.inferred = inferred
         self.origin = origin
         self.label = label
+        self.depth = depth
         self._parent = parent
         self._constants = dict(constants or {})
         self._initializers = {text(tensor.name): tensor for tensor in graph.initializer}
+        self._inputs = {text(value.name) for value in graph.input}
         self._producers = {text(name): node for node in graph.node for name in node.output if name}
         self._types = {
             text(value.name): value.type for values in _values(inferred) for value in values if value.HasField("type")
@@ -76,7 +88,7 @@ class Scope:
             return data_type, self._named(shape)
         if name in self._initializers:
             tensor = self._initializers[name]
-            return type_name(tensor.data_type), tuple(dim if dim >= 0 else None for dim in tensor.dims)
+            return type_name(tensor.data_type), tuple([dim if dim >= 0 else None for dim in tensor.dims])
         if name in self._producers or self._parent is None:
             return None, None
         return self._parent.type_of(name)
@@ -112,17 +124,17 @@ class Scope:
 
     def _find(self, name: str, depth: int) -> Constant | None:
         if name in self._initializers:
-            return _constant(value_of(self._initializers[name], self.origin.read_external))
+            return self._read(value_of(self._initializers[name], self.origin.read_external))
         node = self._producers.get(name)
         if node is None:
-            outer = any(text(value.name) == name for value in self.graph.input)
-            return None if outer or self._parent is None else self._parent.constant(name, depth)
+            given = name in self._inputs
+            return None if given or self._parent is None else self._parent.constant(name, depth)
         if domain_of(node) != "" or self.origin.functions.key_of(node) is not None or depth >= MAX_FOLDING:
             return None
         if text(node.output[0]) != name:
             return None
         if node.op_type == "Constant":
-            return _constant(self._value_of(node))
+            return self._read(self._value_of(node))
         if node.op_type in ("Shape", "Size") and node.input:
             shape = self.type_of(text(node.input[0]))[1]
             return None if shape is None else of_shape(node, shape, self.origin.symbols, self.origin.opset)
@@ -131,7 +143,16 @@ class Scope:
         inputs = [self.constant(text(i), depth + 1) if i else None for i in node.input]
         if any(constant is None for constant, i in zip(inputs, node.input, strict=True) if i):
             return None
-        return fold(node, inputs, self.origin.opset, self.origin.read_external)
+        self.origin.budget.spend(Limit.ONNX_FOLDED)
+        folded = fold(node, inputs, self.origin.opset, self.origin.read_external)
+        self.origin.budget.spend(Limit.ONNX_ALL_ELEMENTS, 0 if folded is None else folded.array.size)
+        return folded
+
+    def _read(self, array: Array | None) -> Constant | None:
+        if array is None:
+            return None
+        self.origin.budget.spend(Limit.ONNX_ALL_ELEMENTS, array.size)
+        return Constant.of(array)
 
     def _value_of(self, node: onnx.NodeProto) -> Array | None:
         for name, attribute in (attributes_of(node, self.origin.opset) or {}).items():
@@ -162,8 +183,8 @@ class Scope:
                 if len(graph.node) != len(inferred.node):
                     inferred = graph
                 place = f"{name}.{text(attribute.name)}" + (f"[{number}]" if len(pairs) > 1 else "")
-                label = f"{self.label}/{place}" if self.label else place
-                yield text(attribute.name), Scope(graph, inferred, self.origin, label, self)
+                label = label_of(self.label, place)
+                yield text(attribute.name), Scope(graph, inferred, self.origin, label, self, depth=self.depth + 1)
 
 
 def _values(graph: onnx.GraphProto) -> tuple[list[onnx.ValueInfoProto], ...]:
@@ -171,5 +192,7 @@ def _values(graph: onnx.GraphProto) -> tuple[list[onnx.ValueInfoProto], ...]:
     return list(graph.output), list(graph.value_info), list(graph.input)
 
 
-def _constant(array: Array | None) -> Constant | None:
-    return None if array is None else Constant.of(array)
+def label_of(outer: str, name: str) -> str:
+    """The path of a graph in the graph of path `outer`; the middle of a long one is left out."""
+    path = f"{outer}/{name}" if outer else name
+    return path if len(path) <= MAX_PATH else f"{path[: MAX_PATH // 2]}...{path[-MAX_PATH // 4 :]}"

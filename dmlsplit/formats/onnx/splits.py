@@ -10,13 +10,14 @@ from onnx import AttributeProto, defs
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.nodes import Shape, SplitNode, shape_text
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import element_type, text
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.onnx import OnnxSplit
-from dmlsplit.rules.onnx.facts import ATTRIBUTES
+from dmlsplit.rules.onnx.facts import ATTRIBUTES, MAX_PARTS
 
 _NUMBERS = {
     "axis": (AttributeProto.INT, "i"),
@@ -89,6 +90,8 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
     found: dict[str, Any] = {"split_input": True, "split_type": data_type, "split_shape": shape}
     try:
         constant = scope.constant(name)
+    except LimitError:
+        raise
     except InputError as error:
         return {**found, "split_malformed": error.message}
     if constant is None:
@@ -98,7 +101,7 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
         array = constant.array if constant.array.dtype.kind in "iuf" else constant.array.astype(float)
         found["split_values"] = tuple(array.ravel().tolist())
     elif not constant.whole:
-        names = {-number: name for name, number in scope.origin.symbols.items()}
+        names = scope.origin.names
         pairs = zip(constant.array.ravel().tolist(), constant.known.ravel().tolist(), strict=True)
         found["split_dims"] = _safe(tuple([size if known == 1 else names.get(known) for size, known in pairs]))
     return found
@@ -113,6 +116,7 @@ def name_of(node: onnx.NodeProto, scope: Scope) -> str:
 def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
     """The judged node; `hint` says what the caller can pass where a shape is unknown."""
     facts, path = facts_of(node, scope), name_of(node, scope)
+    scope.origin.budget.spend(Limit.ONNX_PARTS, _parts(facts))
     found = judge_node(facts, path)
     report = Report((*found, *_unknown(node, facts, path, hint)), facts.specification, None, "Split")
     shapes: tuple[Shape | None, ...] = (None,) * facts.outputs
@@ -135,6 +139,13 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
         tuple([text(name) for name in node.output]),
         facts,
     )
+
+
+def _parts(facts: OnnxSplit) -> int:
+    """How many parts there is something to say of, right or wrong."""
+    lengths = [facts.split, facts.split_values, facts.split_dims]
+    counted = facts.num_outputs or 0
+    return max(facts.outputs, counted if counted <= MAX_PARTS else 0, *(len(given or ()) for given in lengths))
 
 
 def _laid_out(node: onnx.NodeProto, facts: OnnxSplit, scope: Scope) -> tuple[tuple[Shape | None, ...], Shape | None]:

@@ -14,7 +14,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ELEMENT_TYPES, ElementType
 from dmlsplit.formats.files import AllowedFolders, reason
 from dmlsplit.formats.jsontext import printable
-from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.nodes import Dim, Shape
 
 MAX_ELEMENTS: Final = Limit.ONNX_ELEMENTS.most
@@ -57,12 +57,19 @@ def type_name(data_type: int) -> str | None:
         return f"type {data_type}"
 
 
+def check_rank(rank: int) -> None:
+    """LimitError where there are too many dimensions."""
+    if rank > Limit.ONNX_RANK.most:
+        raise LimitError(Limit.ONNX_RANK, Limit.ONNX_RANK.most)
+
+
 def type_of(proto: onnx.TypeProto) -> tuple[str | None, Shape | None]:
     """Element type and shape; of what is no tensor its kind, in capitals."""
     kind = proto.WhichOneof("value")
     if kind != "tensor_type":
         return (None if kind is None else kind.removesuffix("_type").upper()), None
     tensor = proto.tensor_type
+    check_rank(len(tensor.shape.dim))
     shape = tuple(map(_dim, tensor.shape.dim)) if tensor.HasField("shape") else None
     return type_name(tensor.elem_type), shape
 

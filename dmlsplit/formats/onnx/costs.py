@@ -1,0 +1,70 @@
+"""What nodes take where they are copied, in bytes of memory: an estimate, made before anything is copied.
+
+A function hands its attributes on, graphs among them, and each reference to one is a copy: a chain of functions that
+refer twice doubles a graph at every call. So the cost of a call is a number and, for each attribute, how often the
+value that the call gives is copied.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+import onnx
+
+from dmlsplit.formats.onnx.given import graphs_of
+from dmlsplit.formats.onnx.tensors import text
+
+MESSAGE: Final = 64
+"""Of a node or attribute besides its content."""
+A_BYTE: Final = 4
+"""Of one in the file."""
+ENDLESS: Final = 1 << 62
+"""More than any limit: a function that calls itself."""
+
+
+class Cost(NamedTuple):
+    """`own`, and for each attribute of the function around it how often that is copied."""
+
+    own: int
+    copies: Mapping[str, int] = {}
+
+
+Callee: TypeAlias = Callable[[onnx.NodeProto], Cost | None]
+"""What following a node's call costs; None where it is no call, or is not followed."""
+
+
+def not_followed(node: onnx.NodeProto) -> None:
+    """The Callee for copies of the nodes alone."""
+
+
+def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> Cost:
+    """What copies of nodes take, their graphs included."""
+    own, copies = 0, Counter[str]()
+    for node in nodes:
+        called = callee(node) or Cost(0)
+        own += MESSAGE + called.own
+        content = node.ByteSize()
+        for attribute in node.attribute:
+            content -= attribute.ByteSize()
+            times = 1 + called.copies.get(text(attribute.name), 0)
+            given = cost_of_attribute(attribute, callee)
+            own += given.own * times
+            for name, number in given.copies.items():
+                copies[name] = min(copies[name] + number * times, ENDLESS)
+        own = min(own + A_BYTE * max(content, 0), ENDLESS)
+    return Cost(own, copies)
+
+
+def cost_of_attribute(attribute: onnx.AttributeProto, callee: Callee = not_followed) -> Cost:
+    """The same of an attribute; a reference costs what it refers to."""
+    if attribute.ref_attr_name:
+        return Cost(MESSAGE, {text(attribute.ref_attr_name): 1})
+    own, copies = MESSAGE + A_BYTE * attribute.ByteSize(), Counter[str]()
+    for graph in graphs_of(attribute):
+        inside = cost_of(graph.node, callee)
+        own = min(own + inside.own, ENDLESS)
+        for name, number in inside.copies.items():
+            copies[name] = min(copies[name] + number, ENDLESS)
+    return Cost(own, copies)

@@ -1,0 +1,93 @@
+"""How many messages the bytes of a model hold: found out before protobuf makes objects of them, 50 times their size."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, TypeAlias
+
+import onnx
+
+from dmlsplit.formats.limits import Limit, LimitError
+
+Fields: TypeAlias = dict[int, "Fields"]
+"""The numbers of a message's fields that are messages, each with the fields of those."""
+
+NOT_COUNTED: Final = "onnx.TypeProto"
+"""With few bytes for many dimensions; its own limit is that of ranks."""
+_LENGTH_DELIMITED: Final = 2
+_SKIPPED: Final = {1: 8, 5: 4}
+"""Bytes of a field by its wire type; groups have none of their own."""
+
+
+def check_messages(data: bytes) -> None:
+    """LimitError where there are more messages than a model of that many bytes has. What is no protobuf passes."""
+    most = Limit.ONNX_MESSAGES.of(len(data))
+    if len(data) // 2 <= most:  # A message takes 2 bytes at least.
+        return
+    try:
+        _count(data, most)
+    except IndexError:  # The end of the data in the middle of a number.
+        return
+
+
+def _count(data: bytes, most: int) -> None:
+    found = 0
+    todo = [(0, len(data), _fields())]
+    while todo:
+        place, end, fields = todo.pop()
+        while place < end:
+            key = data[place]
+            place += 1
+            if key >= 128:
+                key, place = _varint(data, place - 1)
+            kind = key & 7
+            if kind == _LENGTH_DELIMITED:
+                length = data[place]
+                place += 1
+                if length >= 128:
+                    length, place = _varint(data, place - 1)
+                inside = fields.get(key >> 3)
+                if inside is not None:
+                    found += 1
+                    if found > most:
+                        raise LimitError(Limit.ONNX_MESSAGES, most)
+                    if length:
+                        todo.append((place, min(place + length, end), inside))
+                place += length
+            elif kind == 0:
+                _, place = _varint(data, place)
+            else:
+                place += _SKIPPED.get(kind, 0)
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """The number at a place, and the place after it."""
+    byte = data[place]
+    if byte < 128:
+        return byte, place + 1
+    number, shift = byte & 127, 7
+    while byte >= 128:
+        place += 1
+        byte = data[place]
+        number |= (byte & 127) << min(shift, 63)
+        shift += 7
+    return number, place + 1
+
+
+@cache
+def _fields() -> Fields:
+    """Of a model; what holds itself, as graphs do, does so here as well."""
+    made: dict[str, Fields] = {}
+    todo = [onnx.ModelProto.DESCRIPTOR]
+    while todo:
+        message = todo.pop()
+        fields = made.setdefault(message.full_name, {})
+        for field in message.fields:
+            inside = field.message_type
+            if inside is None or inside.full_name == NOT_COUNTED:
+                continue
+            if inside.full_name not in made:
+                made[inside.full_name] = {}
+                todo.append(inside)
+            fields[field.number] = made[inside.full_name]
+    return made[onnx.ModelProto.DESCRIPTOR.full_name]
