@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
 
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.operators import failed, fault_of
 from dmlsplit.legalize import legalized
 from dmlsplit.location import Location
 from dmlsplit.releases import Release
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from dmlsplit.formats.nodes import Dim, SplitNode
     from dmlsplit.formats.operators import Entry
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Keep: TypeAlias = Callable[[str], bool]
 """Whether diagnostics of a rule id are wanted."""
 
@@ -91,15 +94,16 @@ def judge_files(
         return
     remaining = iter(files)
     waiting: deque[tuple[str, Future[list[Judged]] | None]] = deque()
-    while True:
-        for file in remaining:
-            waiting.append((file, _submitted(file, question, executor)))
-            if len(waiting) >= AHEAD:
-                break
-        if not waiting:
-            return
-        file, future = waiting.popleft()
-        yield _result(file, question, future)
+    with _Processes(1) as alone:
+        while True:
+            for file in remaining:
+                waiting.append((file, _submitted(file, question, executor)))
+                if len(waiting) >= AHEAD:
+                    break
+            if not waiting:
+                return
+            file, future = waiting.popleft()
+            yield _judged_file(file, question) if file == "-" else _result(file, question, future, alone)
 
 
 def _submitted(file: str, question: Question, executor: Executor) -> Future[list[Judged]] | None:
@@ -108,13 +112,12 @@ def _submitted(file: str, question: Question, executor: Executor) -> Future[list
         return None
     try:
         return executor.submit(_judged_file, file, question)
-    except BrokenExecutor:
+    except (BrokenExecutor, OSError, MemoryError):  # the latter where a process cannot be started
         return None
 
 
-def _result(file: str, question: Question, future: Future[list[Judged]] | None) -> list[Judged]:
-    if file == "-":
-        return _judged_file(file, question)
+def _result(file: str, question: Question, future: Future[list[Judged]] | None, alone: Executor) -> list[Judged]:
+    """What the future gives; `alone` reads no other file at the same time."""
     try:
         try:
             if future is not None:
@@ -122,29 +125,48 @@ def _result(file: str, question: Question, future: Future[list[Judged]] | None) 
         except BrokenExecutor:
             pass
         # Some file has ended the process that this one was read in; that is not to be this one's fault.
-        with executor_of(1, alone=True) as alone:
-            assert alone is not None
-            return alone.submit(_judged_file, file, question).result()
+        return alone.submit(_judged_file, file, question).result()
     except Exception as error:
-        said = InputError(f"it could not be judged: {type(error).__name__}: {error}".rstrip(": "))
-        return [Judged(replace(_malformed(said, target), file=file)) for target in question.targets]
+        fault = fault_of(error)
+    return _failed(file, 0, fault, question)
 
 
 @contextmanager
-def executor_of(jobs: int, *, alone: bool = False) -> Iterator[Executor | None]:
-    """Processes for files; None, this process, for one job that need not be `alone`."""
-    if jobs < 2 and not alone:
+def executor_of(jobs: int) -> Iterator[Executor | None]:
+    """Processes for files; None, this process, for one job."""
+    if jobs < 2:
         yield None
         return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A copy of a process that has threads or pipes of its own is not to be trusted.
-    executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
-    try:
+    with _Processes(jobs) as executor:
         yield executor
-    finally:
-        executor.shutdown(cancel_futures=True)
+
+
+class _Processes(Executor):
+    """Processes, started when the first file comes, and anew after a file that ended one of them."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._pool: Executor | None = None
+
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        if self._pool is not None:
+            try:
+                return self._pool.submit(function, *args, **kwargs)
+            except BrokenExecutor:
+                self._pool.shutdown()
+        self._pool = self._started()
+        return self._pool.submit(function, *args, **kwargs)
+
+    def _started(self) -> Executor:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
+        # A copy of a process that has threads or pipes of its own is not to be trusted.
+        return ProcessPoolExecutor(self._jobs, multiprocessing.get_context("spawn"))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait, cancel_futures=cancel_futures)
 
 
 def _judged_file(file: str, question: Question) -> list[Judged]:
@@ -152,13 +174,29 @@ def _judged_file(file: str, question: Question) -> list[Judged]:
 
 
 def judge_file(file: str, question: Question) -> Iterator[Judged]:
-    """Every operator of a file by every target, the answers to one operator one after another."""
+    """Every operator of a file by every target, the answers to one operator one after another.
+
+    Whatever goes wrong is the last answer: no file is to end the judging of others.
+    """
     from dmlsplit.formats.models import read_entries
 
-    for entry in read_entries(file, question.given):
-        for target in question.targets:
-            item = judge_entry(entry, target, question.keep)
-            yield _with_fix(item, entry, target, file) if question.name_fixes else item
+    judged = 0
+    try:
+        for entry in read_entries(file, question.given):
+            for target in question.targets:
+                item = judge_entry(entry, target, question.keep)
+                yield _with_fix(item, entry, target, file) if question.name_fixes else item
+            judged += 1
+        return
+    except Exception as error:
+        fault = fault_of(error)
+    yield from _failed(file, judged, fault, question)
+
+
+def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Judged]:
+    """What is answered in place of an operator, or of a file, that could not be judged."""
+    entry = failed(file, index, fault)
+    return [judge_entry(entry, target) for target in question.targets]
 
 
 def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Judged:

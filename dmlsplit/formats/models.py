@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dmlsplit.diagnostics import Diagnostic, Position
-from dmlsplit.errors import InputError
-from dmlsplit.formats.operators import Entry, failed, read_operators
+from dmlsplit.formats.operators import Entry, failed, fault_of, read_operators
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 
@@ -40,16 +39,24 @@ def is_model(file: str) -> bool:
 
 
 def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
-    """The operators of a file, of standard input ("-"), or of a model; every fault is an Entry."""
-    if not is_model(file):
-        yield from read_operators(file)
-        return
+    """The operators of a file, of standard input ("-"), or of a model.
+
+    Every fault is an Entry, those that no reader foresaw included: no file is to end the reading of others.
+    """
+    read = 0
     try:
-        model = _read(file, given or Given())
-    except (InputError, OSError) as error:
-        said = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
-        yield failed(file, 0, said)
+        for entry in entries_of(file, _read(file, given or Given())) if is_model(file) else read_operators(file):
+            yield entry
+            read += 1
         return
+    except Exception as error:
+        fault = fault_of(error)
+    # Only here, where the exception's frames, and all that they held, are gone.
+    yield failed(file, read, fault)
+
+
+def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
+    """The operators of a model that was read from `file`."""
     for index, item in enumerate(model.items):
         yield _entry(file, index, item)
     if not model.items:

@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -86,6 +87,20 @@ def _kind_of(name: str) -> Kind | None:
 def failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
     """What stands for an operator, or a file, that cannot be read."""
     return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
+
+
+def fault_of(error: Exception) -> InputError:
+    """What is said of a file, in one line, where an exception ended its reading or judging, foreseen or not."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, OSError):
+        return InputError(error.strerror or str(error))
+    if isinstance(error, MemoryError):
+        return InputError("there is not enough memory to judge it")
+    if isinstance(error, BrokenExecutor):
+        return InputError("it could not be judged: the process that read it was ended, as it is where memory is short")
+    said = f": {error}" if str(error) else ""
+    return InputError(f"it could not be judged: {type(error).__name__}{printable(said, 200)}")
 
 
 def _everywhere(error: InputError) -> Callable[[Location], Position | None]:
