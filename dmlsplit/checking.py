@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.jsontext import printable, shortened
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operators import failed, fault_of
 from dmlsplit.legalize import legalized
 from dmlsplit.location import Location
@@ -35,6 +36,7 @@ T = TypeVar("T")
 Keep: TypeAlias = Callable[[str], bool]
 """Whether diagnostics of a rule id are wanted."""
 
+MAX_NAME: Final = Limit.REPORT_NAME.most
 AHEAD: Final = 64
 """Files that an executor gets before the first of them is waited for."""
 
@@ -219,7 +221,9 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Judged:
         hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
         report = replace(report, diagnostics=kept, hidden=hidden)
     report = replace(report, file=entry.file, index=entry.index)
-    return Judged(report, entry.name, entry.locate(Location()), row=row, descriptor=descriptor)
+    # Reports repeat the name with every diagnostic.
+    name = None if entry.name is None else shortened(entry.name, MAX_NAME)
+    return Judged(report, name, entry.locate(Location()), row=row, descriptor=descriptor)
 
 
 def _malformed(error: InputError, target: Target) -> Report:

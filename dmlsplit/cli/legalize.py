@@ -93,8 +93,7 @@ def _model(file: str, done: Sequence[tuple[Entry, Legalization]]) -> dict[str, A
     from dmlsplit.formats.jsontext import JsonText
 
     if file != "-" and file.lower().endswith(".json"):
-        with open(file, "rb") as stream:
-            source = JsonText(stream.read(), file=file)
+        source = JsonText.of_file(file)
         if isinstance(source.value, dict) and "dispatchables" in source.value:
             return rewritten_model(source, {entry.name: found for entry, found in done if entry.name is not None})
     return new_model([(entry.name, found) for entry, found in done])

@@ -9,7 +9,6 @@ DxDispatch, src/model/JsonParsers.cpp; numbers and nulls are dmlsplit's addition
 
 from __future__ import annotations
 
-import difflib
 import enum
 import json
 from collections.abc import Callable, Iterable
@@ -20,7 +19,7 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDes
 from dmlsplit.diagnostics import Diagnostic, Position
 from dmlsplit.enums import OperatorType, TensorDataType, TensorFlags, TensorType
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, shown
 from dmlsplit.location import Location, Step
 from dmlsplit.rules import RULES
 
@@ -338,8 +337,8 @@ def _location(path: KeyPath) -> Location:
 
 def _suggestion(name: str, known: type[enum.IntEnum] | type[enum.IntFlag]) -> str:
     """`; did you mean X?`, or nothing where no name is near."""
-    near = difflib.get_close_matches(name.upper().removeprefix(_PREFIXES[known]), known.__members__, 1, 0.75)
-    return f"; did you mean {_PREFIXES[known]}{near[0]}?" if near else ""
+    near = nearest(name.upper().removeprefix(_PREFIXES[known]), known.__members__)
+    return f"; did you mean {_PREFIXES[known]}{near}?" if near else ""
 
 
 def _name(value: int) -> str | int:

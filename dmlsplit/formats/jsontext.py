@@ -7,11 +7,14 @@ DxDispatch: duplicate keys (it takes the first) and text after the document (it 
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
+from array import array
 from bisect import bisect_right
+from collections.abc import Iterable
 from json.decoder import scanstring  # type: ignore[attr-defined]  # public in CPython, absent from typeshed
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
@@ -20,6 +23,8 @@ from dmlsplit.formats.limits import Limit
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the top-level value to a member."""
 
+MAX_BYTES: Final = Limit.JSON_TEXT.most
+MAX_NODES: Final = Limit.JSON_NODES.most
 MAX_DEPTH: Final = Limit.JSON_DEPTH.most
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'
@@ -27,7 +32,7 @@ _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'
 _COMMENT = re.compile(rf"{_STRING}|(?P<comment>/\*(?:.*?\*/|(?P<open>.*))|//[^\n]*)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|[\[{{,:][ \t\r\n]*+,|(?P<comma>,)(?=[ \t\r\n]*+[\]}}])", re.DOTALL)
 """The second branch takes a comma that follows no value (`[,]`): that one is no trailing comma."""
-_BRACKET = re.compile(rf"{_STRING}|(?P<open>[\[{{])|(?P<close>[\]}}])", re.DOTALL)
+_BRACKET = re.compile(rf'(?:[^"\[\]{{}}]++|{_STRING})*+(?:(?P<open>[\[{{])|(?P<close>[\]}}])|\Z)', re.DOTALL)
 _CONSTANT = re.compile(rf"{_STRING}|(?P<constant>-?Infinity|NaN)", re.DOTALL)
 _LONG_NUMBER = re.compile(rf"{_STRING}|(?P<number>-?[0-9]{{600,}})", re.DOTALL)
 """640 digits is the smallest limit that CPython lets be set for conversions."""
@@ -67,11 +72,23 @@ def printable(text: str, limit: int | None = 120) -> str:
 
     Shortened in the middle to about `limit` characters; None: never.
     """
-    if limit is not None and len(text) > limit:
-        text = f"{text[: limit // 2]}...{text[-limit // 4 :]}"
+    if limit is not None:
+        text = shortened(text, limit)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def shortened(text: str, limit: int) -> str:
+    """`text`, or about `limit` characters of it where it is longer: the middle is left out."""
+    return text if len(text) <= limit else f"{text[: limit // 2]}...{text[-limit // 4 :]}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The one of `known` that a misspelt name may mean; None where none is near, and for what is too long for a name.
+
+    Comparing takes time with the square of the lengths."""
+    return next(iter(difflib.get_close_matches(name, known, 1, 0.75)), None) if len(name) <= 100 else None
 
 
 def shown(value: object) -> str:
@@ -87,6 +104,23 @@ def shown(value: object) -> str:
     return json.dumps(value)
 
 
+def read_bounded(stream: BinaryIO, file: str) -> bytes:
+    """All bytes of a stream that holds a JSON text. InputError where it has no end, or one too far; OSError."""
+    data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InputError(f"the text is longer than {MAX_BYTES} bytes, the limit for JSON", file=file)
+    return data
+
+
+def read_line(stream: BinaryIO, file: str, number: int) -> bytes:
+    """The next line of a stream, with its end; empty where there is none. InputError where it is too long; OSError."""
+    line = stream.readline(MAX_BYTES + 1)
+    if len(line) > MAX_BYTES:
+        message = f"the line is longer than {MAX_BYTES} bytes, the limit for JSON; what follows is not read"
+        raise InputError(message, file=file, line=number, column=1)
+    return line
+
+
 class JsonText:
     """A parsed JSON document: `value`, and where each member stands in the text.
 
@@ -97,11 +131,17 @@ class JsonText:
     def __init__(self, source: str | bytes, *, file: str | None = None, first_line: int = 1) -> None:
         self.file = file
         self._first_line = first_line
-        self._line_starts: list[int] | None = None
+        self._line_starts: array[int] | None = None
         self._children: dict[int, dict[str | int, int]] = {}
         text = source if isinstance(source, str) else self._decoded(source)
         self._text = text.removeprefix("\ufeff")
         self.value = self._parsed()
+
+    @classmethod
+    def of_file(cls, file: str) -> JsonText:
+        """The document of a file. Raises InputError, OSError."""
+        with open(file, "rb") as stream:
+            return cls(read_bounded(stream, file), file=file)
 
     def position(self, path: KeyPath) -> Position:
         """Line and column (from 1, in code points) of the value at `path`; of the nearest one around it if absent."""
@@ -124,7 +164,8 @@ class JsonText:
 
     def _position(self, offset: int) -> Position:
         if self._line_starts is None:
-            self._line_starts = [0, *(newline.end() for newline in re.finditer("\n", self._text))]
+            self._line_starts = array("Q", [0])
+            self._line_starts.extend(newline.end() for newline in re.finditer("\n", self._text))
         line = bisect_right(self._line_starts, offset)
         return self._first_line + line - 1, offset - self._line_starts[line - 1] + 1
 
@@ -141,7 +182,10 @@ class JsonText:
             raise self._error(len(self._text), f"byte 0x{data[error.start]:02X} is not UTF-8") from None
 
     def _parsed(self) -> object:
-        if self._text.count("[") + self._text.count("{") > MAX_DEPTH:
+        nodes = self._text.count("[") + self._text.count("{")
+        if nodes > MAX_NODES:
+            raise self._error(0, f"there are more than {MAX_NODES} arrays and objects")
+        if nodes > MAX_DEPTH:
             self._check_depth()
         try:
             return self._decode()
@@ -193,7 +237,7 @@ class JsonText:
             if match["open"]:
                 depth += 1
                 if depth > MAX_DEPTH:
-                    raise self._error(match.start(), f"nested more than {MAX_DEPTH} levels deep")
+                    raise self._error(match.start("open"), f"nested more than {MAX_DEPTH} levels deep")
             elif match["close"]:
                 depth -= 1
 

@@ -26,7 +26,11 @@ class Limit(Enum):
         """The limit for a file of `size` bytes."""
         return self.most + int(self.a_byte * size)
 
+    EXCERPT_FILE = 16 << 20, "bytes", "a file whose lines are shown below its faults on a terminal"
+    REPORT_NAME = 1000, "characters", "an operator's name in a report; the middle of a longer one is left out"
     FILES_BUFFER = 2**40, "bytes", "a resource; a quarter of the machine's memory, where that is less"
+    JSON_TEXT = 128 << 20, "bytes", "a file, standard input, or a line of a .jsonl file, which may be longer as a whole"
+    JSON_NODES = 4_000_000, "arrays and objects", "a text; a tensor has 4, brackets in strings and comments count, too"
     JSON_DEPTH = 128, "levels", "arrays and objects in one another; a DxDispatch model needs 9"
     NPY_HEADER = 10_000, "characters", "the header, which is numpy's own limit for files that it does not trust"
     STRUCT_TENSORS = 2**20, "tensors", "OutputCount or InputCount; a larger one is taken for garbage"

@@ -8,16 +8,17 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from itertools import count
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.json import OtherOperatorError, read_operator
-from dmlsplit.formats.jsontext import JsonText, KeyPath, printable, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, printable, read_bounded, read_line, shown
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 
@@ -65,18 +66,14 @@ def read_operators(
         return
     path = os.fspath(source)
     if path == "-":
-        yield from _read_bytes(sys.stdin.buffer.read(), name or STANDARD_INPUT, kind)
+        yield from _read_stream(sys.stdin.buffer, name or STANDARD_INPUT, kind)
         return
     file = name or path
-    kind = kind or _kind_of(file)
     try:
         with open(path, "rb") as stream:
-            if kind == "jsonl":
-                yield from _read_lines(stream, file)
-            else:
-                yield from _read_bytes(stream.read(), file, kind)
+            yield from _read_stream(stream, file, kind or _kind_of(file))
     except OSError as error:
-        yield failed(file, 0, InputError(error.strerror or str(error), file=file))
+        yield failed(file, 0, fault_of(error))
 
 
 def _kind_of(name: str) -> Kind | None:
@@ -109,6 +106,18 @@ def _everywhere(error: InputError) -> Callable[[Location], Position | None]:
     return lambda location: position
 
 
+def _read_stream(stream: BinaryIO, file: str, kind: Kind | None) -> Iterator[Entry]:
+    if kind == "jsonl":
+        yield from _read_lines(stream, file)
+        return
+    try:
+        data = read_bounded(stream, file)
+    except InputError as error:
+        yield failed(file, 0, error)
+    else:
+        yield from _read_bytes(data, file, kind)
+
+
 def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
     if kind == "jsonl":
         yield from _read_lines(io.BytesIO(data), file)
@@ -126,7 +135,7 @@ def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
 
 def _is_lines(data: bytes) -> bool:
     """Whether any line is a JSON object by itself; a document that is merely malformed is one error, not one a line."""
-    for line in data.splitlines():
+    for line in io.BytesIO(data):
         if line.lstrip().startswith(b"{"):
             try:
                 JsonText(line)
@@ -136,9 +145,16 @@ def _is_lines(data: bytes) -> bool:
     return False
 
 
-def _read_lines(lines: Iterable[bytes], file: str) -> Iterator[Entry]:
+def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
     index = 0
-    for number, line in enumerate(lines, 1):
+    for number in count(1):
+        try:
+            line = read_line(stream, file, number)
+        except InputError as error:
+            yield failed(file, index, error)
+            return  # there may be no end of it
+        if not line:
+            return
         if not line.strip():
             continue
         try:

@@ -43,10 +43,8 @@ class Baseline:
     @classmethod
     def read(cls, path: str) -> Baseline:
         """Raises OSError, and InputError for what is no baseline."""
-        with open(path, "rb") as stream:
-            text = JsonText(stream.read(), file=path)
         baseline = cls(path)
-        baseline.counts = _Reader(text).counts()
+        baseline.counts = _Reader(JsonText.of_file(path)).counts()
         return baseline
 
     def document(self) -> str:

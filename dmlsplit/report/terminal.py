@@ -14,6 +14,7 @@ from rich.text import Text
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.limits import Limit
 from dmlsplit.report.table import Table
 from dmlsplit.report.text import (
     SEVERITY_STYLES,
@@ -32,6 +33,7 @@ LAST_WIDTH: Final = 16
 """Cells that the last column of a table keeps before the others are folded."""
 EXCERPT_WIDTH: Final = 96
 """Cells of a source line that are shown at most; a line of a .jsonl file may have thousands."""
+MAX_FILE: Final = Limit.EXCERPT_FILE.most
 
 
 def console(stream: TextIO) -> Console:
@@ -119,9 +121,10 @@ def _visible(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _source_lines(file: str) -> list[str]:
-    """The lines of a regular file, empty for anything else; a byte that is no UTF-8 counts as a character."""
+    """The lines of a regular file that is not too long, empty for anything else; a byte that is no UTF-8 counts as a
+    character."""
     try:
-        if not os.path.isfile(file):
+        if not os.path.isfile(file) or os.path.getsize(file) > MAX_FILE:
             return []
         with open(file, encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
             return stream.read().split("\n")

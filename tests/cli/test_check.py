@@ -278,3 +278,20 @@ def test_what_is_not_shown_counts_for_ok_all_the_same(cli, tmp_path):
 def test_a_file_given_twice_is_two_operators(cli, tmp_path):
     (tmp_path / "a.json").write_text(GOOD)
     assert cli("check", "a.json", "a.json").out.endswith("2 operators: 2 ok\n")
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "jsonl", "sarif", "html"])
+def test_a_long_name_is_repeated_in_part(cli, tmp_path, format_):
+    """Every fault names its operator: of a name of 100,000 characters and 50 faults, that would be 5 MB."""
+    x = '{"DataType": "FLOAT32", "Sizes": [1, 2]}'
+    split = f'{{"Type": "SPLIT", "Desc": {{"InputTensor": {x}, "OutputTensors": [{", ".join([x] * 50)}], "Axis": 1, '
+    operator = f'{split}"OutputCount": 50}}}}'.replace("[1, 2]", "[3, 2]", 1)
+    name = f"first{'n' * 100_000}last"
+    (tmp_path / "m.json").write_text(f'{{"resources": {{}}, "dispatchables": {{"{name}": {operator}}}}}')
+    options = ("--format", format_, "-o", "out", "--write-baseline", "known.json")
+    assert cli("check", "m.json", *options).status == 0
+    assert (tmp_path / "out").stat().st_size < 300_000
+    known = (tmp_path / "known.json").read_text()
+    assert len(known) < 200_000
+    assert known.count('"name": "firstnnn') == known.count('nnnlast"') >= 50
+    assert cli("check", "m.json", "--baseline", "known.json").status == 0

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import MAX_DEPTH, JsonText, printable, shown
+from dmlsplit.formats import jsontext
+from dmlsplit.formats.jsontext import MAX_DEPTH, JsonText, nearest, printable, shown
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,22 @@ def test_hostile_text_takes_linear_time():
     for pattern in ('"\\', "/*", "[ ", ",", ", ", "//\n", '"', '{"a":[1,', "[/**/"):
         with pytest.raises(InputError):
             JsonText(pattern * 100_000)
+        with pytest.raises(InputError):
+            JsonText("[]" * 200 + pattern * 100_000)
+
+
+def test_arrays_and_objects_are_counted(monkeypatch):
+    monkeypatch.setattr(jsontext, "MAX_NODES", 3)
+    assert JsonText("[[], {}]").value == [[], {}]
+    with pytest.raises(InputError, match="1:1: there are more than 3 arrays and objects"):
+        JsonText("[[], {}, []]")
+
+
+def test_the_deepest_place_is_found_behind_strings_and_comments():
+    text = '["[", /* [[ */ ' + "[" * (jsontext.MAX_DEPTH - 1) + '"]\\"", ['
+    with pytest.raises(InputError, match="nested more than 128 levels deep") as caught:
+        JsonText(text)
+    assert caught.value.column == len(text)
 
 
 @pytest.mark.parametrize(
@@ -143,3 +160,10 @@ def test_printable(text, harmless):
 def test_shown_is_short():
     for value in ("x" * 10_000, 10**4000, list(range(10_000)), {"a": 1}, None, True, 1.5):
         assert len(shown(value)) < 80
+
+
+def test_a_long_name_has_no_neighbour():
+    """A thousand different characters, each a thousand times: comparing two of these takes hours."""
+    name = "".join(map(chr, range(1000, 2000))) * 1000
+    assert nearest("resourcee", ["resource", "x"]) == "resource"
+    assert nearest(name, [f"{name}x"]) is None

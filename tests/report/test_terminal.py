@@ -71,6 +71,13 @@ def test_no_excerpt_of_what_is_no_file(tmp_path, monkeypatch, name):
     assert len(show(name, 1, 1)) == 3
 
 
+def test_no_excerpt_of_a_long_file(tmp_path, monkeypatch):
+    file = tmp_path / "a.json"
+    file.write_text("x")
+    monkeypatch.setattr(terminal, "MAX_FILE", 0)
+    assert len(show(str(file), 1, 1)) == 3
+
+
 def test_markup_is_text():
     stream = io.StringIO()
     terminal.show([Judged(Report((), "x", 0, "OP", "[bold]:smile:[/nonsense]"))], terminal.console(stream))

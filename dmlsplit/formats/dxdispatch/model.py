@@ -5,7 +5,6 @@ Source: DxDispatch, src/model/JsonParsers.cpp and Model.cpp.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.dxdispatch.resources import Resource, ResourceReader
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.json import OtherOperatorError, ParsedOperator, read_operator
-from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,7 @@ def read(path: str | os.PathLike[str], allow_paths: Iterable[str | os.PathLike[s
     """
     file = os.fspath(path)
     try:
-        with open(file, "rb") as stream:
-            text = JsonText(stream.read(), file=file)
+        text = JsonText.of_file(file)
     except OSError as error:
         raise InputError(error.strerror or str(error), file=file) from None
     return _ModelReader(text, AllowedFolders(os.path.dirname(os.path.realpath(file)), allow_paths)).model(file)
@@ -163,8 +161,8 @@ class _ModelReader(ResourceReader):
         """The name of a resource or dispatchable that has to be there."""
         name = self.field(members, path, key, self.string)
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1, 0.75)
-            suggestion = f"; did you mean {shown(near[0])}?" if near else ""
+            near = nearest(name, known)
+            suggestion = f"; did you mean {shown(near)}?" if near else ""
             kind = "dispatchable" if known is self._dispatchables else "resource"
             raise self.text.error((*path, key), f"the model has no {kind} {shown(name)}{suggestion}")
         return name
