@@ -65,9 +65,12 @@ class Limit(Enum):
     IR_LAYERS = 1_000_000, "layers", "a model, bodies included"
     IR_PORTS = 2_000_000, "ports", "a model, bodies included"
     IR_ATTRIBUTE = 2**20, "characters", "an attribute outside of rt_info, which is passed over"
+    IR_NAME = 4096, "characters", "a layer's name, and the way to a body: the names of the layers around it"
+    IR_NAMES = 1 << 25, "characters", "the ways to bodies, and the names of what splits take and put out, together"
     IR_DIM = 64, "characters", "a `<dim>`"
     IR_RANK = 64, "dimensions", "a shape; numpy's own limit"
     IR_ELEMENTS = 2**16, "elements", "a constant; an axis has one, split_lengths has one for each output"
+    IR_VALUES = 1 << 22, "elements", "the constants of a model, each as often as it is looked at"
     IR_CHAIN = 64, "layers", "the way from a constant to where it is used"
 
 

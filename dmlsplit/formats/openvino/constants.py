@@ -19,6 +19,7 @@ from dmlsplit.formats.openvino.types import type_name
 from dmlsplit.rules.openvino import Shape
 
 MAX_ELEMENTS: Final = Limit.IR_ELEMENTS.most
+MAX_VALUES: Final = Limit.IR_VALUES.most
 MAX_CHAIN: Final = Limit.IR_CHAIN.most
 
 _DTYPES: Final[Mapping[str, str]] = {
@@ -49,6 +50,7 @@ class Weights:
     def __init__(self, model: str, folders: AllowedFolders) -> None:
         self.name = os.path.splitext(os.path.basename(model))[0] + ".bin"
         self._folders = folders
+        self._left = MAX_VALUES
 
     def read(self, layer: Layer, offset: int, size: int) -> bytes:
         """`size` bytes from `offset`. Raises InputError where the file does not hold them."""
@@ -81,6 +83,9 @@ class Weights:
             raise layer.error(message)
         if count > MAX_ELEMENTS:
             return Value(type, shape, None, f"{layer} has {count} elements; the limit is {MAX_ELEMENTS}")
+        self._left -= count
+        if self._left < 0:
+            return Value(type, shape, None, f"it comes from {layer}, after {MAX_VALUES} elements of constants")
         array = np.frombuffer(self.read(layer, offset, size), dtype)
         if bits == 4:
             array = _unpacked(array, signed=type == "i4")[:count]

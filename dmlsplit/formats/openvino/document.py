@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
+from xml.parsers import expat
 from xml.sax import SAXException, SAXParseException
 from xml.sax.handler import ContentHandler, ErrorHandler
 from xml.sax.xmlreader import AttributesImpl, Locator
@@ -11,7 +12,7 @@ from xml.sax.xmlreader import AttributesImpl, Locator
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.openvino.graph import MAX_RANK, Edge, Graph, Layer, Port, integer, read_dim, read_names
+from dmlsplit.formats.openvino.graph import MAX_RANK, Edge, Graph, Layer, Port, integer, read_dim
 
 VERSIONS: Final = (10, 11)
 """The versions of the IR that OpenVINO itself reads; 10 came with its release 2020.2, 11 with 2022.1."""
@@ -20,6 +21,8 @@ MAX_DEPTH: Final = Limit.IR_DEPTH.most
 MAX_LAYERS: Final = Limit.IR_LAYERS.most
 MAX_PORTS: Final = Limit.IR_PORTS.most
 MAX_ATTRIBUTE: Final = Limit.IR_ATTRIBUTE.most
+MAX_NAME: Final = Limit.IR_NAME.most
+MAX_NAMES: Final = Limit.IR_NAMES.most
 MAX_DIM: Final = Limit.IR_DIM.most
 
 _CHUNK: Final = 16 << 20
@@ -51,6 +54,8 @@ def read_document(stream: BinaryIO) -> Graph:
     except DefusedXmlException:
         raise handler.error("the text declares a document type or entities, which an IR does not") from None
     except SAXParseException as error:
+        if error.getMessage() == expat.errors.XML_ERROR_NO_MEMORY:
+            raise MemoryError from None
         line, column = _place(error)
         raise InputError(f"not XML: {printable(error.getMessage(), 200)}", line=line, column=column) from None
     # What pyexpat raises for encodings that Python does not know, or that are not of one byte a character.
@@ -74,7 +79,7 @@ class _Handler(ContentHandler):
         self._locator = place
         self._stack: list[tuple[str, Any, set[str | int]]] = [("document", None, set())]
         self._dim: list[str] | None = None
-        self._layers = self._ports = 0
+        self._layers = self._ports = self._ways = 0
 
     def error(self, message: str) -> InputError:
         line, column = self._place()
@@ -140,6 +145,8 @@ class _Handler(ContentHandler):
         for required in ("name", "type"):
             if required not in attributes:
                 raise self.error(f"layer {number} has no {required}")
+        if len(attributes["name"]) > MAX_NAME:
+            raise self.error(f"the name of layer {number} is longer than {MAX_NAME} characters")
         layer = Layer(number, attributes["name"], attributes["type"], attributes.get("version", ""), line, column)
         if number in graph.layers:
             raise self.error(f"{layer} has the id of {graph.layers[number]}")
@@ -151,12 +158,18 @@ class _Handler(ContentHandler):
 
     def _data(self, layer: Layer, name: str, attributes: Mapping[str, str]) -> None:
         self._part(layer, name, attributes)
-        layer.data = attributes
+        layer.data = {key: attributes[key] for key in _DATA if key in attributes}
 
     def _body(self, layer: Layer, name: str, attributes: Mapping[str, str]) -> Graph:
         self._part(layer, name, attributes)
         outer = next(built for kind, built, _ in reversed(self._stack) if kind == "graph")
-        graph = Graph("/".join(part for part in (outer.name, layer.name, name) if part))
+        way = "/".join(part for part in (outer.name, layer.name, name) if part)
+        self._ways += len(way)
+        if len(way) > MAX_NAME:
+            raise self.error(f"{layer}: the names on the way to its {name} are longer than {MAX_NAME} characters")
+        if self._ways > MAX_NAMES:
+            raise self.error(f"the names on the way to bodies are longer than {MAX_NAMES} characters together")
+        graph = Graph(way)
         layer.bodies.append(graph)
         return graph
 
@@ -169,7 +182,7 @@ class _Handler(ContentHandler):
         self._ports += 1
         if self._ports > MAX_PORTS:
             raise self.error(f"there are more than {MAX_PORTS} ports")
-        port = Port(number, attributes.get("precision"), read_names(attributes.get("names", "")))
+        port = Port(number, attributes.get("precision"), attributes.get("names", ""))
         (layer.inputs if side == "input" else layer.outputs).append(port)
         return port
 
@@ -209,6 +222,8 @@ def _place(locator: Locator | SAXParseException) -> tuple[int, int]:
 
 
 _Start = Callable[[_Handler, Any, str, Mapping[str, str]], Any]
+_DATA: Final = ("element_type", "shape", "offset", "size", "num_splits", "output_type", "destination_type")
+"""The attributes of <data> that are looked at."""
 _BODIES: Final = ("body", "then_body", "else_body")
 _KINDS: Final = dict.fromkeys(_BODIES, "graph")
 _START: Final[Mapping[tuple[str, str], _Start]] = {

@@ -19,6 +19,7 @@ MAX_SIZE: Final = 2**63 - 1
 
 _INTEGER = re.compile(r"\s*(-?[0-9]{1,20})\s*", re.ASCII)
 _INTERVAL = re.compile(r"([0-9]{0,20})\s*\.\.\s*([0-9]{0,20})", re.ASCII)
+_NAME = re.compile(r"(?:[^,]|(?<=\\),)++", re.DOTALL)
 
 PortId: TypeAlias = tuple[int, int]
 """A layer's id and a port's id."""
@@ -26,12 +27,19 @@ PortId: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True)
 class Port:
-    """An input or output; `shape` None: the port has no <dim>, which stands for a scalar or for an unknown rank."""
+    r"""An input or output; `shape` None: the port has no <dim>, which stands for a scalar or for an unknown rank.
+
+    `listed` holds the port's names, separated by commas; `\,` is a comma in a name.
+    """
 
     id: int
     precision: str | None
-    names: tuple[str, ...]
+    listed: str
     dims: list[Dim] = field(default_factory=list)
+
+    @property
+    def names(self) -> Iterator[str]:
+        return (name[0].replace("\\,", ",") for name in _NAME.finditer(self.listed))
 
     @property
     def shape(self) -> Shape | None:
@@ -40,7 +48,7 @@ class Port:
 
 @dataclass(slots=True)
 class Layer:
-    """A layer; `data` holds the attributes of its <data>, `bodies` the graphs inside it."""
+    """A layer; `data` holds the attributes of its <data> that are looked at, `bodies` the graphs inside it."""
 
     id: int
     name: str
@@ -168,8 +176,3 @@ def read_shape(text: str) -> Shape | None:
     if len(dims) > MAX_RANK:
         raise InputError(f"the shape has {len(dims)} dimensions; the limit is {MAX_RANK}")
     return tuple(map(read_dim, dims))
-
-
-def read_names(text: str) -> tuple[str, ...]:
-    r"""The names of a port: separated by commas; `\,` is a comma in a name."""
-    return tuple([name.replace("\\,", ",") for name in re.split(r"(?<!\\),", text) if name])

@@ -17,7 +17,7 @@ from dmlsplit.formats.openvino.constants import Weights
 from dmlsplit.formats.openvino.document import read_document
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.splits import Split, path_of
-from dmlsplit.formats.openvino.tensors import Given, Tensor, put_out
+from dmlsplit.formats.openvino.tensors import Given, Names, Tensor, put_out
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 
@@ -78,7 +78,7 @@ def read_model(
 
 def _items(model: Graph, weights: Weights, given: Given) -> Iterator[tuple[Position, SplitNode | OtherNode]]:
     """What is found in the model and in the bodies inside it, with its place."""
-    graphs = [model]
+    graphs, names = [model], Names()
     while graphs:
         graph = graphs.pop()
         tensors: dict[PortId, Tensor] = {}
@@ -86,7 +86,7 @@ def _items(model: Graph, weights: Weights, given: Given) -> Iterator[tuple[Posit
             op = _OPERATIONS.get(layer.type.lower())
             if op is not None and _OPSET.fullmatch(layer.version):
                 split = Split.of(graph, layer, op, tensors, weights)
-                yield layer.place, split.node()
+                yield layer.place, split.node(names)
                 tensors.update(split.put_out(given))
             else:
                 if op is not None:

@@ -11,7 +11,7 @@ from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.openvino.constants import Value, Weights, resolve
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
-from dmlsplit.formats.openvino.tensors import Given, Tensor, is_static, merged, name_of
+from dmlsplit.formats.openvino.tensors import Given, Names, Output, Tensor, is_static, merged
 from dmlsplit.formats.openvino.types import element_type, type_name
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES, judge_node
@@ -69,9 +69,9 @@ class Split:
         )
         return cls(graph, layer, facts, data)
 
-    def node(self) -> SplitNode:
+    def node(self, names: Names) -> SplitNode:
+        """The judged node; InputError where it has too many long names."""
         facts, layer = self.facts, self.layer
-        ports = [name_of(self.graph, layer, port) for port in layer.outputs]
         return SplitNode(
             name=layer.name,
             op=facts.op,
@@ -84,8 +84,8 @@ class Split:
             report=self._report(),
             element=element_type(facts.data_type),
             graph=self.graph.name,
-            input_name=self.data.name,
-            output_names=tuple(ports),
+            input_name=names.of(self.data.output),
+            output_names=tuple([names.of(Output(self.graph, layer, port)) for port in layer.outputs]),
             facts=facts,
         )
 
@@ -93,10 +93,10 @@ class Split:
         """The outputs, as what they feed sees them."""
         tensors = {}
         for port, computed in zip(self.layer.outputs, self._output_shapes(), strict=True):
-            name = name_of(self.graph, self.layer, port)
-            shape = given.fill(self.graph, self.layer, port, computed)
-            origin = name if is_static(self.facts.data_shape) else self.data.origin
-            tensors[(self.layer.id, port.id)] = Tensor(shape, self.facts.data_type, name, origin)
+            output = Output(self.graph, self.layer, port)
+            shape = given.fill(output, computed)
+            origin = output if is_static(self.facts.data_shape) else self.data.origin
+            tensors[(self.layer.id, port.id)] = Tensor(shape, self.facts.data_type, output, origin)
         return tensors
 
     def _output_shapes(self) -> tuple[Shape | None, ...]:
@@ -120,7 +120,7 @@ class Split:
 
     def _shape_unknown(self, path: str) -> Diagnostic:
         shape = dims_text(self.facts.data_shape)
-        origin = printable(self.data.origin, 60)
+        origin = "" if self.data.origin is None else printable(self.data.origin.name, 60)
         message = f"has the shape {shape}; --shape gives that of '{origin}', on which it depends"
         return RULES["node/shape-unknown"].diagnostic(Location(("data",), path), message, actual=shape)
 

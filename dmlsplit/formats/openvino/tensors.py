@@ -6,16 +6,19 @@ shape is carried through layers that keep it, and a Split's outputs follow from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import given_size, listed
 from dmlsplit.formats.openvino.graph import MAX_RANK, Graph, Layer, Port, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name
 from dmlsplit.rules.openvino import Dim, Shape, bounds, compatible, dims_text, interval
 
+MAX_NAMES: Final = Limit.IR_NAMES.most
 KEEPS_SHAPE: Final = frozenset(
     (
         *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Clamp", "Convert", "Cos", "Cosh"),
@@ -28,13 +31,50 @@ KEEPS_SHAPE: Final = frozenset(
 """Layers whose output has the shape of their first input, whatever else they are given."""
 
 
+class Output(NamedTuple):
+    """An output of a layer. Its names are put together when they are asked for: each may be much longer than the text
+    of the port."""
+
+    graph: Graph
+    layer: Layer
+    port: Port
+
+    def names(self) -> Iterator[str]:
+        """The port's names, then the layer's, with the port's number if there are several; in a body they stand behind
+        the way to it."""
+        own = self.layer.name if len(self.layer.outputs) == 1 else f"{self.layer.name}:{self.port.id}"
+        way = f"{self.graph.name}/" if self.graph.name else ""
+        return (f"{way}{name}" for name in chain(self.port.names, (own,)))
+
+    @property
+    def name(self) -> str:
+        """The name by which the output is spoken of."""
+        return next(self.names())
+
+
 class Tensor(NamedTuple):
-    """`origin` names the tensor that the shape depends on: where it is not known, the caller can give it there."""
+    """What is known of an output. `origin` is the one that the shape depends on: where it is not known, the caller can
+    give it there."""
 
     shape: Shape | None
     type: str | None
-    name: str = ""
-    origin: str = ""
+    output: Output | None = None
+    origin: Output | None = None
+
+
+class Names:
+    """The names of tensors that nodes are answered with, bounded as a whole."""
+
+    def __init__(self) -> None:
+        self._left = MAX_NAMES
+
+    def of(self, output: Output | None) -> str:
+        """The name of an output, "" for none. Raises InputError where there are too many characters."""
+        name = "" if output is None else output.name
+        self._left -= len(name)
+        if output is not None and self._left < 0:
+            raise output.layer.error(f"the names of its tensors take the model beyond {MAX_NAMES} characters of names")
+        return name
 
 
 class Given:
@@ -44,14 +84,14 @@ class Given:
         self._shapes = {name: _given_shape(name, shape) for name, shape in shapes.items()}
         self._used: set[str] = set()
 
-    def fill(self, graph: Graph, layer: Layer, port: Port, shape: Shape | None) -> Shape | None:
+    def fill(self, output: Output, shape: Shape | None) -> Shape | None:
         """The shape of an output with what the caller says of it. Raises InputError for a contradiction."""
-        for name in tensor_names(graph, layer, port):
+        for name in output.names() if self._shapes else ():
             if name in self._shapes:
                 self._used.add(name)
                 if not compatible(shape, self._shapes[name]):
                     given = dims_text(self._shapes[name])
-                    raise layer.error(f"the shape {given} is given for it, the model has {dims_text(shape)}")
+                    raise output.layer.error(f"the shape {given} is given for it, the model has {dims_text(shape)}")
                 shape = merged(shape, self._shapes[name])
         return shape
 
@@ -63,28 +103,16 @@ class Given:
                 raise InputError(f"there is no tensor '{printable(name)}'; the inputs are {listed(parameters)}")
 
 
-def tensor_names(graph: Graph, layer: Layer, port: Port) -> tuple[str, ...]:
-    """The names of an output: the port's, and the layer's, with the port's number if there are several. In a body they
-    stand behind the way to it."""
-    own = layer.name if len(layer.outputs) == 1 else f"{layer.name}:{port.id}"
-    return tuple([f"{graph.name}/{name}" if graph.name else name for name in (*port.names, own)])
-
-
 def put_out(graph: Graph, layer: Layer, first: Tensor | None, given: Given) -> dict[PortId, Tensor]:
     """What a layer other than a split puts out; `first` is its first input."""
     tensors = {}
     for port in layer.outputs:
         shape, type = _declared(layer, port)
-        name = origin = name_of(graph, layer, port)
+        output = origin = Output(graph, layer, port)
         if layer.type in KEEPS_SHAPE and first is not None and compatible(first.shape, shape):
-            shape, origin = merged(first.shape, shape), first.origin
-        tensors[(layer.id, port.id)] = Tensor(given.fill(graph, layer, port, shape), type, name, origin)
+            shape, origin = merged(first.shape, shape), first.origin or output
+        tensors[(layer.id, port.id)] = Tensor(given.fill(output, shape), type, output, origin)
     return tensors
-
-
-def name_of(graph: Graph, layer: Layer, port: Port) -> str:
-    """The name by which an output is spoken of."""
-    return tensor_names(graph, layer, port)[0]
 
 
 def _declared(layer: Layer, port: Port) -> tuple[Shape | None, str | None]:
