@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.streams import read_at_most
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the top-level value to a member."""
@@ -106,8 +107,8 @@ def shown(value: object) -> str:
 
 def read_bounded(stream: BinaryIO, file: str) -> bytes:
     """All bytes of a stream that holds a JSON text. InputError where it has no end, or one too far; OSError."""
-    data = stream.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
+    data = read_at_most(stream, MAX_BYTES)
+    if data is None:
         raise InputError(f"the text is longer than {MAX_BYTES} bytes, the limit for JSON", file=file)
     return data
 

@@ -1,0 +1,18 @@
+"""Reading files that may have no end."""
+
+from __future__ import annotations
+
+from typing import BinaryIO, Final
+
+_PIECE: Final = 1 << 20
+"""Python takes memory for all bytes that it is asked for, before it knows how many there are."""
+
+
+def read_at_most(stream: BinaryIO, most: int) -> bytes | None:
+    """All bytes of a stream; None where there are more than `most`. Raises OSError."""
+    pieces = []
+    left = most + 1
+    while left and (piece := stream.read(min(left, _PIECE))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces) if left else None

@@ -1,0 +1,185 @@
+"""One model made from a seed, and what may not happen while it is read and judged."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import random
+import re
+import struct
+import sys
+import sysconfig
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dmlsplit.checking import judge_entry
+from dmlsplit.cli import main
+from dmlsplit.errors import InputError
+from dmlsplit.formats.models import FRONT_ENDS, entries_of
+from dmlsplit.formats.operators import failed
+from dmlsplit.report import json as json_report
+from dmlsplit.report import sarif, text
+from dmlsplit.validation import find_judge
+
+ROOT = Path(__file__).resolve().parents[2]
+MAX_MESSAGE = 2000
+"""Characters of a line that says what is wrong."""
+_FAULT = re.compile(r"^(?::[0-9]+:[0-9]+)?: (?:error|warning|note)\[[a-z0-9/-]+\] ")
+KINDS = {"onnx": "onnx_mutations", "xml": "ir_mutations"}
+
+
+class Fault(Exception):
+    """What may not happen; the text says what did."""
+
+
+def kind_of(seed: int) -> str:
+    """The kind of model that a seed makes, one of KINDS."""
+    return random.Random(seed).choice(list(KINDS))
+
+
+def build(seed: int, folder: Path) -> Path:
+    """Makes the model of a seed in folder/model, with files in and around it that it may and may not read."""
+    rng = random.Random(seed)
+    inside = folder / "model"
+    for made in (inside / "sub", folder / "elsewhere", folder / "nowhere"):
+        made.mkdir(parents=True)
+    (inside / "w.bin").write_bytes(struct.pack("<8q", 2, 2, 3, 1, 1, 1, 1, 1))
+    (inside / "sub" / "w.bin").write_bytes(struct.pack("<8q", 1, 3, 3, 1, 1, 1, 1, 1))
+    # Other numbers: whoever reads these gives another verdict.
+    decoy = struct.pack("<8q", 3, 1, 1, 3, 4, 2, 1, 1)
+    for path in ("secret.bin", "w.bin", "elsewhere/w.bin", "elsewhere/model.bin"):
+        (folder / path).write_bytes(decoy)
+    if os.name == "posix":
+        (inside / "link.bin").symlink_to("../secret.bin")
+        (inside / "loop.bin").symlink_to("loop.bin")
+        os.mkfifo(inside / "pipe.bin")
+    made: Path = importlib.import_module(f"tests.fuzz.{KINDS[kind_of(seed)]}").write(rng, inside)
+    return made
+
+
+def examine(seed: int, path: Path) -> None:
+    """Reads and judges the model that `build` made. Raises Fault."""
+    folder = path.parent.parent
+    with _watched(path.parent) as opened, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        answers = []
+        for current in ("elsewhere", "nowhere"):
+            os.chdir(folder / current)
+            try:
+                answers.append(_answer(path))
+            except Fault:
+                raise
+            except Exception:
+                raise Fault(traceback.format_exc()) from None
+        if seed % 16 == 0:
+            _run_command(path, random.Random(seed).choice(("text", "json", "jsonl", "sarif", "html")))
+    if warned:
+        raise Fault(f"warned: {warned[0].message}")
+    if opened:
+        raise Fault("opened: " + "; ".join(sorted(opened)))
+    if answers[0] != answers[1]:
+        pairs = zip(*(answer.splitlines() for answer in answers), strict=False)
+        differing = next(pair for pair in pairs if pair[0] != pair[1])
+        raise Fault("the current directory decides:\n{}\n{}".format(*differing))
+
+
+def _answer(path: Path) -> str:
+    """All that is said of a model, as text and JSON."""
+    front_end: Any = importlib.import_module(f"dmlsplit.formats.{FRONT_ENDS[path.suffix]}")
+    file = str(path)
+    try:
+        entries = list(entries_of(file, front_end.read_model(file)))
+    except (InputError, OSError) as error:
+        said = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
+        entries = [failed(file, 0, said)]
+    items = [judge_entry(entry, find_judge()) for entry in entries]
+    lines = "".join(text.chunks(items, 1)).splitlines(keepends=True)
+    for line in lines:
+        if not line.endswith("\n") or not line[:-1].isprintable():
+            raise Fault(f"not one printable line: {line!r}")
+        if len(line) > MAX_MESSAGE + len(file):
+            raise Fault(f"a line of {len(line)} characters: {line[:MAX_MESSAGE]!r}")
+    said = [diagnostic for item in items for diagnostic in item.report.diagnostics]
+    shown = {line for line in lines if _FAULT.search(line.removeprefix(file))}
+    if shown != {text.plain(text.diagnostic_parts(diagnostic, file)) + "\n" for diagnostic in said}:
+        raise Fault(f"{len(said)} faults are not the lines {shown}")
+    reports = "".join(json_report.lines(item.report for item in items if item.report.index >= 0))
+    for line in reports.splitlines():
+        json.loads(line)
+    json.loads("".join(sarif.document(iter(items))))
+    return "".join(lines) + reports
+
+
+def _run_command(path: Path, format_: str) -> None:
+    """`dmlsplit check` itself: the exit status, and at most one line on standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(["check", str(path), "--format", format_])
+    said = err.getvalue()
+    if status not in (0, 1, 2) or (status == 2) != bool(said):
+        raise Fault(f"exit status {status}; standard error: {said!r}")
+    if said.count("\n") > 1 or "could not be judged" in said or "Traceback" in said + out.getvalue():
+        raise Fault(f"standard error: {said}")
+
+
+# Files that are opened
+
+_READ_BY_PYTHON = tuple(
+    os.path.realpath(path)
+    for path in {str(ROOT), sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path}
+    if path
+)
+_STARTED = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "socket.bind")
+_CHANGED = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
+_watching: tuple[str, set[str]] | None = None
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if _watching is None:
+        return
+    if event == "open" and not isinstance(arguments[0], int):
+        fault = _opened(os.fsdecode(arguments[0]), *arguments[1:])
+    elif event in _STARTED:
+        fault = "" if "_worker.py" in str(arguments) else f"{event}{arguments}"
+    elif event in _CHANGED:
+        fault = f"{event}{arguments}"
+    else:
+        return
+    if fault:
+        _watching[1].add(fault)
+
+
+def _opened(path: str, mode: str | None, flags: int) -> str:
+    assert _watching is not None
+    real = os.path.realpath(path)
+    if flags & (os.O_WRONLY | os.O_RDWR):
+        return "" if real == os.devnull else f"{path} for writing"
+    if real == os.devnull or _within(real, _watching[0]):
+        return ""
+    # Modules, where they are imported late, and what they bring along.
+    return "" if any(_within(real, root) for root in _READ_BY_PYTHON) else path
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))
+
+
+@contextlib.contextmanager
+def _watched(folder: Path) -> Iterator[set[str]]:
+    """The files outside of `folder` that are opened, and all else that reading a model has no need of."""
+    global _watching
+    found: set[str] = set()
+    _watching = (os.path.realpath(folder), found)
+    try:
+        yield found
+    finally:
+        _watching = None
+
+
+sys.addaudithook(_hook)

@@ -1,0 +1,424 @@
+"""Valid ONNX models, and changes to their messages: fields, names, graphs, functions, references, external data."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import onnx
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from onnx import AttributeProto, TensorProto, helper
+
+from tests.formats.onnx_models import BOOL, FLOAT, INT64, graph, ints, model, node, value, with_reference
+from tests.fuzz.values import INTEGERS, LOCATIONS, long_name, strange_name
+
+MAX_BYTES = 200_000
+"""Of a model to which more is added."""
+OPERATORS = (
+    *("Split", "SplitToSequence", "Identity", "Relu", "Add", "Mul", "Div", "Mod", "Concat", "Gather", "Shape", "Size"),
+    *("Reshape", "Slice", "Squeeze", "Unsqueeze", "Transpose", "Constant", "ConstantOfShape", "Cast", "Where", "If"),
+    *("Loop", "Scan", "ReduceProd", "ReduceSum", "Range", "Expand", "Tile", "Pad", "Resize", "Max", "Flatten"),
+)
+FUNCTIONS = helper.make_opsetid("f", 1)
+OPSET = helper.make_opsetid("", 18)
+
+
+def external(name: str, location: str = "w.bin", count: int = 2) -> TensorProto:
+    """Integers that are the first of a file: w.bin has 2, 2, 3, 1, ..."""
+    tensor = TensorProto(name=name, data_type=INT64, dims=[count], data_location=TensorProto.EXTERNAL)
+    for key, text in (("location", location), ("offset", "0"), ("length", str(8 * count))):
+        tensor.external_data.add(key=key, value=text)
+    return tensor
+
+
+def functions() -> onnx.ModelProto:
+    """A function with an attribute calls another one, which splits in a graph that it is given."""
+    axis = with_reference(node("Split", ["x"], ["a", "b"], num_outputs=2), "axis", "axis")
+    inner = helper.make_function("f", "inner", ["x"], ["a", "b"], [axis], [OPSET], ["axis"])
+    call = with_reference(node("inner", ["x"], ["y", "z"], domain="f"), "axis", "axis")
+    branch = with_reference(
+        node("If", ["c"], ["a"], else_branch=graph([node("Identity", ["x"], ["o"])], [], ["o"])),
+        "then_branch",
+        "body",
+        AttributeProto.GRAPH,
+    )
+    outer = helper.make_function("f", "outer", ["x", "c"], ["a", "z"], [call, branch], [OPSET, FUNCTIONS], ["axis"])
+    outer.attribute.append("body")
+    split = graph([node("Split", ["x"], ["o", "p"], num_outputs=2, axis=1)], [], ["o"], name="given")
+    nodes = [
+        node("outer", ["x", "c"], ["a", "b"], domain="f", axis=0, body=split),
+        node("outer", ["a", "c"], ["d", "e"], domain="f", axis=1, body=split),
+    ]
+    return model(nodes, [value("x", [4, 6]), value("c", [], BOOL)], ["a", "e"], functions=[inner, outer], domains=["f"])
+
+
+def subgraphs() -> onnx.ModelProto:
+    """Splits in the branches of an If, in a Loop, and of what is outside."""
+    then = graph([node("Split", ["x", "l"], ["p", "q"], axis=1)], [], ["p"], name="then")
+    other = graph([node("Split", ["y"], ["p", "q"], num_outputs=2)], [], ["p"], name="else")
+    body = graph(
+        [
+            node("Identity", ["go"], ["on"]),
+            node("Split", ["s"], ["t", "u"], axis=0, num_outputs=2),
+            node("Concat", ["t", "u"], ["v"], axis=0),
+        ],
+        [value("i", [], INT64), value("go", [], BOOL), value("s", [4, 6])],
+        [value("on", [], BOOL), value("v", [4, 6])],
+        name="body",
+    )
+    nodes = [
+        node("Relu", ["x"], ["y"]),
+        node("If", ["c"], ["a"], then_branch=then, else_branch=other),
+        node("Loop", ["n", "c", "x"], ["b"], body=body),
+    ]
+    inputs = [value("x", [4, 6]), value("c", [], BOOL)]
+    return model(nodes, inputs, ["a", "b"], initializers=[ints("l", 2, 4), helper.make_tensor("n", INT64, [], [3])])
+
+
+def computed() -> onnx.ModelProto:
+    """Lengths from a shape, by constants of every form."""
+    sparse = helper.make_sparse_tensor(helper.make_tensor("v", INT64, [1], [2]), ints("i", 1), [2])
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Constant", [], ["k"], value_ints=[1]),
+        node("Constant", [], ["two"], value=ints("", 2)),
+        node("Constant", [], ["sparse"], sparse_value=sparse),
+        node("Gather", ["s", "k"], ["g"], axis=0),
+        node("Div", ["g", "two"], ["h"]),
+        node("Sub", ["g", "h"], ["r"]),
+        node("Concat", ["h", "r"], ["l"], axis=0),
+        node("Split", ["x", "l"], ["a", "b"], axis=1),
+        node("ConstantOfShape", ["two"], ["ones"], value=ints("", 3)),
+        node("Add", ["ones", "sparse"], ["m"]),
+        node("Split", ["x", "m"], ["d", "e"], axis=-1),
+        node("Cast", ["l"], ["f"], to=FLOAT),
+        node("Split", ["x", "w"], ["j", "o"], axis=1),
+        node("SplitToSequence", ["x", "l"], ["q"], axis=1),
+    ]
+    lengths = external("w")
+    return model(nodes, [value("x", ["n", 6])], ["a", "b", "d", "e", "j"], initializers=[lengths])
+
+
+def folded_external() -> onnx.ModelProto:
+    """External data in the attributes of nodes that are folded, in a constant and in a subgraph."""
+    inside = graph([node("Split", ["x", "w"], ["o", "p"])], [], ["o"], [external("w", "sub/w.bin")])
+    nodes = [
+        node("ConstantOfShape", ["two"], ["l"], value=external("", count=1)),
+        node("Constant", [], ["k"], value=external("")),
+        node("Add", ["k", "k"], ["m"], zzz=external("")),
+        node("Split", ["x", "l"], ["a", "b"]),
+        node("Split", ["x", "m"], ["d", "e"], axis=1),
+        node("If", ["c"], ["i"], then_branch=inside, else_branch=inside),
+    ]
+    inputs = [value("x", [4, 8]), value("c", [], BOOL)]
+    return model(nodes, inputs, ["a", "d", "i"], initializers=[ints("two", 2)])
+
+
+def plain(opset: int, *inputs: str, **attributes: object) -> onnx.ModelProto:
+    nodes = [
+        node("Relu", ["x"], ["y"], name="r"),
+        node("Split", ["y", *inputs], ["a", "b"], name="s", **attributes),
+        node("Split", ["a", *inputs], ["d", "e"], **attributes),
+    ]
+    return model(nodes, [value("x", [4, 6])], ["b", "d"], opset=opset, initializers=[ints("l", 2, 2)])
+
+
+SEEDS: tuple[Callable[[], onnx.ModelProto], ...] = (
+    functions,
+    functions,
+    subgraphs,
+    subgraphs,
+    computed,
+    computed,
+    folded_external,
+    folded_external,
+    lambda: plain(18, num_outputs=2, axis=1),
+    lambda: plain(13, "l"),
+    lambda: plain(11, split=[2, 2], axis=-2),
+    lambda: plain(2, axis=1),
+    lambda: plain(1, axis=1),
+)
+
+
+class Mutator:
+    """Changes one model; all choices are `rng`'s."""
+
+    def __init__(self, rng: random.Random, model: onnx.ModelProto) -> None:
+        self.rng = rng
+        self.model = model
+
+    def mutate(self) -> None:
+        """One change, or none where what was chosen cannot be changed so."""
+        change = self.rng.choice(CHANGES)
+        try:
+            change(self)
+        except (ValueError, TypeError, OverflowError, AttributeError):  # protobuf refuses it, or there is no such thing
+            return
+
+    # What there is to choose from
+
+    def messages(self, kind: type | None = None) -> list[Message]:
+        found = list(_walk(self.model))
+        return [message for message in found if kind is None or isinstance(message, kind)]
+
+    def pick(self, kind: type | None = None) -> Message:
+        found = self.messages(kind)
+        return self.rng.choice(found) if found else self.model
+
+    def name(self) -> str:
+        """A name of the model, mostly."""
+        if self.rng.random() < 0.1:
+            return self.rng.choice((strange_name, long_name))(self.rng)
+        names = [name for message in self.messages() for name in _strings(message)]
+        return self.rng.choice(names) if names else "x"
+
+    def like(self, message: Message) -> Message:
+        """A copy of any message of the same type."""
+        same = [other for other in self.messages() if other.DESCRIPTOR is message.DESCRIPTOR]
+        copy = type(message)()
+        copy.CopyFrom(self.rng.choice(same))
+        return copy
+
+    def may_grow(self) -> bool:
+        return self.model.ByteSize() < MAX_BYTES
+
+    # Changes
+
+    def set_field(self) -> None:
+        message = self.pick()
+        field = self.rng.choice(message.DESCRIPTOR.fields)
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            return
+        new = self._value(field)
+        current = getattr(message, field.name)
+        if not _repeated(field):
+            setattr(message, field.name, new)
+        elif len(current) and self.rng.random() < 0.6:
+            current[self.rng.randrange(len(current))] = new
+        else:
+            current.append(new)
+
+    def _value(self, field: FieldDescriptor) -> object:
+        rng = self.rng
+        if field.type == FieldDescriptor.TYPE_STRING:
+            return self.name()
+        if field.type == FieldDescriptor.TYPE_BYTES:
+            return rng.randbytes(rng.choice((0, 1, 4, 8, 16, 40)))
+        if field.type in (FieldDescriptor.TYPE_FLOAT, FieldDescriptor.TYPE_DOUBLE):
+            return rng.choice((0.0, -1.5, 1e38, float("nan"), float("inf")))
+        if field.enum_type is not None:
+            return rng.choice(field.enum_type.values).number
+        return rng.choice(INTEGERS)
+
+    def clear_field(self) -> None:
+        message = self.pick()
+        present = message.ListFields()
+        if present:
+            message.ClearField(self.rng.choice(present)[0].name)
+
+    def replace_message(self) -> None:
+        message = self.pick()
+        if message is not self.model and self.may_grow():
+            message.CopyFrom(self.like(message))
+
+    def repeat(self) -> None:
+        """Adds copies of what is there, or of the same type anywhere."""
+        message, lists = self._lists()
+        if not lists or not self.may_grow():
+            return
+        items = getattr(message, self.rng.choice(lists).name)
+        for _ in range(self.rng.choice((1, 1, 1, 2, 20))):
+            item = self.rng.choice(items)
+            items.append(self.like(item) if isinstance(item, Message) else item)
+
+    def delete(self) -> None:
+        message, lists = self._lists()
+        if lists:
+            items = getattr(message, self.rng.choice(lists).name)
+            del items[self.rng.randrange(len(items))]
+
+    def shuffle(self) -> None:
+        message, lists = self._lists()
+        if lists:
+            items = getattr(message, self.rng.choice(lists).name)
+            copies = list(items)
+            if isinstance(copies[0], Message):
+                copies = [type(item).FromString(item.SerializeToString()) for item in copies]
+            self.rng.shuffle(copies)
+            del items[:]
+            items.extend(copies)
+
+    def _lists(self) -> tuple[Message, list[FieldDescriptor]]:
+        message = self.pick()
+        return message, [field for field, items in message.ListFields() if _repeated(field) and len(items)]
+
+    def rename(self) -> None:
+        """Every mention of one name becomes another: cycles, duplicates, other types."""
+        old, new = self.name(), self.name()
+        for message in self.messages():
+            for field, held in message.ListFields():
+                if field.type != FieldDescriptor.TYPE_STRING:
+                    continue
+                if not _repeated(field):
+                    if held == old:
+                        setattr(message, field.name, new)
+                elif old in held:
+                    held[:] = [new if item == old else item for item in held]
+
+    def operator(self) -> None:
+        self.pick(onnx.NodeProto).op_type = self.rng.choice(OPERATORS)
+
+    def call(self) -> None:
+        """A node, perhaps of a function, calls a function, perhaps the same."""
+        called, node = self.pick(onnx.FunctionProto), self.pick(onnx.NodeProto)
+        if isinstance(called, onnx.FunctionProto):
+            node.op_type, node.domain = called.name, called.domain
+
+    def refer(self) -> None:
+        """An attribute becomes a reference to one of the function around it, perhaps to itself."""
+        attribute = self.pick(onnx.AttributeProto)
+        attribute.ref_attr_name = self.rng.choice((attribute.name, self.name()))
+        if self.rng.random() < 0.8:
+            for field in ("g", "graphs", "t", "i", "ints"):
+                attribute.ClearField(field)
+
+    def declare(self) -> None:
+        """A function has one more attribute, or a default."""
+        function = self.pick(onnx.FunctionProto)
+        if isinstance(function, onnx.FunctionProto):
+            if self.rng.random() < 0.5:
+                function.attribute.append(self.name())
+            else:
+                added = function.attribute_proto.add()
+                added.CopyFrom(self.pick(onnx.AttributeProto))
+
+    def give_graph(self) -> None:
+        """A node gets a graph, in which attributes may refer to those of the function around it."""
+        node, found = self.pick(onnx.NodeProto), self.messages(onnx.GraphProto)
+        if not isinstance(node, onnx.NodeProto) or not self.may_grow():
+            return
+        copy = onnx.GraphProto()
+        copy.CopyFrom(self.rng.choice(found))
+        added = node.attribute.add(name=self.name(), type=AttributeProto.GRAPH)
+        added.g.CopyFrom(copy)
+        for inner in added.g.node[: self.rng.choice((0, 1, 2))]:
+            inner.attribute.append(
+                AttributeProto(name=self.name(), type=AttributeProto.GRAPH, ref_attr_name=self.name())
+            )
+
+    def wrap(self) -> None:
+        """All nodes of a graph go into a branch inside it."""
+        graph = self.pick(onnx.GraphProto)
+        inside = onnx.GraphProto(name=graph.name)
+        inside.node.extend(graph.node)
+        inside.output.extend(graph.output)
+        del graph.node[:]
+        graph.node.add(op_type="If", output=[output.name for output in inside.output], input=["c"])
+        for branch in ("then_branch", "else_branch"):
+            graph.node[0].attribute.add(name=branch, type=AttributeProto.GRAPH).g.CopyFrom(inside)
+
+    def outline(self) -> None:
+        """The nodes of a graph become a function, which the graph calls."""
+        graph = self.pick(onnx.GraphProto)
+        function = self.model.functions.add(name=graph.name or "g", domain="f", opset_import=[OPSET, FUNCTIONS])
+        function.input.extend([info.name for info in graph.input])
+        function.output.extend([info.name for info in graph.output])
+        function.node.extend(graph.node)
+        call = onnx.NodeProto(op_type=function.name, domain="f", input=function.input, output=function.output)
+        del graph.node[:]
+        graph.node.append(call)
+        if not any(imported.domain == "f" for imported in self.model.opset_import):
+            self.model.opset_import.append(FUNCTIONS)
+
+    def outside(self) -> None:
+        """A tensor's data is in a file."""
+        tensor = self.pick(TensorProto)
+        if not isinstance(tensor, TensorProto):
+            return
+        count = 1
+        for size in tensor.dims:
+            count *= size
+        rng = self.rng
+        length = rng.choice((8 * count, 8 * count, 4 * count, rng.choice(INTEGERS)))
+        for field in ("raw_data", "int64_data", "int32_data", "external_data"):
+            tensor.ClearField(field)
+        tensor.data_location = TensorProto.EXTERNAL
+        entries = {
+            "location": rng.choice(LOCATIONS),
+            "offset": str(rng.choice((0, 0, 0, 8, rng.choice(INTEGERS)))),
+            "length": str(length),
+        }
+        for key, text in entries.items():
+            if rng.random() < 0.95:
+                tensor.external_data.add(key=key, value=text)
+
+    def resize(self) -> None:
+        shape = self.pick(onnx.TensorShapeProto)
+        if isinstance(shape, onnx.TensorShapeProto):
+            dim = shape.dim.add() if not shape.dim or self.rng.random() < 0.2 else self.rng.choice(shape.dim)
+            if self.rng.random() < 0.3:
+                dim.dim_param = self.name()
+            else:
+                dim.dim_value = self.rng.choice(INTEGERS)
+
+    def import_opset(self) -> None:
+        self.rng.choice(self.model.opset_import or [onnx.OperatorSetIdProto()]).version = self.rng.choice(
+            (1, 2, 7, 11, 13, 18, 21, self.rng.choice(INTEGERS))
+        )
+
+
+CHANGES = (
+    *(Mutator.set_field,) * 4,
+    *(Mutator.repeat,) * 2,
+    *(Mutator.outside,) * 2,
+    *(Mutator.refer,) * 2,
+    *(Mutator.call,) * 2,
+    Mutator.clear_field,
+    Mutator.replace_message,
+    Mutator.delete,
+    Mutator.shuffle,
+    Mutator.rename,
+    Mutator.operator,
+    Mutator.declare,
+    Mutator.give_graph,
+    Mutator.wrap,
+    Mutator.outline,
+    Mutator.resize,
+    Mutator.import_opset,
+)
+
+
+def write(rng: random.Random, folder: Path) -> Path:
+    """A changed model in a folder."""
+    made = rng.choice(SEEDS)()
+    mutator = Mutator(rng, made)
+    for _ in range(rng.choice((0, 1, 1, 2, 3, 5, 8, 20))):
+        mutator.mutate()
+    data = bytearray(made.SerializeToString(deterministic=True))
+    if rng.random() < 0.05:  # what protobuf itself would not write: names that are no UTF-8, lengths that are wrong
+        for _ in range(rng.randint(1, 3)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+    path = folder / "model.onnx"
+    path.write_bytes(data)
+    return path
+
+
+def _walk(message: Message) -> Iterator[Message]:
+    yield message
+    for field, held in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for inner in held if _repeated(field) else (held,):
+                yield from _walk(inner)
+
+
+def _strings(message: Message) -> Iterator[str]:
+    for field, held in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_STRING:
+            yield from held if _repeated(field) else (held,)
+
+
+def _repeated(field: FieldDescriptor) -> bool:
+    # protobuf 7 has no label any more, those before 6 nothing else.
+    return field.is_repeated if hasattr(field, "is_repeated") else field.label == FieldDescriptor.LABEL_REPEATED

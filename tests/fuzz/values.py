@@ -1,0 +1,24 @@
+"""Values that readers stumble over."""
+
+from __future__ import annotations
+
+import random
+
+INTEGERS = (
+    *(0, 1, 2, 3, 4, 6, 7, 8, 16, 64, 65, 255, 1000, 65536, 65537, 10**6, 2**24, 2**31 - 1, 2**31, 2**32, 2**62),
+    *(2**63 - 1, -1, -2, -3, -4, -65, -(2**31), -(2**63), 2**63, 2**64 - 1, 2**64),
+)
+LOCATIONS = (
+    *("w.bin", "w.bin", "w.bin", "sub/w.bin", "./w.bin", "sub/../w.bin", "link.bin", "loop.bin", "pipe.bin", "sub"),
+    *("../w.bin", "../../w.bin", "../secret.bin", "secret.bin", "/etc/passwd", "/dev/zero", "/dev/stdin", "-", ""),
+    *("w.bin\0", "w.bin/", "~/w.bin", "w" * 300, "a/" * 3000, "w\nn"),
+)
+_STRANGE = ("", "\n", "\0", "a\x1b[31mb", "\u202eabc", "a/b", "a.b:0", "名前", "[bold]", "%s", "\r", "{}", "-1", " x ")
+
+
+def strange_name(rng: random.Random) -> str:
+    return rng.choice(_STRANGE)
+
+
+def long_name(rng: random.Random) -> str:
+    return rng.choice("na€") * rng.choice((100, 1000, 5000, 50_000))
