@@ -7,6 +7,7 @@ import tracemalloc
 
 import pytest
 
+from dmlsplit.formats.jsontext import JsonText
 from dmlsplit.formats.streams import read_at_most
 
 
@@ -34,12 +35,30 @@ def test_no_end():
     assert read_at_most(Trickle(), 100) is None
 
 
-def test_memory_is_taken_for_what_there_is(tmp_path):
+def _json(path):
+    return JsonText.of_file(str(path)).value
+
+
+def _onnx(path):
+    onnx = pytest.importorskip("onnx")
+    from dmlsplit.formats.onnx import loading
+
+    path.write_bytes(onnx.ModelProto(graph=onnx.GraphProto(name="g")).SerializeToString())
+    return loading.load(path)
+
+
+def _read(path):
+    with open(path, "rb") as stream:
+        return read_at_most(stream, 2**31)
+
+
+@pytest.mark.parametrize("read", [_read, _json, _onnx])
+def test_memory_is_taken_for_what_there_is(tmp_path, read):
     """Python's own read(2**31) takes 2 GiB at once."""
-    (tmp_path / "small").write_bytes(b"small")
+    (tmp_path / "small").write_bytes(b"[1]")
+    read(tmp_path / "small")  # imports
     tracemalloc.start()
-    with open(tmp_path / "small", "rb") as stream:
-        assert read_at_most(stream, 2**31) == b"small"
+    assert read(tmp_path / "small")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 3 << 20

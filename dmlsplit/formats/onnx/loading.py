@@ -15,6 +15,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.onnx.tensors import check_rank, text
 from dmlsplit.formats.onnx.wire import check_messages
+from dmlsplit.formats.streams import read_at_most
 
 MAX_FILE_BYTES: Final = Limit.ONNX_FILE.most
 """protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""
@@ -31,7 +32,9 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
         if stat.S_ISREG(status.st_mode) and status.st_size > MAX_FILE_BYTES:
             message = f"{status.st_size} bytes are more than a protobuf message holds; save it with external data"
             raise InputError(message)
-        data = stream.read(MAX_FILE_BYTES + 1)
+        data = read_at_most(stream, MAX_FILE_BYTES)
+    if data is None:
+        raise InputError(f"it is longer than {MAX_FILE_BYTES} bytes")
     return parse(data)
 
 
