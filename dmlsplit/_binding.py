@@ -1,4 +1,4 @@
-"""What callers bind to a tensor: ndarrays that are the tensor itself, and raw memory laid out by the descriptor.
+"""Binding buffers to tensors: an ndarray that is the tensor itself, or raw memory laid out by the descriptor.
 
 Nothing here reads or writes an element; every check happens before the first one is copied.
 """
@@ -66,18 +66,37 @@ class Binding(NamedTuple):
 
 
 def bind(tensor: BoundTensor, value: object) -> Binding:
-    """Binds an ndarray or raw memory to a tensor; BindingError names the tensor and both sides of a mismatch."""
+    """Binds an ndarray or raw memory to a tensor; BindingError names the tensor and both sides of a mismatch.
+
+    An ndarray of the tensor's shape and dtype is the tensor: each element lies where the array has it. Every other
+    contiguous bytes-like object of at least the tensor's total size, a 1-D uint8 array included, is raw memory: each
+    element lies where the descriptor's strides lead. A 1-D uint8 array of the tensor's shape that is large enough for
+    raw memory is refused where the two readings name different bytes.
+    """
     if isinstance(value, np.ma.MaskedArray):
         raise BindingError(f"{tensor.path}: {_array_fault(value, tensor.dtype)}")
-    if isinstance(value, np.ndarray):
-        if value.shape == tensor.sizes:
-            return _bind_array(tensor, value)
-        if value.ndim != 1 or value.dtype != np.uint8:
+    if not isinstance(value, np.ndarray):
+        return _bind_raw(tensor, value.array if isinstance(value, Buffer) else value)
+    is_bytes = value.ndim == 1 and value.dtype == np.uint8
+    if value.shape != tensor.sizes:
+        if is_bytes:
+            return _bind_raw(tensor, value)
+        raise BindingError(
+            f"{tensor.path}: an array of shape {value.shape} was given, Sizes are {tensor.sizes}; "
+            "raw memory is a 1-D uint8 array or another bytes-like object"
+        )
+    if is_bytes and value.flags.c_contiguous and value.nbytes >= tensor.total:
+        # The array holds one byte for each element. Packed elements of one byte lie where the array has them, so the
+        # readings agree; any other tensor that needs so few bytes is a broadcast one, of a single element.
+        if tensor.strides == (0,) and value.size > 0:
             raise BindingError(
-                f"{tensor.path}: an array of shape {value.shape} was given, Sizes are {tensor.sizes}; "
-                "raw memory is a 1-D uint8 array or another bytes-like object"
+                f"{tensor.path}: a uint8 array of shape {value.shape} may be the tensor's elements, or raw memory of "
+                "which Strides {0} read the first element only; pass raw memory as a memoryview or a dml.Buffer, "
+                f"elements as numpy.broadcast_to(element, {tensor.sizes}), of dtype {tensor.dtype}"
             )
-    return _bind_raw(tensor, value.array if isinstance(value, Buffer) else value)
+        if value.dtype != tensor.dtype:
+            return _bind_raw(tensor, value)
+    return _bind_array(tensor, value)
 
 
 def _bind_array(tensor: BoundTensor, array: np.ndarray) -> Binding:

@@ -14,8 +14,8 @@ class Buffer:
     """A buffer of so many bytes, filled with zeros: what an ID3D12Resource of dimension BUFFER is to DirectML.
 
     `array` is its memory as a writable 1-D uint8 array, without a copy; `buffer.array[offset:end].view(np.float32)` are
-    its elements, and stay valid as long as someone holds them. It is raw memory wherever a compiled operator takes
-    some, too.
+    its elements, and stay valid as long as someone holds them. A compiled operator reads a Buffer as raw memory, laid
+    out by the descriptor, whatever the tensor's sizes are.
 
     Raises TypeError for a size that is no integer, ValueError for a negative one, MemoryError where there is not enough
     memory.

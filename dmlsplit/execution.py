@@ -55,9 +55,17 @@ def refuse_undecided(report: Report) -> None:
 class CompiledOperator:
     """A planned split or join; immutable in effect, and free to be used by many threads at once.
 
-    A split takes one array and gives a list; a join takes a list and gives one array. Arrays have the descriptor's
-    sizes and data type, an input in any strides, an output in the descriptor's. Raw memory (bytes-like objects of at
-    least TotalTensorSizeInBytes, 1-D uint8 arrays) is laid out as the descriptor says.
+    A split takes one buffer and gives a list of them, a join takes a list and gives one. A buffer is read in one of two
+    ways:
+
+    - An ndarray of the tensor's sizes and data type is the tensor. As an input it may have any strides; as an output it
+      has the descriptor's. It needs no more bytes than its elements have.
+    - Anything else that is bytes-like and contiguous is raw memory, in which the descriptor's strides say where each
+      element lies: bytes, bytearray, memoryview, dml.Buffer, a 1-D uint8 array. It needs TotalTensorSizeInBytes.
+
+    An ndarray that is neither is refused. So is a uint8 array of n bytes for a tensor of sizes (n,) and strides (0,),
+    which could be n elements, or raw memory of which every element is the first: pass numpy.broadcast_to(element, n)
+    for elements, a memoryview or a dml.Buffer for raw memory.
     """
 
     def __init__(self, desc: OperatorDesc, report: Report, num_threads: NumThreads = None) -> None:
