@@ -45,9 +45,15 @@ class Target:
     lacking: Mapping[int, str]
     """Data types that the device's Direct3D capabilities take away, and what each one needs."""
 
-    def __init__(self, by: FeatureLevel | Release, lacking: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        by: FeatureLevel | Release,
+        lacking: Mapping[int, str] | None = None,
+        support: Support | None = None,
+    ) -> None:
+        """`support`: what is taken in place of what the level's page, or the release, takes."""
         self.lacking = lacking or {}
-        self._key = by, tuple(self.lacking.items())
+        self._key = by, tuple(self.lacking.items()), tuple((support or {}).items())
         if isinstance(by, Release):
             self.release: Release | None = by
             self.feature_level = by.max_feature_level
@@ -66,6 +72,8 @@ class Target:
             self.arithmetic = SizeArithmetic.EXACT
             self.total_counts_whole_elements = False
             self.invalid_argument = HResult.E_INVALIDARG
+        if support:
+            self.support = self.builds = support
         if lacking:
             self.name += f" without {' and '.join(dict.fromkeys(lacking.values()))}"
             self.support = self.builds = _without(self.support, lacking)
@@ -83,7 +91,8 @@ class Target:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Target, (self._key[0], dict(self.lacking))
+        by, lacking, support = self._key
+        return Target, (by, dict(lacking), dict(support))
 
     def __repr__(self) -> str:
         return f"Target({self.name})"
