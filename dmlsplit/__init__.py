@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from dmlsplit import notebook
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.enums import (
@@ -103,6 +104,8 @@ __all__ = [
     "tensor_support",
     "validate",
 ]
+
+notebook.install()
 
 # name -> module that defines it; imported when the name is first asked for
 _LAZY = {

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import printable, shortened
+from dmlsplit.formats.jsontext import shortened
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operators import failed, fault_of
 from dmlsplit.legalize import legalized
 from dmlsplit.location import Location
 from dmlsplit.releases import Release
 from dmlsplit.report import rewriting
-from dmlsplit.report.text import Judged, NodeRow
+from dmlsplit.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, Use, answers
 from dmlsplit.rules import RULES
 from dmlsplit.target import Target, find_target
 from dmlsplit.validation import evaluate, minimum_feature_level
@@ -83,19 +83,19 @@ def check_files(
     folders = tuple([os.fspath(path) for path in allow_paths])
     question = Question((target,), Given(dict(shapes or {}), dict(dims or {}), folders, everywhere=False))
     found = judge_files((os.fspath(path) for path in paths), question, executor)
-    return (item.report for items in found for item in items if item.report.index >= 0)
+    return (answer.report for results in found for answer in answers(results))
 
 
 def judge_files(
     files: Iterable[str], question: Question, executor: Executor | None = None
-) -> Iterator[Iterable[Judged]]:
+) -> Iterator[Iterable[Result]]:
     """What is found in each file, in their order."""
     if executor is None:
         for file in files:
             yield judge_file(file, question)
         return
     remaining = iter(files)
-    waiting: deque[tuple[str, Future[list[Judged]] | None]] = deque()
+    waiting: deque[tuple[str, Future[list[Result]] | None]] = deque()
     with _Processes(1) as alone:
         while True:
             for file in remaining:
@@ -108,7 +108,7 @@ def judge_files(
             yield _judged_file(file, question) if file == "-" else _result(file, question, future, alone)
 
 
-def _submitted(file: str, question: Question, executor: Executor) -> Future[list[Judged]] | None:
+def _submitted(file: str, question: Question, executor: Executor) -> Future[list[Result]] | None:
     """None where the file is to be judged by itself: standard input is here only, and an executor may be broken."""
     if file == "-":
         return None
@@ -118,7 +118,7 @@ def _submitted(file: str, question: Question, executor: Executor) -> Future[list
         return None
 
 
-def _result(file: str, question: Question, future: Future[list[Judged]] | None, alone: Executor) -> list[Judged]:
+def _result(file: str, question: Question, future: Future[list[Result]] | None, alone: Executor) -> list[Result]:
     """What the future gives; `alone` reads no other file at the same time."""
     try:
         try:
@@ -171,11 +171,11 @@ class _Processes(Executor):
             self._pool.shutdown(wait, cancel_futures=cancel_futures)
 
 
-def _judged_file(file: str, question: Question) -> list[Judged]:
+def _judged_file(file: str, question: Question) -> list[Result]:
     return list(judge_file(file, question))
 
 
-def judge_file(file: str, question: Question) -> Iterator[Judged]:
+def judge_file(file: str, question: Question) -> Iterator[Result]:
     """Every operator of a file by every target, the answers to one operator one after another.
 
     Whatever goes wrong is the last answer: no file is to end the judging of others.
@@ -186,8 +186,7 @@ def judge_file(file: str, question: Question) -> Iterator[Judged]:
     try:
         for entry in read_entries(file, question.given):
             for target in question.targets:
-                item = judge_entry(entry, target, question.keep)
-                yield _with_fix(item, entry, target, file) if question.name_fixes else item
+                yield _with_fix(judge_entry(entry, target, question.keep), entry, target, question)
             judged += 1
         return
     except Exception as error:
@@ -195,19 +194,23 @@ def judge_file(file: str, question: Question) -> Iterator[Judged]:
     yield from _failed(file, judged, fault, question)
 
 
-def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Judged]:
+def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Result]:
     """What is answered in place of an operator, or of a file, that could not be judged."""
     entry = failed(file, index, fault)
     return [judge_entry(entry, target) for target in question.targets]
 
 
-def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Judged:
-    """One entry's report with its places; what cannot be read is reported, too, whatever `keep` says."""
-    row, descriptor = None, entry.descriptor
+def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
+    """What comes of one entry, with its places; what cannot be read is reported, too, whatever `keep` says."""
+    # Reports repeat the name with every diagnostic.
+    name = None if entry.name is None else shortened(entry.name, MAX_NAME)
+    position = entry.locate(Location())
     if entry.error is not None:
-        report = _malformed(entry.error, target)
-    elif entry.node is not None:
-        report, row, descriptor = _judge_node(entry.node, target)
+        report = replace(_malformed(entry.error, target), file=entry.file, index=entry.index)
+        return NotRead(report, name, position)
+    node, descriptor = None, entry.descriptor
+    if entry.node is not None:
+        report, node, descriptor = _judge_node(entry.node, target)
     elif descriptor is None:
         report = Report(entry.notes, target.name, None, entry.operator)
     else:
@@ -216,14 +219,16 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Judged:
             report = report.located(entry.locate)
         if entry.notes:
             report = replace(report, diagnostics=entry.notes + report.diagnostics)
-    if entry.error is None and report.diagnostics:
+    if report.diagnostics:
         kept = tuple([d for d in report.diagnostics if keep(d.rule)])
         hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
         report = replace(report, diagnostics=kept, hidden=hidden)
-    report = replace(report, file=entry.file, index=entry.index)
-    # Reports repeat the name with every diagnostic.
-    name = None if entry.name is None else shortened(entry.name, MAX_NAME)
-    return Judged(report, name, entry.locate(Location()), row=row, descriptor=descriptor)
+    report = replace(report, file=entry.file, index=max(entry.index, 0))
+    if entry.index < 0:
+        return Note(report)
+    if report.operator is None:
+        return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
+    return Judged(report, name, position, descriptor, node=node)
 
 
 def _malformed(error: InputError, target: Target) -> Report:
@@ -231,39 +236,35 @@ def _malformed(error: InputError, target: Target) -> Report:
     return Report((diagnostic,), target.name, None, None)
 
 
-def _with_fix(item: Judged, entry: Entry, target: Target, file: str) -> Judged:
-    """The same with the rewriting that a refused operator has, if there is one; `file` as the command line names it."""
-    if entry.descriptor is None or entry.node is not None or item.report.ok:
-        return item
+def _with_fix(result: Result, entry: Entry, target: Target, question: Question) -> Result:
+    """The same with the rewriting that a refused operator has, where that was asked for and there is one."""
+    wanted = question.name_fixes and entry.descriptor is not None and entry.node is None
+    if not (wanted and isinstance(result, Judged) and not result.report.ok):
+        return result
+    assert entry.descriptor is not None
     found = legalized(entry.descriptor, target)
-    return item._replace(fix=rewriting.fix(found, file, target)) if found.ok else item
+    return replace(result, fix=rewriting.fix(found, entry.file, target)) if found.ok else result
 
 
-def _judge_node(node: SplitNode, target: Target) -> tuple[Report, NodeRow, OperatorDesc | None]:
+def _judge_node(node: SplitNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:
     """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator."""
     from dmlsplit.formats.lowering import NO_OPERATOR, is_rewritten, legalized_node
 
     own = node.report
     if not own.ok:
-        return replace(own, judged_by=target.name), _row(node, "not ok", "-", "-"), None
+        return replace(own, judged_by=target.name), _summary(node, Use.NOT_ASKED), None
     found = legalized_node(node, target)
     diagnostics = tuple([_in_node(d, node) for d in found.report.diagnostics if d not in own.diagnostics])
-    level, answer = "?", "unknown"
+    summary = _summary(node, Use.REFUSED if diagnostics else Use.UNKNOWN)
     if found.desc is not NO_OPERATOR:
-        level = str(minimum_feature_level(found.desc) or "none")
-        answer = "as it is" if found.ok else "no"
-    elif diagnostics:
-        level, answer = "none", "no"
+        use = Use.AS_IT_IS if found.ok else Use.REFUSED
+        summary = summary._replace(use=use, minimum_level=minimum_feature_level(found.desc))
     if found.ok and is_rewritten(node, found):
-        steps = "; ".join(found.steps)
-        diagnostics += (
-            RULES["node/rewritten"].diagnostic(Location(node=node.path), f"{target.name} takes it rewritten: {steps}"),
-        )
-        answer = f"rewritten: {rewriting.summary(found)}"
-    warned = any(d.severity is Severity.WARNING for d in own.diagnostics)
+        message = f"{target.name} takes it rewritten: {'; '.join(found.steps)}"
+        diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
+        summary = summary._replace(use=Use.REWRITTEN, rewriting=rewriting.summary(found))
     report = Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator)
-    row = _row(node, "ok, warned" if warned else "ok", level, answer)
-    return report, row, None if found.desc is NO_OPERATOR else found.desc
+    return report, summary, None if found.desc is NO_OPERATOR else found.desc
 
 
 def _in_node(diagnostic: Diagnostic, node: SplitNode) -> Diagnostic:
@@ -273,16 +274,8 @@ def _in_node(diagnostic: Diagnostic, node: SplitNode) -> Diagnostic:
     return replace(diagnostic, location=diagnostic.location.in_node(node.path))
 
 
-def _row(node: SplitNode, verdict: str, level: str, answer: str) -> NodeRow:
-    from dmlsplit.formats.nodes import lengths_text, shape_text
-
-    return NodeRow(
-        node.path,
-        f"{node.op} {node.version}" if node.version else node.op,
-        printable(f"{node.data_type or '?'} {shape_text(node.input_shape)}", 48),
-        "?" if node.axis is None else str(node.axis),
-        lengths_text(node.lengths),
-        verdict,
-        level,
-        answer,
-    )
+def _summary(node: SplitNode, use: Use) -> NodeSummary:
+    operator = f"{node.op} {node.version}" if node.version else node.op
+    warned = any(d.severity is Severity.WARNING for d in node.report.diagnostics)
+    shape, lengths = node.input_shape, node.lengths
+    return NodeSummary(node.path, operator, node.data_type, shape, node.axis, lengths, node.report.ok, warned, use)

@@ -10,7 +10,6 @@ pass `total_tensor_size_in_bytes=None, dimension_count=None` along with new size
 
 from __future__ import annotations
 
-import importlib
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -256,10 +255,6 @@ class SplitOperatorDesc:
             output_count = len(self.output_tensors or ())
         put(self, "output_count", _uint(output_count, "OutputCount"))
 
-    def _repr_svg_(self) -> str:
-        """The picture that notebooks show."""
-        return _picture(self)
-
     @classmethod
     def from_lengths(
         cls, input_tensor: TensorDesc | BufferTensorDesc, axis: int, lengths: Sequence[int]
@@ -297,10 +292,6 @@ class JoinOperatorDesc:
             input_count = len(self.input_tensors or ())
         put(self, "input_count", _uint(input_count, "InputCount"))
 
-    def _repr_svg_(self) -> str:
-        """The picture that notebooks show."""
-        return _picture(self)
-
     @classmethod
     def from_lengths(
         cls, output_tensor: TensorDesc | BufferTensorDesc, axis: int, lengths: Sequence[int]
@@ -314,12 +305,6 @@ class JoinOperatorDesc:
 
 
 OperatorDesc: TypeAlias = SplitOperatorDesc | JoinOperatorDesc
-
-
-def _picture(desc: OperatorDesc) -> str:
-    # By name: what draws stands above this module and is imported by who wants to see something.
-    picture: str = importlib.import_module("dmlsplit.report.svg").picture(desc)
-    return picture
 
 
 def operands(desc: OperatorDesc) -> tuple[list[BufferTensorDesc], list[BufferTensorDesc]]:

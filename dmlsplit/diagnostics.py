@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -132,12 +131,6 @@ class Report:
             "hresult": None if self.hresult is None else f"0x{self.hresult:08X}",
             "diagnostics": [d.to_dict() for d in self.diagnostics],
         }
-
-    def _repr_html_(self) -> str | None:
-        """What notebooks show; None, for the plain text, where jinja2 is missing."""
-        # By name: what renders stands above this module and is imported by who wants to see something.
-        html: str | None = importlib.import_module("dmlsplit.report.html").notebook(self)
-        return html
 
     def __str__(self) -> str:
         verdict = "ok" if self.ok else "not ok"

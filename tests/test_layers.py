@@ -1,7 +1,10 @@
-"""A module imports only from the floors above its own; DESIGN's order, with `errors` and `layout` made floors."""
+"""A module imports only from the floors above its own, by whatever means; within a package there are no circles."""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import dmlsplit
 
@@ -24,58 +27,91 @@ FLOORS = [
     ["execution"],
     ["legalize", "device"],
     ["formats"],
+    ["results"],
+    ["compatibility"],
     ["report"],
+    ["notebook"],
     ["checking"],
     ["cli"],
     ["__init__", "__main__"],
 ]
 FLOOR_OF = {name: i for i, names in enumerate(FLOORS) for name in names}
-# `errors` names Report in an annotation, the package's facade for lazy names: both only for type checkers.
+# errors.ValidationError carries a Report, in an annotation; the facade names lazily what it does not import.
 TYPING_ONLY = {"errors", "__init__"}
 
 
-def imports(tree, skip_typing):
+def parts_of(path):
+    return path.relative_to(PACKAGE).with_suffix("").parts
+
+
+def modules():
+    return {parts_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports(path, *, skip_typing=False):
+    """The names below dmlsplit that a module imports: by statement, wherever it stands, or by string."""
+    tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
         if skip_typing and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for child in ast.walk(node):
                 child.skipped = True
         if getattr(node, "skipped", False):
             continue
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dmlsplit":
-            if node.module == "dmlsplit":
-                yield from (alias.name for alias in node.names)
-            else:
-                yield node.module.split(".")[1]
+        if isinstance(node, ast.ImportFrom) and node.module == "dmlsplit":
+            yield from ((alias.name,) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dmlsplit."):
+            base = tuple(node.module.split(".")[1:])
+            yield from (found if (found := (*base, a.name)) in modules() else base for a in node.names)
         elif isinstance(node, ast.Import):
-            yield from (a.name.split(".")[1] for a in node.names if a.name.startswith("dmlsplit."))
-
-
-def modules():
-    for path in sorted(PACKAGE.rglob("*.py")):
-        relative = path.relative_to(PACKAGE)
-        yield (relative.parts[0] if len(relative.parts) > 1 else relative.stem), path
+            yield from (tuple(a.name.split(".")[1:]) for a in node.names if a.name.startswith("dmlsplit."))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            text = "".join(str(c.value) for c in ast.walk(node.args[0]) if isinstance(c, ast.Constant))
+            if text.startswith("dmlsplit."):
+                yield tuple(text.rstrip(".").split(".")[1:])
 
 
 def test_every_module_has_a_floor():
-    assert {name for name, _ in modules()} <= set(FLOOR_OF)
+    assert {parts[0] for parts in modules()} <= set(FLOOR_OF)
 
 
 def test_imports_go_up_only():
     wrong = []
-    for name, path in modules():
-        tree = ast.parse(path.read_text("utf-8"))
-        for imported in imports(tree, skip_typing=name in TYPING_ONLY):
-            same_package = imported == name and path.parent != PACKAGE
-            if not same_package and FLOOR_OF.get(imported, -1) >= FLOOR_OF[name]:
-                wrong.append(f"{path.relative_to(PACKAGE)} imports {imported}")
+    for parts, path in modules().items():
+        for imported in imports(path, skip_typing=parts[0] in TYPING_ONLY):
+            if imported[0] == parts[0] or FLOOR_OF.get(imported[0], -1) < FLOOR_OF[parts[0]]:
+                continue
+            wrong.append(f"{'/'.join(parts)} imports {'.'.join(imported)}")
     assert not wrong
 
 
+def test_imports_by_string_are_seen(tmp_path):
+    module = tmp_path / "module.py"
+    module.write_text("import importlib\nimportlib.import_module(f'dmlsplit.report.{name}')\n")
+    assert list(imports(module)) == [("report",)]
+
+
+PACKAGES = sorted({parts[0] for parts in modules() if len(parts) > 1})
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_within_a_package_there_are_no_circles(package):
+    """The package's own __init__ is a facade: it may import all, and nothing inside imports it."""
+    inside = {parts: path for parts, path in modules().items() if parts[0] == package and parts[-1] != "__init__"}
+    graph = {
+        parts: {imported for imported in imports(path, skip_typing=True) if imported in inside and imported != parts}
+        for parts, path in inside.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError([".".join(parts) for parts in error.args[1]]) from None
+
+
 def test_only_native_touches_the_extension():
-    users = {path.name for _, path in modules() if "dmlsplit._ffi" in path.read_text("utf-8")}
+    users = {path.name for path in modules().values() if "dmlsplit._ffi" in path.read_text("utf-8")}
     assert users == {"_native.py"}
 
 
 def test_modules_stay_short():
-    long = {str(path): n for _, path in modules() if (n := len(path.read_text("utf-8").splitlines())) > 400}
-    assert not long
+    lengths = {str(path): len(path.read_text("utf-8").splitlines()) for path in modules().values()}
+    assert not {path: n for path, n in lengths.items() if n > 400}

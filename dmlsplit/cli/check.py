@@ -20,28 +20,30 @@ from dmlsplit.cli._arguments import (
     rule_filter,
     target_options,
 )
-from dmlsplit.diagnostics import Report, Severity
+from dmlsplit.diagnostics import Severity
 from dmlsplit.formats.models import Given, is_model
-from dmlsplit.report import json, sarif, text
+from dmlsplit.report import text
 from dmlsplit.report.baseline import Baseline
-from dmlsplit.report.text import Judged, Tally, verdict
+from dmlsplit.report.formats import FORMATS
+from dmlsplit.report.text import Tally
+from dmlsplit.results import NotRead, Outcome, Result
 from dmlsplit.target import Target
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-@click.command(short_help="Target the operators of files.")
+@click.command(short_help="Judge the operators of files.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @target_options(several=True)
 @model_options
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json", "jsonl", "sarif", "html"]),
+    type=click.Choice(list(FORMATS)),
     default="text",
     show_default=True,
-    help="json: one array of answers; jsonl: one answer a line; sarif: SARIF 2.1.0, for code scanning; html: a page.",
+    help="; ".join(f"{name}: {format.help}" for name, format in FORMATS.items() if format.help) + ".",
 )
 @click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
 @click.option(
@@ -139,12 +141,12 @@ def check(
             terminal.show(items, console, len(targets))
         else:
             with _streams.output(out) as write:
-                for chunk in _chunks(items, format_, len(targets)):
+                for chunk in FORMATS[format_].render(items, len(targets)):
                     write(chunk)
     if found is not None:
         with _streams.output(write_baseline) as write:
             write(found.document())
-    if tally.verdicts["not read"]:
+    if tally.outcomes[Outcome.NOT_READ]:
         return 2
     if found is not None:
         return 0
@@ -153,17 +155,17 @@ def check(
 
 
 def _in_order(
-    files: Iterable[Iterable[Judged]], step: Callable[[], object], *, repeat_errors: bool
-) -> Iterator[Judged]:
+    files: Iterable[Iterable[Result]], step: Callable[[], object], *, repeat_errors: bool
+) -> Iterator[Result]:
     """What was found, file after file. `repeat_errors`: the first failure of each is said on standard error as well."""
-    for items in files:
+    for results in files:
         failed = False
-        for item in items:
-            if repeat_errors and not failed and verdict(item.report) == "not read":
+        for result in results:
+            if repeat_errors and not failed and isinstance(result, NotRead):
                 failed = True
-                place = text.place(item.report.file, item.position)
-                _streams.complain(f"{place}: {item.report.diagnostics[0].message}")
-            yield item
+                place = text.place(result.report.file, result.position)
+                _streams.complain(f"{place}: {result.report.diagnostics[0].message}")
+            yield result
         step()
 
 
@@ -180,17 +182,3 @@ def _progress(files: int, console: Console | None) -> Iterator[Callable[[], obje
     with Progress(console=console or terminal.console(sys.stderr), transient=True) as progress:
         task = progress.add_task("files", total=files)
         yield lambda: progress.advance(task)
-
-
-def _chunks(items: Iterable[Judged], format_: str, judges: int) -> Iterator[str]:
-    if format_ == "text":
-        return text.chunks(items, judges)
-    if format_ == "sarif":
-        return sarif.document(items)
-    if format_ == "html":
-        from dmlsplit.report import html
-
-        return html.chunks(items, judges)
-    items = (item for item in items if item.report.index >= 0)
-    reports: Iterator[Report] = (item.report for item in items)
-    return json.document(reports) if format_ == "json" else json.lines(reports)

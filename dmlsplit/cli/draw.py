@@ -46,7 +46,7 @@ def draw(file: str, out: str | None, index: int | None, target: Target, given: G
         item = judged(entry, target)
         status = max(status, int(not item.report.ok))
         if entry.descriptor is not None:
-            drawings.append(svg.Drawing(entry.descriptor, item.report, item.name))
+            drawings.append(svg.Drawing(entry.descriptor, item.report, entry.name))
         elif entry.operator is not None:
             # A node that stands for no operator: why is what there is to show.
             unknown = True

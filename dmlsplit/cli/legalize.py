@@ -15,7 +15,7 @@ from dmlsplit.formats.models import Given
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
 from dmlsplit.report import rewriting, text
-from dmlsplit.report.text import Judged
+from dmlsplit.results import Judged
 from dmlsplit.target import Target
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def legalize(file: str, out: str | None, target: Target, given: Given) -> int:
 
 def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
     item = judged(entry, target)
+    assert isinstance(item, Judged)  # there is a descriptor
     if found.operators == (found.desc,):
         return [*text.lines(item), "  taken as it is"]
     if not found.ok:

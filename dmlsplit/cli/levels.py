@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -13,12 +14,11 @@ import click
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judged, model_options, read_entries
 from dmlsplit.cli._tensor_support import print_levels, print_releases
+from dmlsplit.compatibility import LEVELS, RELEASES, Column, Columns, Compatibility, compatibility, spans
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.formats.models import Given
-from dmlsplit.legalize import legalized
 from dmlsplit.report import rewriting, text
-from dmlsplit.report.compatibility import LEVELS, RELEASES, Column, Columns, spans
-from dmlsplit.report.text import Judged
+from dmlsplit.results import Answer, Judged, Note, NotJudged, NotRead, Use
 
 if TYPE_CHECKING:
     from dmlsplit.formats.operators import Entry
@@ -58,41 +58,46 @@ class Refusal(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
 
 
-class Answer(NamedTuple):
-    """An operator (as the newest column judges it), the columns that take it, and why the others do not.
+class Answered(NamedTuple):
+    """An operator (as the newest column has it), the columns that take it, and why the others do not.
 
     `rewritten`: the columns that take a rewriting of it, and what it is.
     """
 
-    item: Judged
-    taken: tuple[str, ...]
-    refusals: list[Refusal]
-    rewritten: dict[str, str]
+    answer: Answer
+    taken: tuple[str, ...] = ()
+    refusals: Sequence[Refusal] = ()
+    rewritten: Mapping[str, str] = {}
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether too little is known of a node for a descriptor, and nothing is wrong with it."""
+        return isinstance(self.answer, Judged) and self.answer.descriptor is None and self.answer.report.ok
 
 
-def _answer(entry: Entry, asked: Columns) -> Answer:
-    items = [judged(entry, column.target) for column in asked.columns]
+def _answered(entry: Entry, asked: Columns) -> Answered | None:
+    """None for what only says something of the file."""
+    newest = judged(entry, asked.columns[-1].target)
+    if isinstance(newest, Note):
+        return None
     if entry.descriptor is None:
-        return Answer(items[-1], (), [], {})
-    taken = [column.label for column, item in zip(asked.columns, items, strict=True) if item.report.ok]
-    tried = {c.label: legalized(entry.descriptor, c.target) for c in asked.columns if c.label not in taken}
-    rewritten = {label: rewriting.summary(found) for label, found in tried.items() if found.ok}
-    return Answer(items[-1], tuple(taken), list(_refusals(asked, items)), rewritten)
+        return Answered(newest)
+    found = compatibility(entry.descriptor, asked)
+    return Answered(
+        newest,
+        tuple([c.column.label for c in found if c.use is Use.AS_IT_IS]),
+        list(_refusals(found, entry)),
+        {c.column.label: rewriting.summary(c.legalization) for c in found if c.use is Use.REWRITTEN and c.legalization},
+    )
 
 
-def _refusals(asked: Columns, items: Iterable[Judged]) -> Iterator[Refusal]:
-    run: list[str] = []
-    reasons: tuple[Diagnostic, ...] = ()
-    for column, item in zip(asked.columns, items, strict=True):
-        errors = item.report.errors
-        if run and errors != reasons:
-            yield Refusal(tuple(run), reasons)
-            run = []
-        if errors:
-            run.append(column.label)
-        reasons = errors
-    if run:
-        yield Refusal(tuple(run), reasons)
+def _refusals(found: Iterable[Compatibility], entry: Entry) -> Iterator[Refusal]:
+    def errors(answer: Compatibility) -> tuple[Diagnostic, ...]:
+        return answer.report.located(entry.locate).errors
+
+    for reasons, run in groupby(found, errors):
+        if reasons:
+            yield Refusal(tuple([answer.column.label for answer in run]), reasons)
 
 
 def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> int:
@@ -102,24 +107,27 @@ def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> in
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
-        answer = _answer(entry, asked)
-        refused = not answer.taken if entry.descriptor is not None else not answer.item.report.ok
+        found = _answered(entry, asked)
+        if found is None:
+            continue
+        refused = not found.taken if entry.descriptor is not None else not found.answer.report.ok
         status = max(status, int(refused))
-        answers.append(answer)
+        answers.append(found)
     if as_json:
-        _streams.write(json.dumps([_answer_json(answer, asked) for answer in answers], indent=2) + "\n")
+        _streams.write(json.dumps([_answer_json(found, asked) for found in answers], indent=2) + "\n")
         return status
-    shown = [answer for answer in answers if text.verdict(answer.item.report) != "not read"]
-    for answer in shown:
-        _streams.write(_answer_text(answer, asked))
-    for chunk in _matrix([answer for answer in shown if answer.item.report.operator], asked, _streams.width()):
+    shown = [found for found in answers if not isinstance(found.answer, NotRead)]
+    for found in shown:
+        _streams.write(_answer_text(found, asked))
+    operators = [found for found in shown if isinstance(found.answer, Judged)]
+    for chunk in _matrix(operators, asked, _streams.width()):
         _streams.write(chunk)
     return status
 
 
-def _answer_json(answer: Answer, asked: Columns) -> dict[str, Any]:
-    item, taken, refusals, rewritten = answer
-    unjudged = item.report.diagnostics if item.descriptor is None else ()
+def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
+    item, taken, refusals, rewritten = answered
+    unjudged = () if isinstance(item, Judged) and item.descriptor is not None else item.report.diagnostics
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "file": item.report.file,
@@ -140,17 +148,17 @@ def _answer_json(answer: Answer, asked: Columns) -> dict[str, Any]:
     return found
 
 
-def _answer_text(answer: Answer, asked: Columns) -> str:
-    item, taken, refusals, rewritten = answer
+def _answer_text(answered: Answered, asked: Columns) -> str:
+    item, taken, refusals, rewritten = answered
     subject = text.plain(text.subject_parts(item))
-    if item.report.operator is None:
+    if isinstance(item, NotJudged):
         return f"{subject}: not judged\n"
     labels = [column.label for column in asked.columns]
     said = (
         f"taken by {spans(taken, labels)}"
         if taken
         else "not known"
-        if _unknown(answer)
+        if answered.is_unknown
         else f"taken by no {asked.noun}"
     )
     lines = [f"{subject}: {said}"]
@@ -182,32 +190,27 @@ def _wrapped(line: str, indent: int) -> list[str]:
     )
 
 
-def _matrix(answers: Sequence[Answer], asked: Columns, columns: int) -> Iterator[str]:
+def _matrix(answers: Sequence[Answered], asked: Columns, columns: int) -> Iterator[str]:
     """Levels or releases down, operators across; as many blocks as the columns of the terminal make necessary."""
     width = max(len(column.label) for column in asked.columns) + 2
     per_block = max(1, (columns - width) // 6)
     for start in range(0, len(answers), per_block):
         block = answers[start : start + per_block]
         yield "\n"
-        if any(answer.rewritten for answer in block):
+        if any(answered.rewritten for answered in block):
             yield "(yes): with rewriting, as dmlsplit legalize shows\n"
-        if any(map(_unknown, block)):
+        if any(answered.is_unknown for answered in block):
             yield "?: too little is known\n"
         yield " " * width + "".join(f"{f'#{start + i}':>6}" for i in range(len(block))) + "\n"
         for column in asked.columns:
             label = column.label if column.observed else f"{column.label}*"
-            cells = [_cell(column, answer) for answer in block]
+            cells = [_cell(column, answered) for answered in block]
             yield f"{label:<{width}}" + "".join(f"{cell:>6}" for cell in cells) + "\n"
     if answers and not all(column.observed for column in asked.columns):
         yield "* no build of this level was observed: it rests on documentation alone\n"
 
 
-def _unknown(answer: Answer) -> bool:
-    """Whether too little is known of a node for a descriptor, and nothing is wrong with it."""
-    return answer.item.descriptor is None and answer.item.report.ok
-
-
-def _cell(column: Column, answer: Answer) -> str:
-    if _unknown(answer):
+def _cell(column: Column, answered: Answered) -> str:
+    if answered.is_unknown:
         return "?"
-    return "yes" if column.label in answer.taken else "(yes)" if column.label in answer.rewritten else "no"
+    return "yes" if column.label in answered.taken else "(yes)" if column.label in answered.rewritten else "no"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import BindingError
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
 from dmlsplit.releases import Release
 from dmlsplit.rules import RULES
 from dmlsplit.target import Target, find_target
+
+if TYPE_CHECKING:
+    from dmlsplit.formats.nodes import SplitNode
 
 NO_OPERATOR: Final = SplitOperatorDesc(None, None, 0)
 """The `desc` of a node that stands for no operator."""

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from dmlsplit.diagnostics import Diagnostic, Severity, Value
 from dmlsplit.formats.json import FieldReader
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
-from dmlsplit.report.text import Judged
+from dmlsplit.results import Judged, Note, Result
 
 SCHEMA: Final = 1
 
@@ -54,36 +54,35 @@ class Baseline:
         lines = ",\n".join("  " + json.dumps(entry) for entry in entries)
         return f'{{"schema": {SCHEMA}, "diagnostics": [\n{lines}\n]}}\n' if lines else _EMPTY
 
-    def watch(self, items: Iterable[Judged]) -> Iterator[Judged]:
-        """The same items; their errors and warnings are added as they pass. What could not be read is not."""
-        for item in items:
-            self.counts.update(
-                self._known(item, diagnostic) for diagnostic in item.report.diagnostics if _lasts(diagnostic)
-            )
-            yield item
+    def watch(self, results: Iterable[Result]) -> Iterator[Result]:
+        """The same results; their errors and warnings are added as they pass. What could not be read is not."""
+        for result in results:
+            self.counts.update(self._known(result, d) for d in result.report.diagnostics if _lasts(d))
+            yield result
 
-    def without_known(self, items: Iterable[Judged]) -> Iterator[Judged]:
-        """The items with known diagnostics hidden; of equal ones, as many as are known."""
+    def without_known(self, results: Iterable[Result]) -> Iterator[Result]:
+        """The results with known diagnostics hidden; of equal ones, as many as are known."""
         left = self.counts.copy()
-        for item in items:
-            kept, hidden = [], list(item.report.hidden)
-            for diagnostic in item.report.diagnostics:
-                known = self._known(item, diagnostic)
+        for result in results:
+            report = result.report
+            kept, hidden = [], list(report.hidden)
+            for diagnostic in report.diagnostics:
+                known = self._known(result, diagnostic)
                 if left[known] > 0:
                     left[known] -= 1
                     hidden.append(diagnostic)
                 else:
                     kept.append(diagnostic)
-            if len(kept) == len(item.report.diagnostics):
-                yield item
-            else:
-                report = replace(item.report, diagnostics=tuple(kept), hidden=tuple(hidden))
-                yield item._replace(report=report, fix=item.fix if report.errors else None)
+            if len(kept) < len(report.diagnostics):
+                result = replace(result, report=replace(report, diagnostics=tuple(kept), hidden=tuple(hidden)))
+                if isinstance(result, Judged) and not result.report.errors:
+                    result = replace(result, fix=None)
+            yield result
 
-    def _known(self, item: Judged, diagnostic: Diagnostic) -> Known:
-        d = diagnostic
-        file = self._relative(item.report.file)
-        return Known(file, item.name, item.report.judged_by, d.rule, d.path, d.expected, d.actual)
+    def _known(self, result: Result, d: Diagnostic) -> Known:
+        name = None if isinstance(result, Note) else result.name
+        file = self._relative(result.report.file)
+        return Known(file, name, result.report.judged_by, d.rule, d.path, d.expected, d.actual)
 
     def _relative(self, file: str | None) -> str:
         if file is None or file.startswith("<"):  # standard input

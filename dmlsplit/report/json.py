@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from dmlsplit.diagnostics import Report
+from dmlsplit.results import Result, answers
 
 
 def answer(report: Report) -> str:
@@ -13,16 +14,16 @@ def answer(report: Report) -> str:
     return json.dumps(report.to_dict())
 
 
-def lines(reports: Iterable[Report]) -> Iterator[str]:
+def lines(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
     """One answer a line, piece by piece."""
-    for report in reports:
-        yield answer(report) + "\n"
+    for result in answers(results):
+        yield answer(result.report) + "\n"
 
 
-def document(reports: Iterable[Report]) -> Iterator[str]:
+def document(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
     """One JSON array of all answers, piece by piece."""
     separator = "[\n"
-    for report in reports:
-        yield separator + answer(report)
+    for result in answers(results):
+        yield separator + answer(result.report)
         separator = ",\n"
     yield "[]\n" if separator == "[\n" else "\n]\n"

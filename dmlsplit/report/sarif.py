@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.formats.jsontext import printable
-from dmlsplit.report.text import Judged, verdict
+from dmlsplit.results import Judged, Note, NotRead, Result
 from dmlsplit.rules import RULES, Rule
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -19,7 +19,7 @@ INFORMATION: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-
 _INDEX: Final = {id: i for i, id in enumerate(RULES)}
 
 
-def document(items: Iterable[Judged]) -> Iterator[str]:
+def document(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
     """One log with one run, piece by piece; a result for each diagnostic, a place in the file or a node's name."""
     driver = {
         "name": "dmlsplit",
@@ -32,10 +32,10 @@ def document(items: Iterable[Judged]) -> Iterator[str]:
     yield ', "columnKind": "unicodeCodePoints", "results": ['
     separator = "\n"
     read = True
-    for item in items:
-        read = read and verdict(item.report) != "not read"
-        for diagnostic in item.report.diagnostics:
-            yield separator + json.dumps(_result(diagnostic, item))
+    for result in results:
+        read = read and not isinstance(result, NotRead)
+        for diagnostic in result.report.diagnostics:
+            yield separator + json.dumps(_result(diagnostic, result))
             separator = ",\n"
     yield '\n], "invocations": ' + json.dumps([{"executionSuccessful": read}]) + "}]}\n"
 
@@ -58,34 +58,35 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {**found, "helpUri": urls[0]} if urls else found
 
 
-def _result(diagnostic: Diagnostic, item: Judged) -> dict[str, Any]:
+def _result(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
     place = f"{diagnostic.path}: " if diagnostic.path else ""
     return {
         "ruleId": diagnostic.rule,
         "ruleIndex": _INDEX[diagnostic.rule],
         "level": str(diagnostic.severity),
         "message": {"text": printable(f"{place}{diagnostic.message}", None)},
-        "locations": [_location(diagnostic, item)],
+        "locations": [_location(diagnostic, result)],
         "properties": {
-            "judgedBy": item.report.judged_by,
-            "index": max(item.report.index, 0),
+            "judgedBy": result.report.judged_by,
+            "index": result.report.index,
             "expected": diagnostic.expected,
             "actual": diagnostic.actual,
         },
     }
 
 
-def _location(diagnostic: Diagnostic, item: Judged) -> dict[str, Any]:
+def _location(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
     location: dict[str, Any] = {}
-    physical = _physical(diagnostic, item.report)
+    physical = _physical(diagnostic, result.report)
     if physical:
         location["physicalLocation"] = physical
-    name = item.name if item.row is None else item.row.name
+    node = result.node if isinstance(result, Judged) else None
+    name = node.path if node is not None else None if isinstance(result, Note) else result.name
     if name is not None or diagnostic.path:
         shown = None if name is None else printable(name, None)
         within = shown is None or diagnostic.location.node
         whole = diagnostic.path if within else f"{shown}/{diagnostic.path}"
-        logical = {"fullyQualifiedName": whole.rstrip("/"), "kind": "object" if item.row is None else "function"}
+        logical = {"fullyQualifiedName": whole.rstrip("/"), "kind": "object" if node is None else "function"}
         location["logicalLocations"] = [{**logical, "name": shown} if shown else logical]
     return location
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, Literal, TextIO
 
 from rich.cells import cell_len
@@ -18,16 +18,14 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.report.table import Table
 from dmlsplit.report.text import (
     SEVERITY_STYLES,
-    Judged,
     Part,
     Tally,
-    diagnostic_parts,
-    fix_parts,
     groups,
     node_diagnostics,
     node_table,
-    verdict_parts,
+    result_parts,
 )
+from dmlsplit.results import Result
 
 LAST_WIDTH: Final = 16
 """Cells that the last column of a table keeps before the others are folded."""
@@ -43,24 +41,17 @@ def console(stream: TextIO) -> Console:
     return Console(file=stream, markup=False, emoji=False, highlight=False, color_system=colors)
 
 
-def show(items: Iterable[Judged], console: Console, judges: int = 1) -> None:
+def show(results: Iterable[Result], console: Console, targets: int = 1) -> None:
     """Prints many operators and a summary, as `text.chunks` has them."""
-    tally = Tally(judges)
-    for group in groups(tally.watch(items)):
-        if group[0].row is not None:
+    tally = Tally(targets)
+    for group in groups(tally.watch(results)):
+        if isinstance(group, list):
             show_table(node_table(group), console)
             for parts in node_diagnostics(group):
                 print_parts(console, parts)
             continue
-        [item] = group
-        if item.report.index >= 0:
-            print_parts(console, verdict_parts(item))
-        for diagnostic in item.report.diagnostics:
-            print_parts(console, diagnostic_parts(diagnostic, item.report.file))
-            for parts in _excerpt_of(diagnostic, item.report.file, console.width):
-                print_parts(console, parts)
-        if item.fix:
-            print_parts(console, fix_parts(item))
+        for parts in result_parts(group, partial(_excerpt_of, file=group.report.file, width=console.width)):
+            print_parts(console, parts)
     print_parts(console, [(tally.summary(), "bold")])
 
 

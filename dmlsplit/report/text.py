@@ -7,14 +7,14 @@ Whatever comes from a file is made printable: escape codes, line breaks and lone
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from dmlsplit.descriptors import OperatorDesc
-from dmlsplit.diagnostics import Diagnostic, Position, Report, Severity
+from dmlsplit.diagnostics import Diagnostic, Position, Severity
 from dmlsplit.enums import HResult
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.report.table import Table
+from dmlsplit.results import Answer, Judged, NodeSummary, Note, Outcome, Result, Use
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -23,42 +23,12 @@ SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", 
 NODE_WIDTH: Final = 132
 """Columns of a table of nodes, as far as their names leave room."""
 _NODE_COLUMNS: Final = ("Node", "Operator", "Input", "Axis", "Lengths", "Verdict", "Level")
-_VERDICT_STYLES = {"ok": "bold green", "not ok": "bold red", "not judged": "bold cyan", "not read": "bold red"}
-
-
-class NodeRow(NamedTuple):
-    """What a table says of a node, whoever judges it, and the judge's answer."""
-
-    name: str
-    op: str
-    input: str
-    axis: str
-    lengths: str
-    verdict: str
-    level: str
-    answer: str
-
-
-class Judged(NamedTuple):
-    """A report, and what of its operator the report does not say: the name in its file, line and column.
-
-    `fix` names the rewriting that a refused operator has. `row` is set for a node of a framework's model: the cells
-    that stand for it in a table. `descriptor`: what is judged, None where there is none.
-    """
-
-    report: Report
-    name: str | None = None
-    position: Position | None = None
-    fix: str | None = None
-    row: NodeRow | None = None
-    descriptor: OperatorDesc | None = None
-
-
-def verdict(report: Report) -> str:
-    """ok, not ok, not judged (neither a Split nor a Join) or not read (malformed)."""
-    if report.hresult is None and report.operator is None:
-        return "not judged" if report.ok else "not read"
-    return "ok" if report.ok else "not ok"
+_OUTCOME_STYLES: Final = {
+    Outcome.OK: "bold green",
+    Outcome.NOT_OK: "bold red",
+    Outcome.NOT_JUDGED: "bold cyan",
+    Outcome.NOT_READ: "bold red",
+}
 
 
 def place(file: str | None, position: Position | None) -> str:
@@ -67,12 +37,11 @@ def place(file: str | None, position: Position | None) -> str:
     return ":".join([*known, *map(str, position or ())])
 
 
-def verdict_parts(judged: Judged) -> list[Part]:
+def verdict_parts(answer: Answer) -> list[Part]:
     """The line of an operator's verdict."""
-    report = judged.report
-    word = verdict(report)
-    parts = [*_place_parts(report.file, judged.position), (word, _VERDICT_STYLES[word])]
-    subject = _subject(judged)
+    report = answer.report
+    parts = [*_place_parts(report.file, answer.position), (str(answer.outcome), _OUTCOME_STYLES[answer.outcome])]
+    subject = _subject(answer)
     if subject:
         parts.append((f": {subject}", "bold"))
     if report.operator is not None:
@@ -86,14 +55,14 @@ def _code(hresult: HResult | int | None) -> str:
     return "S_OK" if hresult == HResult.S_OK else f"HRESULT 0x{hresult:08X}"
 
 
-def subject_parts(judged: Judged) -> list[Part]:
+def subject_parts(answer: Answer) -> list[Part]:
     """The place, name and type of an operator, for a line that says something else than the verdict."""
-    return [*_place_parts(judged.report.file, judged.position), (_subject(judged) or "operator", "bold")]
+    return [*_place_parts(answer.report.file, answer.position), (_subject(answer) or "operator", "bold")]
 
 
-def _subject(judged: Judged) -> str:
-    name = None if judged.name is None else f"'{printable(judged.name)}'"
-    return " ".join(filter(None, [name, judged.report.operator]))
+def _subject(answer: Answer) -> str:
+    name = None if answer.name is None else f"'{printable(answer.name)}'"
+    return " ".join(filter(None, [name, answer.report.operator]))
 
 
 def diagnostic_parts(diagnostic: Diagnostic, file: str | None) -> list[Part]:
@@ -122,94 +91,138 @@ def plain(parts: Iterable[Part]) -> str:
     return "".join([text for text, _ in parts])
 
 
-def lines(judged: Judged) -> list[str]:
-    """An operator's verdict and its diagnostics; of what only says something of a file, that."""
-    diagnostics = [plain(diagnostic_parts(d, judged.report.file)) for d in judged.report.diagnostics]
-    fix = [plain(fix_parts(judged))] if judged.fix else []
-    return [*([plain(verdict_parts(judged))] if judged.report.index >= 0 else []), *diagnostics, *fix]
+def lines(result: Result) -> list[str]:
+    """An operator's verdict and its diagnostics; of a file's note, what it says."""
+    return [plain(parts) for parts in result_parts(result, lambda diagnostic: ())]
+
+
+def result_parts(result: Result, below: Callable[[Diagnostic], Iterable[list[Part]]]) -> Iterator[list[Part]]:
+    """The lines of a result; `below` gives those that go below a diagnostic."""
+    if not isinstance(result, Note):
+        yield verdict_parts(result)
+    for diagnostic in result.report.diagnostics:
+        yield diagnostic_parts(diagnostic, result.report.file)
+        yield from below(diagnostic)
+    if isinstance(result, Judged) and result.fix:
+        yield fix_parts(result)
 
 
 class Tally:
-    """Counts verdicts and diagnostics; the answers of several judges to one operator come one after the other."""
+    """Counts outcomes and diagnostics; the answers of several targets to one operator come one after the other."""
 
-    def __init__(self, judges: int = 1) -> None:
-        self._judges = judges
-        self.verdicts: Counter[str] = Counter()
+    def __init__(self, targets: int = 1) -> None:
+        self._targets = targets
+        self.outcomes: Counter[Outcome] = Counter()
         self.severities: Counter[Severity] = Counter()
-        self._outcomes: list[bool] = []
+        self._oks: list[bool] = []
 
-    def watch(self, items: Iterable[Judged]) -> Iterator[Judged]:
-        """The same items, counted as they pass."""
-        for item in items:
-            if item.report.index >= 0:  # else only something of the file is said
-                self.verdicts[verdict(item.report)] += 1
-                self.severities.update([d.severity for d in item.report.diagnostics])
-                self._outcomes.append(item.report.ok)
-            yield item
+    def watch(self, results: Iterable[Result]) -> Iterator[Result]:
+        """The same results, counted as they pass."""
+        for result in results:
+            if not isinstance(result, Note):
+                self.outcomes[result.outcome] += 1
+                self.severities.update([d.severity for d in result.report.diagnostics])
+                self._oks.append(result.report.ok)
+            yield result
 
     def summary(self) -> str:
         """One line: `3 operators: 2 ok, 1 not ok; 1 error, 2 warnings`."""
-        verdicts = [f"{count} {word}" for word in _VERDICT_STYLES if (count := self.verdicts[word])]
+        outcomes = [f"{count} {outcome}" for outcome in Outcome if (count := self.outcomes[outcome])]
         severities = [_counted(count, str(severity)) for severity in Severity if (count := self.severities[severity])]
-        each = [set(self._outcomes[i : i + self._judges]) for i in range(0, len(self._outcomes), self._judges)]
+        each = [set(self._oks[i : i + self._targets]) for i in range(0, len(self._oks), self._targets)]
         head = _counted(len(each), "operator")
-        if self._judges > 1:
-            differing = sum(len(outcomes) > 1 for outcomes in each)
+        if self._targets > 1:
+            differing = sum(len(oks) > 1 for oks in each)
             head += f", {_counted(differing, 'verdict')} that depend{'s' if differing == 1 else ''} on the release"
-        return "; ".join(filter(None, [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities)]))
+        return "; ".join(filter(None, [f"{head}: {', '.join(outcomes) or 'none'}", ", ".join(severities)]))
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def chunks(items: Iterable[Judged], judges: int = 1) -> Iterator[str]:
+def chunks(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
     """The text of many operators piece by piece, with a summary at the end."""
-    tally = Tally(judges)
-    for group in groups(tally.watch(items)):
-        if group[0].row is not None:
+    tally = Tally(targets)
+    for group in groups(tally.watch(results)):
+        if isinstance(group, list):
             yield node_table(group).plain(NODE_WIDTH)
             yield from (plain(parts) + "\n" for parts in node_diagnostics(group))
         else:
-            yield "\n".join([*lines(group[0]), ""])
+            yield "\n".join([*lines(group), ""])
     yield tally.summary() + "\n"
 
 
-def groups(items: Iterable[Judged]) -> Iterator[list[Judged]]:
-    """The nodes of each model together, every other operator by itself."""
+def groups(results: Iterable[Result]) -> Iterator[Result | list[Judged]]:
+    """The nodes of each model as a list, everything else by itself."""
     nodes: list[Judged] = []
-    for item in items:
-        if nodes and (item.row is None or item.report.file != nodes[0].report.file):
+    for result in results:
+        node = result if isinstance(result, Judged) and result.node is not None else None
+        if nodes and (node is None or node.report.file != nodes[0].report.file):
             yield nodes
             nodes = []
-        if item.row is None:
-            yield [item]
+        if node is None:
+            yield result
         else:
-            nodes.append(item)
+            nodes.append(node)
     if nodes:
         yield nodes
 
 
-def node_table(items: Sequence[Judged]) -> Table:
-    """The nodes of one model: what they are, their framework's verdict, the lowest level, and each judge's answer."""
-    judges = dict.fromkeys(item.report.judged_by for item in items)
+def node_table(nodes: Sequence[Judged]) -> Table:
+    """The nodes of one model: what they are, their framework's verdict, the lowest level, and each target's answer."""
+    targets = dict.fromkeys(node.report.judged_by for node in nodes)
     rows: dict[int, list[str]] = {}
-    for item in items:
-        if item.row is not None:
-            rows.setdefault(item.report.index, list(item.row[:-1])).append(item.row.answer)
-    title = f"{place(items[0].report.file, None)}: {_counted(len(rows), 'node')}"
-    return Table(title, (*_NODE_COLUMNS, *judges), [tuple(row) for row in rows.values()])
+    for judged in nodes:
+        if judged.node is not None:
+            cells = NodeCells.of(judged.node)
+            rows.setdefault(judged.report.index, list(cells)).append(_use_text(judged.node))
+    title = f"{place(nodes[0].report.file, None)}: {_counted(len(rows), 'node')}"
+    return Table(title, (*_NODE_COLUMNS, *targets), [tuple(row) for row in rows.values()])
 
 
-def node_diagnostics(items: Sequence[Judged]) -> Iterator[list[Part]]:
-    """The lines of the diagnostics below such a table, what several judges say alike once."""
-    everybody = len({item.report.judged_by for item in items})
+class NodeCells(NamedTuple):
+    """A node in the words of a table."""
+
+    path: str
+    operator: str
+    input: str
+    axis: str
+    lengths: str
+    verdict: str
+    level: str
+
+    @classmethod
+    def of(cls, node: NodeSummary) -> NodeCells:
+        from dmlsplit.formats.nodes import lengths_text, shape_text
+
+        return cls(
+            node.path,
+            node.operator,
+            printable(f"{node.data_type or '?'} {shape_text(node.shape)}", 48),
+            "?" if node.axis is None else str(node.axis),
+            lengths_text(node.lengths),
+            "not ok" if not node.is_right else "ok, warned" if node.is_warned else "ok",
+            str(node.minimum_level or _NO_LEVEL.get(node.use, "none")),
+        )
+
+
+_NO_LEVEL: Final = {Use.NOT_ASKED: "-", Use.UNKNOWN: "?"}
+
+
+def _use_text(node: NodeSummary) -> str:
+    return f"rewritten: {node.rewriting}" if node.use is Use.REWRITTEN else node.use.value
+
+
+def node_diagnostics(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
+    """The lines of the diagnostics below such a table, what several targets say alike once."""
+    everybody = len({node.report.judged_by for node in nodes})
     said: dict[Diagnostic, list[str]] = {}
-    for item in items:
-        for diagnostic in item.report.diagnostics:
-            said.setdefault(diagnostic, []).append(item.report.judged_by)
-    for diagnostic, judges in said.items():
-        parts = diagnostic_parts(diagnostic, items[0].report.file)
-        if len(judges) < everybody:
-            parts.append((f" ({', '.join(judges)})", "dim"))
+    for node in nodes:
+        for diagnostic in node.report.diagnostics:
+            said.setdefault(diagnostic, []).append(node.report.judged_by)
+    for diagnostic, targets in said.items():
+        parts = diagnostic_parts(diagnostic, nodes[0].report.file)
+        if len(targets) < everybody:
+            parts.append((f" ({', '.join(targets)})", "dim"))
         yield parts

@@ -76,14 +76,14 @@ class TestInThisProcess:
 
     def test_what_was_read_before_stays(self, cli, good, monkeypatch):
         """The judging of the second line raises: the first has its verdict, and the other file, too."""
-        real = checking.judge_descriptor
+        real = checking.evaluate
 
         def judge(descriptor, judge):
             if descriptor.axis == 1:
                 raise RecursionError("deep")
             return real(descriptor, judge)
 
-        monkeypatch.setattr(checking, "judge_descriptor", judge)
+        monkeypatch.setattr(checking, "evaluate", judge)
         (good / "lines.jsonl").write_text(f"{GOOD}\n{GOOD.replace(': 2}', ': 1}')}\n")
         assert '"Axis": 1' in (good / "lines.jsonl").read_text()
         status, out, err = cli("check", "lines.jsonl", "good.json", "--format", "jsonl")
@@ -93,7 +93,7 @@ class TestInThisProcess:
         assert [json.loads(line)["index"] for line in out.splitlines()] == [0, 1, 0]
 
     def test_an_interrupt_is_no_fault_of_a_file(self, good, monkeypatch):
-        monkeypatch.setattr(checking, "judge_descriptor", raising(KeyboardInterrupt()))
+        monkeypatch.setattr(checking, "evaluate", raising(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             list(dml.check_files([good / "good.json"]))
 

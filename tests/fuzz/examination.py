@@ -25,7 +25,7 @@ from dmlsplit.formats.models import FRONT_ENDS, entries_of
 from dmlsplit.formats.operators import failed
 from dmlsplit.report import json as json_report
 from dmlsplit.report import sarif, text
-from dmlsplit.validation import find_judge
+from dmlsplit.target import find_target
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_MESSAGE = 2000
@@ -98,7 +98,7 @@ def _answer(path: Path) -> str:
     except (InputError, OSError) as error:
         said = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
         entries = [failed(file, 0, said)]
-    items = [judge_entry(entry, find_judge()) for entry in entries]
+    items = [judge_entry(entry, find_target()) for entry in entries]
     lines = "".join(text.chunks(items, 1)).splitlines(keepends=True)
     for line in lines:
         if not line.endswith("\n") or not line[:-1].isprintable():
@@ -109,7 +109,7 @@ def _answer(path: Path) -> str:
     shown = {line for line in lines if _FAULT.search(line.removeprefix(file))}
     if shown != {text.plain(text.diagnostic_parts(diagnostic, file)) + "\n" for diagnostic in said}:
         raise Fault(f"{len(said)} faults are not the lines {shown}")
-    reports = "".join(json_report.lines(item.report for item in items if item.report.index >= 0))
+    reports = "".join(json_report.lines(items))
     for line in reports.splitlines():
         json.loads(line)
     json.loads("".join(sarif.document(iter(items))))

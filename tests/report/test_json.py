@@ -6,6 +6,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.report import json as report_json
+from dmlsplit.results import Judged
 
 X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
 REPORTS = [
@@ -18,8 +19,9 @@ REPORTS = [
 def test_document_and_lines(count):
     reports = REPORTS[:count]
     expected = [report.to_dict() for report in reports]
-    assert json.loads("".join(report_json.document(reports))) == expected
-    lines = "".join(report_json.lines(reports)).splitlines()
+    results = list(map(Judged, reports))
+    assert json.loads("".join(report_json.document(results))) == expected
+    lines = "".join(report_json.lines(results)).splitlines()
     assert [json.loads(line) for line in lines] == expected
 
 

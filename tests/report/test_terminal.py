@@ -7,9 +7,10 @@ import pytest
 from rich.cells import cell_len
 
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.location import Location
 from dmlsplit.report import terminal
 from dmlsplit.report.table import Table
-from dmlsplit.report.text import Judged
+from dmlsplit.results import Judged, NotRead
 
 
 @pytest.mark.parametrize(
@@ -41,10 +42,10 @@ def test_excerpt_of_a_long_line_holds_the_column(column):
 
 
 def show(file, line, column):
-    diagnostic = Diagnostic("a/b", Severity.ERROR, Basis.OURS, "", "wrong", None, None, "", line, column)
+    diagnostic = Diagnostic("a/b", Severity.ERROR, Basis.OURS, Location(), "wrong", None, None, "", line, column)
     report = Report((diagnostic,), "x", None, None, file)
     stream = io.StringIO()
-    terminal.show([Judged(report)], terminal.console(stream))
+    terminal.show([NotRead(report)], terminal.console(stream))
     return stream.getvalue().splitlines()
 
 

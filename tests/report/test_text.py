@@ -3,16 +3,24 @@ from __future__ import annotations
 import pytest
 
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.location import Location
 from dmlsplit.report import text
-from dmlsplit.report.text import Judged, Tally
+from dmlsplit.report.text import Tally
+from dmlsplit.results import Judged, NotJudged, NotRead, Outcome, outcome_of
 
 
-def diagnostic(severity=Severity.ERROR, path="Axis", message="is 4", line=None, column=None):
-    return Diagnostic("split/x", severity, Basis.OURS, path, message, None, 4, "somewhere", line, column)
+def diagnostic(severity=Severity.ERROR, steps=("Axis",), message="is 4", line=None, column=None):
+    return Diagnostic("split/x", severity, Basis.OURS, Location(steps), message, None, 4, "somewhere", line, column)
 
 
 def report(*diagnostics, hresult=0x80070057, operator="DML_OPERATOR_SPLIT", file="a.json"):
     return Report(diagnostics, "feature level 6_4", hresult, operator, file)
+
+
+def result(report):
+    """The result that has such a report."""
+    kinds = {Outcome.NOT_JUDGED: NotJudged, Outcome.NOT_READ: NotRead}
+    return kinds.get(outcome_of(report), Judged)(report)
 
 
 READ = report(hresult=0)
@@ -37,7 +45,7 @@ CRASHING = report(diagnostic(), hresult=None)
     ids=["ok", "faulty", "unsafe", "other", "unread", "crashing", "no file"],
 )
 def test_verdict_line(found, expected):
-    assert text.lines(Judged(found))[0] == expected
+    assert text.lines(result(found))[0] == expected
 
 
 def test_name_and_position_of_the_operator():
@@ -50,7 +58,7 @@ def test_name_and_position_of_the_operator():
     [
         (diagnostic(line=3, column=9), "a.json:3:9: error[split/x] Axis: is 4"),
         (diagnostic(Severity.WARNING), "a.json: warning[split/x] Axis: is 4"),
-        (diagnostic(Severity.NOTE, path=""), "a.json: note[split/x] is 4"),
+        (diagnostic(Severity.NOTE, steps=()), "a.json: note[split/x] is 4"),
         (diagnostic(message="a\x1b[2J\nb\udcff"), r"a.json: error[split/x] Axis: a\x1b[2J\nb\udcff"),
     ],
     ids=["place", "no position", "no path", "hostile"],
@@ -79,9 +87,9 @@ def test_hostile_file_and_name():
 )
 def test_summary(reports, summary):
     tally = Tally()
-    assert [item.report for item in tally.watch(map(Judged, reports))] == reports
+    assert [item.report for item in tally.watch(map(result, reports))] == reports
     assert tally.summary() == summary
-    assert "".join(text.chunks(map(Judged, reports))).splitlines()[-1] == summary
+    assert "".join(text.chunks(map(result, reports))).splitlines()[-1] == summary
 
 
 @pytest.mark.parametrize(
@@ -92,7 +100,7 @@ def test_summary(reports, summary):
     ],
     ids=["agree", "differ"],
 )
-def test_summary_of_several_judges(outcomes, summary):
-    tally = Tally(judges=2)
+def test_summary_of_several_targets(outcomes, summary):
+    tally = Tally(targets=2)
     assert len(list(tally.watch(Judged([READ, FAULTY][outcome]) for outcome in outcomes))) == 2
     assert tally.summary() == summary

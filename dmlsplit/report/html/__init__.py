@@ -13,17 +13,16 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
-from itertools import islice
 from typing import TYPE_CHECKING
 
+from dmlsplit.compatibility import LEVELS, RELEASES
 from dmlsplit.diagnostics import Report, Severity
 from dmlsplit.errors import DmlSplitError
 from dmlsplit.formats.jsontext import printable
-from dmlsplit.report.compatibility import LEVELS, RELEASES
 from dmlsplit.report.html.build import PREFIX, Builder
 from dmlsplit.report.rule import examples
 from dmlsplit.report.svg import canvas
-from dmlsplit.report.text import Judged, verdict
+from dmlsplit.results import Answer, Note, Result, outcome_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -33,15 +32,22 @@ class MissingPackageError(DmlSplitError):
     """jinja2 is not installed."""
 
 
-def chunks(items: Iterable[Judged], judges: int = 1) -> Iterator[str]:
-    """The page piece by piece; the answers of several judges to one operator come one after the other.
+def chunks(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
+    """The page piece by piece; the answers of several targets to one operator come one after the other.
 
-    MissingPackageError where jinja2 is missing, before an item is asked for; all are read before the first piece.
+    MissingPackageError where jinja2 is missing, before a result is asked for; all are read before the first piece.
     """
     template = _environment().get_template("page.html.j2")
     builder = Builder()
-    for answers in _batches(items, judges):
-        builder.add(answers)
+    answers: list[Answer] = []
+    for result in results:
+        if isinstance(result, Note):
+            builder.note(result)
+            continue
+        answers.append(result)
+        if len(answers) == targets:
+            builder.add(answers)
+            answers = []
     style, script = _text("style.css") + canvas.style(), _text("script.js")
     return template.generate(
         page=builder.finish(),
@@ -57,19 +63,13 @@ def chunks(items: Iterable[Judged], judges: int = 1) -> Iterator[str]:
     )
 
 
-def _batches(items: Iterable[Judged], size: int) -> Iterator[tuple[Judged, ...]]:
-    rest = iter(items)
-    while batch := tuple(islice(rest, size)):
-        yield batch
-
-
 def notebook(report: Report) -> str | None:
     """A report as a notebook shows it: the verdict and a table of its diagnostics; None where jinja2 is missing."""
     try:
         template = _environment().get_template("notebook.html.j2")
     except MissingPackageError:
         return None
-    return template.render(report=report, word=verdict(report))
+    return template.render(report=report, word=outcome_of(report))
 
 
 @cache

@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
+from dmlsplit.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility, spans
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.formats.json import dumps
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.legalize import Legalization
-from dmlsplit.report import compatibility, svg
-from dmlsplit.report.compatibility import LEVELS, RELEASES, Answer, Columns, Outcome, spans
+from dmlsplit.report import svg
 from dmlsplit.report.html.view import (
     Cell,
     Detail,
@@ -28,7 +28,8 @@ from dmlsplit.report.html.view import (
     Verdict,
 )
 from dmlsplit.report.svg.subject import numbers_text, subject, type_text
-from dmlsplit.report.text import Judged, place, verdict
+from dmlsplit.report.text import NodeCells, place
+from dmlsplit.results import Answer, Judged, NodeSummary, Note, Use
 from dmlsplit.rules import RULES
 from dmlsplit.validation import operator_type
 
@@ -57,32 +58,35 @@ class Builder:
         self._pictures = 0
         self._used: set[str] = set()
 
-    def add(self, answers: Sequence[Judged]) -> None:
-        """Adds an operator, which several may have judged, to the table of its file."""
-        reports = [judged.report for judged in answers]
+    def note(self, note: Note) -> None:
+        """Adds what is said of a file."""
+        self._file(note.report.file).notes += [d.message for d in note.report.diagnostics]
+
+    def add(self, answers: Sequence[Answer]) -> None:
+        """Adds an operator, as several targets have it, to the table of its file."""
+        reports = [answer.report for answer in answers]
         first = answers[0]
+        descriptor, node = (first.descriptor, first.node) if isinstance(first, Judged) else (None, None)
         file = self._file(first.report.file)
-        if first.report.index < 0:
-            file.notes += [d.message for d in first.report.diagnostics]
-            return
-        for report in reports:
-            self.page.verdicts[verdict(report)] += 1
+        for answer in answers:
+            report = answer.report
+            self.page.verdicts[answer.outcome] += 1
             self.page.severities.update(d.severity for d in report.diagnostics)
             if report.judged_by not in self.page.judges:
                 self.page.judges.append(report.judged_by)
         diagnostics = _distinct([d for report in reports for d in report.diagnostics])
         # Equal but for where it stands.
         key = (
-            first.descriptor,
+            descriptor,
             first.report.operator,
-            first.row and first.row[1:],
+            node and node[1:],
             tuple(replace(d, line=None, column=None) for d in diagnostics),
         )
         detail = self._known.get(key)
         if detail is None:
-            detail = self._known[key] = self._detail(first, diagnostics)
+            detail = self._known[key] = self._detail(first, descriptor, node, diagnostics)
             self.page.details.append(detail)
-        row = self._row(answers, detail, diagnostics)
+        row = self._row(answers, descriptor, node, detail, diagnostics)
         file.rows.append(row)
         detail.occurrences.append(row)
 
@@ -96,16 +100,23 @@ class Builder:
     def finish(self) -> Page:
         """The page of all that was added."""
         self.page.rules = [rule for id, rule in RULES.items() if id in self._used]
-        taken = [d for d in self.page.details if any(cell.outcome is not Outcome.REFUSED for cell in d.cells)]
+        taken = [d for d in self.page.details if any(cell.use is not Use.REFUSED for cell in d.cells)]
         self.page.left_out = self.page.count - sum(len(d.occurrences) for d in taken)
         if taken:
-            outcomes = [{cell.label: cell.outcome for cell in d.cells} for d in taken]
+            outcomes = [{cell.label: cell.use for cell in d.cells} for d in taken]
             self.page.common = [_common(asked, outcomes) for asked in (LEVELS, RELEASES)]
         return self.page
 
-    def _row(self, answers: Sequence[Judged], detail: Detail, diagnostics: Sequence[Diagnostic]) -> Row:
-        judged = answers[0]
-        report, desc = judged.report, judged.descriptor
+    def _row(
+        self,
+        answers: Sequence[Answer],
+        desc: OperatorDesc | None,
+        node: NodeSummary | None,
+        detail: Detail,
+        diagnostics: Sequence[Diagnostic],
+    ) -> Row:
+        first = answers[0]
+        report, name = first.report, first.name or ""
         whole = axis = lengths = level = NOTHING
         rank = len(LEVELS.columns)
         if desc is not None:
@@ -114,23 +125,24 @@ class Builder:
             whole = " ".join(filter(None, [type_text(seen.whole), _numbers(tensor)]))
             axis = str(desc.axis)
             lengths = _listed(["?" if n is None else str(n) for n in seen.lengths])
-            cells = detail.cells[:rank]
-            rank = next((i for i, cell in enumerate(cells) if cell.outcome is Outcome.RUNS), rank)
+            by_level = detail.cells[:rank]
+            rank = next((i for i, cell in enumerate(by_level) if cell.use is Use.AS_IT_IS), rank)
             level = LEVELS.columns[rank].label if rank < len(LEVELS.columns) else "none"
-        if judged.row is not None:
+        if node is not None:
             # As the framework has it, which may know less than a descriptor has to, or count in other elements.
-            whole, axis, lengths = judged.row.input, judged.row.axis, judged.row.lengths
-            level = judged.row.level if desc is None else level
+            cells = NodeCells.of(node)
+            name, whole, axis, lengths = cells.path, cells.input, cells.axis, cells.lengths
+            level = cells.level if desc is None else level
         severities = Counter(d.severity for d in diagnostics)
         return Row(
             report.index,
-            printable(judged.row.name if judged.row is not None else judged.name or "", 120),
-            place(report.file, judged.position),
+            printable(name, 120),
+            place(report.file, first.position),
             detail.kind,
             whole,
             axis,
             lengths,
-            [Verdict(verdict(j.report), j.report.judged_by, _code(j)) for j in answers],
+            [Verdict(a.outcome, a.report.judged_by, _code(a.report)) for a in answers],
             level,
             rank,
             severities[Severity.ERROR],
@@ -138,8 +150,14 @@ class Builder:
             detail,
         )
 
-    def _detail(self, judged: Judged, diagnostics: Sequence[Diagnostic]) -> Detail:
-        report, desc = judged.report, judged.descriptor
+    def _detail(
+        self,
+        answer: Answer,
+        desc: OperatorDesc | None,
+        node: NodeSummary | None,
+        diagnostics: Sequence[Diagnostic],
+    ) -> Detail:
+        report = answer.report
         self._used.update(d.rule for d in diagnostics)
         located = [
             (d, "" if d.line is None or d.column is None else place(report.file, (d.line, d.column)))
@@ -147,7 +165,7 @@ class Builder:
         ]
         detail = Detail(
             len(self.page.details),
-            judged.row.op if judged.row is not None else _kind(report.operator),
+            node.operator if node is not None else _kind(report.operator),
             report.operator or "not an operator that is judged",
             located,
             len(diagnostics) - len(located),
@@ -155,7 +173,7 @@ class Builder:
         if desc is None:
             return detail
         detail.tensors = _tensors(desc)
-        levels, releases = compatibility.answers(desc, LEVELS, RELEASES)
+        levels, releases = compatibility(desc, LEVELS), compatibility(desc, RELEASES)
         # A node's report speaks of the node; the picture marks members of its descriptor.
         own = (a.report for a in (*levels, *releases) if a.column.target.name == report.judged_by)
         detail.picture = self._picture(desc, next(own, report))
@@ -191,10 +209,10 @@ def _kind(operator: str | None) -> str:
     return (operator or NOTHING).removeprefix("DML_OPERATOR_").capitalize()
 
 
-def _common(asked: Columns, outcomes: Sequence[Mapping[str, Outcome]]) -> tuple[str, str, str]:
+def _common(asked: Columns, outcomes: Sequence[Mapping[str, Use]]) -> tuple[str, str, str]:
     labels = [column.label for column in asked.columns]
-    runs = [label for label in labels if all(found[label] is Outcome.RUNS for found in outcomes)]
-    helped = [label for label in labels if all(found[label] is not Outcome.REFUSED for found in outcomes)]
+    runs = [label for label in labels if all(found[label] is Use.AS_IT_IS for found in outcomes)]
+    helped = [label for label in labels if all(found[label] is not Use.REFUSED for found in outcomes)]
     return f"{asked.noun}s", spans(runs, labels) or "none", spans(helped, labels) or "none"
 
 
@@ -203,8 +221,8 @@ def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return list(dict.fromkeys(diagnostics))
 
 
-def _code(judged: Judged) -> str:
-    code = judged.report.hresult
+def _code(report: Report) -> str:
+    code = report.hresult
     return "" if code is None else "S_OK" if code == 0 else f"0x{code:08X}"
 
 
@@ -253,21 +271,21 @@ def _members(tensor: TensorDesc | None) -> tuple[str, ...]:
     )
 
 
-def _matrix(levels: Sequence[Answer], releases: Sequence[Answer]) -> tuple[list[Cell], list[Reason]]:
+def _matrix(levels: Sequence[Compatibility], releases: Sequence[Compatibility]) -> tuple[list[Cell], list[Reason]]:
     """The cells of levels, then of releases, and the reasons of consecutive ones."""
     cells: list[Cell] = []
     reasons: list[Reason] = []
     for asked, found in ((LEVELS, levels), (RELEASES, releases)):
         order = [column.label for column in asked.columns]
-        for (outcome, lines), run in groupby(found, key=lambda a: (a.outcome, _lines(a))):
+        for (use, lines), run in groupby(found, key=lambda a: (a.use, _lines(a))):
             labels = [answer.column.label for answer in run]
-            cells += [Cell(label, outcome, len(reasons)) for label in labels]
+            cells += [Cell(label, use, len(reasons)) for label in labels]
             name = f"{asked.noun}{'' if len(labels) == 1 else 's'} {spans(labels, order)}"
-            reasons.append(Reason(name, outcome, lines))
+            reasons.append(Reason(name, use, lines))
     return cells, reasons
 
 
-def _lines(answer: Answer) -> tuple[str, ...]:
+def _lines(answer: Compatibility) -> tuple[str, ...]:
     """What the outcome rests on, shortened."""
     errors = Counter(d.rule for d in answer.report.errors)
     firsts = {d.rule: d for d in reversed(answer.report.errors)}
@@ -294,14 +312,14 @@ def _sentence(diagnostic: Diagnostic) -> str:
     return f"{diagnostic.path} {diagnostic.message}" if diagnostic.path else diagnostic.message
 
 
-def _chosen(report: Report, found: Sequence[Answer]) -> Answer | None:
+def _chosen(report: Report, found: Sequence[Compatibility]) -> Compatibility | None:
     """The rewriting to show: for who was asked, else for the lowest level or the oldest release that has one."""
-    helped = [answer for answer in found if answer.outcome is Outcome.REWRITTEN]
+    helped = [answer for answer in found if answer.use is Use.REWRITTEN]
     asked = [answer for answer in helped if answer.column.target.name == report.judged_by]
     return next(iter(asked + helped), None)
 
 
-def _targets(chosen: Answer, found: Sequence[Answer], asked: Columns) -> str:
+def _targets(chosen: Compatibility, found: Sequence[Compatibility], asked: Columns) -> str:
     """The levels, or the releases, that are served by the same operators."""
     assert chosen.legalization is not None
     wanted = chosen.legalization.operators

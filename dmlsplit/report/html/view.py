@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dmlsplit.diagnostics import Diagnostic, Severity
-from dmlsplit.report.compatibility import Outcome
+from dmlsplit.results import Use
 from dmlsplit.rules import Rule
 
 
@@ -25,28 +25,48 @@ class Verdict(NamedTuple):
         return {"ok": "good", "not ok": "bad", "not read": "bad"}.get(self.word, "plain")
 
 
+_BY_USE: Final = {
+    Use.AS_IT_IS: ("runs", "✓", "y", "good"),
+    Use.REWRITTEN: ("runs rewritten", "↻", "w", "again"),
+    Use.REFUSED: ("refused", "✕", "n", "bad"),
+}
+"""In a word, as a sign, the class of a cell and that of a badge."""
+
+
 class Cell(NamedTuple):
     """A level or release in the matrix; `reason` is the number of the reason that it shares with others."""
 
     label: str
-    outcome: Outcome
+    use: Use
     reason: int
 
     @property
     def sign(self) -> str:
-        return {Outcome.RUNS: "✓", Outcome.REWRITTEN: "↻", Outcome.REFUSED: "✕"}[self.outcome]
+        return _BY_USE[self.use][1]
 
     @property
     def kind(self) -> str:
-        return {Outcome.RUNS: "y", Outcome.REWRITTEN: "w", Outcome.REFUSED: "n"}[self.outcome]
+        return _BY_USE[self.use][2]
+
+    @property
+    def word(self) -> str:
+        return _BY_USE[self.use][0]
 
 
 class Reason(NamedTuple):
     """Why consecutive levels or releases answer as they do."""
 
     labels: str
-    outcome: Outcome
+    use: Use
     lines: Sequence[str]
+
+    @property
+    def word(self) -> str:
+        return _BY_USE[self.use][0]
+
+    @property
+    def kind(self) -> str:
+        return _BY_USE[self.use][3]
 
 
 class TensorRow(NamedTuple):

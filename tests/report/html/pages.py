@@ -6,8 +6,9 @@ import random
 from dataclasses import replace
 
 import dmlsplit as dml
+from dmlsplit.location import Location
 from dmlsplit.report import html
-from dmlsplit.report.text import Judged
+from dmlsplit.results import Judged, NotJudged, NotRead
 from dmlsplit.rules import RULES
 
 HOSTILE = "</script><script>document.title='owned'</script>\x00\x1b[31m\u202e<img src=x onerror=alert(1)>\ud800"
@@ -30,8 +31,8 @@ def judged(desc, name=None, *, file="models/a.json", index=0, level="4_1"):
 
 
 def malformed(file, index):
-    diagnostic = RULES["input/malformed"].diagnostic("", f"not JSON: {HOSTILE}", line=9, column=2)
-    return Judged(dml.Report((diagnostic,), "feature level 4_1", None, None, file, index), None, (9, 2))
+    diagnostic = RULES["input/malformed"].diagnostic(Location(), f"not JSON: {HOSTILE}", line=9, column=2)
+    return NotRead(dml.Report((diagnostic,), "feature level 4_1", None, None, file, index), None, (9, 2))
 
 
 def small():
@@ -40,11 +41,11 @@ def small():
     named += [("join", dml.JoinOperatorDesc.from_lengths(dml.BufferTensorDesc(FLOAT, (2, 6)), 1, (2, 4)))]
     named += [("item 10", split((3, 12), 1, (4, 8))), ("item 9", split((3, 13), 1, (4, 9)))]
     items = [judged(desc, name, index=i) for i, (name, desc) in enumerate(named)]
-    other = RULES["input/operator-not-judged"].diagnostic("", "DML_OPERATOR_GEMM is not judged")
+    other = RULES["input/operator-not-judged"].diagnostic(Location(), "DML_OPERATOR_GEMM is not judged")
     second = "models/<b>b</b>\u202e.jsonl"
     items.append(judged(GOOD, file=second))
     items.append(malformed(second, 1))
-    items.append(Judged(dml.Report((other,), "feature level 4_1", None, None, second, 2), None, (3, 1)))
+    items.append(NotJudged(dml.Report((other,), "feature level 4_1", None, None, second, 2), None, (3, 1)))
     return items
 
 

@@ -12,11 +12,13 @@ from html.parser import HTMLParser
 import pytest
 
 import dmlsplit as dml
+from dmlsplit import compatibility
 from dmlsplit.formats.json import dumps, loads
-from dmlsplit.report import compatibility, html
+from dmlsplit.location import Location
+from dmlsplit.report import html
 from dmlsplit.report.html import build
 from dmlsplit.report.html.view import Page
-from dmlsplit.report.text import Judged
+from dmlsplit.results import Judged, Note, Use
 from dmlsplit.rules import RULES
 from tests.report.contrast import contrast
 from tests.report.html import pages
@@ -149,7 +151,7 @@ def test_matrix_is_what_the_judges_say():
     assert set(found["sum"].values()) == {"✕"}
     assert [found["wide"][str(level)] for level in dml.FeatureLevel] == ["↻"] * 6 + ["✓"] * 9
     for item in pages.small():
-        if item.descriptor is None or item.name not in found:
+        if not isinstance(item, Judged) or item.name not in found:
             continue
         for level in dml.FeatureLevel:
             sign = found[item.name][str(level)]
@@ -164,13 +166,13 @@ def test_matrix_is_what_the_judges_say():
 def test_matrix_of_random_operators():
     """Rewritings are shared between targets that take the same: the outcome is the target's own all the same."""
     for item in pages.many(12):
-        for answers in compatibility.answers(item.descriptor, compatibility.LEVELS, compatibility.RELEASES):
-            for answer in answers:
+        for asked in (compatibility.LEVELS, compatibility.RELEASES):
+            for answer in compatibility.compatibility(item.descriptor, asked):
                 target = answer.column.target
                 asked = {"directml": target.release} if target.release else {"feature_level": target.feature_level}
                 own = dml.legalize(item.descriptor, **asked)
-                assert (answer.outcome is not compatibility.Outcome.REFUSED) == own.ok
-                if answer.outcome is compatibility.Outcome.REWRITTEN:
+                assert (answer.use is not Use.REFUSED) == own.ok
+                if answer.use is Use.REWRITTEN:
                     assert all(dml.validate(o, **asked).ok for o in answer.legalization.operators)
 
 
@@ -184,7 +186,7 @@ def test_reasons(document):
 def test_reason_names_no_other_target():
     """Levels that refuse to rewrite for the same reason share it, whichever was tried first."""
     page = view([pages.judged(pages.split((41, 44, 55, 6), 3, (3, 3), dml.TensorDataType.UINT8))])
-    (refused,) = [r for r in page.details[0].reasons if r.outcome is compatibility.Outcome.REFUSED]
+    (refused,) = [r for r in page.details[0].reasons if r.use is Use.REFUSED]
     assert refused.labels == "feature levels 1_0-2_0"
     assert refused.lines[-1] == "no rewriting: pieces of UINT8 begin or end within 16 bits, the least that it moves"
 
@@ -257,7 +259,12 @@ def test_nodes_of_a_model(tmp_path):
     items = list(judge_file(str(path), Question()))
     page = view(items)
     known, unknown = page.files[0].rows
-    assert (known.name, known.op, known.whole, known.axis) == ("<b>known", "Split 18", items[0].row.input, "8")
+    assert (known.name, known.op, known.whole, known.axis) == (
+        "<b>known",
+        "Split 18",
+        "FLOAT [1, 1, 1, 1, 1, 1, 2, 3, 4]",
+        "8",
+    )
     assert known.detail.picture is not None
     assert {c.sign for c in known.detail.cells} == {"↻"}  # nine dimensions
     assert known.detail.rewritten is not None
@@ -269,8 +276,8 @@ def test_nodes_of_a_model(tmp_path):
 
 
 def test_what_is_said_of_a_file():
-    note = RULES["input/no-split"].diagnostic("", "there is no Split")
-    item = Judged(dml.Report((note,), "feature level 4_1", None, None, "m.onnx", -1))
+    note = RULES["input/no-split"].diagnostic(Location(), "there is no Split")
+    item = Note(dml.Report((note,), "feature level 4_1", None, None, "m.onnx"))
     document = Document(pages.page([item]))
     assert document.texts("h1") == ["0 operators of 1 file"]
     assert "there is no Split" in document.texts("p")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors import OperatorDesc
@@ -11,6 +11,7 @@ from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.releases import releases
+from dmlsplit.results import Use
 from dmlsplit.target import Target, target_of
 from dmlsplit.validation import evaluate, operator_type
 
@@ -43,46 +44,39 @@ RELEASES: Final = Columns(
 )
 
 
-class Outcome(enum.StrEnum):
-    """What becomes of an operator on a level or release."""
-
-    RUNS = "runs"
-    REWRITTEN = "runs rewritten"
-    REFUSED = "refused"
-
-
-class Answer(NamedTuple):
-    """A column's outcome; the report of the operator as it is; the rewriting that was tried where that is refused."""
+class Compatibility(NamedTuple):
+    """What a column makes of an operator: its report as it is, and where that refuses, the rewriting that was tried."""
 
     column: Column
-    outcome: Outcome
+    use: Use
     report: Report
     legalization: Legalization | None
 
 
-def answers(desc: OperatorDesc, *asked: Columns) -> tuple[tuple[Answer, ...], ...]:
-    """The answers of all levels, of all releases, or of both."""
+@lru_cache(256)
+def compatibility(desc: OperatorDesc, asked: Columns) -> tuple[Compatibility, ...]:
+    """What each level, or each release, makes of an operator."""
     known = _Known([], {})
-    return tuple([tuple([_answer(desc, column, known) for column in columns.columns]) for columns in asked])
+    return tuple([_asked(desc, column, known) for column in asked.columns])
 
 
 class _Known(NamedTuple):
-    """Rewritings made already, with what tensors their targets take; and those refused, by target."""
+    """Rewritings made already, with what tensors their targets take; and those refused, by what their targets share."""
 
     made: list[tuple[object, Legalization]]
     refused: dict[object, Legalization]
 
 
-def _answer(desc: OperatorDesc, column: Column, known: _Known) -> Answer:
+def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
     target = column.target
     report = evaluate(desc, target)
     if report.ok:
-        return Answer(column, Outcome.RUNS, report, None)
+        return Compatibility(column, Use.AS_IT_IS, report, None)
     # A rewriting is the target's own where both take the same tensors; what differs besides is judged.
     tensors = [(row.dimension_counts, row.data_types) for row in target.support[operator_type(desc)]]
     for others, found in known.made:
         if others == tensors and all(evaluate(operator, target).ok for operator in found.operators):
-            return Answer(column, Outcome.REWRITTEN, report, found)
+            return Compatibility(column, Use.REWRITTEN, report, found)
     # What is tried and fails fails alike for all that take the same tensors and compute sizes alike.
     alike = tuple(tensors), target.release is None, target.arithmetic, target.total_counts_whole_elements
     made = known.refused.get(alike)
@@ -90,9 +84,9 @@ def _answer(desc: OperatorDesc, column: Column, known: _Known) -> Answer:
         made = legalized(desc, target)
     if made.ok:
         known.made.append((tensors, made))
-        return Answer(column, Outcome.REWRITTEN, report, made)
+        return Compatibility(column, Use.REWRITTEN, report, made)
     known.refused[alike] = made
-    return Answer(column, Outcome.REFUSED, report, made)
+    return Compatibility(column, Use.REFUSED, report, made)
 
 
 def spans(labels: Iterable[str], order: Sequence[str]) -> str:

@@ -1,0 +1,126 @@
+"""What came of the operators of files, whoever shows it: one Result for each operator and target."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.diagnostics import Position, Report
+from dmlsplit.enums import FeatureLevel
+
+if TYPE_CHECKING:
+    from dmlsplit.formats.nodes import Shape
+
+
+class Outcome(enum.StrEnum):
+    """What became of an operator, in a word."""
+
+    OK = "ok"
+    NOT_OK = "not ok"
+    NOT_JUDGED = "not judged"
+    """Neither a Split nor a Join."""
+    NOT_READ = "not read"
+
+
+def outcome_of(report: Report) -> Outcome:
+    """The outcome that a report by itself stands for."""
+    if report.hresult is None and report.operator is None:
+        return Outcome.NOT_JUDGED if report.ok else Outcome.NOT_READ
+    return Outcome.OK if report.ok else Outcome.NOT_OK
+
+
+class Use(enum.Enum):
+    """What a target makes of a node."""
+
+    AS_IT_IS = "as it is"
+    REWRITTEN = "rewritten"
+    REFUSED = "no"
+    UNKNOWN = "unknown"
+    NOT_ASKED = "-"
+    """The node is wrong by its framework's own rules."""
+
+
+class NodeSummary(NamedTuple):
+    """A node of a framework's model, by a target: what a table says of it.
+
+    `is_right` and `is_warned` are its framework's verdict; `minimum_level` is the lowest feature level that takes it as
+    it is, None where none does or nobody asked; `rewriting` says what the target runs in its place.
+    """
+
+    path: str
+    operator: str
+    data_type: str | None
+    shape: Shape | None
+    axis: int | None
+    lengths: Shape | None
+    is_right: bool
+    is_warned: bool
+    use: Use
+    minimum_level: FeatureLevel | None = None
+    rewriting: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An operator that was judged; `report` knows its file and its index there.
+
+    `name` is the operator's in its file, `position` its line and column. `descriptor` is None where a node stands for
+    none. `fix` names the rewriting that a refused operator has. `node` is set for a node of a framework's model.
+    """
+
+    report: Report
+    name: str | None = None
+    position: Position | None = None
+    descriptor: OperatorDesc | None = None
+    fix: str | None = None
+    node: NodeSummary | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.OK if self.report.ok else Outcome.NOT_OK
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """An operator that is neither a Split nor a Join; the report has a note of it."""
+
+    report: Report
+    name: str | None = None
+    position: Position | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.NOT_JUDGED
+
+
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """What stands for an operator, or for a file, that could not be read; the report says why."""
+
+    report: Report
+    name: str | None = None
+    position: Position | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.NOT_READ
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that the report says of a file as a whole."""
+
+    report: Report
+
+
+Answer: TypeAlias = Judged | NotJudged | NotRead
+"""What came of one operator."""
+Result: TypeAlias = Answer | Note
+
+
+def answers(results: Iterable[Result]) -> Iterator[Answer]:
+    """The results that are of operators."""
+    return (result for result in results if not isinstance(result, Note))
