@@ -33,6 +33,6 @@ def legalize(
 
 def legalized(desc: OperatorDesc, target: Target) -> Legalization:
     """`legalize` for one target."""
-    from dmlsplit.legalize._pipeline import rewritten
+    from dmlsplit.legalize._search import rewritten
 
     return rewritten(desc, target)

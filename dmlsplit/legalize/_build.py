@@ -9,6 +9,7 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDes
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType, TensorDataType, TensorFlags
 from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.legalize._loops import Loops, Strides
+from dmlsplit.legalize._obstacles import TooLarge
 from dmlsplit.legalize.result import BufferKind, Region
 from dmlsplit.target import Target
 
@@ -17,9 +18,10 @@ UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.
 
 
 class Operand(NamedTuple):
-    """The memory of a tensor: `offset` bytes into a buffer of the original, `total` bytes large.
+    """The memory of a tensor: it begins `offset` bytes into a buffer of the original, or into the temporary buffer.
 
-    `strides`: those of the original tensor, as it has them. `alignment` is the one promised for the buffer.
+    The rest is the original tensor's: its total size in bytes, its strides as it has them, its flags, and the alignment
+    that it guarantees for the buffer.
     """
 
     buffer: BufferKind
@@ -30,11 +32,11 @@ class Operand(NamedTuple):
     alignment: int = 0
     offset: int = 0
     entire: bool = True
-    """All of the original tensor, so that its total may stay."""
+    """Whether it is all of the original tensor, so that its total may stay."""
 
     @property
     def described(self) -> tuple[object, ...]:
-        """What a descriptor says of it besides sizes and strides."""
+        """The members of its descriptor besides sizes and strides."""
         return self.total if self.entire else None, self.flags, _promise(self)
 
 
@@ -42,7 +44,7 @@ def data_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorData
     """The types that the target takes and that may move elements of type `own`: the smallest change first.
 
     That is one of its width, the type itself if possible, or else the next narrower one; then the wider ones, from the
-    widest on.
+    widest on. There is one at least, as every target takes UINT32.
     """
     rows = target.support[kind]
     taken = frozenset.intersection(*[row.data_types for row in rows])
@@ -51,6 +53,12 @@ def data_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorData
     narrower = [t for t in UNSIGNED if t in taken and ELEMENT_BITS[t] < bits]
     wider = [t for t in UNSIGNED if t in taken and ELEMENT_BITS[t] > bits]
     return (*(same or narrower)[:1], *wider)
+
+
+def whole_and_parts(desc: OperatorDesc) -> tuple[BufferTensorDesc, list[BufferTensorDesc]]:
+    """The tensor that is split or joined and its parts, of a descriptor without null pointers."""
+    inputs, outputs = operands(desc)
+    return (inputs[0], outputs) if isinstance(desc, SplitOperatorDesc) else (outputs[0], inputs)
 
 
 def dimension_counts(target: Target, kind: OperatorType) -> tuple[int, ...]:
@@ -66,10 +74,10 @@ def build(
     memory: Sequence[Operand],
     *,
     keep_strides: bool = False,
-) -> OperatorDesc | None:
+) -> OperatorDesc | TooLarge:
     """The operator of loops that count elements of `data_type`; memory and strides are the whole's, then the parts'.
 
-    None where a number does not fit its member. `keep_strides`: the dimensions are the original's.
+    TooLarge where a number does not fit its member. `keep_strides`: the dimensions are the original's.
     """
     known: dict[tuple[object, ...], BufferTensorDesc] = {}
     tensors = []
@@ -82,8 +90,8 @@ def build(
         tensor = known.get(key)
         if tensor is None:
             found = _tensor(sizes, strides, data_type, operand, own)
-            if found is None:
-                return None
+            if isinstance(found, TooLarge):
+                return found
             tensor = known[key] = found
         tensors.append(tensor)
     whole, *parts = tensors
@@ -106,19 +114,22 @@ def regions(operator: OperatorDesc, memory: Sequence[Operand]) -> tuple[Region, 
 
 def _tensor(
     sizes: tuple[int, ...], strides: Strides, data_type: TensorDataType, operand: Operand, own: tuple[int, ...] | None
-) -> BufferTensorDesc | None:
+) -> BufferTensorDesc | TooLarge:
+    bits = ELEMENT_BITS[data_type]
     given: tuple[int, ...] | None = own
     if own is None:
         given = tuple([s or 0 for s in strides])
         if is_packed(sizes, given):
             given = None
-    if max(sizes) > UINT_MAX or max(given or (0,)) > UINT_MAX:
-        return None
+    if max(sizes) > UINT_MAX:
+        return TooLarge("a size", max(sizes), UINT_MAX, bits)
+    if given is not None and max(given) > UINT_MAX:
+        return TooLarge("a stride", max(given), UINT_MAX, bits)
     total = implied_size(data_type, sizes, given)
     assert total is not None  # there are sizes, all at least 1
-    limit = UINT_MAX * ELEMENT_BITS[data_type] // 8
+    limit = UINT_MAX * bits // 8
     if total > limit:
-        return None
+        return TooLarge("the bytes of a tensor", total, limit, bits)
     if operand.entire and operand.total <= limit:
         total = operand.total
     return BufferTensorDesc(

@@ -1,8 +1,21 @@
-"""One operator into several, each on a sub-range of the buffers: for what is too large, or has too many dimensions.
+"""Cutting one operator into several, each on a sub-range of the buffers: it is too large, or has too many dimensions.
 
-Every sub-range begins at a multiple of 16 bytes in every buffer. Where the whole tensor would have to be bound from
-another place on, the operator begins earlier: what a split reads too early goes to a temporary buffer, and what a join
-writes too early is what stands there already, copied to a temporary buffer before.
+A buffer is bound at multiples of 16 bytes only. The grain of a loop is the least number of its steps that leads to such
+a multiple in every tensor: a loop is cut at multiples of its grain. On the axis of several parts a cut may also lie
+where only a part can be bound. The whole tensor is then bound some steps earlier, and these lead-in steps go through a
+temporary buffer: a split writes what it reads too early there, a join gets from there what it writes too early, which
+is what stood in the output and was copied before.
+
+For example, a target takes 32 elements at most, and 44 elements of UINT8 are split into 11 and 33:
+
+    Loops(sizes=(44,), strides=((1,), (1,), (1,)), axis=0, lengths=(11, 33))    the whole, then the two parts
+
+The first operator reaches 32 elements at most. The second part begins at element 11 of the whole; it can be bound 16
+bytes further on, at element 27, so that this is the cut. The whole cannot be bound at byte 27, but at byte 16, with 11
+lead-in steps:
+
+    Loops(sizes=(27,), ..., lengths=(11, 16))    the whole from byte 0 on, the parts 0 and 1 from byte 0 on
+    Loops(sizes=(28,), ..., lengths=(11, 17))    the whole from byte 16 on, the temporary buffer, part 1 from byte 16 on
 """
 
 from __future__ import annotations
@@ -17,16 +30,18 @@ from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorTy
 from dmlsplit.layout import packed_strides
 from dmlsplit.legalize._build import Operand
 from dmlsplit.legalize._loops import Loops, folded
+from dmlsplit.legalize._obstacles import Obstacle, TooLarge, TooMany, TooManyDimensions, nearest
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 
 MOST_OPERATORS: Final = 4096
-"""A rewriting into more is none that anyone wants."""
+"""Nobody wants a rewriting into more."""
 MOST_TENSORS: Final = 2**18
-"""Of all operators of a rewriting into several: each may have very many."""
+"""Tensors of all operators together: each operator may have very many."""
+TOO_MANY_OPERATORS: Final = TooMany("several operators", MOST_OPERATORS)
 
 
 class Box(NamedTuple):
-    """Loops in elements over sub-ranges of the tensors, the whole first."""
+    """An operator as loops over elements, and the memory of its tensors, the whole first."""
 
     kind: OperatorType
     loops: Loops
@@ -34,9 +49,9 @@ class Box(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How a box is cut: into how many operators in the end, of how many parts together; the loop, and where.
+    """How loops are cut: one of them, at `points`. No points: the target takes the loops as they are.
 
-    No points: it is taken as it is.
+    `operators` and `parts` count those that it ends in, with everything between the points cut further.
     """
 
     operators: int
@@ -46,94 +61,126 @@ class _Way(NamedTuple):
 
 
 class Cutter:
-    """Cuts boxes whose elements are `element_bytes` large for a target that takes these numbers of dimensions."""
+    """Cuts boxes of elements of `element_bits` bits for a target that takes these numbers of dimensions.
+
+    `use_temporary`: a cut may lie where the whole tensor cannot be bound, which takes a temporary buffer.
+    """
 
     def __init__(
-        self, kind: OperatorType, element_bytes: int, dimension_counts: Sequence[int], *, use_temporary: bool
+        self, kind: OperatorType, element_bits: int, dimension_counts: Sequence[int], *, use_temporary: bool = False
     ) -> None:
         self._kind = kind
-        self._bytes = element_bytes
+        self._bits = element_bits
+        self._bytes = element_bits // 8
         self._most_dimensions = max(dimension_counts)
         self._use_temporary = use_temporary
-        self._ways: dict[Loops, _Way | None] = {}
+        self._ways: dict[Loops, _Way | Obstacle] = {}
         self._folded: dict[Loops, Loops] = {}
-        self.exceeded = False
-        """Whether a way was left because of its many operators."""
 
-    def operators(self, box: Box) -> int | None:
-        """How many operators a box becomes; None where there is no way."""
+    def operators(self, box: Box) -> int | Obstacle:
+        """How many operators a box becomes, or why it cannot be cut."""
         if math.prod(box.loops.sizes) > UINT_MAX * MOST_OPERATORS:
-            self.exceeded = True
-            return None
+            return TOO_MANY_OPERATORS
         way = self._way(box.loops)
-        return None if way is None else way.operators
+        return way.operators if isinstance(way, _Way) else way
 
     def boxes(self, box: Box) -> Iterator[Box]:
-        """The boxes that the target takes, folded, if there is a way."""
+        """The boxes, folded, that a box which can be cut becomes."""
         way = self._way(box.loops)
-        if way is not None and not way.points:
+        assert isinstance(way, _Way)
+        if not way.points:
             yield box._replace(loops=self._fold(box.loops))
-        elif way is not None:
-            edges = _edges(box.loops)
-            for begin, end in pairwise(way.points):
-                part = self._part_of(box, way.loop, edges, begin, end)
-                if box.kind is OperatorType.JOIN and way.loop == box.loops.axis and self._early(box.loops, begin):
-                    copy = _read_back(part)
-                    yield copy._replace(loops=self._fold(copy.loops))
-                yield from self.boxes(part)
+            return
+        edges = _edges(box.loops)
+        for begin, end in pairwise(way.points):
+            part = self._sub_range(box, way.loop, edges, begin, end)
+            if box.kind is OperatorType.JOIN and way.loop == box.loops.axis and self._lead_in_steps(box.loops, begin):
+                copy = _lead_in_copy(part)
+                yield copy._replace(loops=self._fold(copy.loops))
+            yield from self.boxes(part)
 
-    def _way(self, loops: Loops) -> _Way | None:
+    def obstacle(self, loops: Loops) -> TooManyDimensions | TooLarge | None:
+        """Why loops are beyond the target's dimensions, or beyond the numbers that every target takes."""
+        few = self._fold(loops)
+        if len(few.sizes) > self._most_dimensions:
+            return TooManyDimensions(len(few.sizes), self._most_dimensions)
+        most_bytes = UINT_MAX * self._bytes
+        rows = zip(few.strides, (few.sizes[few.axis], *few.lengths), strict=True)
+        for row, length in dict.fromkeys(rows):
+            sizes = (*few.sizes[: few.axis], length, *few.sizes[few.axis + 1 :])
+            steps = [(n, s) for n, s in zip(sizes, row, strict=True) if n > 1 and s is not None]
+            span = (1 + sum((n - 1) * s for n, s in steps)) * self._bytes
+            bounds = (
+                ("a stride", max((s for _, s in steps), default=0), UINT_MAX),
+                ("the bytes of a tensor", (span + 3) // 4 * 4, most_bytes),
+                ("the elements of a tensor", math.prod(sizes), UINT_MAX),
+            )
+            for what, number, limit in bounds:
+                if number > limit:
+                    return TooLarge(what, number, limit, self._bits)
+        if self._kind is OperatorType.JOIN:
+            elements = math.prod(few.sizes) // few.sizes[few.axis] * max(few.lengths)
+            if elements > INPUT_ELEMENTS_MAX:
+                return TooLarge("the elements of an input", elements, INPUT_ELEMENTS_MAX, self._bits)
+        return None
+
+    def _way(self, loops: Loops) -> _Way | Obstacle:
         if loops not in self._ways:
-            self._ways[loops] = None  # while it is being found
-            self._ways[loops] = _Way(1, len(loops.lengths)) if self.fits(loops) else self._find(loops)
+            own = self.obstacle(loops)
+            self._ways[loops] = own or _Way(1, len(loops.lengths))
+            if own is not None:
+                self._ways[loops] = self._cut(loops, own)
         return self._ways[loops]
 
-    def _find(self, loops: Loops) -> _Way | None:
-        """Cutting one loop as coarsely as it fits, else finely, so that others are cut as well."""
+    def _cut(self, loops: Loops, own: TooManyDimensions | TooLarge) -> _Way | Obstacle:
+        """The way of fewest operators: one loop cut as coarsely as the target takes, else at its grain, others too."""
         axis = None if loops.single else loops.axis
         few = _distinct(loops)
         shared = [i for i, n in enumerate(loops.sizes) if n > 1 and i != axis]
-        too_many = len(self._fold(few).sizes) - self._most_dimensions
-        if too_many > 0:  # only a loop of which every step can be bound goes away; the shorter, the fewer operators
+        too_many = own.left - own.most if isinstance(own, TooManyDimensions) else 0
+        if too_many > 0:  # a loop goes away only if each of its steps can be bound; the shorter, the fewer operators
             shared = sorted((i for i in shared if self._grain_of(few, i) == 1), key=lambda i: loops.sizes[i])
-        ways = [self._along(loops, few, i) for i in shared] if too_many <= 1 else []
+        ways = [self._cut_coarsely(loops, few, i) for i in shared] if too_many <= 1 else []
         if axis is not None:
-            ways.append(self._along_axis(loops))
-        if not any(ways):
-            ways = [self._finely(loops, few, i) for i in (shared[:1] if too_many > 0 else shared)]
+            ways.append(self._cut_axis(loops))
+        if not any(isinstance(way, _Way) for way in ways):
+            ways += [self._cut_at_grain(loops, few, i) for i in (shared[:1] if too_many > 0 else shared)]
             if axis is not None:
-                ways.append(self._finely_along_axis(loops))
-        return min([way for way in ways if way is not None], key=lambda way: way.operators, default=None)
+                ways.append(self._cut_between_parts(loops))
+        found = [way for way in ways if isinstance(way, _Way)]
+        if found:
+            return min(found, key=lambda way: way.operators)
+        return nearest([own, *[way for way in ways if way is not None and not isinstance(way, _Way)]])
 
-    # A loop that all tensors share
+    # Cuts of a loop that all tensors share: None where it has no point to be cut at
 
-    def _along(self, loops: Loops, few: Loops, i: int) -> _Way | None:
+    def _cut_coarsely(self, loops: Loops, few: Loops, i: int) -> _Way | Obstacle | None:
         grain, size = self._grain_of(few, i), loops.sizes[i]
-        steps = _largest((size - 1) // grain, lambda steps: self.fits(_sized(few, i, steps * grain)))
+        steps = _largest((size - 1) // grain, lambda steps: not self.obstacle(_sized(few, i, steps * grain)))
         if not steps:
             return None
         begins = range(0, size, steps * grain)
         points = (*begins, size) if len(begins) <= MOST_OPERATORS else ()
-        return self._within_bounds(_Way(len(begins), len(begins) * len(loops.lengths), i, points))
+        return _bounded(_Way(len(begins), len(begins) * len(loops.lengths), i, points))
 
-    def _finely(self, loops: Loops, few: Loops, i: int) -> _Way | None:
+    def _cut_at_grain(self, loops: Loops, few: Loops, i: int) -> _Way | Obstacle | None:
         grain, size = self._grain_of(few, i), loops.sizes[i]
         if size <= grain:
             return None
         if size > grain * MOST_OPERATORS:
-            self.exceeded = True
-            return None
+            return TOO_MANY_OPERATORS
         points = (*range(0, size, grain), size)
-        ways = {n: self._way(_sized(loops, i, n)) for n in {end - begin for begin, end in pairwise(points)}}
-        return self._summed([ways[end - begin] for begin, end in pairwise(points)], i, points)
+        lengths = [end - begin for begin, end in pairwise(points)]
+        ways = {n: self._way(_sized(loops, i, n)) for n in dict.fromkeys(lengths)}
+        return _summed([ways[n] for n in lengths], i, points)
 
     def _grain_of(self, loops: Loops, i: int) -> int:
         return self._grain({row[i] for row in loops.strides})
 
-    # The axis of several parts
+    # Cuts of the axis of several parts
 
-    def _along_axis(self, loops: Loops) -> _Way | None:
-        """From each point as far as it fits: no other choice of points leads to fewer operators."""
+    def _cut_axis(self, loops: Loops) -> _Way | Obstacle | None:
+        """From each point as far as the target takes: no other choice of points leads to fewer operators."""
         size = loops.sizes[loops.axis]
         edges = _edges(loops)
         ends = edges[1:]
@@ -145,36 +192,38 @@ class Cutter:
             if end is None:
                 return None
             if len(points) > MOST_OPERATORS:
-                self.exceeded = True
-                return None
+                return TOO_MANY_OPERATORS
             points.append(end)
-        copies = sum(self._early(loops, begin) > 0 for begin in points[:-1]) if self._kind is OperatorType.JOIN else 0
+        is_join = self._kind is OperatorType.JOIN
+        copies = sum(self._lead_in_steps(loops, begin) > 0 for begin in points[:-1]) if is_join else 0
         return _Way(len(points) - 1 + copies, len(loops.lengths) + len(points), loops.axis, tuple(points))
 
-    def _finely_along_axis(self, loops: Loops) -> _Way | None:
-        """Between parts. There is one place for what a join reads back, so that it has to be used at once."""
+    def _cut_between_parts(self, loops: Loops) -> _Way | Obstacle | None:
+        """Between parts that are then cut further; without lead-in steps for a join, whose lead-in is used at once."""
         edges = _edges(loops)
         anywhere = self._use_temporary and self._kind is OperatorType.SPLIT
-        points = (0, *[edge for edge in edges[1:-1] if anywhere or self._early(loops, edge) == 0], edges[-1])
-        if len(points) < 3:
+        inner = [edge for edge in edges[1:-1] if anywhere or self._lead_in_steps(loops, edge) == 0]
+        if not inner:
             return None
+        points = (0, *inner, edges[-1])
         if len(points) > MOST_OPERATORS + 1:
-            self.exceeded = True
-            return None
-        ways = (self._way(self._of_axis(loops, edges, *ends)) for ends in pairwise(points))
-        return self._summed(ways, loops.axis, points)
+            return TOO_MANY_OPERATORS
+        ways = (self._way(self._axis_range(loops, edges, *ends)) for ends in pairwise(points))
+        return _summed(ways, loops.axis, points)
 
     def _reach(self, loops: Loops, edges: Sequence[int], begin: int, near: int) -> int:
-        """How many steps from a point on fit."""
+        """How many steps from a point on the target takes."""
         most = loops.sizes[loops.axis] - begin
-        return _largest(most, lambda steps: self.fits(self._of_axis(loops, edges, begin, begin + steps)), near)
+        return _largest(
+            most, lambda steps: not self.obstacle(self._axis_range(loops, edges, begin, begin + steps)), near
+        )
 
     def _last_point(self, loops: Loops, ends: Sequence[int], begin: int, limit: int) -> int | None:
-        """The last place in (begin, limit] where all buffers may be bound anew."""
+        """The last place in (begin, limit] where all buffers can be bound anew."""
         if limit == ends[-1]:
             return limit
         for part in reversed(range(bisect_right(ends, begin), min(bisect_right(ends, limit) + 1, len(ends)))):
-            if ends[part] <= limit and self._begins(loops, ends[part]):
+            if ends[part] <= limit and (self._use_temporary or self._lead_in_steps(loops, ends[part]) == 0):
                 return ends[part]
             start = ends[part] - loops.lengths[part]
             # Both grains are powers of two: the points within a part are those of the coarser one, or there are none.
@@ -187,68 +236,49 @@ class Cutter:
                     return point
         return None
 
-    def _begins(self, loops: Loops, point: int) -> bool:
-        """Whether the whole tensor may be bound at a point of the axis where a part begins."""
-        return self._use_temporary or self._early(loops, point) == 0
+    # Sub-ranges
 
-    def _summed(self, ways: Iterable[_Way | None], i: int, points: Sequence[int]) -> _Way | None:
-        """The way that cuts loop `i` at these points, and what is between them in these ways."""
-        operators = parts = 0
-        for way in ways:
-            if way is None:
-                return None
-            operators += way.operators
-            parts += way.parts
-        return self._within_bounds(_Way(operators, parts, i, tuple(points)))
-
-    def _within_bounds(self, way: _Way) -> _Way | None:
-        if way.operators <= MOST_OPERATORS and way.parts <= MOST_TENSORS:
-            return way
-        self.exceeded = True
-        return None
-
-    # Parts of boxes
-
-    def _part_of(self, box: Box, i: int, edges: Sequence[int], begin: int, end: int) -> Box:
-        """The box from one step of a loop to another; a temporary stands for what is bound too early."""
+    def _sub_range(self, box: Box, i: int, edges: Sequence[int], begin: int, end: int) -> Box:
+        """The box from one step of a loop to another; lead-in steps are a part of their own, in a temporary buffer."""
         rows, axis = box.loops.strides, box.loops.axis
         if i != axis or box.loops.single:
             moved = [self._moved(x, row[i], begin) for x, row in zip(box.operands, rows, strict=True)]
             return Box(box.kind, _sized(box.loops, i, end - begin), tuple(moved))
-        early = self._early(box.loops, begin)
-        moved = [self._moved(box.operands[0], rows[0][i], begin - early)]
-        if early:
+        lead_in = self._lead_in_steps(box.loops, begin)
+        moved = [self._moved(box.operands[0], rows[0][i], begin - lead_in)]
+        if lead_in:
             moved.append(Operand("temporary", 0, 0, entire=False))
         for part in _parts_within(edges, begin, end):
             first, last = edges[part], edges[part + 1]
             operand = box.operands[part + 1]
             entire = begin <= first and last <= end
             moved.append(operand if entire else self._moved(operand, rows[part + 1][i], max(begin - first, 0)))
-        return Box(box.kind, self._of_axis(box.loops, edges, begin, end), tuple(moved))
+        return Box(box.kind, self._axis_range(box.loops, edges, begin, end), tuple(moved))
 
     def _moved(self, operand: Operand, stride: int | None, steps: int) -> Operand:
         return operand._replace(offset=operand.offset + steps * (stride or 0) * self._bytes, entire=False)
 
-    def _of_axis(self, loops: Loops, edges: Sequence[int], begin: int, end: int) -> Loops:
+    def _axis_range(self, loops: Loops, edges: Sequence[int], begin: int, end: int) -> Loops:
+        """The loops from one step of the axis to another, lead-in steps in front."""
         axis = loops.axis
-        early = self._early(loops, begin)
-        sizes = (*loops.sizes[:axis], end - begin + early, *loops.sizes[axis + 1 :])
+        lead_in = self._lead_in_steps(loops, begin)
+        sizes = (*loops.sizes[:axis], end - begin + lead_in, *loops.sizes[axis + 1 :])
         lengths, rows = [], [loops.strides[0]]
-        if early:
-            lengths.append(early)
-            rows.append(packed_strides((*sizes[:axis], early, *sizes[axis + 1 :])))
+        if lead_in:
+            lengths.append(lead_in)
+            rows.append(packed_strides((*sizes[:axis], lead_in, *sizes[axis + 1 :])))
         for part in _parts_within(edges, begin, end):
             row, length = loops.strides[part + 1], min(end, edges[part + 1]) - max(begin, edges[part])
             lengths.append(length)
             rows.append(row if length > 1 else (*row[:axis], None, *row[axis + 1 :]))
         return Loops(sizes, tuple(rows), axis, tuple(lengths))
 
-    def _early(self, loops: Loops, begin: int) -> int:
-        """How many steps before `begin` the whole tensor has to be bound."""
+    def _lead_in_steps(self, loops: Loops, begin: int) -> int:
+        """How many steps before `begin` on the axis the whole tensor has to be bound."""
         return begin % self._grain([loops.strides[0][loops.axis]])
 
     def _grain(self, strides: Iterable[int | None]) -> int:
-        """The least number of steps that leads to a multiple of 16 bytes in every tensor."""
+        """The least number of steps that leads to a multiple of 16 bytes by every one of these strides."""
         least = MINIMUM_BUFFER_TENSOR_ALIGNMENT
         return max(least // math.gcd(least, (stride or 0) * self._bytes) for stride in strides)
 
@@ -258,29 +288,30 @@ class Cutter:
             self._folded[loops] = folded(loops)
         return self._folded[loops]
 
-    def fits(self, loops: Loops) -> bool:
-        """Whether the numbers are within what every target takes, and the loops within its dimensions."""
-        few = self._fold(loops)
-        if len(few.sizes) > self._most_dimensions:
-            return False
-        most_bytes = UINT_MAX * self._bytes
-        for row, length in {(row, n) for row, n in zip(few.strides, (few.sizes[few.axis], *few.lengths), strict=True)}:
-            sizes = (*few.sizes[: few.axis], length, *few.sizes[few.axis + 1 :])
-            steps = [(n, s) for n, s in zip(sizes, row, strict=True) if n > 1 and s is not None]
-            span = (1 + sum((n - 1) * s for n, s in steps)) * self._bytes
-            if any(s > UINT_MAX for _, s in steps) or (span + 3) // 4 * 4 > most_bytes or math.prod(sizes) > UINT_MAX:
-                return False
-        if self._kind is OperatorType.JOIN:
-            return math.prod(few.sizes) // few.sizes[few.axis] * max(few.lengths) <= INPUT_ELEMENTS_MAX
-        return True
+
+def _summed(ways: Iterable[_Way | Obstacle], i: int, points: tuple[int, ...]) -> _Way | Obstacle:
+    """The way that cuts loop `i` at these points, and what lies between them in these ways; the first obstacle."""
+    operators = parts = 0
+    for way in ways:
+        if not isinstance(way, _Way):
+            return way
+        operators += way.operators
+        parts += way.parts
+    return _bounded(_Way(operators, parts, i, points))
 
 
-def _read_back(box: Box) -> Box:
-    """The copy of what a box of a join, its first input a temporary, would write too early."""
+def _bounded(way: _Way) -> _Way | Obstacle:
+    if way.operators > MOST_OPERATORS:
+        return TOO_MANY_OPERATORS
+    return way if way.parts <= MOST_TENSORS else TooMany("tensors of several operators", MOST_TENSORS)
+
+
+def _lead_in_copy(box: Box) -> Box:
+    """The copy, into the temporary buffer, of what stands in a join's output where its lead-in steps write."""
     _, loops, (output, temporary, *_) = box
-    early = loops.lengths[0]
-    sizes = (*loops.sizes[: loops.axis], early, *loops.sizes[loops.axis + 1 :])
-    return Box(OperatorType.SPLIT, Loops(sizes, loops.strides[:2], loops.axis, (early,)), (output, temporary))
+    lead_in = loops.lengths[0]
+    sizes = (*loops.sizes[: loops.axis], lead_in, *loops.sizes[loops.axis + 1 :])
+    return Box(OperatorType.SPLIT, Loops(sizes, loops.strides[:2], loops.axis, (lead_in,)), (output, temporary))
 
 
 def _sized(loops: Loops, i: int, size: int) -> Loops:
@@ -307,7 +338,8 @@ def _distinct(loops: Loops) -> Loops:
 def _largest(most: int, fits: Callable[[int], bool], near: int = 0) -> int:
     """The largest number up to `most` that fits, where every smaller one fits too; 0 if none does.
 
-    Larger numbers cost more to try, so that steps begin small; `near`: a guess, better below than above.
+    Larger numbers cost more to try, so that the search begins with small steps; `near` is a guess, better too small
+    than too large.
     """
     low, step = near if 0 < near <= most and fits(near) else 0, 1
     while low + step <= most and fits(low + step):

@@ -1,12 +1,19 @@
-"""The last resort: tensors of too many dimensions go through a temporary buffer, by copies that the target takes.
+"""Packing by way of a temporary buffer, the last resort: tensors of too many dimensions become packed ones by copies.
 
-An input is packed before it is used. A copy moves some outer loops as they are and everything within them as one run
-of memory, gaps included, so that the loops that were moved lie packed; it goes on until all do. Where they then lie in
-another order than is needed, copies of four loops move one to its place at a time.
+An input is packed before it is used. A copy moves some outer loops as they are and everything within them as one run of
+memory, gaps included, so that these loops then lie packed; the next copy moves more loops, until all lie packed. Where
+their order in memory is not the one needed, copies of four loops each transpose one loop to its place.
 
-An output is written packed, and brought to its place afterwards. The bytes between its elements are not to change:
-the output as it stands is packed as far as an input would be, the elements are put into that, and the same copies
-the other way round lead back.
+For example, a target takes 3 dimensions, and an input has these loops (sizes and strides in elements):
+
+    (2, 2, 2, 2), (50, 20, 7, 2)    no two fold: 4 dimensions
+    (2, 2, 10), (50, 20, 1)         the first copy: two loops, and a run of 1 + 1*7 + 1*2 elements within them
+    (2, 2, 2, 2), (20, 10, 7, 2)    the input as it then lies in the temporary buffer; the outer two loops fold
+    (4, 2, 2), (10, 7, 2)           the second copy, of 3 dimensions, after which the input is packed
+
+An output is written packed and brought to its place afterwards. The bytes between its elements have to stay: the output
+as it stands is packed as far as an input would be, the elements are put into that, and the same copies the other way
+round lead back. This does not work where elements of the output interleave.
 """
 
 from __future__ import annotations
@@ -21,24 +28,31 @@ from dmlsplit.layout import is_packed, packed_strides
 from dmlsplit.legalize._build import Operand
 from dmlsplit.legalize._cut import Box, Cutter
 from dmlsplit.legalize._loops import Loops, folded, tensor_of
+from dmlsplit.legalize._obstacles import Interleaving, Obstacle
 
 ALIGNMENT: Final = 256
 """DML_TEMPORARY_BUFFER_ALIGNMENT, in bytes."""
 
 
+Sizes: TypeAlias = tuple[int, ...]
 Steps: TypeAlias = tuple[int, ...]
 """Strides of a tensor, for each loop: 0 where it is broadcast, or where the loop has one step."""
 
 
-class Stage:
-    """Makes tensors of elements of `element_bytes` ready; `before` and `after` are the copies so far, in order."""
+class TemporaryPacking:
+    """Packs the tensors of a box, whose elements have `element_bits` bits.
 
-    def __init__(self, element_bytes: int, dimension_counts: Sequence[int]) -> None:
-        self._bytes = element_bytes
-        self._cutter = Cutter(OperatorType.SPLIT, element_bytes, dimension_counts, use_temporary=False)
+    `before` and `after` are the copies so far, to be run before and after the box; `obstacles` is why tensors remained
+    as they are.
+    """
+
+    def __init__(self, element_bits: int, dimension_counts: Sequence[int]) -> None:
+        self._bytes = element_bits // 8
+        self._cutter = Cutter(OperatorType.SPLIT, element_bits, dimension_counts)
         self._size = 0
         self.before: list[Box] = []
         self.after: list[Box] = []
+        self.obstacles: list[Obstacle] = []
 
     def inputs_packed(self, box: Box) -> Iterator[Box]:
         """The box with its inputs packed; of a split, bit by bit: each result needs the copies made so far."""
@@ -46,7 +60,7 @@ class Stage:
         for i in range(1) if is_split else range(1, len(box.operands)):
             sizes, strides = tensor_of(box.loops, i)
             if not is_packed(sizes, strides):
-                for packed, operand in self._packed(sizes, strides, box.operands[i]):
+                for packed, operand in self._packed_input(sizes, strides, box.operands[i]):
                     box = _replaced(box, i, packed, operand)
                     if is_split:
                         yield box
@@ -55,25 +69,33 @@ class Stage:
 
     def outputs_packed(self, box: Box) -> Box:
         """The box with its outputs packed, but for those that could not be brought to their place from there."""
-        for i in range(1) if box.kind is OperatorType.JOIN else range(1, len(box.operands)):
+        is_join = box.kind is OperatorType.JOIN
+        for i in range(1) if is_join else range(1, len(box.operands)):
             sizes, strides = tensor_of(box.loops, i)
-            if not is_packed(sizes, strides):
-                operand = self._scattered(sizes, strides, box.operands[i])
-                if operand is not None:
-                    box = _replaced(box, i, packed_strides(sizes), operand)
+            if is_packed(sizes, strides):
+                continue
+            if not _is_nested(sizes, strides):
+                index = box.operands[i].buffer_index
+                self.obstacles.append(Interleaving("OutputTensor" if is_join else f"OutputTensors[{index}]"))
+                continue
+            operand = self._packed_output(sizes, strides, box.operands[i])
+            if operand is not None:
+                box = _replaced(box, i, packed_strides(sizes), operand)
         return box
 
-    def _packed(self, sizes: tuple[int, ...], strides: Steps, operand: Operand) -> Iterator[tuple[Steps, Operand]]:
-        """Steps and place of an input after each copy; ends early where no copy is taken."""
+    def _packed_input(self, sizes: Sizes, strides: Steps, operand: Operand) -> Iterator[tuple[Steps, Operand]]:
+        """Strides and place of an input after each copy; ends early where no copy is taken."""
         order = _memory_order(sizes, strides)
         lying = strides
-        for copy, lying in self._compacting(sizes, strides, order):
+        for copy, lying in self._compaction(sizes, strides, order, self.obstacles):
             operand = self._copied(copy, operand)
             yield lying, operand
         if not _lie_packed(sizes, lying, order):
             return
-        for copy, lying in _arranging(sizes, order, [i for i, size in enumerate(sizes) if size > 1]):
-            if not self._cutter.fits(copy):
+        for copy, lying in _transpositions(sizes, order, [i for i, size in enumerate(sizes) if size > 1]):
+            obstacle = self._cutter.obstacle(copy)
+            if obstacle is not None:
+                self.obstacles.append(obstacle)
                 return
             operand = self._copied(copy, operand)
             yield lying, operand
@@ -83,23 +105,29 @@ class Stage:
         self.before.append(_box(copy, source, place))
         return place
 
-    def _scattered(self, sizes: tuple[int, ...], strides: Steps, operand: Operand) -> Operand | None:
-        """A packed place for an output, with copies that bring its elements to where they belong."""
-        if not is_nested(sizes, strides):
-            return None
+    def _packed_output(self, sizes: Sizes, strides: Steps, operand: Operand) -> Operand | None:
+        """A packed place for an output, with copies that bring its elements to where they belong.
+
+        The elements are transposed `t` times, the output as it stands is packed by `i` copies, and one more copy puts
+        the elements into it: the fewest copies whose last one the target takes. Each of the `i` copies runs back, too.
+        """
         order = _memory_order(sizes, strides)
-        inward = list(self._compacting(sizes, strides, order))
-        turns = list(_arranging(sizes, sorted(order), order))
+        obstacles: list[Obstacle] = []
+        inward = list(self._compaction(sizes, strides, order, obstacles))
+        turns = list(_transpositions(sizes, sorted(order), order))
         sources = [packed_strides(sizes), *[after for _, after in turns]]
         targets = [strides, *[after for _, after in inward]]
         for t, i in sorted(product(range(len(sources)), range(len(targets))), key=lambda ti: ti[0] + 2 * ti[1]):
             put = _copy(sizes, sources[t], targets[i])
-            if self._cutter.fits(put):
+            obstacle = self._cutter.obstacle(put)
+            if obstacle is None:
                 return self._put(put, [copy for copy, _ in turns[:t]], [copy for copy, _ in inward[:i]], operand)
+            obstacles.append(obstacle)
+        self.obstacles += obstacles
         return None
 
     def _put(self, put: Loops, turns: Sequence[Loops], inward: Sequence[Loops], operand: Operand) -> Operand:
-        """The copies of `_scattered`: turn the elements, take the output in, put them into it, bring it back."""
+        """Appends the copies of `_packed_output`: transpose, take the output in, put elements into it, lead back."""
         first = place = self._place(put)
         for copy in turns:
             turned = self._place(copy)
@@ -114,17 +142,24 @@ class Stage:
         self.after += [_box(put, place, operand), *reversed(back)]
         return first
 
-    def _compacting(
-        self, sizes: tuple[int, ...], strides: Steps, order: Sequence[int]
+    def _compaction(
+        self, sizes: Sizes, strides: Steps, order: Sequence[int], obstacles: list[Obstacle]
     ) -> Iterator[tuple[Loops, Steps]]:
-        """Copies after which more and more loops of `order` lie packed, and the strides then."""
+        """Copies after which more and more loops of `order` lie packed, and the strides then.
+
+        It ends early, and appends the obstacle, where the target takes no copy of one loop more.
+        """
         moved = len(order) if _lie_packed(sizes, strides, order) else 0
         while moved < len(order):
-            copies = ((n, _outer(sizes, strides, order, n)) for n in range(len(order), moved, -1))
-            found = next(((n, copy) for n, copy in copies if self._cutter.fits(copy)), None)
-            if found is None:
+            for count in range(len(order), moved, -1):
+                copy = _outer_copy(sizes, strides, order, count)
+                obstacle = self._cutter.obstacle(copy)
+                if obstacle is None:
+                    break
+            if obstacle is not None:
+                obstacles.append(obstacle)
                 return
-            moved, copy = found
+            moved = count
             after = dict(zip(order[:moved], copy.strides[1], strict=False))
             strides = tuple([after.get(i, stride) or 0 for i, stride in enumerate(strides)])
             yield copy, strides
@@ -136,7 +171,7 @@ class Stage:
         return place
 
 
-def is_nested(sizes: tuple[int, ...], strides: Steps) -> bool:
+def _is_nested(sizes: Sizes, strides: Steps) -> bool:
     """Whether each loop's step leads past all that the loops within it span: the runs of memory lie apart."""
     order = _memory_order(sizes, strides)
     if len(order) < sum(n > 1 for n in sizes):
@@ -145,8 +180,11 @@ def is_nested(sizes: tuple[int, ...], strides: Steps) -> bool:
     return all(strides[i] > span for i, span in zip(reversed(order), spans, strict=False))
 
 
-def _arranging(sizes: tuple[int, ...], lying: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[Loops, Steps]]:
-    """Copies that bring packed loops from one order into another, and the strides then; new ones are broadcast."""
+def _transpositions(sizes: Sizes, lying: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[Loops, Steps]]:
+    """Copies that bring packed loops from one order into another, and the strides then; new ones are broadcast.
+
+    Each copy moves as many loops at once as already follow each other, past the loops between.
+    """
     lying = list(lying)
     for at, loop in enumerate(wanted):
         if lying[at : at + 1] == [loop]:
@@ -170,18 +208,18 @@ def _arranging(sizes: tuple[int, ...], lying: Sequence[int], wanted: Sequence[in
         yield copy, tuple([after.get(i, 0) for i in range(len(sizes))])
 
 
-def _outer(sizes: tuple[int, ...], strides: Steps, order: Sequence[int], count: int) -> Loops:
+def _outer_copy(sizes: Sizes, strides: Steps, order: Sequence[int], count: int) -> Loops:
     """The copy of the first loops of an order, with the memory that the others span as one run."""
     run = 1 + sum((sizes[i] - 1) * strides[i] for i in order[count:])
     copied = (*[sizes[i] for i in order[:count]], run)
     return _copy(copied, (*[strides[i] for i in order[:count]], 1), packed_strides(copied))
 
 
-def _lie_packed(sizes: tuple[int, ...], strides: Steps, order: Sequence[int]) -> bool:
+def _lie_packed(sizes: Sizes, strides: Steps, order: Sequence[int]) -> bool:
     return is_packed([sizes[i] for i in order], [strides[i] for i in order])
 
 
-def _memory_order(sizes: tuple[int, ...], strides: Steps) -> list[int]:
+def _memory_order(sizes: Sizes, strides: Steps) -> list[int]:
     """The loops that lead through memory, the largest stride first."""
     return sorted((i for i, n in enumerate(sizes) if n > 1 and strides[i]), key=lambda i: -strides[i])
 
@@ -192,7 +230,7 @@ def _replaced(box: Box, i: int, strides: Steps, operand: Operand) -> Box:
     return Box(box.kind, box.loops._replace(strides=rows), (*box.operands[:i], operand, *box.operands[i + 1 :]))
 
 
-def _copy(sizes: tuple[int, ...], source: Steps, target: Steps) -> Loops:
+def _copy(sizes: Sizes, source: Steps, target: Steps) -> Loops:
     return Loops(sizes, (source, target), 0, sizes[:1])
 
 

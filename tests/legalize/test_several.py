@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit.layout import ELEMENT_BITS, packed_strides
-from dmlsplit.legalize import _cut, _pipeline
+from dmlsplit.legalize import _cut, _search
 from tests.legalize.proof import check_bytes, check_regions, prove, tensors
 from tests.strategies import faultless_operator
 
@@ -112,7 +112,7 @@ def packed_operator(draw):
 def test_the_same_with_bounds_that_are_reached_soon(d, bound):
     """Bytes prove what arithmetic proves above: at most `bound` elements in an operator."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_pipeline.Task, "_single_operators", lambda task: iter(()))
+        patch.setattr(_search.Search, "_single_operators", lambda search: iter([_cut.TOO_MANY_OPERATORS]))
         patch.setattr(_cut, "UINT_MAX", bound)
         patch.setattr(_cut, "INPUT_ELEMENTS_MAX", bound)
         found = dml.legalize(d, feature_level="4_1")
@@ -158,19 +158,23 @@ def test_thousands_of_operators_of_thousands_of_parts(make, operators):
 
 
 @pytest.mark.parametrize(
-    "d",
+    ("d", "words"),
     [
-        split(T.UINT8, (2**16, 2**16, 2**16 + 1), 0, (1, 2**16 - 1)),
-        split(T.FLOAT32, (2**13, 2**32 - 1), 0, (2**13,)),
-        join(T.FLOAT32, (2**13, 2**32 - 1), 0, (1,) * 2**13),
-        split(T.FLOAT32, (2**20, 2**20), 1, (2**10,) * 2**10),  # 257 operators of 1,025 tensors each
+        (split(T.UINT8, (2**16, 2**16, 2**16 + 1), 0, (1, 2**16 - 1)), "several operators would be more than 4096"),
+        (split(T.FLOAT32, (2**13, 2**32 - 1), 0, (2**13,)), "several operators would be more than 4096"),
+        (join(T.FLOAT32, (2**13, 2**32 - 1), 0, (1,) * 2**13), "several operators would be more than 4096"),
+        # 257 operators of 1,025 tensors each
+        (
+            split(T.FLOAT32, (2**20, 2**20), 1, (2**10,) * 2**10),
+            "tensors of several operators would be more than 262144",
+        ),
     ],
     ids=["elements", "copy", "join", "tensors"],
 )
-def test_more_operators_than_anyone_wants(d):
+def test_more_operators_than_anyone_wants(d, words):
     found = dml.legalize(d, feature_level="3_0")
     assert not found.ok
-    assert "several operators would be more than" in found.report.diagnostics[-1].message
+    assert f"; {words}" in found.report.diagnostics[-1].message
 
 
 def test_a_broadcast_input_of_many_elements():
@@ -294,7 +298,7 @@ def test_an_output_whose_elements_interleave():
     assert not found.ok
     message = found.report.diagnostics[-1].message
     assert "6 dimensions are left after folding, it takes 4" in message
-    assert message.endswith("a temporary buffer does not help, since the elements of an output interleave")
+    assert message.endswith("; a temporary buffer does not help, since the elements of OutputTensors[0] interleave")
 
 
 def test_an_output_that_interleaves_beside_one_that_does_not():

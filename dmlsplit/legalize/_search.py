@@ -1,0 +1,274 @@
+"""The search for a rewriting: ways are gone in order, and the first that the target takes is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Final, NamedTuple
+
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, operands
+from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.enums import HResult, OperatorType, TensorDataType
+from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.legalize._build import Operand, build, data_types, dimension_counts, regions, whole_and_parts
+from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutter, inputs_cut
+from dmlsplit.legalize._loops import bits_joined, divided, folded, loops_of, of_rank, without
+from dmlsplit.legalize._obstacles import (
+    Indivisible,
+    Obstacle,
+    Refusal,
+    RefusedByTarget,
+    TooLarge,
+    TooManyDimensions,
+)
+from dmlsplit.legalize._temporary import TemporaryPacking
+from dmlsplit.legalize._words import steps
+from dmlsplit.legalize.result import BufferKind, Legalization, Region
+from dmlsplit.location import Location
+from dmlsplit.rules import RULES
+from dmlsplit.target import Target
+from dmlsplit.validation import evaluate, faults, in_descriptor_order, operator_type
+
+FEW_OPERATORS: Final = 32
+"""More are worse than a temporary buffer, if that needs fewer."""
+
+
+def rewritten(desc: OperatorDesc, target: Target) -> Legalization:
+    """`legalize` for one target."""
+    report = evaluate(desc, target)
+    if report.ok:
+        return _as_it_is(desc, report)
+    wrong = faults(desc)
+    if wrong:
+        known = {(d.rule, d.path) for d in report.diagnostics}
+        hidden = [d for d in wrong if (d.rule, d.path) not in known]
+        return Legalization.refused(desc, replace(report, diagnostics=in_descriptor_order(report.diagnostics, hidden)))
+    whole, parts = whole_and_parts(desc)
+    kept = [(i, part) for i, part in enumerate(parts) if 0 not in (part.sizes or ())[: part.dimension_count]]
+    found = Search(operator_type(desc), desc.axis, target, whole, kept).rewriting() if kept else Rewriting([])
+    if isinstance(found, Refusal):
+        reason = RULES["legalize/no-rewriting"].diagnostic(Location(), f"no rewriting for {target.name}: {found.words}")
+        return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
+    return Legalization(
+        desc,
+        True,
+        _report(operator_type(desc), target, [accepted.report for accepted in found.operators]),
+        tuple([accepted.operator for accepted in found.operators]),
+        tuple([accepted.parts for accepted in found.operators]),
+        tuple([accepted.regions for accepted in found.operators]),
+        tuple(steps(desc, [accepted.operator for accepted in found.operators], found.temporary_bytes)),
+        found.temporary_bytes,
+    )
+
+
+class Accepted(NamedTuple):
+    """An operator, the target's report, the Region of each of its tensors, and which parts its parts are."""
+
+    operator: OperatorDesc
+    report: Report
+    regions: tuple[Region, ...]
+    parts: tuple[int, ...]
+
+
+class Rewriting(NamedTuple):
+    """Operators to be dispatched in order, and the size of their temporary buffer."""
+
+    operators: list[Accepted]
+    temporary_bytes: int = 0
+
+
+class Plan(NamedTuple):
+    """Several operators, not yet built: copies, a box to be cut, copies; `operators` is their number together."""
+
+    operators: int
+    data_type: TensorDataType
+    cutter: Cutter
+    box: Box
+    before: Sequence[Box]
+    after: Sequence[Box]
+
+
+class Search:
+    """The search for operators that move what an operator without faults moves, whose parts have elements."""
+
+    def __init__(
+        self,
+        kind: OperatorType,
+        axis: int,
+        target: Target,
+        whole: BufferTensorDesc,
+        parts: Sequence[tuple[int, BufferTensorDesc]],
+    ) -> None:
+        self._kind = kind
+        self._target = target
+        self._own_type = whole.data_type
+        self._dimension_counts = dimension_counts(target, kind)
+        self._data_types = data_types(target, kind, whole.data_type)
+        outer: BufferKind = "input" if kind is OperatorType.SPLIT else "output"
+        inner: BufferKind = "output" if kind is OperatorType.SPLIT else "input"
+        self._operands = (_operand(outer, 0, whole), *[_operand(inner, i, part) for i, part in parts])
+        self._own_loops = loops_of(whole, [part for _, part in parts], axis)
+        self._loops = folded(self._own_loops)
+        self._judged: dict[object, tuple[OperatorDesc, Report] | Obstacle] = {}
+        """Operators of a rewriting into several mostly differ by their Regions only."""
+
+    def rewriting(self) -> Rewriting | Refusal:
+        """Operators that the target takes: one, else several, else several with a temporary buffer."""
+        refusal = Refusal([], [], [])
+        for found in self._single_operators():
+            if isinstance(found, Accepted):
+                return Rewriting([found])
+            refusal.one.append(found)
+        boxes = [(t, box) for t in self._data_types if isinstance(box := self._elements(t), Box)]
+        many: list[tuple[Plan, list[Obstacle]]] = []
+        for obstacles, plans in ((refusal.cut, self._cut_plans(boxes)), (refusal.packed, self._packed_plans(boxes))):
+            for plan in plans:
+                if isinstance(plan, Plan) and plan.operators > FEW_OPERATORS:
+                    many.append((plan, obstacles))
+                    continue
+                built = self._built(plan) if isinstance(plan, Plan) else plan
+                if isinstance(built, Rewriting):
+                    return built
+                obstacles.append(built)
+        for plan, obstacles in sorted(many, key=lambda item: item[0].operators):
+            built = self._built(plan)
+            if isinstance(built, Rewriting):
+                return built
+            obstacles.append(built)
+        return refusal
+
+    def _single_operators(self) -> Iterator[Accepted | Obstacle]:
+        """Rewritings into one operator, the smallest change first."""
+        for data_type in self._data_types:
+            bits = ELEMENT_BITS[data_type]
+            same = bits == ELEMENT_BITS[self._own_type]
+            as_given = divided(self._own_loops if same else bits_joined(self._own_loops), bits)
+            if as_given is not None:
+                loops = without(as_given, len(as_given.sizes) - 1) if same else as_given
+                yield self._accepted(Box(self._kind, loops, self._operands), data_type, own=same)
+            as_few = self._elements(data_type)
+            if not isinstance(as_few, Box):
+                yield as_few
+                continue
+            yield self._accepted(as_few, data_type)
+            more_inputs = inputs_cut(as_few, bits // 8) if self._kind is OperatorType.JOIN else None
+            if more_inputs is not None:
+                yield self._accepted(more_inputs, data_type)
+
+    def _elements(self, data_type: TensorDataType) -> Box | Indivisible:
+        """The loops, as few as possible, in elements of a type."""
+        loops = divided(self._loops, ELEMENT_BITS[data_type])
+        if loops is None:
+            return Indivisible(self._own_type, ELEMENT_BITS[data_type])
+        return Box(self._kind, without(loops, loops.sizes.index(min(loops.sizes))), self._operands)
+
+    def _cut_plans(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Plan | Obstacle]:
+        """Operators on sub-ranges of the buffers: the fewest first; then with lead-in steps in a temporary buffer."""
+        found = [self._plan(t, box, self._cutter(t)) for t, box in boxes]
+        yield from sorted([plan for plan in found if isinstance(plan, Plan)], key=lambda plan: plan.operators)
+        yield from [plan for plan in found if not isinstance(plan, Plan)]
+        for data_type, box in boxes:
+            yield self._plan(data_type, box, self._cutter(data_type, use_temporary=True))
+
+    def _packed_plans(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Plan | Obstacle]:
+        """Inputs packed, as far as it takes; outputs packed; both. What has to be cut besides comes last."""
+        for data_type, box in boxes:
+            cutter = self._cutter(data_type)
+            to_cut = []
+            for with_outputs in (False, True):
+                packing = TemporaryPacking(ELEMENT_BITS[data_type], self._dimension_counts)
+                start = packing.outputs_packed(box) if with_outputs else box
+                for made in chain([start] if packing.after else [], packing.inputs_packed(start)):
+                    copies = tuple(packing.before), tuple(packing.after)
+                    if cutter.obstacle(made.loops) is None:
+                        yield self._plan(data_type, made, cutter, *copies)
+                    else:
+                        to_cut.append((made, copies))
+                yield from packing.obstacles
+            for made, copies in to_cut:
+                yield self._plan(data_type, made, cutter, *copies)
+
+    def _plan(
+        self, data_type: TensorDataType, box: Box, cutter: Cutter, before: Sequence[Box] = (), after: Sequence[Box] = ()
+    ) -> Plan | Obstacle:
+        """The plan that cuts a box into operators that the target takes."""
+        operators = cutter.operators(box)
+        if isinstance(operators, int):
+            return Plan(len(before) + operators + len(after), data_type, cutter, box, before, after)
+        return operators
+
+    def _cutter(self, data_type: TensorDataType, *, use_temporary: bool = False) -> Cutter:
+        return Cutter(self._kind, ELEMENT_BITS[data_type], self._dimension_counts, use_temporary=use_temporary)
+
+    def _built(self, plan: Plan) -> Rewriting | Obstacle:
+        """The operators of a plan."""
+        if plan.operators > MOST_OPERATORS:
+            return TOO_MANY_OPERATORS
+        made = []
+        for box in (*plan.before, *plan.cutter.boxes(plan.box), *plan.after):
+            built = self._accepted(box, plan.data_type)
+            if not isinstance(built, Accepted):
+                return built
+            made.append(built)
+        ends = [
+            region.offset + region.size for built in made for region in built.regions if region.buffer == "temporary"
+        ]
+        return Rewriting(made, max(ends, default=0))
+
+    def _accepted(self, box: Box, data_type: TensorDataType, *, own: bool = False) -> Accepted | Obstacle:
+        """The operator of loops in elements, if the target takes it. `own`: the dimensions are the original's."""
+        key = (box.kind, box.loops, data_type, own, tuple([operand.described for operand in box.operands]))
+        if key not in self._judged:
+            self._judged[key] = self._operator(box, data_type, own=own)
+        found = self._judged[key]
+        if isinstance(found, Obstacle):
+            return found
+        operator, report = found
+        bound = regions(operator, box.operands)
+        return Accepted(operator, report, bound, _parts(self._kind, operator, bound))
+
+    def _operator(self, box: Box, data_type: TensorDataType, *, own: bool) -> tuple[OperatorDesc, Report] | Obstacle:
+        ranked = of_rank(box.loops, self._dimension_counts)
+        if ranked is None:
+            return TooManyDimensions(len(box.loops.sizes), max(self._dimension_counts))
+        operator = build(box.kind, ranked, data_type, box.operands, keep_strides=own and ranked == box.loops)
+        if isinstance(operator, TooLarge):
+            return operator
+        report = evaluate(operator, self._target)
+        if report.ok:
+            return operator, report
+        return RefusedByTarget(report.errors[0].path, report.errors[0].message)
+
+
+def _parts(kind: OperatorType, operator: OperatorDesc, bound: Sequence[Region]) -> tuple[int, ...]:
+    """The original's outputs that a split's operator writes to, its inputs that a join's reads; -1: none of these."""
+    inputs = len(operands(operator)[0])
+    named, buffer = (bound[inputs:], "output") if kind is OperatorType.SPLIT else (bound[:inputs], "input")
+    return tuple([region.index if region.buffer == buffer else -1 for region in named])
+
+
+def _operand(buffer: BufferKind, index: int, tensor: BufferTensorDesc) -> Operand:
+    strides = None if tensor.strides is None else tensor.strides[: tensor.dimension_count]
+    return Operand(
+        buffer,
+        index,
+        tensor.total_tensor_size_in_bytes or 0,
+        strides,
+        tensor.flags,
+        tensor.guaranteed_base_offset_alignment,
+    )
+
+
+def _as_it_is(desc: OperatorDesc, report: Report) -> Legalization:
+    inputs, outputs = operands(desc)
+    bound = [Region("input", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(inputs)]
+    bound += [Region("output", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(outputs)]
+    _, parts = whole_and_parts(desc)
+    return Legalization(desc, True, report, (desc,), (tuple(range(len(parts))),), (tuple(bound),))
+
+
+def _report(kind: OperatorType, target: Target, reports: Sequence[Report]) -> Report:
+    """One report for several accepted operators: each thing is said once."""
+    found: dict[Diagnostic, None] = dict.fromkeys(d for report in reports for d in report.diagnostics)
+    return Report(tuple(found), target.name, HResult.S_OK, kind.c_name)
