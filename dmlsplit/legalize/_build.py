@@ -9,7 +9,7 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDes
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType, TensorDataType, TensorFlags
 from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.legalize._loops import Loops, Strides
-from dmlsplit.legalize._obstacles import TooLarge
+from dmlsplit.legalize._obstacles import Obstacle, too_large
 from dmlsplit.legalize.result import BufferKind, Region
 from dmlsplit.target import Target
 
@@ -74,10 +74,10 @@ def build(
     memory: Sequence[Operand],
     *,
     keep_strides: bool = False,
-) -> OperatorDesc | TooLarge:
+) -> OperatorDesc | Obstacle:
     """The operator of loops that count elements of `data_type`; memory and strides are the whole's, then the parts'.
 
-    TooLarge where a number does not fit its member. `keep_strides`: the dimensions are the original's.
+    An obstacle where a number does not fit its member. `keep_strides`: the dimensions are the original's.
     """
     known: dict[tuple[object, ...], BufferTensorDesc] = {}
     tensors = []
@@ -90,7 +90,7 @@ def build(
         tensor = known.get(key)
         if tensor is None:
             found = _tensor(sizes, strides, data_type, operand, own)
-            if isinstance(found, TooLarge):
+            if isinstance(found, Obstacle):
                 return found
             tensor = known[key] = found
         tensors.append(tensor)
@@ -114,7 +114,7 @@ def regions(operator: OperatorDesc, memory: Sequence[Operand]) -> tuple[Region, 
 
 def _tensor(
     sizes: tuple[int, ...], strides: Strides, data_type: TensorDataType, operand: Operand, own: tuple[int, ...] | None
-) -> BufferTensorDesc | TooLarge:
+) -> BufferTensorDesc | Obstacle:
     bits = ELEMENT_BITS[data_type]
     given: tuple[int, ...] | None = own
     if own is None:
@@ -122,14 +122,14 @@ def _tensor(
         if is_packed(sizes, given):
             given = None
     if max(sizes) > UINT_MAX:
-        return TooLarge("a size", max(sizes), UINT_MAX, bits)
+        return too_large("a size", max(sizes), UINT_MAX, bits)
     if given is not None and max(given) > UINT_MAX:
-        return TooLarge("a stride", max(given), UINT_MAX, bits)
+        return too_large("a stride", max(given), UINT_MAX, bits)
     total = implied_size(data_type, sizes, given)
     assert total is not None  # there are sizes, all at least 1
     limit = UINT_MAX * bits // 8
     if total > limit:
-        return TooLarge("the bytes of a tensor", total, limit, bits)
+        return too_large("the bytes of a tensor", total, limit, bits)
     if operand.entire and operand.total <= limit:
         total = operand.total
     return BufferTensorDesc(

@@ -30,14 +30,14 @@ from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorTy
 from dmlsplit.layout import packed_strides
 from dmlsplit.legalize._build import Operand
 from dmlsplit.legalize._loops import Loops, folded
-from dmlsplit.legalize._obstacles import Obstacle, TooLarge, TooMany, TooManyDimensions, nearest
+from dmlsplit.legalize._obstacles import Obstacle, too_large, too_many, too_many_dimensions
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 
 MOST_OPERATORS: Final = 4096
 """Nobody wants a rewriting into more."""
 MOST_TENSORS: Final = 2**18
 """Tensors of all operators together: each operator may have very many."""
-TOO_MANY_OPERATORS: Final = TooMany("several operators", MOST_OPERATORS)
+TOO_MANY_OPERATORS: Final = too_many("several operators", MOST_OPERATORS)
 
 
 class Box(NamedTuple):
@@ -99,11 +99,11 @@ class Cutter:
                 yield copy._replace(loops=self._fold(copy.loops))
             yield from self.boxes(part)
 
-    def obstacle(self, loops: Loops) -> TooManyDimensions | TooLarge | None:
+    def obstacle(self, loops: Loops) -> Obstacle | None:
         """Why loops are beyond the target's dimensions, or beyond the numbers that every target takes."""
         few = self._fold(loops)
         if len(few.sizes) > self._most_dimensions:
-            return TooManyDimensions(len(few.sizes), self._most_dimensions)
+            return too_many_dimensions(len(few.sizes), self._most_dimensions)
         most_bytes = UINT_MAX * self._bytes
         rows = zip(few.strides, (few.sizes[few.axis], *few.lengths), strict=True)
         for row, length in dict.fromkeys(rows):
@@ -117,11 +117,11 @@ class Cutter:
             )
             for what, number, limit in bounds:
                 if number > limit:
-                    return TooLarge(what, number, limit, self._bits)
+                    return too_large(what, number, limit, self._bits)
         if self._kind is OperatorType.JOIN:
             elements = math.prod(few.sizes) // few.sizes[few.axis] * max(few.lengths)
             if elements > INPUT_ELEMENTS_MAX:
-                return TooLarge("the elements of an input", elements, INPUT_ELEMENTS_MAX, self._bits)
+                return too_large("the elements of an input", elements, INPUT_ELEMENTS_MAX, self._bits)
         return None
 
     def _way(self, loops: Loops) -> _Way | Obstacle:
@@ -132,25 +132,25 @@ class Cutter:
                 self._ways[loops] = self._cut(loops, own)
         return self._ways[loops]
 
-    def _cut(self, loops: Loops, own: TooManyDimensions | TooLarge) -> _Way | Obstacle:
+    def _cut(self, loops: Loops, own: Obstacle) -> _Way | Obstacle:
         """The way of fewest operators: one loop cut as coarsely as the target takes, else at its grain, others too."""
         axis = None if loops.single else loops.axis
         few = _distinct(loops)
         shared = [i for i, n in enumerate(loops.sizes) if n > 1 and i != axis]
-        too_many = own.left - own.most if isinstance(own, TooManyDimensions) else 0
-        if too_many > 0:  # a loop goes away only if each of its steps can be bound; the shorter, the fewer operators
+        surplus = len(self._fold(few).sizes) - self._most_dimensions
+        if surplus > 0:  # a loop goes away only if each of its steps can be bound; the shorter, the fewer operators
             shared = sorted((i for i in shared if self._grain_of(few, i) == 1), key=lambda i: loops.sizes[i])
-        ways = [self._cut_coarsely(loops, few, i) for i in shared] if too_many <= 1 else []
+        ways = [self._cut_coarsely(loops, few, i) for i in shared] if surplus <= 1 else []
         if axis is not None:
             ways.append(self._cut_axis(loops))
         if not any(isinstance(way, _Way) for way in ways):
-            ways += [self._cut_at_grain(loops, few, i) for i in (shared[:1] if too_many > 0 else shared)]
+            ways += [self._cut_at_grain(loops, few, i) for i in (shared[:1] if surplus > 0 else shared)]
             if axis is not None:
                 ways.append(self._cut_between_parts(loops))
         found = [way for way in ways if isinstance(way, _Way)]
         if found:
             return min(found, key=lambda way: way.operators)
-        return nearest([own, *[way for way in ways if way is not None and not isinstance(way, _Way)]])
+        return min([own, *[way for way in ways if isinstance(way, Obstacle)]])
 
     # Cuts of a loop that all tensors share: None where it has no point to be cut at
 
@@ -293,7 +293,7 @@ def _summed(ways: Iterable[_Way | Obstacle], i: int, points: tuple[int, ...]) ->
     """The way that cuts loop `i` at these points, and what lies between them in these ways; the first obstacle."""
     operators = parts = 0
     for way in ways:
-        if not isinstance(way, _Way):
+        if isinstance(way, Obstacle):
             return way
         operators += way.operators
         parts += way.parts
@@ -303,7 +303,7 @@ def _summed(ways: Iterable[_Way | Obstacle], i: int, points: tuple[int, ...]) ->
 def _bounded(way: _Way) -> _Way | Obstacle:
     if way.operators > MOST_OPERATORS:
         return TOO_MANY_OPERATORS
-    return way if way.parts <= MOST_TENSORS else TooMany("tensors of several operators", MOST_TENSORS)
+    return way if way.parts <= MOST_TENSORS else too_many("tensors of several operators", MOST_TENSORS)
 
 
 def _lead_in_copy(box: Box) -> Box:

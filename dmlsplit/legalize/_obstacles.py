@@ -5,116 +5,69 @@ The search returns an obstacle wherever it gives a way up, and a refusal names t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+import enum
+from typing import NamedTuple
 
 from dmlsplit.enums import TensorDataType
 
 
-class TooMany(NamedTuple):
+class Kind(enum.IntEnum):
+    """The kinds of obstacles, those nearest to a rewriting first."""
+
+    TOO_MANY = enum.auto()
     """There would be more operators, or more tensors of all operators, than a rewriting may have."""
-
-    things: str
-    limit: int
-
-    @property
-    def distance(self) -> tuple[int, float]:
-        return 0, 0
-
-    @property
-    def words(self) -> str:
-        return f"{self.things} would be more than {self.limit}"
-
-
-class RefusedByTarget(NamedTuple):
-    """The target refuses an operator that was built for it, by an error of its own at `path`."""
-
-    path: str
-    message: str
-
-    @property
-    def distance(self) -> tuple[int, float]:
-        return 1, 0
-
-    @property
-    def words(self) -> str:
-        return f"an operator would be refused, as its {self.path} {self.message}"
+    REFUSED = enum.auto()
+    """The target refuses an operator that was built for it, by an error of its own."""
+    TOO_LARGE = enum.auto()
+    """A number of a tensor exceeds its bound."""
+    INTERLEAVING = enum.auto()
+    """The elements of an output lie between each other: it cannot be written to a temporary buffer first."""
+    DIMENSIONS = enum.auto()
+    """More dimensions are left after folding than the target takes."""
+    INDIVISIBLE = enum.auto()
+    """Elements of a data type would hold bits of several runs, or of a run and a gap."""
 
 
-class TooLarge(NamedTuple):
-    """A number of a tensor exceeds its bound, where elements have `bits` bits."""
+class Obstacle(NamedTuple):
+    """Why a way is given up. Obstacles are in order: the smallest is the nearest to a rewriting."""
 
-    what: str
-    number: int
-    limit: int
-    bits: int
-
-    @property
-    def distance(self) -> tuple[int, float]:
-        return 2, self.number / self.limit
-
-    @property
-    def words(self) -> str:
-        return f"{self.what} would be {self.number} in elements of {self.bits} bits, it takes {self.limit}"
+    kind: Kind
+    excess: float
+    words: str
 
 
-class Interleaving(NamedTuple):
-    """An output cannot be written to a temporary buffer first: its elements lie between each other."""
-
-    path: str
-
-    @property
-    def distance(self) -> tuple[int, float]:
-        return 3, 0
-
-    @property
-    def words(self) -> str:
-        return f"the elements of {self.path} interleave"
+def too_many(things: str, limit: int) -> Obstacle:
+    return Obstacle(Kind.TOO_MANY, 0, f"{things} would be more than {limit}")
 
 
-class TooManyDimensions(NamedTuple):
-    """After folding, tensors have `left` dimensions, of which the target takes `most`."""
-
-    left: int
-    most: int
-
-    @property
-    def distance(self) -> tuple[int, float]:
-        return 4, self.left
-
-    @property
-    def words(self) -> str:
-        return f"{self.left} dimensions are left after folding, it takes {self.most}"
+def refused(path: str, message: str) -> Obstacle:
+    return Obstacle(Kind.REFUSED, 0, f"an operator would be refused, as its {path} {message}")
 
 
-class Indivisible(NamedTuple):
-    """Elements of `bits` bits would hold bits of several runs, or of a run and a gap."""
-
-    data_type: int
-    bits: int
-
-    @property
-    def distance(self) -> tuple[int, float]:
-        return 5, self.bits
-
-    @property
-    def words(self) -> str:
-        name = TensorDataType(self.data_type).name
-        return f"pieces of {name} begin or end within {self.bits} bits, the least that it moves"
+def too_large(what: str, number: int, limit: int, bits: int) -> Obstacle:
+    words = f"{what} would be {number} in elements of {bits} bits, it takes {limit}"
+    return Obstacle(Kind.TOO_LARGE, number / limit, words)
 
 
-Obstacle: TypeAlias = TooMany | RefusedByTarget | TooLarge | Interleaving | TooManyDimensions | Indivisible
+def interleaving(path: str) -> Obstacle:
+    return Obstacle(Kind.INTERLEAVING, 0, f"the elements of {path} interleave")
 
 
-def nearest(obstacles: Iterable[Obstacle]) -> Obstacle:
-    """The obstacle that is closest to a rewriting."""
-    return min(obstacles, key=lambda obstacle: obstacle.distance)
+def too_many_dimensions(left: int, most: int) -> Obstacle:
+    return Obstacle(Kind.DIMENSIONS, left, f"{left} dimensions are left after folding, it takes {most}")
+
+
+def indivisible(data_type: int, bits: int) -> Obstacle:
+    name = TensorDataType(data_type).name
+    return Obstacle(
+        Kind.INDIVISIBLE, bits, f"pieces of {name} begin or end within {bits} bits, the least that it moves"
+    )
 
 
 class Refusal(NamedTuple):
-    """What the search met on each way: one operator, several on sub-ranges, copies through a temporary buffer.
+    """The obstacles on each way: one operator, several on sub-ranges, copies through a temporary buffer.
 
-    A way that was not gone, since no data type divides the runs or nothing was left to be packed, has no obstacles.
+    A way has none where the search did not go it: no data type divides the runs, or nothing was left to be packed.
     """
 
     one: list[Obstacle]
@@ -123,11 +76,10 @@ class Refusal(NamedTuple):
 
     @property
     def words(self) -> str:
-        clauses = [nearest(self.one).words]
-        cut = nearest(self.cut) if self.cut else None
-        packed = nearest(self.packed) if self.packed else None
+        clauses = [min(self.one).words]
+        cut, packed = min(self.cut, default=None), min(self.packed, default=None)
         if cut is not None:
-            where = "" if isinstance(cut, TooMany) else "cut at multiples of 16 bytes, of a part "
+            where = "" if cut.kind is Kind.TOO_MANY else "cut at multiples of 16 bytes, of a part "
             clauses.append(f"{where}{cut.words}{', with a temporary buffer too' if packed == cut else ''}")
         if packed is not None and packed != cut:
             clauses.append(f"a temporary buffer does not help, since {packed.words}")

@@ -14,14 +14,7 @@ from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize._build import Operand, build, data_types, dimension_counts, regions, whole_and_parts
 from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutter, inputs_cut
 from dmlsplit.legalize._loops import bits_joined, divided, folded, loops_of, of_rank, without
-from dmlsplit.legalize._obstacles import (
-    Indivisible,
-    Obstacle,
-    Refusal,
-    RefusedByTarget,
-    TooLarge,
-    TooManyDimensions,
-)
+from dmlsplit.legalize._obstacles import Obstacle, Refusal, indivisible, refused, too_many_dimensions
 from dmlsplit.legalize._temporary import TemporaryPacking
 from dmlsplit.legalize._words import steps
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
@@ -156,11 +149,11 @@ class Search:
             if more_inputs is not None:
                 yield self._accepted(more_inputs, data_type)
 
-    def _elements(self, data_type: TensorDataType) -> Box | Indivisible:
+    def _elements(self, data_type: TensorDataType) -> Box | Obstacle:
         """The loops, as few as possible, in elements of a type."""
         loops = divided(self._loops, ELEMENT_BITS[data_type])
         if loops is None:
-            return Indivisible(self._own_type, ELEMENT_BITS[data_type])
+            return indivisible(self._own_type, ELEMENT_BITS[data_type])
         return Box(self._kind, without(loops, loops.sizes.index(min(loops.sizes))), self._operands)
 
     def _cut_plans(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Plan | Obstacle]:
@@ -231,14 +224,12 @@ class Search:
     def _operator(self, box: Box, data_type: TensorDataType, *, own: bool) -> tuple[OperatorDesc, Report] | Obstacle:
         ranked = of_rank(box.loops, self._dimension_counts)
         if ranked is None:
-            return TooManyDimensions(len(box.loops.sizes), max(self._dimension_counts))
+            return too_many_dimensions(len(box.loops.sizes), max(self._dimension_counts))
         operator = build(box.kind, ranked, data_type, box.operands, keep_strides=own and ranked == box.loops)
-        if isinstance(operator, TooLarge):
+        if isinstance(operator, Obstacle):
             return operator
         report = evaluate(operator, self._target)
-        if report.ok:
-            return operator, report
-        return RefusedByTarget(report.errors[0].path, report.errors[0].message)
+        return (operator, report) if report.ok else refused(report.errors[0].path, report.errors[0].message)
 
 
 def _parts(kind: OperatorType, operator: OperatorDesc, bound: Sequence[Region]) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ from dmlsplit.layout import is_packed, packed_strides
 from dmlsplit.legalize._build import Operand
 from dmlsplit.legalize._cut import Box, Cutter
 from dmlsplit.legalize._loops import Loops, folded, tensor_of
-from dmlsplit.legalize._obstacles import Interleaving, Obstacle
+from dmlsplit.legalize._obstacles import Obstacle, interleaving
 
 ALIGNMENT: Final = 256
 """DML_TEMPORARY_BUFFER_ALIGNMENT, in bytes."""
@@ -76,7 +76,7 @@ class TemporaryPacking:
                 continue
             if not _is_nested(sizes, strides):
                 index = box.operands[i].buffer_index
-                self.obstacles.append(Interleaving("OutputTensor" if is_join else f"OutputTensors[{index}]"))
+                self.obstacles.append(interleaving("OutputTensor" if is_join else f"OutputTensors[{index}]"))
                 continue
             operand = self._packed_output(sizes, strides, box.operands[i])
             if operand is not None:
