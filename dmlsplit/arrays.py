@@ -5,9 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from dmlsplit import _native
 from dmlsplit._fresh import FreshArrays
@@ -17,11 +18,22 @@ RECIPES: Final = 256
 """Recipes that split and join keep each; the least recently used one goes first."""
 
 Shape: TypeAlias = tuple[int, ...]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
+@overload
 def split(
-    array: np.ndarray, axis: int, lengths: Sequence[int] | None = None, *, sections: int | None = None
-) -> list[np.ndarray]:
+    array: npt.NDArray[Scalar], axis: SupportsIndex, lengths: Sequence[SupportsIndex]
+) -> list[npt.NDArray[Scalar]]: ...
+@overload
+def split(array: npt.NDArray[Scalar], axis: SupportsIndex, *, sections: SupportsIndex) -> list[npt.NDArray[Scalar]]: ...
+def split(
+    array: npt.NDArray[Scalar],
+    axis: SupportsIndex,
+    lengths: Sequence[SupportsIndex] | None = None,
+    *,
+    sections: SupportsIndex | None = None,
+) -> list[npt.NDArray[Scalar]]:
     """Cuts an array along `axis` into fresh C-contiguous arrays.
 
     Either `lengths` (which sum up to the array's size; 0 gives an empty piece) or `sections` (equal pieces). The array
@@ -30,13 +42,14 @@ def split(
     """
     source = _plain_array(array, "array")
     pieces = None if lengths is None else tuple([operator.index(length) for length in lengths])
-    recipe = _split_recipe(source.shape, source.strides, source.dtype, axis, pieces, sections)
+    count = None if sections is None else operator.index(sections)
+    recipe = _split_recipe(source.shape, source.strides, source.dtype, operator.index(axis), pieces, count)
     outputs = recipe.fresh.make()
     recipe.copy(source, outputs)
     return outputs
 
 
-def join(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDArray[Scalar]:
     """Lays arrays one after another along `axis` into a fresh C-contiguous array; the inverse of split.
 
     All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free.
@@ -50,7 +63,7 @@ def join(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
                 f"arrays[{i}] has dtype {source.dtype}, arrays[0] {sources[0].dtype}; a join converts nothing"
             )
     layouts = tuple([(source.shape, source.strides) for source in sources])
-    recipe = _join_recipe(layouts, sources[0].dtype, axis)
+    recipe = _join_recipe(layouts, sources[0].dtype, operator.index(axis))
     output = np.empty(recipe.whole_shape, sources[0].dtype)
     recipe.copy(output, sources)
     return output
@@ -95,7 +108,7 @@ class _Recipe:
         self._plan.run(_pointer(whole), _native.pointers([_pointer(part) for part in parts]))
 
 
-@lru_cache(RECIPES, typed=True)
+@lru_cache(RECIPES)
 def _split_recipe(
     shape: Shape, strides: Shape, dtype: np.dtype[Any], axis: int, lengths: Shape | None, sections: int | None
 ) -> _Recipe:
@@ -110,19 +123,19 @@ def cut(shape: Shape, axis: int, lengths: Shape | None, sections: int | None) ->
     size = shape[axis]
     if (lengths is None) == (sections is None):
         raise ValueError("exactly one of lengths and sections is needed")
-    if lengths is None:
-        count = operator.index(sections)  # type: ignore[arg-type]
-        if count < 1 or size % count:
-            raise ValueError(f"axis {axis} of size {size} does not divide into {count} sections")
-        lengths = (size // count,) * count
-    elif any(length < 0 for length in lengths):
+    if sections is not None:
+        if sections < 1 or size % sections:
+            raise ValueError(f"axis {axis} of size {size} does not divide into {sections} sections")
+        return axis, (size // sections,) * sections
+    assert lengths is not None
+    if any(length < 0 for length in lengths):
         raise ValueError(f"lengths {_short(lengths)} has a negative entry")
-    elif sum(lengths) != size or not lengths:
+    if sum(lengths) != size or not lengths:
         raise ValueError(f"lengths {_short(lengths)} sum up to {sum(lengths)}, axis {axis} has size {size}")
     return axis, lengths
 
 
-@lru_cache(RECIPES, typed=True)
+@lru_cache(RECIPES)
 def _join_recipe(layouts: tuple[tuple[Shape, Shape], ...], dtype: np.dtype[Any], axis: int) -> _Recipe:
     first, _ = layouts[0]
     axis = _axis(axis, len(first))
@@ -143,10 +156,9 @@ def _plain_array(array: Any, name: str) -> np.ndarray:
 
 
 def _axis(axis: int, rank: int) -> int:
-    number = operator.index(axis)
-    if not -rank <= number < rank:
-        raise ValueError(f"axis {number} is out of range for {rank} dimensions")
-    return number % rank
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
+    return axis % rank
 
 
 def _pointer(array: np.ndarray) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +48,7 @@ class Buffer:
         """The buffer protocol of Python 3.12 and newer."""
         return self.array.data
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[np.generic]:
         # The first numpy releases that are supported neither give `copy` nor take None for it.
         return np.asarray(self.array, dtype) if copy is None else np.array(self.array, dtype, copy=copy)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Generic, overload
 
 import numpy as np
 
@@ -12,12 +12,16 @@ from dmlsplit import _native
 from dmlsplit._binding import Binding, BoundTensor, bind, check_apart, new_output
 from dmlsplit._fresh import FreshArrays
 from dmlsplit._threads import NumThreads, thread_count
-from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit._typing import DescT, DescT_co
+from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import BindingError, NativeError
 from dmlsplit.releases import Release
 from dmlsplit.validation import validate
+
+if TYPE_CHECKING:
+    from dmlsplit._typing import Array, Bindable
 
 PLANS_PER_OPERATOR: Final = 16
 """Plans a compiled operator keeps for inputs whose strides are not the descriptor's."""
@@ -25,12 +29,12 @@ OVERLAP_UNDECIDED: Final = "tensor/output-overlap-undecided"
 
 
 def compile(
-    desc: OperatorDesc,
+    desc: DescT,
     *,
     feature_level: FeatureLevel | int | str | None = None,
     directml: Release | str | None = None,
     num_threads: NumThreads = None,
-) -> CompiledOperator:
+) -> CompiledOperator[DescT]:
     """Plans a descriptor for execution.
 
     `num_threads`: how many threads a dispatch uses; "auto" takes several only where it pays, None is what the
@@ -52,7 +56,7 @@ def refuse_undecided(report: Report) -> None:
             raise NativeError(f"{diagnostic.path}: {diagnostic.message}")
 
 
-class CompiledOperator:
+class CompiledOperator(Generic[DescT_co]):
     """A planned split or join; immutable in effect, and free to be used by many threads at once.
 
     A split takes one buffer and gives a list of them, a join takes a list and gives one. A buffer is read in one of two
@@ -68,7 +72,7 @@ class CompiledOperator:
     for elements, a memoryview or a dml.Buffer for raw memory.
     """
 
-    def __init__(self, desc: OperatorDesc, report: Report, num_threads: NumThreads = None) -> None:
+    def __init__(self, desc: DescT_co, report: Report, num_threads: NumThreads = None) -> None:
         self.desc = desc
         self.report = report
         if isinstance(desc, SplitOperatorDesc):
@@ -112,45 +116,90 @@ class CompiledOperator:
         """How the whole tensor and its parts lie in raw memory."""
         return self._whole, self._parts
 
-    def __reduce__(self) -> tuple[type[CompiledOperator], tuple[OperatorDesc, Report, int]]:
+    def __reduce__(self) -> tuple[type[CompiledOperator[DescT_co]], tuple[DescT_co, Report, int]]:
         return type(self), (self.desc, self.report, self.num_threads)
 
-    def __call__(self, input: Any) -> Any:
+    @overload
+    def __call__(self: CompiledOperator[SplitOperatorDesc], input: Bindable) -> list[Array]: ...
+    @overload
+    def __call__(self: CompiledOperator[JoinOperatorDesc], input: Sequence[Bindable]) -> Array: ...
+    def __call__(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
         """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
         out = self.new_outputs()
-        self.dispatch(input, out)
+        whole, parts = (input, out) if self._is_split else (out, input)
+        self.dispatch_tensors(whole, parts)
         return out
 
-    def new_outputs(self) -> Any:
+    def new_outputs(self) -> list[Array] | Array:
         """Fresh arrays of the outputs' sizes and strides, not written to: a list for a split, an array for a join."""
         packed = iter(self._fresh.make())
         made = [next(packed) if tensor.packed else new_output(tensor) for tensor in self._outputs]
         return made if self._is_split else made[0]
 
-    def dispatch(self, input: Any, out: Any, *, num_threads: NumThreads = None) -> None:
+    @overload
+    def dispatch(
+        self: CompiledOperator[SplitOperatorDesc],
+        input: Bindable,
+        out: Sequence[Bindable],
+        *,
+        num_threads: NumThreads = None,
+    ) -> None: ...
+    @overload
+    def dispatch(
+        self: CompiledOperator[JoinOperatorDesc],
+        input: Sequence[Bindable],
+        out: Bindable,
+        *,
+        num_threads: NumThreads = None,
+    ) -> None: ...
+    def dispatch(self, input: object, out: object, *, num_threads: NumThreads = None) -> None:
         """Executes into the caller's buffers; BindingError where one does not fit, before anything is written.
 
         `num_threads` None: as many as the operator was compiled for.
         """
-        threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
         whole, parts = (input, out) if self._is_split else (out, input)
-        if self._dispatcher is None or not self._dispatcher.run(whole, parts, threads):
-            self.bind(input, out, num_threads=threads).dispatch()
+        self.dispatch_tensors(whole, parts, num_threads)
 
-    def bind(self, input: Any, out: Any, *, num_threads: NumThreads = None) -> BoundOperator:
-        """Resolves the buffers once, for many dispatches. The result keeps them alive."""
+    def dispatch_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> None:
+        """`dispatch` for callers that know the whole tensor and its parts, whichever of them are the inputs."""
         threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
-        whole_value, part_values = (input, out) if self._is_split else (out, input)
-        whole = bind(self._whole, whole_value)
-        parts = self._bind_parts(part_values)
-        strides = whole.strides, tuple([part.strides for part in parts])
-        plan = self.plan if strides == self._own_strides else self._other_plan(*strides)
-        vector = _native.pointers([part.pointer for part in parts])
-        if not plan.ranges_apart(whole.pointer, vector):
-            check_apart([(self._whole, whole), *zip(self._parts, parts, strict=True)])
-        return BoundOperator(plan, whole, parts, vector, threads)
+        if self._dispatcher is None or not self._dispatcher.run(whole, parts, threads):
+            self.bind_tensors(whole, parts, threads).dispatch()
 
-    def _bind_parts(self, values: Any) -> list[Binding]:
+    @overload
+    def bind(
+        self: CompiledOperator[SplitOperatorDesc],
+        input: Bindable,
+        out: Sequence[Bindable],
+        *,
+        num_threads: NumThreads = None,
+    ) -> BoundOperator: ...
+    @overload
+    def bind(
+        self: CompiledOperator[JoinOperatorDesc],
+        input: Sequence[Bindable],
+        out: Bindable,
+        *,
+        num_threads: NumThreads = None,
+    ) -> BoundOperator: ...
+    def bind(self, input: object, out: object, *, num_threads: NumThreads = None) -> BoundOperator:
+        """Resolves the buffers once, for many dispatches. The result keeps them alive."""
+        whole, parts = (input, out) if self._is_split else (out, input)
+        return self.bind_tensors(whole, parts, num_threads)
+
+    def bind_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> BoundOperator:
+        """`bind` for callers that know the whole tensor and its parts, whichever of them are the inputs."""
+        threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
+        bound_whole = bind(self._whole, whole)
+        bound_parts = self._bind_parts(parts)
+        strides = bound_whole.strides, tuple([part.strides for part in bound_parts])
+        plan = self.plan if strides == self._own_strides else self._other_plan(*strides)
+        vector = _native.pointers([part.pointer for part in bound_parts])
+        if not plan.ranges_apart(bound_whole.pointer, vector):
+            check_apart([(self._whole, bound_whole), *zip(self._parts, bound_parts, strict=True)])
+        return BoundOperator(plan, bound_whole, bound_parts, vector, threads)
+
+    def _bind_parts(self, values: object) -> list[Binding]:
         path = "OutputTensors" if self._is_split else "InputTensors"
         if isinstance(values, (np.ndarray, bytes, bytearray, memoryview)) or not isinstance(values, Sequence):
             kind = type(values).__name__
@@ -165,7 +214,7 @@ class BoundOperator:
 
     __slots__ = ("_arguments", "_run", "_vector", "bindings", "plan")
 
-    def __init__(self, plan: _native.Plan, whole: Binding, parts: list[Binding], vector: Any, threads: int) -> None:
+    def __init__(self, plan: _native.Plan, whole: Binding, parts: list[Binding], vector: object, threads: int) -> None:
         self.plan = plan
         self.bindings = whole, parts
         """The memory of the whole tensor and of the parts; kept alive by this."""

@@ -99,6 +99,17 @@ def test_refusals(call, error, message):
         call(np.zeros((3, 4), "f4"))
 
 
+def test_numbers_are_whatever_counts_as_an_integer():
+    a = np.arange(12).reshape(3, 4)
+    expected = [p.tolist() for p in dml.split(a, 1, (1, 3))]
+    assert [p.tolist() for p in dml.split(a, np.array(1), np.array([1, 3]))] == expected
+    assert [p.tolist() for p in dml.split(a, np.int8(-1), (np.uint64(1), 3))] == expected
+    assert dml.join([np.array(e) for e in expected], np.array(1)).tolist() == a.tolist()
+    assert len(dml.split(a, 0, sections=np.array(3))) == 3
+    with pytest.raises(TypeError, match="integer"):
+        dml.split(a, np.array([0, 1]), (3,))
+
+
 def test_more_dimensions_than_directml_has():
     a = np.arange(2**12).reshape((2,) * 12)
     parts = dml.split(a, 11, (1, 1))

@@ -16,6 +16,7 @@ FLOORS = [
     ["errors"],
     ["layout", "location"],
     ["descriptors", "diagnostics"],
+    ["_typing"],
     ["feature_levels"],
     ["releases"],
     ["target"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dmlsplit.rules import RULES
 from dmlsplit.target import Target, find_target
 
 if TYPE_CHECKING:
+    from dmlsplit._typing import Bindable
     from dmlsplit.formats.nodes import SplitNode
 
 NO_OPERATOR: Final = SplitOperatorDesc(None, None, 0)
@@ -28,23 +29,23 @@ NO_OPERATOR: Final = SplitOperatorDesc(None, None, 0)
 
 
 @dataclass(frozen=True)
-class NodeLegalization(Legalization):
+class NodeLegalization(Legalization[SplitOperatorDesc]):
     """A Legalization whose arrays are the framework's; other buffers are raw memory, as for any."""
 
     element: ElementType | None = None
     path: str = ""
 
-    def execute(self, input: Any) -> list[np.ndarray]:
+    def execute(self, input: Bindable) -> list[np.ndarray]:
         """Runs the operators on an array of the framework's type and shape into fresh ones."""
         outputs = super().execute(self._lowered(input, "input"))
         return [self._raised(output) for output in outputs]
 
-    def dispatch(self, input: Any, out: Sequence[Any]) -> None:
+    def dispatch(self, input: Bindable, out: Sequence[Bindable]) -> None:
         """Runs the operators in the caller's buffers; arrays of several DirectML elements each are C-contiguous."""
         lowered = [self._lowered(array, f"outputs[{i}]", copies=False) for i, array in enumerate(out)]
         super().dispatch(self._lowered(input, "input"), lowered)
 
-    def _lowered(self, array: Any, what: str, copies: bool = True) -> Any:
+    def _lowered(self, array: Bindable, what: str, copies: bool = True) -> Bindable:
         if not isinstance(array, np.ndarray) or self.element is None or self.element.data_type is None:
             return array
         dtype = self.element.dtype()
@@ -71,12 +72,12 @@ class NodeLegalization(Legalization):
 
 def legalize(
     node: SplitNode, feature_level: FeatureLevel | int | str | None, directml: Release | str | None
-) -> Legalization:
+) -> Legalization[SplitOperatorDesc]:
     """SplitNode.legalize."""
     return legalized_node(node, find_target(feature_level, directml))
 
 
-def legalized_node(node: SplitNode, target: Target) -> Legalization:
+def legalized_node(node: SplitNode, target: Target) -> Legalization[SplitOperatorDesc]:
     """`legalize` for one target."""
     obstacle = node.obstacle()
     if obstacle is not None:

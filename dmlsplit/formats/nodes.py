@@ -115,7 +115,7 @@ class SplitNode:
         feature_level: FeatureLevel | int | str | None = None,
         *,
         directml: Release | str | None = None,
-    ) -> Legalization:
+    ) -> Legalization[SplitOperatorDesc]:
         """The node as operators that a feature level or a release takes, as `dmlsplit.legalize` gives them.
 
         Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no

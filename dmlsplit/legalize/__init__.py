@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlsplit.descriptors import OperatorDesc
+from dmlsplit._typing import DescT
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
 from dmlsplit.releases import Release
@@ -12,11 +12,11 @@ __all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized"]
 
 
 def legalize(
-    desc: OperatorDesc,
+    desc: DescT,
     *,
     feature_level: FeatureLevel | int | str | None = None,
     directml: Release | str | None = None,
-) -> Legalization:
+) -> Legalization[DescT]:
     """Operators (usually one) that a feature level or a release takes and that do a descriptor's work.
 
     They run on the same buffers, at the offsets that the result's `bindings` give, and write no byte that the original
@@ -31,7 +31,7 @@ def legalize(
     return legalized(desc, find_target(feature_level, directml))
 
 
-def legalized(desc: OperatorDesc, target: Target) -> Legalization:
+def legalized(desc: DescT, target: Target) -> Legalization[DescT]:
     """`legalize` for one target."""
     from dmlsplit.legalize._search import rewritten
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dmlsplit.errors import BindingError
 from dmlsplit.execution import CompiledOperator, refuse_undecided
 
 if TYPE_CHECKING:
+    from dmlsplit._typing import Array
     from dmlsplit.legalize.result import Region
 
 
@@ -41,18 +42,17 @@ class Runner:
         ]
         self._temporary_bytes = temporary_bytes
 
-    def new_outputs(self) -> Any:
+    def new_outputs(self) -> list[Array] | Array:
         """Fresh arrays as the original descriptor has them."""
         return self._original.new_outputs()
 
-    def dispatch(self, input: Any, out: Any) -> None:
+    def dispatch(self, input: object, out: object) -> None:
         """Checks the buffers against the original, then runs the operators."""
-        whole, parts = self._original.bind(input, out).bindings
+        bound = self._original.bind_tensors(*((input, out) if self._is_split else (out, input)))
+        whole, parts = bound.bindings
         whole_tensor, part_tensors = self._original.tensors
-        wholes, pieces = (
-            [_laid_out(whole_tensor, whole)],
-            [_laid_out(tensor, part) for tensor, part in zip(part_tensors, parts, strict=True)],
-        )
+        wholes = [_laid_out(whole_tensor, whole)]
+        pieces = [_laid_out(tensor, part) for tensor, part in zip(part_tensors, parts, strict=True)]
         memory = {
             "input": wholes if self._is_split else pieces,
             "output": pieces if self._is_split else wholes,
@@ -64,9 +64,9 @@ class Runner:
                 for tensor, region in zip(tensors, regions, strict=True)
             ]
             if isinstance(operator.desc, SplitOperatorDesc):
-                operator.dispatch(views[0], views[1:])
+                operator.dispatch_tensors(views[0], views[1:])
             else:
-                operator.dispatch(views[:-1], views[-1])
+                operator.dispatch_tensors(views[-1], views[:-1])
 
 
 def _tensors(operator: OperatorDesc) -> list[BoundTensor]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final, NamedTuple
 
+from dmlsplit._typing import DescT
 from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, operands
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.enums import HResult, OperatorType, TensorDataType
@@ -27,7 +28,7 @@ FEW_OPERATORS: Final = 32
 """More are worse than a temporary buffer, if that needs fewer."""
 
 
-def rewritten(desc: OperatorDesc, target: Target) -> Legalization:
+def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
     """`legalize` for one target."""
     report = evaluate(desc, target)
     if report.ok:
@@ -251,7 +252,7 @@ def _operand(buffer: BufferKind, index: int, tensor: BufferTensorDesc) -> Operan
     )
 
 
-def _as_it_is(desc: OperatorDesc, report: Report) -> Legalization:
+def _as_it_is(desc: DescT, report: Report) -> Legalization[DescT]:
     inputs, outputs = operands(desc)
     bound = [Region("input", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(inputs)]
     bound += [Region("output", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(outputs)]

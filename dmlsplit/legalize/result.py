@@ -1,16 +1,20 @@
-"""What legalising gives: the operators, the bytes of the caller's buffers that they are bound to, and words."""
+"""The result of a rewriting: operators, the bytes of the caller's buffers that they are bound to, and words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, overload
 
-from dmlsplit.descriptors import OperatorDesc
+from dmlsplit._typing import DescT, DescT_co
+from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.errors import ValidationError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dmlsplit._typing import Array, Bindable
     from dmlsplit.legalize._run import Runner
 
 BufferKind: TypeAlias = Literal["input", "output", "temporary"]
@@ -30,7 +34,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Legalization:
+class Legalization(Generic[DescT_co]):
     """Operators that do the work of `desc` where it is to run; made by `legalize`.
 
     `operators`: to be dispatched one after another; none where nothing is left to do, or where `ok` is False.
@@ -42,7 +46,7 @@ class Legalization:
     there is no rewriting. `temporary_bytes`: size of the temporary buffer (index 0), 0 where there is none.
     """
 
-    desc: OperatorDesc
+    desc: DescT_co
     ok: bool
     report: Report
     operators: tuple[OperatorDesc, ...] = ()
@@ -51,12 +55,16 @@ class Legalization:
     steps: tuple[str, ...] = ()
     temporary_bytes: int = 0
 
-    @classmethod
-    def refused(cls, desc: OperatorDesc, report: Report) -> Legalization:
+    @staticmethod
+    def refused(desc: DescT, report: Report) -> Legalization[DescT]:
         """The answer that there is no rewriting; `report` says why."""
-        return cls(desc, False, report)
+        return Legalization(desc, False, report)
 
-    def execute(self, input: Any) -> Any:
+    @overload
+    def execute(self: Legalization[SplitOperatorDesc], input: Bindable) -> list[Array]: ...
+    @overload
+    def execute(self: Legalization[JoinOperatorDesc], input: Sequence[Bindable]) -> Array: ...
+    def execute(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
         """Runs the operators on an array (a split) or a list of arrays (a join) into fresh arrays.
 
         The outputs are the original's in data type, sizes and strides, those without elements included: a list for a
@@ -66,7 +74,11 @@ class Legalization:
         self._runner.dispatch(input, out)
         return out
 
-    def dispatch(self, input: Any, out: Any) -> None:
+    @overload
+    def dispatch(self: Legalization[SplitOperatorDesc], input: Bindable, out: Sequence[Bindable]) -> None: ...
+    @overload
+    def dispatch(self: Legalization[JoinOperatorDesc], input: Sequence[Bindable], out: Bindable) -> None: ...
+    def dispatch(self, input: object, out: object) -> None:
         """Runs the operators in the caller's buffers, which are those of the original descriptor.
 
         The rules for buffers are those of CompiledOperator.dispatch. An input array that is not laid out as the
@@ -82,5 +94,5 @@ class Legalization:
 
         return Runner(self.desc, self.report, self.operators, self.bindings, self.temporary_bytes)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_runner"}
