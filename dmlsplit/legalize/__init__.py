@@ -1,4 +1,4 @@
-"""Making an operator run where it is refused: the same bits, moved by descriptors that a level or release takes."""
+"""Making an operator run where it is refused: operators that a level or release takes move the same bits."""
 
 from __future__ import annotations
 

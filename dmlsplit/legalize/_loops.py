@@ -60,38 +60,37 @@ def folded(loops: Loops) -> Loops:
     Two loops are one where, in every tensor, the outer one's stride is the inner one's extent; they need not be
     neighbours. The inner one cannot be the axis of several parts, as the extents of those differ.
     """
-    columns = list(zip(loops.sizes, zip(*loops.strides, strict=True), strict=True))
-    lengths = loops.lengths
-    names = list(range(len(columns)))  # so that the axis is found again
-    axis = loops.axis
-    for i in reversed(range(len(columns))):
-        if columns[i][0] == 1 and (i != axis or loops.single) and len(columns) > 1:
-            del columns[i], names[i]
-    merged = True
-    while merged:
-        merged = False
-        steps = {strides[0] for _, strides in columns}  # of the whole tensor: they mostly tell that nothing merges
-        for inner in reversed(range(len(columns))):
-            size, strides = columns[inner]
-            extent = None if strides[0] is None else size * strides[0]
-            if (names[inner] == axis and not loops.single) or steps.isdisjoint((extent, None)):
-                continue
-            for outer in reversed(range(len(columns))):
-                if outer != inner and _continues(columns[outer][1], size, strides):
-                    columns[outer] = columns[outer][0] * size, strides
-                    if names[outer] == axis:
-                        lengths = tuple([length * size for length in lengths])
-                    elif names[inner] == axis:
-                        names[outer] = axis
-                    del columns[inner], names[inner]
-                    merged = True
-                    break
-            if merged:
-                break
-    sizes = tuple([size for size, _ in columns])
-    place = names.index(axis) if axis in names else 0
-    rows = tuple(zip(*[strides for _, strides in columns], strict=True))
+    parts_axis = None if loops.single else loops.axis
+    columns: dict[int, tuple[int, Strides]] = dict(
+        enumerate(zip(loops.sizes, zip(*loops.strides, strict=True), strict=True))
+    )
+    left = {i: column for i, column in columns.items() if column[0] > 1 or i == parts_axis} or {0: columns[0]}
+    axis, lengths = loops.axis, loops.lengths
+    while (pair := _foldable(left, parts_axis)) is not None:
+        outer, inner = pair
+        size, strides = left.pop(inner)
+        left[outer] = left[outer][0] * size, strides
+        if outer == parts_axis:
+            lengths = tuple([length * size for length in lengths])
+        if inner == axis:
+            axis = outer
+    place = list(left).index(axis) if axis in left else 0
+    sizes = tuple([size for size, _ in left.values()])
+    rows = tuple(zip(*[strides for _, strides in left.values()], strict=True))
     return Loops(sizes, rows, place, (sizes[place],) if loops.single else lengths)
+
+
+def _foldable(columns: dict[int, tuple[int, Strides]], parts_axis: int | None) -> tuple[int, int] | None:
+    """An outer loop and an inner one that are one, if there are; a column has the strides of all tensors."""
+    steps = {strides[0] for _, strides in columns.values()}  # of the whole tensor: they mostly tell that nothing folds
+    for inner, (size, strides) in reversed(columns.items()):
+        extent = None if strides[0] is None else size * strides[0]
+        if inner == parts_axis or steps.isdisjoint((extent, None)):
+            continue
+        for outer, (_, outer_strides) in reversed(columns.items()):
+            if outer != inner and _continues(outer_strides, size, strides):
+                return outer, inner
+    return None
 
 
 def _continues(outer: Strides, size: int, inner: Strides) -> bool:

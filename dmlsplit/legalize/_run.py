@@ -1,4 +1,4 @@
-"""Running legalised operators in the buffers of the original."""
+"""Running the operators of a rewriting in the buffers of the original."""
 
 from __future__ import annotations
 

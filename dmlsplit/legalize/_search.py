@@ -114,23 +114,24 @@ class Search:
             if isinstance(found, Accepted):
                 return Rewriting([found])
             refusal.one.append(found)
+        for plan, obstacles in self._plans(refusal):
+            built = self._built(plan) if isinstance(plan, Plan) else plan
+            if isinstance(built, Rewriting):
+                return built
+            obstacles.append(built)
+        return refusal
+
+    def _plans(self, refusal: Refusal) -> Iterator[tuple[Plan | Obstacle, list[Obstacle]]]:
+        """Plans, each with the obstacles of its way: as they are found, but those of many operators last."""
         boxes = [(t, box) for t in self._data_types if isinstance(box := self._elements(t), Box)]
         many: list[tuple[Plan, list[Obstacle]]] = []
         for obstacles, plans in ((refusal.cut, self._cut_plans(boxes)), (refusal.packed, self._packed_plans(boxes))):
             for plan in plans:
                 if isinstance(plan, Plan) and plan.operators > FEW_OPERATORS:
                     many.append((plan, obstacles))
-                    continue
-                built = self._built(plan) if isinstance(plan, Plan) else plan
-                if isinstance(built, Rewriting):
-                    return built
-                obstacles.append(built)
-        for plan, obstacles in sorted(many, key=lambda item: item[0].operators):
-            built = self._built(plan)
-            if isinstance(built, Rewriting):
-                return built
-            obstacles.append(built)
-        return refusal
+                else:
+                    yield plan, obstacles
+        yield from sorted(many, key=lambda item: item[0].operators)
 
     def _single_operators(self) -> Iterator[Accepted | Obstacle]:
         """Rewritings into one operator, the smallest change first."""
