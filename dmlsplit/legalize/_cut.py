@@ -30,7 +30,7 @@ from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorTy
 from dmlsplit.layout import packed_strides
 from dmlsplit.legalize._build import Operand
 from dmlsplit.legalize._loops import Loops, folded
-from dmlsplit.legalize._obstacles import Obstacle, too_large, too_many, too_many_dimensions
+from dmlsplit.legalize._obstacles import Obstacle, nearest, too_large, too_many, too_many_dimensions
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 
 MOST_OPERATORS: Final = 4096
@@ -150,7 +150,7 @@ class Cutter:
         found = [way for way in ways if isinstance(way, _Way)]
         if found:
             return min(found, key=lambda way: way.operators)
-        return min([own, *[way for way in ways if isinstance(way, Obstacle)]])
+        return nearest([own, *[way for way in ways if isinstance(way, Obstacle)]])
 
     # Cuts of a loop that all tensors share: None where it has no point to be cut at
 

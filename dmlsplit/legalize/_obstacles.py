@@ -6,6 +6,7 @@ The search returns an obstacle wherever it gives a way up, and a refusal names t
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from dmlsplit.enums import TensorDataType
@@ -29,7 +30,7 @@ class Kind(enum.IntEnum):
 
 
 class Obstacle(NamedTuple):
-    """Why a way is given up. Obstacles are in order: the smallest is the nearest to a rewriting."""
+    """Why a way is given up. Of a kind, the obstacle of the least excess is the nearest to a rewriting."""
 
     kind: Kind
     excess: float
@@ -64,6 +65,11 @@ def indivisible(data_type: int, bits: int) -> Obstacle:
     )
 
 
+def nearest(obstacles: Iterable[Obstacle]) -> Obstacle:
+    """The obstacle nearest to a rewriting; the first of several."""
+    return min(obstacles, key=lambda obstacle: (obstacle.kind, obstacle.excess))
+
+
 class Refusal(NamedTuple):
     """The obstacles on each way: one operator, several on sub-ranges, copies through a temporary buffer.
 
@@ -76,8 +82,9 @@ class Refusal(NamedTuple):
 
     @property
     def words(self) -> str:
-        clauses = [min(self.one).words]
-        cut, packed = min(self.cut, default=None), min(self.packed, default=None)
+        clauses = [nearest(self.one).words]
+        cut = nearest(self.cut) if self.cut else None
+        packed = nearest(self.packed) if self.packed else None
         if cut is not None:
             where = "" if cut.kind is Kind.TOO_MANY else "cut at multiples of 16 bytes, of a part "
             clauses.append(f"{where}{cut.words}{', with a temporary buffer too' if packed == cut else ''}")
