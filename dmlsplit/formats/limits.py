@@ -49,13 +49,13 @@ class Limit(Enum):
     ONNX_FOLDING = 64, "nodes", "the way from a length back to the constants that it is computed of"
     ONNX_CALLS = 1000, "calls", "functions with a Split, those that functions call included"
     ONNX_CALL_DEPTH = 32, "calls", "functions with a Split that call one another"
-    ONNX_COPIED = (
-        32 << 20,
+    ONNX_COPIED = 32 << 20, "bytes of memory", "functions with a Split at all of their calls, as estimated", 16
+    ONNX_EXPANDED = (
+        64 << 20,
         "bytes of memory",
-        "bodies of functions with a Split, copied for each call, as estimated",
+        "functions at the calls that shape inference follows, as estimated",
         16,
     )
-    ONNX_EXPANDED = 256 << 20, "bytes of memory", "functions that shape inference is asked to follow, as estimated", 16
     ONNX_ROUNDS = 64, "inferences", "a model of opset 1, each of which gets one Split further"
     ONNX_INFERENCE_TIME = 60, "seconds", "all shape inferences of a file"
     ONNX_INFERENCE_MEMORY = 1 << 30, "bytes", "the process of shape inference, by what it is given", 32

@@ -56,13 +56,6 @@ def refused(path, made, limit):
     assert memory < MEGABYTES
 
 
-def test_the_limits_have_values_of_their_own_module():
-    assert all(limit.most > 0 and limit.unit and limit.bounds for limit in Limit)
-    assert Limit.ONNX_COPIED.of(1000) == Limit.ONNX_COPIED.most + 16_000
-    with pytest.raises(limits.LimitError, match="the limit ONNX_FOLDING: 64 nodes"):
-        limits.Budget(0).spend(Limit.ONNX_FOLDING, 65)
-
-
 class TestFunctions:
     def test_that_double_a_graph_at_each_call(self, tmp_path):
         refused(tmp_path, doubling([SPLIT]), Limit.ONNX_COPIED)
@@ -311,7 +304,22 @@ class TestLengths:
         refused(tmp_path, model([*added, *sums, *splits], INPUTS, initializers=[self.LARGE]), Limit.ONNX_ALL_ELEMENTS)
 
     def test_of_outputs_without_a_name(self, tmp_path):
-        refused(tmp_path, model([node("Split", ["x"], [""] * (1 << 16))] * 100, INPUTS), Limit.ONNX_PARTS)
+        refused(tmp_path, model([node("Split", ["x"], [""] * (1 << 16))] * 10, INPUTS), Limit.ONNX_PARTS)
+
+    def test_of_more_inputs_than_can_be_multiplied(self, tmp_path):
+        # A product of all their sizes would have as many digits as there are inputs.
+        made = [node("Concat", ["l"] * 1_000_000, ["k"], axis=0), node("Split", ["x", "k"], ["a", "b"])]
+        answer, memory = read_alone(tmp_path / "m.onnx", model(made, INPUTS, initializers=[ints("l", *[1] * 100)]))
+        assert "beyond the limit ONNX_ALL_ELEMENTS" in answer
+        assert memory < 2 * Limit.ONNX_INFERENCE_MEMORY.of(4 << 20)
+
+    def test_of_a_shape_of_more_sizes_than_can_be_multiplied(self, tmp_path):
+        large = numpy_helper.from_array(np.full(1 << 16, 2**62, np.int64), "l")
+        filled = [node("ConstantOfShape", ["l"], [f"k{i}"]) for i in range(60)]
+        splits = [node("Split", ["x", f"k{i}"], ["a", "b"]) for i in range(60)]
+        answer, memory = read_alone(tmp_path / "m.onnx", model([*filled, *splits], INPUTS, initializers=[large]))
+        assert answer == "60 splits"
+        assert memory < 3 * MEGABYTES
 
     def test_folded_by_many_nodes(self, monkeypatch):
         monkeypatch.setattr(Limit.ONNX_FOLDED, "most", 10)

@@ -15,7 +15,7 @@ import onnx
 from onnx import defs, helper, numpy_helper
 
 from dmlsplit.formats.nodes import Shape
-from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, Array, ReadExternal, text, value_of
+from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, MAX_RANK, Array, ReadExternal, text, value_of
 
 
 class Constant(NamedTuple):
@@ -116,8 +116,13 @@ def fold(
     InputError where a tensor among its attributes is malformed.
     """
     given = [constant for constant in inputs if constant is not None]
-    if not given or math.prod(max(constant.array.size, 1) for constant in given) > MAX_ELEMENTS:
+    if not given:
         return None
+    combinations = 1
+    for constant in given:
+        combinations *= max(constant.array.size, 1)
+        if combinations > MAX_ELEMENTS:
+            return None
     op = node.op_type
     moved = len(inputs) if op == "Concat" else 1
     partly = [not constant.whole for constant in given]
@@ -125,7 +130,9 @@ def fold(
         return None
     if op == "ConstantOfShape":
         sizes = given[0].array
-        if sizes.dtype.kind not in "iu" or (sizes < 0).any() or math.prod(sizes.ravel().tolist()) > MAX_ELEMENTS:
+        if sizes.dtype.kind not in "iu" or sizes.size > MAX_RANK or (sizes < 0).any():
+            return None
+        if math.prod(sizes.ravel().tolist()) > MAX_ELEMENTS:
             return None
     alone = _alone(node, opset, read_external)
     if alone is None:

@@ -145,7 +145,8 @@ class Scope:
             return None
         self.origin.budget.spend(Limit.ONNX_FOLDED)
         folded = fold(node, inputs, self.origin.opset, self.origin.read_external)
-        self.origin.budget.spend(Limit.ONNX_ALL_ELEMENTS, 0 if folded is None else folded.array.size)
+        tried = sum(constant.array.size for constant in inputs if constant is not None)
+        self.origin.budget.spend(Limit.ONNX_ALL_ELEMENTS, tried if folded is None else folded.array.size)
         return folded
 
     def _read(self, array: Array | None) -> Constant | None:

@@ -17,6 +17,7 @@ from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.nodes import Dim, Shape
 
+MAX_RANK: Final = Limit.ONNX_RANK.most
 MAX_ELEMENTS: Final = Limit.ONNX_ELEMENTS.most
 """Of a value that is looked at: there are fewer lengths than outputs."""
 
@@ -59,8 +60,8 @@ def type_name(data_type: int) -> str | None:
 
 def check_rank(rank: int) -> None:
     """LimitError where there are too many dimensions."""
-    if rank > Limit.ONNX_RANK.most:
-        raise LimitError(Limit.ONNX_RANK, Limit.ONNX_RANK.most)
+    if rank > MAX_RANK:
+        raise LimitError(Limit.ONNX_RANK, MAX_RANK)
 
 
 def type_of(proto: onnx.TypeProto) -> tuple[str | None, Shape | None]:
