@@ -20,14 +20,12 @@ READING_TENSORS = {"to_array", "ReferenceEvaluator", "load_external_data_for_mod
 PLACES = {
     # The files that the caller names
     "cli/_streams.py": 2,
-    "cli/legalize.py": 1,
     "cli/split.py": 1,
     "file_split.py": 3,
-    "formats/dxdispatch/model.py": 1,
+    "formats/jsontext.py": 1,
     "formats/onnx/loading.py": 1,
     "formats/openvino/reader.py": 1,
     "formats/operators.py": 1,
-    "report/baseline.py": 1,
     "report/terminal.py": 1,
     # What a model refers to, in its folder and in those that the caller allows: AllowedFolders.read for the tensors of
     # ONNX and OpenVINO, resources of DxDispatch, and what is written
