@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
@@ -17,6 +17,7 @@ from dmlsplit.rules import (
     RULES,
     TENSOR_RULES,
     Aspect,
+    Finding,
     OperatorRule,
     OperatorView,
     TensorRule,
@@ -53,8 +54,6 @@ def operator_type(desc: OperatorDesc) -> OperatorType:
 
 
 _HERE: Final = Location()
-R = TypeVar("R", TensorRule, OperatorRule)
-Rules: TypeAlias = Sequence[R]
 
 
 @cache
@@ -111,28 +110,36 @@ def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
 
 
 def _run_tensor_rules(operator: OperatorView, found: list[Diagnostic], *, limits: bool) -> None:
-    """Appends the faults of the tensors. Of thousands of parts many have equal descriptors: one is looked at."""
+    """Appends the faults of the tensors. Of thousands of parts many have equal descriptors: each is looked at once."""
     _run_on_tensor(operator.whole, found, limits)
-    sound: set[BufferTensorDesc] = set()
+    known: dict[BufferTensorDesc, tuple[TensorFindings, set[Aspect]]] = {}
     for part in operator.parts:
-        comparable = part.tensor is not None and part.tensor.type == TensorType.BUFFER and not part.spoilt
-        if comparable and part.desc in sound:
-            continue
-        before = len(found)
-        _run_on_tensor(part, found, limits)
-        if comparable and len(found) == before:
-            sound.add(part.desc)
+        if part.tensor is None or part.tensor.type != TensorType.BUFFER or part.spoilt:
+            _run_on_tensor(part, found, limits)
+        elif part.desc in known:
+            findings, spoilt = known[part.desc]
+            if findings:
+                part.spoilt |= spoilt
+                found += [rule.report(Location(part.steps), finding) for rule, finding in findings]
+        else:
+            known[part.desc] = _run_on_tensor(part, found, limits), part.spoilt
 
 
-def _run_on_tensor(tensor: TensorView, found: list[Diagnostic], limits: bool) -> None:
+TensorFindings: TypeAlias = list[tuple[TensorRule, Finding]]
+
+
+def _run_on_tensor(tensor: TensorView, found: list[Diagnostic], limits: bool) -> TensorFindings:
     spoilt = tensor.spoilt
+    findings: TensorFindings = []
     # No dimensions at all are a fault, too many of them are not.
     for rule in _tensor_rules(tensor.is_output, tensor.is_strided, limits or not tensor.desc.dimension_count):
         if spoilt and not rule.needs.isdisjoint(spoilt):
             continue
         for finding in rule.check(tensor):
-            found.append(rule.report(Location(tensor.steps), finding))
+            findings.append((rule, finding))
             spoilt |= rule.spoils
+    found += [rule.report(Location(tensor.steps), finding) for rule, finding in findings]
+    return findings
 
 
 def _run_operator_rules(operator: OperatorView, rules: Sequence[OperatorRule], found: list[Diagnostic]) -> None:

@@ -18,7 +18,17 @@ from dmlsplit.enums import OperatorType
 from dmlsplit.rules import binding, crash, device, legalize, memory, node, onnx, openvino, operator, strides, tensor
 from dmlsplit.rules import input as input_
 from dmlsplit.rules._facts import NodeFacts, judge_facts
-from dmlsplit.rules._model import SCOPES, BindingRule, DescriptorRule, NodeRule, Notice, OperatorRule, Rule, TensorRule
+from dmlsplit.rules._model import (
+    SCOPES,
+    BindingRule,
+    DescriptorRule,
+    Finding,
+    NodeRule,
+    Notice,
+    OperatorRule,
+    Rule,
+    TensorRule,
+)
 from dmlsplit.rules._sources import Source
 from dmlsplit.rules._views import (
     PART_MEMBERS,
@@ -46,6 +56,7 @@ __all__ = [
     "BindingView",
     "BufferRange",
     "DescriptorRule",
+    "Finding",
     "NodeFacts",
     "NodeRule",
     "Notice",

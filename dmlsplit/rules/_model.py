@@ -96,8 +96,15 @@ class Rule:
 
     def report(self, location: Location, finding: Finding) -> Diagnostic:
         """The diagnostic of something that the check found in what lies at `location`."""
-        return self.diagnostic(
-            location.member(*finding.steps), finding.message, expected=finding.expected, actual=finding.actual
+        return Diagnostic(
+            self.id,
+            self.severity,
+            self.basis,
+            location.member(*finding.steps),
+            finding.message,
+            finding.expected,
+            finding.actual,
+            str(self.sources[0]),
         )
 
 
