@@ -30,7 +30,7 @@ from typing import NamedTuple
 if __name__ == "__main__":  # this package, also from a folder where nothing is installed
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-SECONDS = 20.0
+SECONDS = 60.0
 """Of wall time for one model, which is read twice or three times; the machine may have other work."""
 MEMORY = 512 << 20
 """Bytes of address space for one model, beyond what a process has that has read valid ones."""

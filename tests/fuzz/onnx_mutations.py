@@ -329,8 +329,31 @@ class Mutator:
         call = onnx.NodeProto(op_type=function.name, domain="f", input=function.input, output=function.output)
         del graph.node[:]
         graph.node.append(call)
+        self._import_functions()
+
+    def _import_functions(self) -> None:
         if not any(imported.domain == "f" for imported in self.model.opset_import):
             self.model.opset_import.append(FUNCTIONS)
+
+    def tower(self) -> None:
+        """Functions that call one another, each several times, or with a graph in which the one it was given is several
+        times: what is copied at each call may double."""
+        rng = self.rng
+        floors, times, copies = rng.choice((2, 5, 12, 25)), rng.choice((1, 1, 2, 3)), rng.choice((0, 1, 2, 3))
+        long = rng.choice(("", "", long_name(rng)))
+        for floor in range(floors):
+            reference = with_reference(node("If", ["c"], ["o"]), "then_branch", "body", AttributeProto.GRAPH)
+            given = graph([reference] * copies, [], ["o"])
+            last = floor == floors - 1
+            call = node("Split", ["x"], ["y", "z"], axis=0) if last else node(f"t{floor + 1}", ["x"], ["y"], domain="f")
+            call.name = long
+            if not last:
+                call.attribute.append(helper.make_attribute("body", given))
+            made = helper.make_function("f", f"t{floor}", ["x"], ["y"], [call] * times, [OPSET, FUNCTIONS], ["body"])
+            self.model.functions.append(made)
+        body = graph([node("Split", ["x"], ["o", "p"], num_outputs=2)], [], ["o"])
+        self.model.graph.node.append(node("t0", ["x"], ["tower"], domain="f", body=body))
+        self._import_functions()
 
     def outside(self) -> None:
         """A tensor's data is in a file."""
@@ -385,6 +408,7 @@ CHANGES = (
     Mutator.give_graph,
     Mutator.wrap,
     Mutator.outline,
+    Mutator.tower,
     Mutator.resize,
     Mutator.import_opset,
 )
