@@ -11,8 +11,14 @@ from setuptools.command.build_ext import build_ext
 UNIX_FLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes"]
 MSVC_FLAGS = ["/std:c11", "/O2", "/W3"]
 
-HEADER = Path(__file__).parent / "include" / "dmlsplit.h"
-VERSION = re.search(r'#define DMLSPLIT_VERSION "([^"]+)"', HEADER.read_text(encoding="utf-8"))[1]
+
+def stated(file, pattern):
+    return re.search(pattern, (Path(__file__).parent / file).read_text(encoding="utf-8"))[1]
+
+
+VERSION = stated("dmlsplit/_version.py", r'__version__: Final = "([^"]+)"')
+if stated("include/dmlsplit.h", r'#define DMLSPLIT_VERSION "([^"]+)"') != VERSION:
+    raise SystemExit("dmlsplit/_version.py and include/dmlsplit.h state different versions")
 
 
 class BuildExt(build_ext):

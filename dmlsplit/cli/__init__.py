@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from dmlsplit._version import __version__
 from dmlsplit.cli import (
     _streams,
     check,
@@ -41,7 +42,7 @@ def cli(context: click.Context, show_version: bool) -> int:
     Exit status: 0 no error found; 1 a diagnostic of severity error; 2 wrong usage, unreadable or malformed input.
     """
     if show_version:
-        _streams.write(f"dmlsplit {doctor.version()}\n")
+        _streams.write(f"dmlsplit {__version__}\n")
         context.exit()
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)

@@ -8,24 +8,11 @@ from typing import Final
 
 import click
 
+from dmlsplit._version import __version__
 from dmlsplit.cli import _streams
 
 OPTIONAL_PACKAGES: Final = {"onnx": "onnx", "ml_dtypes": "onnx", "defusedxml": "openvino", "jinja2": "html"}
 """Importable name -> the extra of dmlsplit that installs it."""
-
-
-UNKNOWN: Final = "of unknown version (it is not installed as a package)"
-
-
-def version() -> str:
-    """The version of the installed package; UNKNOWN where it runs from a folder of sources."""
-    import importlib.metadata  # slow, and needed here only
-
-    try:
-        from dmlsplit import __version__
-    except importlib.metadata.PackageNotFoundError:
-        return UNKNOWN
-    return __version__
 
 
 @click.command(short_help="Show what this installation has and lacks.")
@@ -42,7 +29,7 @@ def doctor() -> int:
     extension, fault = _extension()
     numpy, numpy_fault = _numpy()
     lines = [
-        f"dmlsplit     {version()}",
+        f"dmlsplit     {__version__}",
         f"python       {platform.python_implementation()} {platform.python_version()} ({sys.executable})",
         f"platform     {platform.platform()}",
         f"numpy        {numpy}",
@@ -79,9 +66,9 @@ def _extension() -> tuple[list[str], bool]:
     for kernel in kernels:
         state = "available" if kernel.available else "not available on this CPU"
         lines.append(f"kernel       {kernel.name} ({kernel.isa}): {state}")
-    stale = version() not in (number, UNKNOWN)
+    stale = number != __version__
     if stale:
-        lines[0] += f", which is not that of the package ({version()}); reinstall dmlsplit"
+        lines[0] += f", which is not that of the package ({__version__}); reinstall dmlsplit"
     return lines, stale
 
 

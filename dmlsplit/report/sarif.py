@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
+from dmlsplit._version import __version__
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.results import Judged, Note, NotRead, Result
@@ -16,6 +18,7 @@ from dmlsplit.rules import RULES, Rule
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 INFORMATION: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_split_operator_desc"
+_MARKED: Final = re.compile(r"[\[\]\\]")
 _INDEX: Final = {id: i for i, id in enumerate(RULES)}
 
 
@@ -24,7 +27,7 @@ def document(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
     driver = {
         "name": "dmlsplit",
         "informationUri": INFORMATION,
-        "semanticVersion": _version(),
+        "semanticVersion": __version__,
         "rules": [_rule(rule) for rule in RULES.values()],
     }
     head = {"$schema": SCHEMA, "version": "2.1.0"}
@@ -38,12 +41,6 @@ def document(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
             yield separator + json.dumps(_result(diagnostic, result))
             separator = ",\n"
     yield '\n], "invocations": ' + json.dumps([{"executionSuccessful": read}]) + "}]}\n"
-
-
-def _version() -> str:
-    from dmlsplit._version import __version__
-
-    return __version__
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -64,7 +61,7 @@ def _result(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
         "ruleId": diagnostic.rule,
         "ruleIndex": _INDEX[diagnostic.rule],
         "level": str(diagnostic.severity),
-        "message": {"text": printable(f"{place}{diagnostic.message}", None)},
+        "message": {"text": _without_links(printable(f"{place}{diagnostic.message}", None))},
         "locations": [_location(diagnostic, result)],
         "properties": {
             "judgedBy": result.report.judged_by,
@@ -73,6 +70,14 @@ def _result(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
             "actual": diagnostic.actual,
         },
     }
+
+
+def _without_links(text: str) -> str:
+    """A message that viewers show as it is: they make links of [text](destination), which escaped brackets are not.
+
+    The parenthesis is escaped as well, for viewers that look for nothing but "](". Section 3.11.6.
+    """
+    return _MARKED.sub(r"\\\g<0>", text).replace("](", r"]\(") if "](" in text else text
 
 
 def _location(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:

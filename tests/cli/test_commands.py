@@ -223,7 +223,7 @@ class TestDoctor:
         assert "extension    missing (No module named 'dmlsplit._ffi'): operators can be judged, but not run" in out
 
     def test_extension_of_another_version(self, cli, monkeypatch):
-        monkeypatch.setattr(doctor, "version", lambda: "99.0")
+        monkeypatch.setattr(doctor, "__version__", "99.0")
         status, out, _ = cli("doctor")
         assert status == 1
         assert "which is not that of the package (99.0); reinstall dmlsplit" in out
