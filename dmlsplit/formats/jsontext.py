@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from array import array
 from bisect import bisect_right
@@ -37,6 +38,7 @@ _BRACKET = re.compile(rf'(?:[^"\[\]{{}}]++|{_STRING})*+(?:(?P<open>[\[{{])|(?P<c
 _CONSTANT = re.compile(rf"{_STRING}|(?P<constant>-?Infinity|NaN)", re.DOTALL)
 _LONG_NUMBER = re.compile(rf"{_STRING}|(?P<number>-?[0-9]{{600,}})", re.DOTALL)
 """640 digits is the smallest limit that CPython lets be set for conversions."""
+_NUMBER = re.compile(rf"{_STRING}|(?P<number>-?[0-9][0-9.eE+-]*+)", re.DOTALL)
 _KEY_OR_BRACKET = re.compile(rf"(?P<string>{_STRING})(?P<key>[ \t\r\n]*+:)?|[\[{{\]}}]", re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*+")
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -54,6 +56,10 @@ class _Constant(_Refused):
     pass
 
 
+class _TooLarge(_Refused):
+    pass
+
+
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -65,7 +71,14 @@ def _constant(name: str) -> NoReturn:
     raise _Constant(name)
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _TooLarge(text)
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
 
 
 def printable(text: str, limit: int | None = 120) -> str:
@@ -208,6 +221,8 @@ class JsonText:
             raise self._duplicate_key() from None
         except _Constant as constant:
             raise self._error(self._find(_CONSTANT), f"{constant} is not a JSON number") from None
+        except _TooLarge as number:
+            raise self._too_large(str(number)) from None
         except json.JSONDecodeError:
             raise
         except ValueError:  # int() refuses to convert more digits than sys.get_int_max_str_digits()
@@ -216,6 +231,10 @@ class JsonText:
         if end != len(self._text):
             raise json.JSONDecodeError("Extra data", self._text, end)
         return value
+
+    def _too_large(self, number: str) -> InputError:
+        place = next(match for match in _NUMBER.finditer(self._text) if match["number"] == number)
+        return self._error(place.start(), f"the number {printable(number, 40)} is out of the range of a double")
 
     def _syntax_error(self, error: json.JSONDecodeError) -> InputError:
         if not self._text.strip():
