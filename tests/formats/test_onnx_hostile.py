@@ -43,6 +43,21 @@ class TestHostile:
         with pytest.raises(inference.InferenceError, match=r"did not end within|ended"):
             inference.Inference().infer_shapes(model([EQUAL], [value("x", [2, 4])]))
 
+    def test_an_interrupted_inference_answers_no_other_model(self, monkeypatch):
+        from dmlsplit.formats.onnx import inference
+
+        def interrupted(process, model):
+            raise KeyboardInterrupt
+
+        asked = model([EQUAL], [value("x", [2, 4])])
+        inference.Inference().infer_shapes(asked)
+        process = inference._worker._process
+        monkeypatch.setattr(inference._worker, "_ask", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            inference.Inference().infer_shapes(asked)
+        assert process.poll() is not None  # its answer would have been taken for that of the next model
+        assert inference._worker._process is None
+
     @pytest.mark.parametrize("data", [b"", b"\0", b"not a model", b"\x08\x07", b"{}", b"\xff" * 100])
     def test_what_is_no_model(self, data, tmp_path):
         with pytest.raises(InputError, match="not an ONNX model"):

@@ -47,6 +47,9 @@ class _Worker:
         timer.start()
         try:
             answer = self._ask(process, model)
+        except BaseException:  # an interrupt: the next question must not get this one's answer
+            self.close()
+            raise
         finally:
             timer.cancel()
         if answer is None:
@@ -100,11 +103,11 @@ class _Worker:
     def close(self) -> None:
         process, self._process = self._process, None
         if process is not None and self._owner == os.getpid():
-            with suppress(OSError):
-                assert process.stdin is not None
-                process.stdin.close()
             process.kill()
             process.wait()
+            with suppress(OSError):  # a part of a question that it has not read
+                assert process.stdin is not None
+                process.stdin.close()
             assert process.stdout is not None
             process.stdout.close()
 
