@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final, Literal, TypeAlias
 
+from dmlsplit.integers import integer, parsed_integer
+
 NumThreads: TypeAlias = int | Literal["auto"] | None
 
 VARIABLE: Final = "DMLSPLIT_NUM_THREADS"
@@ -27,13 +29,13 @@ def thread_count(num_threads: NumThreads, copied_bytes: int) -> int:
         name = VARIABLE
     else:
         value, name = num_threads, "num_threads"
-    if value == "auto":
+    if isinstance(value, str) and value == "auto":
         return min(_usable_cpus(), MOST_THREADS) if copied_bytes >= AUTO_BYTES else 1
     try:
-        count = int(value)
+        count = parsed_integer(value) if isinstance(value, str) else integer(value, name)
     except (TypeError, ValueError):
         count = 0
-    if count < 1 or isinstance(value, float):
+    if count < 1:
         raise ValueError(f"{name}: {value!r} is neither a positive number nor 'auto'")
     return min(count, MOST_THREADS)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, overload
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from dmlsplit import _native
 from dmlsplit._fresh import FreshArrays
+from dmlsplit.integers import integer, integers
 from dmlsplit.layout import packed_strides
 
 RECIPES: Final = 256
@@ -41,9 +41,9 @@ def split(
     limits apply. ValueError for what does not fit, TypeError for arrays that cannot be copied byte by byte.
     """
     source = _plain_array(array, "array")
-    pieces = None if lengths is None else tuple([operator.index(length) for length in lengths])
-    count = None if sections is None else operator.index(sections)
-    recipe = _split_recipe(source.shape, source.strides, source.dtype, operator.index(axis), pieces, count)
+    pieces = None if lengths is None else integers(lengths, "lengths")
+    count = None if sections is None else integer(sections, "sections")
+    recipe = _split_recipe(source.shape, source.strides, source.dtype, integer(axis, "axis"), pieces, count)
     outputs = recipe.fresh.make()
     recipe.copy(source, outputs)
     return outputs
@@ -54,7 +54,11 @@ def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDAr
 
     All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free.
     """
-    sources = [_plain_array(array, f"arrays[{i}]") for i, array in enumerate(arrays)]
+    try:
+        given = list(arrays)
+    except TypeError:
+        raise TypeError(f"arrays: {arrays!r} is not a sequence of arrays") from None
+    sources = [_plain_array(array, f"arrays[{i}]") for i, array in enumerate(given)]
     if not sources:
         raise ValueError("at least one array is needed")
     for i, source in enumerate(sources):
@@ -63,7 +67,7 @@ def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDAr
                 f"arrays[{i}] has dtype {source.dtype}, arrays[0] {sources[0].dtype}; a join converts nothing"
             )
     layouts = tuple([(source.shape, source.strides) for source in sources])
-    recipe = _join_recipe(layouts, sources[0].dtype, operator.index(axis))
+    recipe = _join_recipe(layouts, sources[0].dtype, integer(axis, "axis"))
     output = np.empty(recipe.whole_shape, sources[0].dtype)
     recipe.copy(output, sources)
     return output

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+
+from dmlsplit.integers import integer
 
 
 class Buffer:
@@ -23,10 +24,7 @@ class Buffer:
     __slots__ = ("_memory", "address")
 
     def __init__(self, size_in_bytes: int) -> None:
-        try:
-            size = operator.index(size_in_bytes)
-        except TypeError:
-            raise TypeError(f"size_in_bytes: {size_in_bytes!r} is not an integer") from None
+        size = integer(size_in_bytes, "size_in_bytes")
         if size < 0:
             raise ValueError(f"a buffer cannot have {size} bytes")
         try:

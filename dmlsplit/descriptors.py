@@ -10,13 +10,13 @@ pass `total_tensor_size_in_bytes=None, dimension_count=None` along with new size
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dmlsplit.enums import UINT64_MAX, TensorDataType, TensorFlags, TensorType
 from dmlsplit.errors import DescriptorError
+from dmlsplit.integers import integer, integers
 from dmlsplit.layout import implied_size, is_packed
 
 if TYPE_CHECKING:
@@ -44,10 +44,7 @@ _FLAGS = {0: TensorFlags.NONE, 1: TensorFlags.OWNED_BY_DML}
 
 
 def _uint(value: object, path: str, bits: int = 32) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{path}: {value!r} is not an integer") from None
+    number = integer(value, path)
     if not 0 <= number < 1 << bits:
         kind = "UINT" if bits == 32 else f"UINT{bits}"
         raise DescriptorError(f"{path}: {number} does not fit a {kind} (0 to {(1 << bits) - 1})")
@@ -57,9 +54,7 @@ def _uint(value: object, path: str, bits: int = 32) -> int:
 def _uints(values: Iterable[int] | None, path: str) -> tuple[int, ...] | None:
     if values is None:
         return None
-    if isinstance(values, (str, bytes)):
-        raise TypeError(f"{path}: {values!r} is not a sequence of integers")
-    return tuple([_uint(value, f"{path}[{i}]") for i, value in enumerate(values)])
+    return tuple([_uint(value, f"{path}[{i}]") for i, value in enumerate(integers(values, path))])
 
 
 def _data_type(value: int) -> TensorDataType | int:
@@ -224,7 +219,11 @@ def _tensor(value: TensorLike, path: str) -> TensorDesc | None:
 def _tensors(values: Iterable[TensorLike] | None, path: str) -> tuple[TensorDesc | None, ...] | None:
     if values is None:
         return None
-    return tuple([_tensor(value, f"{path}[{i}]") for i, value in enumerate(values)])
+    try:
+        tensors = list(values)
+    except TypeError:
+        raise TypeError(f"{path}: {values!r} is not a sequence of tensors") from None
+    return tuple([_tensor(tensor, f"{path}[{i}]") for i, tensor in enumerate(tensors)])
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -326,13 +325,13 @@ def _packed_parts(
     if whole.sizes is None:
         raise DescriptorError("Sizes: null, so that there is nothing to cut")
     sizes = whole.sizes[: whole.dimension_count]
-    axis = operator.index(axis)
+    axis = integer(axis, "Axis")
     if axis < 0:
         if axis < -len(sizes):
             raise DescriptorError(f"Axis: {axis} is out of range for {len(sizes)} dimensions")
         axis += len(sizes)
     parts = []
-    for i, length in enumerate(lengths):
+    for i, length in enumerate(integers(lengths, "lengths")):
         # An axis out of range leaves the sizes alone: the axis is then the fault to be reported.
         part = [length if d == axis else size for d, size in enumerate(sizes)]
         _uint(length, f"{path}[{i}].Sizes[{axis}]")

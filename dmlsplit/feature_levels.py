@@ -72,7 +72,7 @@ def tensor_support(operator: OperatorType, feature_level: FeatureLevel | int | s
 
     ValueError for an operator other than SPLIT and JOIN, or an unknown level.
     """
-    if operator not in _TABLES:
+    if not isinstance(operator, int) or operator not in _TABLES:
         raise ValueError(f"dmlsplit knows the tensor support of SPLIT and JOIN, not of {operator!r}")
     return _tensor_support(OperatorType(operator), FeatureLevel.parse(feature_level))
 

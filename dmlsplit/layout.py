@@ -6,12 +6,12 @@ Sizes and strides count elements, as in DML_BUFFER_TENSOR_DESC. Element (i0, i1,
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
 from dmlsplit.enums import TensorDataType
+from dmlsplit.integers import integer, integers
 
 ELEMENT_BITS: Final[dict[int, int]] = {
     TensorDataType.FLOAT32: 32,
@@ -97,9 +97,9 @@ def calc_buffer_tensor_size(data_type: int, sizes: Iterable[int], strides: Itera
 
     Source: DirectML helper functions, DirectMLX.h (which counts bits, for the 4-bit types).
     """
-    data_type = operator.index(data_type)
-    sizes = [operator.index(size) for size in sizes]
-    strides = None if strides is None else [operator.index(stride) for stride in strides]
+    data_type = integer(data_type, "data_type")
+    sizes = integers(sizes, "sizes")
+    strides = None if strides is None else integers(strides, "strides")
     if strides is not None and len(strides) != len(sizes):
         raise ValueError(f"{len(strides)} strides for {len(sizes)} sizes")
     if min(sizes, default=0) < 0 or min(strides or (), default=0) < 0:

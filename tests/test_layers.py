@@ -12,7 +12,7 @@ PACKAGE = Path(dmlsplit.__file__).parent
 
 # From the top down. A name stands for the module or for everything in the package of that name.
 FLOORS = [
-    ["_version", "enums"],
+    ["_version", "enums", "integers"],
     ["errors"],
     ["layout", "location"],
     ["descriptors", "diagnostics"],

@@ -6,7 +6,6 @@ import difflib
 import functools
 import glob
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
@@ -20,11 +19,13 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats import models
 from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.formats.operators import Entry
+from dmlsplit.integers import parsed_integer
 from dmlsplit.releases import NEWEST, releases
 from dmlsplit.rules import REDIRECTS, RULES
 from dmlsplit.target import Target, find_target
 
 __all__ = [
+    "Integer",
     "complete_release",
     "complete_rule",
     "expanded",
@@ -38,6 +39,26 @@ __all__ = [
 ]
 
 Command: TypeAlias = Callable[..., int]
+
+
+class Integer(click.ParamType[int]):
+    """An option's value: an integer, `least` or more."""
+
+    name = "integer"
+
+    def __init__(self, least: int | None = None) -> None:
+        self._least = least
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> int:
+        if isinstance(value, int):  # the default
+            return value
+        try:
+            number = parsed_integer(value)
+        except ValueError as error:
+            self.fail(str(error), parameter, context)
+        if self._least is not None and number < self._least:
+            self.fail(f"{number} is less than {self._least}", parameter, context)
+        return number
 
 
 def target_options(*, several: bool = False) -> Callable[[Command], Command]:
@@ -135,9 +156,10 @@ def _dim(option: str) -> tuple[str, int]:
 
 
 def _size(text: str) -> int:
-    if not re.fullmatch(r"\s*[0-9]{1,18}\s*", text, re.ASCII):
+    size = parsed_integer(text)
+    if size < 0:
         raise ValueError
-    return int(text)
+    return size
 
 
 def expanded(files: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ import click
 from dmlsplit.checking import Question, executor_of, judge_files
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import (
+    Integer,
     complete_rule,
     expanded,
     model_options,
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=Integer(least=1),
     default=1,
     help="Read N files at once, in processes of their own.",
 )

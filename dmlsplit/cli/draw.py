@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judged, model_options, read_entries, target_options
+from dmlsplit.cli._arguments import Integer, judged, model_options, read_entries, target_options
 from dmlsplit.errors import InputError
 from dmlsplit.formats.models import Given
 from dmlsplit.target import Target
@@ -14,7 +14,7 @@ from dmlsplit.target import Target
 @click.command(short_help="Draw the operators of a file as SVG.")
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @click.option("-o", "--output", "out", metavar="OUT.svg", help=_streams.OUTPUT_HELP)
-@click.option("--index", metavar="N", type=click.IntRange(min=0), help="Operator N of FILE only, from 0.")
+@click.option("--index", metavar="N", type=Integer(least=0), help="Operator N of FILE only, from 0.")
 @target_options()
 @model_options
 def draw(file: str, out: str | None, index: int | None, target: Target, given: Given) -> int:

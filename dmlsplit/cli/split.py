@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judged, read_entries
+from dmlsplit.cli._arguments import Integer, judged, read_entries
 from dmlsplit.descriptors import SplitOperatorDesc
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import printable
+from dmlsplit.integers import parsed_integer
 from dmlsplit.report import text
 from dmlsplit.target import find_target
 
@@ -38,7 +39,7 @@ class _Lengths(click.ParamType[tuple[int, ...]]):
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> tuple[int, ...]:
         try:
-            return tuple(int(number) for number in value.split(","))
+            return tuple(map(parsed_integer, value.split(",")))
         except ValueError:
             self.fail(f"'{value}' is not a list of integers such as 1,2,3", parameter, context)
 
@@ -49,16 +50,20 @@ class _Threads(click.ParamType["NumThreads"]):
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> NumThreads:
         if value == "auto":
             return "auto"
-        if not value.isdecimal() or int(value) < 1:
+        try:
+            count = parsed_integer(value)
+        except ValueError:
+            count = 0
+        if count < 1:
             self.fail(f"'{value}' is neither a positive number nor 'auto'", parameter, context)
-        return int(value)
+        return count
 
 
 @click.command(short_help="Split an array in a file, of any size.")
 @click.argument("file", metavar="IN", type=click.Path())
-@click.option("--axis", type=int, metavar="A", help="The axis to cut; a negative one counts from the end.")
+@click.option("--axis", type=Integer(), metavar="A", help="The axis to cut; a negative one counts from the end.")
 @click.option("--lengths", type=_Lengths(), metavar="1,2,3", help="The lengths of the pieces; 0 is allowed.")
-@click.option("--sections", type=int, metavar="N", help="That many equal pieces.")
+@click.option("--sections", type=Integer(), metavar="N", help="That many equal pieces.")
 @click.option(
     "--descriptor",
     metavar="FILE.json",
