@@ -26,6 +26,8 @@ from dmlsplit.target import Target, find_target
 from dmlsplit.validation import evaluate, minimum_feature_level
 
 if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
     from dmlsplit.descriptors import OperatorDesc
     from dmlsplit.formats.models import Given
     from dmlsplit.formats.nodes import Dim, SplitNode
@@ -148,7 +150,7 @@ class _Processes(Executor):
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
-        self._pool: Executor | None = None
+        self._pool: ProcessPoolExecutor | None = None
 
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         if self._pool is not None:
@@ -159,7 +161,7 @@ class _Processes(Executor):
         self._pool = self._started()
         return self._pool.submit(function, *args, **kwargs)
 
-    def _started(self) -> Executor:
+    def _started(self) -> ProcessPoolExecutor:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
@@ -169,6 +171,13 @@ class _Processes(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if kind is not None and self._pool is not None:
+            # An interrupt: nobody wants the answers any more, and the next one may be long in coming.
+            for process in list((self._pool._processes or {}).values()):
+                process.kill()
+        self.shutdown()
 
 
 def _judged_file(file: str, question: Question) -> list[Result]:

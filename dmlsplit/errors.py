@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -82,3 +84,14 @@ class NativeError(DmlSplitError, RuntimeError):
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Lets an OSError name `path`, as the user knows it, and not a temporary file or nothing."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # no fault: whoever reads has seen enough
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), path) from None

@@ -1,6 +1,6 @@
 """Splits of arrays in files, larger than memory if need be: mapped a window at a time, read front to back.
 
-Outputs are written beside their places and moved there when all are whole; on any failure nothing is left of them.
+Outputs get their names when all are whole; on any failure nothing is left of them, and what was there before stays.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import itertools
 import math
 import mmap
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dmlsplit import _native
+from dmlsplit.atomic_files import atomic_files
+from dmlsplit.errors import naming
 
 WINDOW_BYTES: Final = 64 << 20
 """Bytes copied between two reports of progress; as much of the input and of the outputs is mapped at a time."""
@@ -64,43 +65,19 @@ def split_file(
     Raises FileExistsError, unless `replace`, and OSError where the disk is too small, both before anything is copied;
     a file that is cut short by somebody else meanwhile ends the process, as mapped files do.
     """
-    _check_targets([output.tensor.path for output in outputs], replace)
-    folders = {os.path.dirname(output.tensor.path) for output in outputs}
-    made = [folder for folder in folders if _made_folder(folder)]
-    temporary = [f"{output.tensor.path}.{secrets.token_hex(4)}.tmp" for output in outputs]
-    try:
+    with atomic_files(replace=replace) as files:
+        for output in outputs:
+            files.check(output.tensor.path)
+        for folder in {os.path.dirname(output.tensor.path) for output in outputs}:
+            files.make_folder(folder)
         _check_space(outputs)
-        for output, path in zip(outputs, temporary, strict=True):
-            _create(path, output)
-        parts = [output.tensor._replace(path=path) for output, path in zip(outputs, temporary, strict=True)]
+        parts = []
+        for output in outputs:
+            with naming(output.tensor.path):
+                path = files.create(output.tensor.path)
+                _fill(path, output)
+            parts.append(output.tensor._replace(path=path))
         _copy(source, parts, element_size, axis, threads, advance)
-        # Somebody may have been faster.
-        _check_targets([output.tensor.path for output in outputs], replace)
-        for output, path in zip(outputs, temporary, strict=True):
-            os.replace(path, output.tensor.path)
-    except BaseException:
-        for path in temporary:
-            with suppress(OSError):
-                os.unlink(path)
-        for folder in made:
-            with suppress(OSError):  # not empty
-                os.rmdir(folder)
-        raise
-
-
-def _made_folder(folder: str) -> bool:
-    if os.path.isdir(folder or "."):
-        return False
-    os.makedirs(folder)
-    return True
-
-
-def _check_targets(paths: Sequence[str], replace: bool) -> None:
-    for path in paths:
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        if not replace and os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, "it is there already; --force replaces it", path)
 
 
 def _check_space(outputs: Sequence[NewFile]) -> None:
@@ -121,14 +98,12 @@ def _amount(count: int) -> str:
     )
 
 
-def _create(path: str, output: NewFile) -> None:
-    try:
-        with open(path, "xb") as stream:
-            stream.write(output.head)
-            stream.flush()
-            _reserve(stream.fileno(), len(output.head), output.size)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, output.tensor.path) from None
+def _fill(path: str, output: NewFile) -> None:
+    """Writes the head, and asks for the room of the rest."""
+    with open(path, "r+b") as stream:
+        stream.write(output.head)
+        stream.flush()
+        _reserve(stream.fileno(), len(output.head), output.size)
 
 
 def _reserve(descriptor: int, start: int, size: int) -> None:

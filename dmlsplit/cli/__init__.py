@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from dmlsplit import _signals
 from dmlsplit._version import __version__
 from dmlsplit.cli import (
     _streams,
@@ -65,11 +66,25 @@ for _command in (
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs a command line (None: that of the process) and returns the exit status; a user's mistake raises nothing."""
+    """Runs a command line (None: that of the process) and returns the exit status; a user's mistake raises nothing.
+
+    A signal that asks the process to end does so when what the command has begun is undone.
+    """
+    try:
+        return _status(args)
+    except _signals.Terminated as terminated:
+        (number,) = terminated.args
+    # Here the exception is gone, and with it all that it kept alive. Nothing is flushed: nobody may be reading.
+    _signals.end_by(number)
+    return 128 + int(number)
+
+
+def _status(args: Sequence[str] | None) -> int:
     _streams.prepare()
     try:
-        status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
-        _streams.flush()
+        with _signals.raised():
+            status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
+            _streams.flush()
     except BrokenPipeError:
         status = BROKEN_PIPE  # whoever read the output has seen enough
     except SystemExit as leaving:
@@ -80,8 +95,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except (click.ClickException, DmlSplitError, OSError, MemoryError, UnicodeError) as error:
         _streams.complain(_one_line(error))
         status = FAILURE
-    finally:
-        _streams.leave()
+    _streams.leave()
     return int(status or 0)
 
 

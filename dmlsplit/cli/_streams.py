@@ -9,11 +9,13 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, TextIO, TypeAlias
 
 import click
 
+from dmlsplit.atomic_files import atomic_files, same_file
+from dmlsplit.errors import naming
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.report.table import WIDTH
 
@@ -43,7 +45,7 @@ def width() -> int:
 
 def write(text: str) -> None:
     """Writes to standard output; an OSError names it."""
-    with _naming(_STANDARD_OUTPUT):
+    with naming(_STANDARD_OUTPUT):
         _stdout().write(text)
 
 
@@ -57,52 +59,70 @@ def complain(message: object) -> None:
 def output(path: str | None) -> Iterator[Write]:
     """A function that writes to `path`, or to standard output where that is None or "-".
 
-    A regular file is written beside its place and moved there at the end, links followed: on any failure the old one
-    stays, and nothing else. A device or a pipe is written as it is. An OSError names the path.
+    A regular file is replaced when all is written, links followed: on any failure the old one stays, and nothing else.
+    A device or a pipe is written as it is. An OSError names the path.
     """
     if path in (None, "-"):
         yield write
         flush()
         return
-    with _naming(path):
-        target = os.path.realpath(path)
-        mode = os.stat(target).st_mode if os.path.exists(target) else None
-        replaced = mode is None or stat.S_ISREG(mode)
-        written = f"{target}.{os.urandom(4).hex()}.tmp" if replaced else target
-        stream = open(written, "x" if replaced else "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-    try:
+    with ExitStack() as stack:
+        with naming(path):
+            written = path
+            if _is_replaced(path):
+                files = stack.enter_context(atomic_files())
+                written = files.create(os.path.realpath(path))
+            stream = open(written, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+            stack.callback(_drop, stream)
 
         def write_file(text: str) -> None:
-            with _naming(path):
+            with naming(path):
                 stream.write(text)
 
         yield write_file
-        with _naming(path):
+        with naming(path):
             stream.close()
-            if replaced:
-                if mode is not None:
-                    os.chmod(written, stat.S_IMODE(mode))
-                os.replace(written, target)
-    except BaseException:
-        with suppress(OSError):
-            stream.close()
-        if replaced:
-            with suppress(OSError):
-                os.unlink(written)
-        raise
+            stack.close()
 
 
-def refuse_to_replace(path: str | None, files: Iterable[str]) -> None:
-    """Raises UsageError where `path` is one of the files that are about to be read."""
+def _drop(stream: TextIO) -> None:
+    """Closes a file whose content does not matter any more, if it is open yet."""
+    with suppress(OSError):
+        stream.close()
+
+
+def _is_replaced(path: str) -> bool:
+    """Whether it is a regular file, or will be one; an OSError for a loop of links."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def refuse_to_replace(path: str | None, files: Iterable[str | None], what: str = "an input file") -> None:
+    """Raises UsageError where what is written to `path` would replace one of `files`, under whatever name."""
+    if path in (None, "-"):
+        return
     for file in files:
-        if path not in (None, "-") and os.path.isfile(path) and os.path.exists(file) and os.path.samefile(path, file):
-            raise click.UsageError(f"{path} would replace an input file")
+        if file is not None and file.lower().endswith(".xml"):
+            refuse_to_replace(path, [f"{os.path.splitext(file)[0]}.bin"], what)  # the weights of an OpenVINO IR
+        if file == "-" and _is_standard_input(path):
+            raise click.UsageError(f"{path} would replace standard input, which is read from it")
+        if file not in (None, "-") and same_file(path, file) and _is_replaced(path):
+            raise click.UsageError(f"{path} would replace {what}")
+
+
+def _is_standard_input(path: str) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(sys.stdin.fileno())) and _is_replaced(path)
+    except (OSError, ValueError, AttributeError):  # no such file; no descriptor behind standard input, or none at all
+        return False
 
 
 def flush() -> None:
     """Brings out what is buffered; an OSError names standard output."""
     if sys.stdout is not None:
-        with _naming(_STANDARD_OUTPUT):
+        with naming(_STANDARD_OUTPUT):
             sys.stdout.flush()
 
 
@@ -110,7 +130,7 @@ def leave() -> None:
     """Last flush. What cannot be written any more is dropped, lest the interpreter complain about it as it ends."""
     try:
         flush()
-    except OSError:
+    except (OSError, KeyboardInterrupt):
         with suppress(OSError):
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, sys.stdout.fileno())
@@ -121,13 +141,3 @@ def _stdout() -> TextIO:
     if sys.stdout is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     return sys.stdout
-
-
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), name) from None

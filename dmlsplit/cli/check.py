@@ -116,6 +116,9 @@ def check(
     refuse_closed_input(names)
     for written in (out, write_baseline):
         _streams.refuse_to_replace(written, names)
+    # A baseline may be brought up to date, and is then what --baseline and --write-baseline both name.
+    _streams.refuse_to_replace(out, [baseline], "the baseline")
+    _streams.refuse_to_replace(out, [write_baseline], "what --write-baseline writes")
     known = None if baseline is None else Baseline.read(baseline)
     found = None if write_baseline is None else Baseline(write_baseline)
     tally = Tally()

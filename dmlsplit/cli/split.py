@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -28,10 +26,6 @@ if TYPE_CHECKING:
     from dmlsplit.file_split import Advance, FileTensor, NewFile, Shape
 
 MAX_OUTPUTS: Final = 100_000
-
-
-class Terminated(BaseException):
-    """A signal that asks the process to end."""
 
 
 class _Lengths(click.ParamType[tuple[int, ...]]):
@@ -92,7 +86,8 @@ def split(
     --descriptor, a file of raw memory, and the pieces are as long as TotalTensorSizeInBytes, with gaps of 0.
 
     Files are mapped a window at a time and may be larger than memory. The disk is asked for all room first. The
-    pieces get their names when all of them are whole; after an interrupt or an error nothing is left of them.
+    pieces get their names when all of them are whole; after an interrupt or an error nothing is left of them, and what
+    --force would have replaced is still there.
 
     \b
     Examples:
@@ -118,6 +113,9 @@ def split(
         if desc is None:
             return 1
         source, outputs, element_size, axis, shown = _raw_pieces(file, folder, desc)
+    for output in outputs:
+        if os.path.lexists(output.tensor.path):
+            _streams.refuse_to_replace(output.tensor.path, [file, descriptor])
     total = sum(output.size - len(output.head) for output in outputs)
     if threads is None:
         threads = None if VARIABLE in os.environ else "auto"
@@ -125,7 +123,7 @@ def split(
         count = thread_count(threads, total)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    with _ending_by_exception(), _progress(total) as advance:
+    with _progress(total) as advance:
         split_file(source, outputs, element_size, axis, replace=force, threads=count, advance=advance)
     for output, what in zip(outputs, shown, strict=True):
         _streams.write(f"{printable(output.tensor.path, None)}: {what}\n")
@@ -239,28 +237,3 @@ def _progress(total: int) -> Iterator[Advance]:
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
         task = progress.add_task("", total=total)
         yield lambda count: progress.advance(task, count)
-
-
-@contextmanager
-def _ending_by_exception() -> Iterator[None]:
-    """Lets SIGTERM and SIGHUP raise, so that what is begun is removed; the process then ends as they have it."""
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise Terminated(number)
-
-    try:
-        # A signal that is ignored, as nohup has it, stays so. Signals are the main thread's.
-        before = {n: signal.signal(n, end) for n in numbers if signal.getsignal(n) == signal.SIG_DFL}
-    except ValueError:
-        before = {}
-    try:
-        yield
-    except Terminated as terminated:
-        (number,) = terminated.args
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
-        raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,13 +1,11 @@
-"""The files that a model refers to: opened only where that is allowed, and replaced whole or not at all."""
+"""The files that a model refers to: opened only where that is allowed."""
 
 from __future__ import annotations
 
 import math
 import os
-import secrets
 import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -58,8 +56,11 @@ class AllowedFolders:
     def _resolved(self, path: str, shown: str) -> str:
         try:
             resolved = os.path.realpath(path)
-        except (ValueError, OSError):  # a NUL, a lone surrogate, a loop of links
-            raise InputError(f"'{printable(shown)}' is no file name") from None
+            nameless = os.path.islink(resolved)  # a loop of links
+        except (ValueError, OSError):  # a NUL, a lone surrogate
+            nameless = True
+        if nameless:
+            raise InputError(f"'{printable(shown)}' is no file name")
         if not any(_contains(root, resolved) for root in self._roots):
             raise InputError(f"'{printable(shown)}' is outside the model's folder; --allow-path DIR allows another one")
         return resolved
@@ -113,6 +114,15 @@ def read_npy(path: str) -> np.ndarray:
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
+def identity(path: str) -> tuple[int, int] | None:
+    """What all names of a file have in common; None where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def reason(error: OSError | InputError) -> str:
     """Why a file could not be opened, without its name."""
     return error.message if isinstance(error, InputError) else error.strerror or str(error)
@@ -124,20 +134,3 @@ def regular_file_size(path: str) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise InputError("it is not a regular file")
     return status.st_size
-
-
-def write_whole(path: str, *parts: bytes | memoryview) -> None:
-    """Writes a file beside its final place and moves it there: on any failure the old one stays, and nothing else."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(temporary, "xb") as stream:
-            for part in parts:
-                stream.write(part)
-        with suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise

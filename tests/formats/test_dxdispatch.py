@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dmlsplit import atomic_files
 from dmlsplit.errors import InputError
-from dmlsplit.formats import files
 from dmlsplit.formats.dxdispatch import read, run
 from tests.formats.models import dispatch, printed, split, values
 
@@ -290,8 +290,27 @@ def test_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        files.write_whole(str(tmp_path / "x.bin"), b"new")
+        atomic_files.write_file(str(tmp_path / "x.bin"), b"new")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["model.json", "x.npy", "hard.npy", "soft.npy", "./x.npy", "sub/../x.npy"])
+def test_an_input_is_not_replaced(write_model, tmp_path, target):
+    (tmp_path / "sub").mkdir()
+    np.save(tmp_path / "x.npy", np.arange(4, dtype=np.float32))
+    os.link(tmp_path / "x.npy", tmp_path / "hard.npy")
+    (tmp_path / "soft.npy").symlink_to("x.npy")
+    path = write_model({"X": {"initialValues": {"sourcePath": "x.npy"}}}, {}, [write_file(target)])
+    with pytest.raises(InputError, match="would replace an input file") as info:
+        read(path)
+    assert info.value.line is not None
+
+
+def test_a_loop_of_links_is_not_replaced(write_model, tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    path = write_model({"X": values(4)}, {}, [write_file("loop")])
+    with pytest.raises(InputError, match="'loop' is no file name"):
+        read(path)
 
 
 def test_files_outside_the_folder(write_model, tmp_path):

@@ -13,9 +13,9 @@ from typing import TypeAlias
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.dxdispatch.resources import Resource, ResourceReader
-from dmlsplit.formats.files import AllowedFolders
+from dmlsplit.formats.files import AllowedFolders, identity
 from dmlsplit.formats.json import OtherOperatorError, ParsedOperator, read_operator
-from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, printable, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +152,8 @@ class _ModelReader(ResourceReader):
             raise self.text.error((*path, "targetPath"), "images (.jpg, .png) are not supported; write .npy")
         try:
             file = self._folders.beside(target)
+            if identity(file) in self._inputs:
+                raise InputError(f"'{printable(target)}' would replace an input file")
         except InputError as error:
             raise self.text.error((*path, "targetPath"), error.message) from None
         dimensions = self.optional(members, path, "dimensions", self.uints, None)

@@ -17,7 +17,7 @@ from dmlsplit.descriptors import DATA_TYPE_OF_NUMPY
 from dmlsplit.diagnostics import Position
 from dmlsplit.enums import TensorDataType
 from dmlsplit.errors import InputError
-from dmlsplit.formats.files import AllowedFolders, Bytes, check_size, read_npy, read_raw, reason
+from dmlsplit.formats.files import AllowedFolders, Bytes, check_size, identity, read_npy, read_raw, reason
 from dmlsplit.formats.json import FieldReader
 from dmlsplit.formats.jsontext import JsonText, KeyPath, printable, shown
 
@@ -52,6 +52,8 @@ class ResourceReader(FieldReader):
         self._folders = folders
         self._total = 0
         """Bytes of the resources read so far: what bounds one of them bounds all of them together."""
+        self._inputs = {identity(text.file or "")} - {None}
+        """The files that are read."""
 
     def resource(self, name: str, path: KeyPath) -> Resource:
         """The resource at `path`; InputError with the place where it is malformed or its file cannot be read."""
@@ -141,6 +143,7 @@ class ResourceReader(FieldReader):
         try:
             file = self._folders.source(name)
             data = read_npy(file) if suffix == ".npy" else read_raw(file)
+            self._inputs.add(identity(file))
         except (OSError, InputError) as error:
             raise self.text.error(path, f"cannot read '{printable(name)}': {reason(error)}") from None
         if suffix != ".npy":

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from dmlsplit.atomic_files import write_file
 from dmlsplit.buffer import Buffer
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.device import (
@@ -37,7 +38,7 @@ from dmlsplit.formats.dxdispatch.model import (
     WriteFileCommand,
 )
 from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE, Resource
-from dmlsplit.formats.files import reason, write_whole
+from dmlsplit.formats.files import reason
 from dmlsplit.formats.jsontext import printable
 from dmlsplit.location import Step
 from dmlsplit.releases import Release
@@ -321,7 +322,7 @@ class _Runner:
         if not command.file.lower().endswith(".npy"):
             if resource.initial_values is None:
                 raise InputError("the resource is deferred and was never made")
-            write_whole(command.file, self.buffers[command.resource].array.data)
+            write_file(command.file, self.buffers[command.resource].array.data)
             return
         values = self._elements(resource, None)
         if command.dimensions:
@@ -333,7 +334,7 @@ class _Runner:
             values = values[:count].reshape(command.dimensions)
         header = io.BytesIO()
         np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))
-        write_whole(command.file, header.getvalue(), values.reshape(-1).view(np.uint8).data)
+        write_file(command.file, header.getvalue(), values.reshape(-1).view(np.uint8).data)
 
 
 def _spelled(values: np.ndarray) -> list[str]:

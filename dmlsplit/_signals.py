@@ -1,0 +1,99 @@
+"""Signals that ask the process to end: exceptions while a command runs, held back while files get their names."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+# SIGINT comes last: it is the one that raises outside commands, and the others are back in place by then.
+_NUMBERS: Final = tuple(
+    [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK", "SIGINT") if hasattr(signal, name)]
+)
+
+
+class Terminated(BaseException):
+    """SIGTERM or its like has come; its number is the one argument."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """SIGINT has come while a command ran."""
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """Lets signals raise in the block, so that what is begun is undone: Terminated, or Interrupted for SIGINT.
+
+    That is how the block ends then, whatever else is raised, or caught, on the way. While one exception is on its way
+    no other is raised: `timeout` and a closing terminal send a signal twice, and the second must not stop undoing.
+    A signal that is ignored, as nohup has it, or handled by somebody else stays so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # handlers are the main thread's
+        return
+    came: list[int] = []
+    on_its_way: weakref.ref[BaseException] | None = None
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal on_its_way
+        came.append(number)
+        if on_its_way is not None and on_its_way() is not None:
+            return
+        error = _ending(number)
+        on_its_way = weakref.ref(error)
+        try:
+            raise error
+        finally:
+            del error  # or its traceback would keep it alive
+
+    defaults = (signal.SIG_DFL, signal.default_int_handler)
+    before = {number: handler for number in _NUMBERS if (handler := signal.getsignal(number)) in defaults}
+    try:
+        for number in before:
+            signal.signal(number, end)
+        yield
+    except BaseException:
+        if not came:
+            raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        raise _ending(came[0])
+
+
+def _ending(number: int) -> Terminated | Interrupted:
+    return Interrupted() if number == signal.SIGINT else Terminated(number)
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Lets no signal end the block before its time; those that came are delivered at its end. For short blocks."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {
+        number: handler
+        for number in _NUMBERS
+        if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None)  # None: not Python's to put back
+    }
+    try:
+        for number in before:
+            signal.signal(number, lambda number, frame: came.append(number))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
+
+
+def end_by(number: int) -> None:
+    """Ends the process as the signal does by default, so that whoever waits for it learns why."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)

@@ -1,0 +1,143 @@
+"""Files that get their names when all of them are whole: on any failure the old ones stay, and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+from dmlsplit._signals import held_back
+from dmlsplit.errors import naming
+
+
+@contextmanager
+def atomic_files(*, replace: bool = True) -> Iterator[AtomicFiles]:
+    """New files for a block: at its end all of them get their names, on an exception none, and they are removed.
+
+    Signals are held back while files get their names. If one of several cannot have it, those that were there before
+    are put back. `replace`: whether there may be a file of that name. Links are not followed: they are replaced.
+    """
+    files = AtomicFiles(replace)
+    try:
+        yield files
+        files.move()
+    except BaseException:
+        files.remove()
+        raise
+
+
+def write_file(path: str, *parts: bytes | memoryview) -> None:
+    """Writes a file, and makes its folder; an OSError names `path`."""
+    with atomic_files() as files, naming(path):
+        files.make_folder(os.path.dirname(path))
+        with open(files.create(path), "wb") as stream:
+            for part in parts:
+                stream.write(part)
+
+
+def same_file(left: str, right: str) -> bool:
+    """Whether two paths lead to one file, by links or under two names; neither need exist."""
+    there = os.path.exists(left), os.path.exists(right)
+    if all(there):
+        return os.path.samefile(left, right)
+    left, right = os.path.realpath(left), os.path.realpath(right)
+    return not any(there) and os.path.normcase(left) == os.path.normcase(right)
+
+
+class AtomicFiles:
+    """The files of one block of `atomic_files`."""
+
+    def __init__(self, replace: bool) -> None:
+        self._replace = replace
+        # What is made is noted before: an interrupt may come right after.
+        self._temporary: dict[str, str] = {}
+        """Final name -> where the file is written."""
+        self._folders: list[str] = []
+        """Those made, from the outermost to the innermost."""
+
+    def check(self, path: str) -> int | None:
+        """The mode of what has the name now, if anything; OSError where that is a folder, or may not be replaced."""
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            return None
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not self._replace:
+            raise FileExistsError(errno.EEXIST, "it is there already; --force replaces it", path)
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        return mode
+
+    def make_folder(self, folder: str) -> None:
+        """Makes a folder, and those around it."""
+        missing = []
+        while folder and not os.path.isdir(folder) and folder not in missing:  # a root is its own parent
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        for folder in reversed(missing):
+            self._folders.append(folder)
+            try:
+                os.mkdir(folder)
+            except FileExistsError:
+                self._folders.pop()
+                if not os.path.isdir(folder):
+                    raise
+
+    def create(self, path: str) -> str:
+        """Makes an empty file in the folder of `path` and gives its name: what is written there will be `path`.
+
+        It has the permissions of the file that it replaces, and the owner may write to it. Raises OSError.
+        """
+        mode = self.check(path)
+        temporary = self._temporary[path] = _name_beside(path, "tmp")
+        with naming(path):
+            open(temporary, "xb").close()
+            if mode is not None and stat.S_ISREG(mode):
+                os.chmod(temporary, stat.S_IMODE(mode) | stat.S_IRUSR | stat.S_IWUSR)
+        return temporary
+
+    def move(self) -> None:
+        """Gives all files their names; OSError, and none has it, where one cannot."""
+        old = []
+        with held_back():
+            with ExitStack() as undo:
+                for path, temporary in self._temporary.items():
+                    mode = self.check(path)  # somebody may have been faster
+                    with naming(path):
+                        if mode is not None and stat.S_ISREG(mode):
+                            os.chmod(temporary, stat.S_IMODE(mode))
+                        # One file alone is replaced in one step; of several, the old ones are kept until the last.
+                        if mode is not None and len(self._temporary) > 1:
+                            aside = _name_beside(path, "old")
+                            os.rename(path, aside)
+                            old.append(aside)
+                            undo.callback(os.replace, aside, path)
+                            os.replace(temporary, path)
+                        else:
+                            os.replace(temporary, path)
+                            undo.callback(os.unlink, path)
+                undo.pop_all()
+            self._temporary.clear()
+            self._folders.clear()
+            for path in old:
+                with suppress(OSError):
+                    os.unlink(path)
+
+    def remove(self) -> None:
+        """Removes what was made."""
+        with held_back():
+            for path in self._temporary.values():
+                with suppress(OSError):
+                    os.unlink(path)
+            for folder in reversed(self._folders):
+                with suppress(OSError):  # somebody else has put something there
+                    os.rmdir(folder)
+
+
+def _name_beside(path: str, suffix: str) -> str:
+    """A free name in the same folder; the file's own could be too long with anything added."""
+    return os.path.join(os.path.dirname(path), f"dmlsplit-{secrets.token_hex(8)}.{suffix}")
