@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import shortened
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operators import failed, fault_of
 from dmlsplit.legalize import legalized
 from dmlsplit.location import Location
+from dmlsplit.printable import shortened
 from dmlsplit.releases import Release
 from dmlsplit.report import rewriting
 from dmlsplit.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, Use, answers
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
     from dmlsplit.descriptors import OperatorDesc
+    from dmlsplit.dims import Dim
     from dmlsplit.formats.models import Given
-    from dmlsplit.formats.nodes import Dim, SplitNode
+    from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.formats.operators import Entry
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from dmlsplit.diagnostics import Position, Report
 from dmlsplit.enums import FeatureLevel
 
 if TYPE_CHECKING:
-    from dmlsplit.formats.nodes import Shape
+    from dmlsplit.dims import Shape
 
 
 class Outcome(enum.StrEnum):

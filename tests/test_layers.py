@@ -12,9 +12,9 @@ PACKAGE = Path(dmlsplit.__file__).parent
 
 # From the top down. A name stands for the module or for everything in the package of that name.
 FLOORS = [
-    ["_version", "enums", "integers"],
+    ["printable", "_version", "enums", "integers"],
     ["errors"],
-    ["layout", "location"],
+    ["layout", "location", "dims"],
     ["descriptors", "diagnostics"],
     ["_typing"],
     ["feature_levels"],

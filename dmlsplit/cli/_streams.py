@@ -16,7 +16,7 @@ import click
 
 from dmlsplit.atomic_files import atomic_files, same_file
 from dmlsplit.errors import naming
-from dmlsplit.formats.jsontext import printable
+from dmlsplit.printable import printable
 from dmlsplit.report.table import WIDTH
 
 Write: TypeAlias = Callable[[str], object]

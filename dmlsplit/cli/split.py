@@ -16,8 +16,8 @@ from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import Integer, judged, read_entries
 from dmlsplit.descriptors import SplitOperatorDesc
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.integers import parsed_integer
+from dmlsplit.printable import printable
 from dmlsplit.report import text
 from dmlsplit.target import find_target
 

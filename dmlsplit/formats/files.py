@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats import npy
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Limit
+from dmlsplit.printable import printable
 
 MAX_BUFFER_BYTES: Final = Limit.FILES_BUFFER.most
 """A resource larger than this, or than a quarter of the machine's memory, is refused before anything is allocated: a

@@ -21,6 +21,7 @@ from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.streams import read_at_most
+from dmlsplit.printable import printable
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the top-level value to a member."""
@@ -79,23 +80,6 @@ def _float(text: str) -> float:
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
-
-
-def printable(text: str, limit: int | None = 120) -> str:
-    """`text` from a file, safe to print: control characters, escape codes and lone surrogates as backslash escapes.
-
-    Shortened in the middle to about `limit` characters; None: never.
-    """
-    if limit is not None:
-        text = shortened(text, limit)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def shortened(text: str, limit: int) -> str:
-    """`text`, or about `limit` characters of it where it is longer: the middle is left out."""
-    return text if len(text) <= limit else f"{text[: limit // 2]}...{text[-limit // 4 :]}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

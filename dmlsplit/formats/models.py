@@ -14,7 +14,8 @@ from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 
 if TYPE_CHECKING:  # numpy is not for who reads JSON only
-    from dmlsplit.formats.nodes import Dim, ModelNodes, OtherNode, SplitNode
+    from dmlsplit.dims import Dim
+    from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 
 FRONT_ENDS: Final[Mapping[str, str]] = {".onnx": "onnx", ".xml": "openvino"}
 """The module of dmlsplit.formats that reads files of a suffix."""

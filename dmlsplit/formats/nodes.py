@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dmlsplit.descriptors import BufferTensorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.dims import Dim, Shape, agrees, shape_text
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.location import Location
+from dmlsplit.printable import printable
 from dmlsplit.releases import Release
 from dmlsplit.rules import RULES, NodeFacts, judge_node
 
 if TYPE_CHECKING:
     from dmlsplit.legalize import Legalization
 
-Dim: TypeAlias = int | str | None
-"""A size, the name or interval (2..10) that stands for one, or None where nothing is known."""
-Shape: TypeAlias = tuple[Dim, ...]
 
 MAX_SIZE: Final = 2**32 - 1
 """Of a tensor of DirectML; the lengths of a split are no larger than its axis."""
-
-_INTERVAL = re.compile(r"([0-9]{0,20})\.\.([0-9]{0,20})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,29 +194,6 @@ class ModelNodes:
     def not_judged(self) -> Counter[str]:
         """How many nodes of which other operators there are."""
         return Counter(item.op for item in self.items if isinstance(item, OtherNode))
-
-
-def agrees(shape: Sequence[int], declared: Shape) -> bool:
-    """Whether sizes fit a declared shape; one symbol stands for one size, an interval (2..10) for any in it."""
-    symbols: dict[str, int] = {}
-
-    def fits(size: int, dim: Dim) -> bool:
-        if not isinstance(dim, str):
-            return dim is None or dim == size
-        bounds = _INTERVAL.fullmatch(dim)
-        if bounds is None:
-            return symbols.setdefault(dim, size) == size
-        low, high = bounds.groups()
-        return int(low or 0) <= size and (not high or size <= int(high))
-
-    return len(shape) == len(declared) and all(map(fits, shape, declared))
-
-
-def shape_text(shape: Sequence[Dim] | None) -> str:
-    """[1, batch, ?]; "unknown" for an unknown rank."""
-    if shape is None:
-        return "unknown"
-    return f"[{', '.join('?' if dim is None else printable(str(dim), 60) for dim in shape)}]"
 
 
 def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:

@@ -18,8 +18,9 @@ from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.json import OtherOperatorError, read_operator
-from dmlsplit.formats.jsontext import JsonText, KeyPath, printable, read_bounded, read_line, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, read_bounded, read_line, shown
 from dmlsplit.location import Location
+from dmlsplit.printable import printable
 from dmlsplit.rules import RULES
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, operands
 from dmlsplit.enums import TensorDataType
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.legalize import Legalization, Region
+from dmlsplit.printable import printable
 from dmlsplit.target import Target
 from dmlsplit.validation import operator_type
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from dmlsplit._version import __version__
 from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.formats.jsontext import printable
+from dmlsplit.printable import printable
 from dmlsplit.results import Judged, Note, NotRead, Result
 from dmlsplit.rules import RULES, Rule
 

@@ -13,8 +13,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from dmlsplit.diagnostics import Diagnostic
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Limit
+from dmlsplit.printable import printable
 from dmlsplit.report.table import Table
 from dmlsplit.report.text import (
     SEVERITY_STYLES,

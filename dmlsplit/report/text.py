@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.diagnostics import Diagnostic, Position, Severity
 from dmlsplit.enums import HResult
-from dmlsplit.formats.jsontext import printable
+from dmlsplit.printable import printable
 from dmlsplit.report.table import Table
 from dmlsplit.results import Answer, Judged, NodeSummary, Note, Outcome, Result, Use
 
@@ -194,7 +194,8 @@ class NodeCells(NamedTuple):
 
     @classmethod
     def of(cls, node: NodeSummary) -> NodeCells:
-        from dmlsplit.formats.nodes import lengths_text, shape_text
+        from dmlsplit.dims import shape_text
+        from dmlsplit.formats.nodes import lengths_text
 
         return cls(
             node.path,

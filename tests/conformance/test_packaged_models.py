@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dmlsplit.dims import agrees
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.formats.nodes import agrees
 from tests.conformance.corpus import DATA, is_static
 
 MODELS = json.loads((DATA / "models.json").read_text("utf-8"))

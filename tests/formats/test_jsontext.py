@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats import jsontext
-from dmlsplit.formats.jsontext import MAX_DEPTH, JsonText, nearest, printable, shown
+from dmlsplit.formats.jsontext import MAX_DEPTH, JsonText, nearest, shown
+from dmlsplit.printable import printable
 
 
 @pytest.mark.parametrize(

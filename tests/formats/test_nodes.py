@@ -7,7 +7,7 @@ import dmlsplit as dml
 from dmlsplit.diagnostics import Report
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ELEMENT_TYPES
-from dmlsplit.formats.nodes import SplitNode, agrees, shape_text
+from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.rules import RULES
 
 
@@ -83,15 +83,3 @@ def test_execution_fills_in_what_the_array_says():
 def test_execution_refuses_what_does_not_fit(changed, array, message):
     with pytest.raises(InputError, match=message):
         node(**changed).execute(array)
-
-
-def test_shapes():
-    assert agrees((2, 3, 2), ("n", None, "n"))
-    assert not agrees((2, 3, 4), ("n", None, "n"))
-    assert agrees((2, 3, 0), ("2..3", "2..3", "..7"))
-    assert agrees((9, 3, 0), ("2..", "..3", ".."))
-    assert not agrees((1,), ("2..3",))
-    assert not agrees((4,), ("2..3",))
-    assert shape_text((1, "batch", None)) == "[1, batch, ?]"
-    assert shape_text(("\x1b[31m\u202e",)) == r"[\x1b[31m\u202e]"
-    assert shape_text(None) == "unknown"

@@ -15,7 +15,8 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.dxdispatch.resources import Resource, ResourceReader
 from dmlsplit.formats.files import AllowedFolders, identity
 from dmlsplit.formats.json import OtherOperatorError, ParsedOperator, read_operator
-from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, printable, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, shown
+from dmlsplit.printable import printable
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from dmlsplit.enums import TensorDataType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.files import AllowedFolders, Bytes, check_size, identity, read_npy, read_raw, reason
 from dmlsplit.formats.json import FieldReader
-from dmlsplit.formats.jsontext import JsonText, KeyPath, printable, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
+from dmlsplit.printable import printable
 
 _IMAGES: Final = (".jpg", ".jpeg", ".png")
 NUMPY_DTYPE: Final[dict[int, np.dtype]] = {

@@ -39,8 +39,8 @@ from dmlsplit.formats.dxdispatch.model import (
 )
 from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE, Resource
 from dmlsplit.formats.files import reason
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.location import Step
+from dmlsplit.printable import printable
 from dmlsplit.releases import Release
 
 MAX_DIMENSIONS: Final = 32

@@ -12,8 +12,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from dmlsplit.dims import Dim
 from dmlsplit.errors import InputError
-from dmlsplit.formats.nodes import Dim, ModelNodes, SplitNode
+from dmlsplit.formats.nodes import ModelNodes, SplitNode
 
 if TYPE_CHECKING:
     import onnx

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import defs, helper, numpy_helper
 
-from dmlsplit.formats.nodes import Shape
+from dmlsplit.dims import Shape
 from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, MAX_RANK, Array, ReadExternal, text, value_of
 
 

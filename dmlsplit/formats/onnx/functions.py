@@ -8,11 +8,11 @@ from typing import Final, TypeAlias
 import onnx
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.costs import ENDLESS, Cost, cost_of, cost_of_attribute
 from dmlsplit.formats.onnx.given import graphs_of, subgraphs
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.printable import printable
 
 Key: TypeAlias = tuple[str, str, str]
 """Domain, name, overload."""

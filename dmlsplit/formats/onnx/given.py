@@ -8,11 +8,12 @@ from typing import TypeAlias
 import numpy as np
 import onnx
 
+from dmlsplit.dims import Dim, Shape, shape_text
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import printable
-from dmlsplit.formats.nodes import Dim, Shape, given_size, listed, shape_text
+from dmlsplit.formats.nodes import given_size, listed
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.tensors import make_type, text, type_of
+from dmlsplit.printable import printable
 
 Shapes: TypeAlias = Mapping[str, Sequence[Dim]]
 Dims: TypeAlias = Mapping[str, int]

@@ -9,8 +9,8 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from dmlsplit.diagnostics import Severity
+from dmlsplit.dims import compatible
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.folding import Constant
@@ -21,8 +21,8 @@ from dmlsplit.formats.onnx.scope import Origin, Scope, label_of, opset_of
 from dmlsplit.formats.onnx.splits import facts_of, name_of, split_node
 from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, text, type_of
 from dmlsplit.location import Location
+from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
-from dmlsplit.rules.onnx.facts import contradict
 
 MAX_CALLS: Final = Limit.ONNX_CALLS.most
 MAX_CALL_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
@@ -256,7 +256,7 @@ def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference
         for value in values:
             if value.name in computed and value.name in found:
                 declared, shape = type_of(value.type)[1], type_of(found[value.name])[1]
-                if declared is not None and shape is not None and contradict(declared, shape):
+                if not compatible(declared, shape):
                     value.type.CopyFrom(found[value.name])
 
 

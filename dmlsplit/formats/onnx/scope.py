@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import onnx
 
+from dmlsplit.dims import Shape
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.nodes import Shape
 from dmlsplit.formats.onnx.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.formats.onnx.functions import Functions, domain_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, text, type_name, type_of, value_of

@@ -8,13 +8,14 @@ import onnx
 from onnx import AttributeProto, defs
 
 from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.dims import Shape, shape_text
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Limit, LimitError
-from dmlsplit.formats.nodes import Shape, SplitNode, shape_text
+from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import element_type, text
 from dmlsplit.location import Location
+from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.onnx import OnnxSplit
 from dmlsplit.rules.onnx.facts import ATTRIBUTES, MAX_PARTS

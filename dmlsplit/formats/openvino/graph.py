@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from dmlsplit.diagnostics import Position
+from dmlsplit.dims import Dim, Shape, interval
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Limit
-from dmlsplit.rules.openvino import Dim, Shape, interval
+from dmlsplit.printable import printable
 
 MAX_RANK: Final = Limit.IR_RANK.most
 MAX_SIZE: Final = 2**63 - 1

@@ -11,7 +11,6 @@ from typing import Final
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.files import AllowedFolders, regular_file_size
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 from dmlsplit.formats.openvino.constants import Weights
 from dmlsplit.formats.openvino.document import read_document
@@ -19,6 +18,7 @@ from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.splits import Split, path_of
 from dmlsplit.formats.openvino.tensors import Given, Names, Tensor, put_out
 from dmlsplit.location import Location
+from dmlsplit.printable import printable
 from dmlsplit.rules import RULES
 
 _OPERATIONS: Final = {"split": "Split", "variadicsplit": "VariadicSplit"}

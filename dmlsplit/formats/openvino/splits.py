@@ -6,25 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.formats import nodes
-from dmlsplit.formats.jsontext import printable
+from dmlsplit.dims import Shape, compatible, shape_text
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.openvino.constants import Value, Weights, resolve
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.tensors import Given, Names, Output, Tensor, is_static, merged
 from dmlsplit.formats.openvino.types import element_type, type_name
 from dmlsplit.location import Location
+from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
-from dmlsplit.rules.openvino import (
-    INPUTS,
-    INTEGER_TYPES,
-    Interval,
-    OpenVinoSplit,
-    Shape,
-    compatible,
-    dim_text,
-    dims_text,
-)
+from dmlsplit.rules.openvino import INPUTS, INTEGER_TYPES, OpenVinoSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +67,11 @@ class Split:
             name=layer.name,
             op=facts.op,
             version=1,
-            input_shape=_plain(facts.data_shape),
+            input_shape=facts.data_shape,
             data_type=facts.data_type,
             axis=facts.axis if facts.axis_index is None else facts.axis_index,
-            lengths=_plain(self._lengths()),
-            output_shapes=tuple(map(_plain, self._output_shapes())),
+            lengths=self._lengths(),
+            output_shapes=self._output_shapes(),
             report=self._report(),
             element=element_type(facts.data_type),
             graph=self.graph.name,
@@ -119,7 +110,7 @@ class Split:
         return report.located(lambda _: self.layer.place)
 
     def _shape_unknown(self, path: str) -> Diagnostic:
-        shape = dims_text(self.facts.data_shape)
+        shape = shape_text(self.facts.data_shape)
         origin = "" if self.data.origin is None else printable(self.data.origin.name, 60)
         message = f"has the shape {shape}; --shape gives that of '{origin}', on which it depends"
         return RULES["node/shape-unknown"].diagnostic(Location(("data",), path), message, actual=shape)
@@ -148,10 +139,3 @@ def _integers(value: Value) -> tuple[int, ...] | None:
     if value.numbers is None or value.type not in INTEGER_TYPES:
         return None
     return tuple(map(int, value.numbers))
-
-
-def _plain(shape: Shape | None) -> nodes.Shape | None:
-    """A shape as SplitNode has it: intervals as text."""
-    if shape is None:
-        return None
-    return tuple([dim_text(dim) if isinstance(dim, Interval) else dim for dim in shape])

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
+from dmlsplit.dims import Dim, Shape, bounds, compatible, interval, shape_text
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import given_size, listed
 from dmlsplit.formats.openvino.graph import MAX_RANK, Graph, Layer, Port, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name
-from dmlsplit.rules.openvino import Dim, Shape, bounds, compatible, dims_text, interval
+from dmlsplit.printable import printable
 
 MAX_NAMES: Final = Limit.IR_NAMES.most
 KEEPS_SHAPE: Final = frozenset(
@@ -90,8 +90,8 @@ class Given:
             if name in self._shapes:
                 self._used.add(name)
                 if not compatible(shape, self._shapes[name]):
-                    given = dims_text(self._shapes[name])
-                    raise output.layer.error(f"the shape {given} is given for it, the model has {dims_text(shape)}")
+                    given = shape_text(self._shapes[name])
+                    raise output.layer.error(f"the shape {given} is given for it, the model has {shape_text(shape)}")
                 shape = merged(shape, self._shapes[name])
         return shape
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dmlsplit.compatibility import LEVELS, RELEASES
 from dmlsplit.diagnostics import Report, Severity
 from dmlsplit.errors import DmlSplitError
-from dmlsplit.formats.jsontext import printable
+from dmlsplit.printable import printable
 from dmlsplit.report.html.build import PREFIX, Builder
 from dmlsplit.report.rule import examples
 from dmlsplit.report.svg import canvas

@@ -12,8 +12,8 @@ from dmlsplit.compatibility import LEVELS, RELEASES, Columns, Compatibility, com
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.formats.json import dumps
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.legalize import Legalization
+from dmlsplit.printable import printable
 from dmlsplit.report import svg
 from dmlsplit.report.html.view import (
     Cell,

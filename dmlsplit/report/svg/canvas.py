@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from typing import Final
 
-from dmlsplit.formats.jsontext import printable
+from dmlsplit.printable import printable
 
 WIDTH: Final = 760
 MARGIN: Final = 20

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from dmlsplit.dims import Dim, Shape
 from dmlsplit.rules._facts import NodeFacts
 
-Dim: TypeAlias = int | str | None
-Shape: TypeAlias = tuple[Dim, ...]
 Lengths: TypeAlias = tuple[int | float, ...]
 
 VERSIONS: Final = (1, 2, 11, 13, 18)
@@ -164,15 +163,3 @@ class OnnxSplit(NodeFacts):
         if lengths is None or shape is None or axis is None:
             return (None,) * self.outputs
         return tuple([(*shape[:axis], length, *shape[axis + 1 :]) for length in lengths])
-
-
-def contradict(a: Shape, b: Shape) -> bool:
-    """Whether no tensor has both shapes; names stand for any size."""
-    return len(a) != len(b) or any(
-        isinstance(x, int) and isinstance(y, int) and x != y for x, y in zip(a, b, strict=True)
-    )
-
-
-def shape_text(shape: Iterable[Dim | float]) -> str:
-    """[1, batch, ?]"""
-    return f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.dims import Dim, compatible, shape_text
 from dmlsplit.rules._facts import Fact
 from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules.onnx.examples import ATTRIBUTE, COUNTED, EQUAL, GIVEN
-from dmlsplit.rules.onnx.facts import Dim, OnnxSplit, contradict, shape_text
+from dmlsplit.rules.onnx.facts import OnnxSplit
 from dmlsplit.rules.onnx.sources import CHANGELOG, INFERENCE, IR, OBSERVED, SPLIT
 
 
@@ -294,7 +295,7 @@ def declared_type_differs(n: OnnxSplit) -> Findings:
 )
 def declared_shape_differs(n: OnnxSplit) -> Findings:
     for i, (declared, shape) in enumerate(zip(n.declared_shapes, n.output_shapes, strict=False)):
-        if declared is not None and shape is not None and contradict(declared, shape):
+        if not compatible(declared, shape):
             yield Finding(
                 ("outputs", i),
                 f"is declared {shape_text(declared)}, but is {shape_text(shape)}",

@@ -6,33 +6,6 @@ They follow the text of the specifications; what OpenVINO was seen to do otherwi
 from __future__ import annotations
 
 from dmlsplit.rules.openvino import inputs, lengths, outputs
-from dmlsplit.rules.openvino.facts import (
-    INPUTS,
-    INTEGER_TYPES,
-    Dim,
-    Interval,
-    OpenVinoSplit,
-    Shape,
-    bounds,
-    compatible,
-    dim_text,
-    dims_text,
-    interval,
-)
+from dmlsplit.rules.openvino.facts import INPUTS, INTEGER_TYPES, OpenVinoSplit
 
-__all__ = [
-    "INPUTS",
-    "INTEGER_TYPES",
-    "Dim",
-    "Interval",
-    "OpenVinoSplit",
-    "Shape",
-    "bounds",
-    "compatible",
-    "dim_text",
-    "dims_text",
-    "inputs",
-    "interval",
-    "lengths",
-    "outputs",
-]
+__all__ = ["INPUTS", "INTEGER_TYPES", "OpenVinoSplit", "inputs", "lengths", "outputs"]

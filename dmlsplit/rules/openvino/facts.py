@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
+from dmlsplit.dims import Dim, Interval, Shape, bounds, interval
 from dmlsplit.rules._facts import Fact, NodeFacts
-
-
-class Interval(NamedTuple):
-    """A size between two bounds, both included; `high` None: no upper bound."""
-
-    low: int
-    high: int | None
-
-
-Dim: TypeAlias = int | Interval | None
-Shape: TypeAlias = tuple[Dim, ...]
 
 INTEGER_TYPES: Final = ("i4", "i8", "i16", "i32", "i64", "u1", "u2", "u3", "u4", "u6", "u8", "u16", "u32", "u64")
 ELEMENT_TYPES: Final = (
@@ -171,48 +161,10 @@ class OpenVinoSplit(NodeFacts):
         if isinstance(size, int):
             return size // count if size % count == 0 else None
         # Both ends are rounded down, as OpenVINO does; a size that divides evenly lies between them.
+        size = bounds(size)
         return interval(size.low // count, None if size.high is None else size.high // count)
 
     def _rest(self) -> Dim:
         """What -1 stands for; of an interval OpenVINO makes an unknown size, and so does this."""
         size, total = self.axis_size, self.total
         return size - total if isinstance(size, int) and total is not None and total <= size else None
-
-
-def bounds(dim: Dim) -> Interval:
-    """The least and the greatest size that a dimension may have."""
-    if dim is None:
-        return Interval(0, None)
-    return Interval(dim, dim) if isinstance(dim, int) else dim
-
-
-def interval(low: int, high: int | None) -> Dim:
-    """The dimension between two bounds, in its simplest form."""
-    if low == high:
-        return low
-    return None if low == 0 and high is None else Interval(low, high)
-
-
-def overlap(a: Dim, b: Dim) -> bool:
-    """Whether one size fits both dimensions."""
-    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
-    return (b_high is None or a_low <= b_high) and (a_high is None or b_low <= a_high)
-
-
-def compatible(a: Shape | None, b: Shape | None) -> bool:
-    """Whether one shape fits both; an unknown rank fits any."""
-    return a is None or b is None or (len(a) == len(b) and all(map(overlap, a, b)))
-
-
-def dim_text(dim: Dim) -> str:
-    """6, ?, 2..10, 3.. or ..7, as OpenVINO writes them."""
-    if dim is None:
-        return "?"
-    if isinstance(dim, int):
-        return str(dim)
-    return f"{dim.low or ''}..{'' if dim.high is None else dim.high}"
-
-
-def dims_text(shape: Shape | None) -> str:
-    """[6, ?, 2..10]; [...] for an unknown rank."""
-    return "[...]" if shape is None else f"[{', '.join(map(dim_text, shape))}]"

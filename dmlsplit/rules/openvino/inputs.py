@@ -5,19 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.dims import compatible, shape_text
 from dmlsplit.rules._facts import Fact
 from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OURS
 from dmlsplit.rules.openvino import examples as eg
-from dmlsplit.rules.openvino.facts import (
-    AXIS_KNOWN,
-    ELEMENT_TYPES,
-    INPUTS,
-    INTEGER_TYPES,
-    OpenVinoSplit,
-    compatible,
-    dims_text,
-)
+from dmlsplit.rules.openvino.facts import AXIS_KNOWN, ELEMENT_TYPES, INPUTS, INTEGER_TYPES, OpenVinoSplit
 from dmlsplit.rules.openvino.sources import ELEMENT_TYPE, OBSERVED, SPLIT, VARIADIC_SPLIT
 
 
@@ -102,8 +95,8 @@ def data_scalar(n: OpenVinoSplit) -> Findings:
 def port_shape_differs(n: OpenVinoSplit) -> Findings:
     if n.port_shape is None:
         return
-    message = f"declares the shape {dims_text(n.port_shape)}, what feeds it has {dims_text(n.data_shape)}"
-    yield Finding("data", message, dims_text(n.data_shape), dims_text(n.port_shape))
+    message = f"declares the shape {shape_text(n.port_shape)}, what feeds it has {shape_text(n.data_shape)}"
+    yield Finding("data", message, shape_text(n.data_shape), shape_text(n.port_shape))
 
 
 @NodeRule(
@@ -134,7 +127,7 @@ def axis_shape(n: OpenVinoSplit) -> Findings:
     if any(compatible(n.axis_shape, shape) for shape in ((), (1,))[: 1 if n.op == "Split" else 2]):
         return
     expected = "a scalar" if n.op == "Split" else "a scalar or [1]"
-    yield Finding("axis", f"has shape {dims_text(n.axis_shape)}, must be {expected}", expected)
+    yield Finding("axis", f"has shape {shape_text(n.axis_shape)}, must be {expected}", expected)
 
 
 @NodeRule(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.dims import dim_text, shape_text
 from dmlsplit.rules._facts import Fact
 from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OURS
 from dmlsplit.rules.openvino import examples as eg
-from dmlsplit.rules.openvino.facts import AXIS_KNOWN, INTEGER_TYPES, OpenVinoSplit, dim_text, dims_text
+from dmlsplit.rules.openvino.facts import AXIS_KNOWN, INTEGER_TYPES, OpenVinoSplit
 from dmlsplit.rules.openvino.inputs import not_integer
 from dmlsplit.rules.openvino.sources import OBSERVED, SPLIT, VARIADIC_SPLIT
 
@@ -162,7 +163,7 @@ def lengths_misread(n: OpenVinoSplit) -> Findings:
 def lengths_shape(n: OpenVinoSplit) -> Findings:
     if n.split_lengths_shape is None or len(n.split_lengths_shape) == 1:
         return
-    message = f"has shape {dims_text(n.split_lengths_shape)}, must have one dimension"
+    message = f"has shape {shape_text(n.split_lengths_shape)}, must have one dimension"
     yield Finding("split_lengths", message, "one dimension")
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dmlsplit.dims import compatible, shape_text
 from dmlsplit.rules._facts import Fact
 from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules.openvino import examples as eg
-from dmlsplit.rules.openvino.facts import AXIS_KNOWN, OpenVinoSplit, compatible, dims_text
+from dmlsplit.rules.openvino.facts import AXIS_KNOWN, OpenVinoSplit
 from dmlsplit.rules.openvino.sources import SPLIT, VARIADIC_SPLIT
 
 
@@ -59,7 +60,7 @@ def output_shape(n: OpenVinoSplit) -> Findings:
         if not compatible(declared, shape):
             yield Finding(
                 ("output", i),
-                f"declares the shape {dims_text(declared)}; it is {dims_text(shape)}",
-                dims_text(shape),
-                dims_text(declared),
+                f"declares the shape {shape_text(declared)}; it is {shape_text(shape)}",
+                shape_text(shape),
+                shape_text(declared),
             )
