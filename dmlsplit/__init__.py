@@ -40,7 +40,8 @@ from dmlsplit.errors import (
 from dmlsplit.feature_levels import TensorSupport, tensor_support
 from dmlsplit.layout import calc_buffer_tensor_size
 from dmlsplit.legalize import Legalization, legalize
-from dmlsplit.releases import Release, find_release, releases
+from dmlsplit.release_names import find_release
+from dmlsplit.releases import Release, releases
 from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases, validate
 
 if TYPE_CHECKING:

@@ -10,19 +10,22 @@ from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.legalize import Legalization, legalized
-from dmlsplit.releases import releases
+from dmlsplit.release_names import find_release
+from dmlsplit.releases import Release, directml_versions, observed_levels
 from dmlsplit.results import Use
 from dmlsplit.target import Target, target_of
 from dmlsplit.validation import evaluate, operator_type
 
 
 class Column(NamedTuple):
-    """A level or release that is asked."""
+    """A level or DirectML version that is asked."""
 
     label: str
     target: Target
     observed: bool
     """Whether a build of it was seen; the verdict rests on documentation alone otherwise."""
+    speaks_for: tuple[str, ...]
+    """The names of all targets that it speaks for: the builds of one DirectML version take the same."""
 
 
 class Columns(NamedTuple):
@@ -33,15 +36,17 @@ class Columns(NamedTuple):
     columns: tuple[Column, ...]
 
 
-_SEEN: Final = {release.max_feature_level for release in releases()}
-LEVELS: Final = Columns(
-    "feature_levels",
-    "feature level",
-    tuple(Column(str(level), target_of(level), level in _SEEN) for level in FeatureLevel),
-)
-RELEASES: Final = Columns(
-    "releases", "release", tuple(Column(r.directml or r.name, target_of(r), True) for r in releases())
-)
+def _level(level: FeatureLevel) -> Column:
+    target = target_of(level)
+    return Column(str(level), target, level in observed_levels(), (target.name,))
+
+
+def _version(version: str, builds: Sequence[Release]) -> Column:
+    return Column(version, target_of(find_release(version)), True, tuple(build.judged_by for build in builds))
+
+
+LEVELS: Final = Columns("feature_levels", "feature level", tuple(_level(level) for level in FeatureLevel))
+RELEASES: Final = Columns("releases", "release", tuple(_version(*entry) for entry in directml_versions().items()))
 
 
 class Compatibility(NamedTuple):

@@ -57,6 +57,11 @@ class Location:
         return Location(self.steps, node)
 
     @property
+    def tensor(self) -> tuple[Step, ...]:
+        """The steps to the tensor, or to the operator's own member, that this lies in."""
+        return self.steps[:2] if len(self.steps) > 1 and isinstance(self.steps[1], int) else self.steps[:1]
+
+    @property
     def descriptor_order(self) -> tuple[int, ...]:
         """Sorts locations as the members stand in the C structs; a member comes before its own entries."""
         return tuple([step if isinstance(step, int) else _ORDER[step] for step in self.steps])

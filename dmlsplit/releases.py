@@ -1,17 +1,17 @@
 """The observed builds of DirectML as data: what each takes, how it computes sizes, what it answers.
 
 Every row was observed by calling the build, from device creation to a recorded dispatch (the Windows ones under wine,
-the Linux ones directly), over a fake Direct3D 12 device. Nothing here depends on a release's name.
+the Linux ones directly), over a fake Direct3D 12 device. Nothing here depends on a release's name: what a name leads to
+is `release_names`.
 """
 
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from dmlsplit.enums import FeatureLevel, HResult, OperatorType, TensorDataType
 from dmlsplit.feature_levels import TensorSupport, tensor_support
@@ -66,6 +66,10 @@ class _Traits:
     """The bound of the total drops a part of an element; otherwise it is exact to the byte."""
     split_walks_sizes_unchecked: bool
     """A split's sizes are compared before anything says that the pointers to them are not null."""
+    split_reads_input_first: bool
+    """A split's input is read before OutputCount is; otherwise a count of 0 is refused first."""
+    join_checks_output_first: bool
+    """A join's tensors are checked from the output on, each input against it; otherwise the output comes last."""
     data_types_reported: frozenset[TensorDataType]
     """Those that CheckFeatureSupport says yes to; not the same as what Split and Join take."""
     typed_loads_for_8_bits: bool
@@ -78,33 +82,54 @@ class _Traits:
 class Release:
     """One build of DirectML.
 
-    `name` is the package that ships it, with its version; `directml` the version that the file itself states (the Linux
-    builds state none). `invalid_argument` is what it returns for a refused descriptor.
+    `directml`: the version the file itself states; the Linux builds state none, theirs is that of the Windows build
+    in the same package. `shipped`: the packages that are known to ship it, each with its versions, "first..last" among
+    them; the very first is the file that was observed. `invalid_argument` is what it returns for a refused descriptor.
     """
 
-    package: str
-    package_version: str
+    directml: str
     platform: str
-    directml: str | None
     max_feature_level: FeatureLevel
     traits: _Traits
+    shipped: tuple[tuple[str, tuple[str, ...]], ...]
     invalid_argument: int = HResult.E_INVALIDARG
     compiling_observed: bool = True
     """Whether it was seen compiling, binding and recording; where not, it is taken to do what all others do."""
+    asked: str = ""
+    """Where a version was asked for that was not observed: its name."""
+    agreeing: tuple[str, ...] = ()
+    """The builds around that version, which judge alike; this one is the oldest of them."""
+
+    @property
+    def package(self) -> str:
+        """The package from which the observed build comes."""
+        return self.shipped[0][0]
+
+    @property
+    def package_version(self) -> str:
+        return self.shipped[0][1][0]
 
     @property
     def name(self) -> str:
-        return f"{self.package}-{self.package_version}"
+        """The package with its version; of a package for both systems, the Windows build is told by its ending."""
+        ending = f"-{self.platform}" if self.platform == WINDOWS and self.package in _FOR_LINUX_TOO else ""
+        return f"{self.package}-{self.package_version}{ending}"
 
     @property
-    def split_reads_input_first(self) -> bool:
-        """A split's input is read before OutputCount is: observed on the Windows builds, the Linux ones count first."""
-        return self.platform == "windows"
+    def label(self) -> str:
+        """The shortest name that leads to it: the DirectML version, which is that of the Windows build, or `name`."""
+        return self.asked or (self.directml if self.platform == WINDOWS else self.name)
 
     @property
     def judged_by(self) -> str:
-        """How a report names it."""
-        return f"directml {self.directml}" if self.directml else self.name
+        """How a report names it; of a version that was not observed, with the builds that it is judged by."""
+        name = f"directml {self.label}" if self.label[0].isdigit() else self.label
+        return f"{name} (as {', '.join(self.agreeing)})" if self.agreeing else name
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Every package that is known to ship it, with the version or "first..last", the observed one first."""
+        return tuple([f"{package}-{version}" for package, versions in self.shipped for version in versions])
 
     @property
     def support(self) -> Mapping[OperatorType, tuple[TensorSupport, ...]]:
@@ -127,6 +152,9 @@ def _support(release: Release) -> Mapping[OperatorType, tuple[TensorSupport, ...
     }
 
 
+LINUX: Final = "linux"
+WINDOWS: Final = "windows"
+
 _4 = (4,)
 _4_TO_5 = (4, 5)
 _1_TO_8 = tuple(range(1, 9))
@@ -134,9 +162,8 @@ _UP_TO_32_BIT = frozenset(TensorDataType(value) for value in range(1, 9))
 _UP_TO_64_BIT = frozenset(TensorDataType(value) for value in range(1, 12))
 
 _TF, _TORCH, _ORT = "tensorflow-directml", "torch-directml", "onnxruntime-directml"
-# winerror.h's E_INVALIDARG for platforms other than Windows, which the early Linux builds were compiled with.
-_E_INVALIDARG_ELSEWHERE: Final = 0x80000003
-
+_GENAI = "onnxruntime-genai-directml"
+_FOR_LINUX_TOO: Final = frozenset({_TF, _TORCH})
 # What successive builds share, from the oldest on.
 _LEVEL_2_1 = _Traits(
     _4,
@@ -145,12 +172,14 @@ _LEVEL_2_1 = _Traits(
     SizeArithmetic.BYTES_32,
     total_counts_whole_elements=True,
     split_walks_sizes_unchecked=True,
+    split_reads_input_first=False,
+    join_checks_output_first=False,
     data_types_reported=_UP_TO_32_BIT | {TensorDataType.UINT64, TensorDataType.INT64},
     typed_loads_for_8_bits=True,
     persistent_size_multiple=1,
 )
 _LEVEL_3_0 = replace(_LEVEL_2_1, split_dimension_counts=_1_TO_8, split_walks_sizes_unchecked=False)
-_LEVEL_3_1 = replace(_LEVEL_3_0, join_dimension_counts=_1_TO_8)
+_LEVEL_3_1 = replace(_LEVEL_3_0, join_dimension_counts=_1_TO_8, join_checks_output_first=True)
 _LEVEL_4_1 = replace(_LEVEL_3_1, data_types=_UP_TO_64_BIT, data_types_reported=_UP_TO_64_BIT)
 _LEVEL_5_2 = replace(_LEVEL_4_1, arithmetic=SizeArithmetic.INDEX_32)
 _LEVEL_6_2 = replace(
@@ -162,74 +191,118 @@ _LEVEL_6_4 = replace(
     total_counts_whole_elements=False,
     data_types_reported=_UP_TO_64_BIT | {TensorDataType.UINT4, TensorDataType.INT4},
 )
-
-_RELEASES: Final = (
-    Release(_TF, "1.15.3.dev200619", "linux", None, FeatureLevel.FL_2_1, _LEVEL_2_1, _E_INVALIDARG_ELSEWHERE),
-    Release(_TF, "1.15.4.dev201216", "linux", None, FeatureLevel.FL_3_0, _LEVEL_3_0, _E_INVALIDARG_ELSEWHERE),
-    Release(_TF, "1.15.5.dev210422", "linux", None, FeatureLevel.FL_3_1, _LEVEL_3_1, _E_INVALIDARG_ELSEWHERE),
-    # Under wine it compiles no operator: it calls a function there that wine lacks.
-    Release(_ORT, "1.9.0", "windows", "1.5.1", FeatureLevel.FL_3_1, _LEVEL_3_1, compiling_observed=False),
-    Release(_TF, "1.15.5", "linux", None, FeatureLevel.FL_4_1, _LEVEL_4_1),
-    Release(_ORT, "1.10.0", "windows", "1.8.0", FeatureLevel.FL_5_0, _LEVEL_4_1),
-    Release(_TF, "1.15.8", "linux", None, FeatureLevel.FL_5_0, _LEVEL_5_2),
-    Release(_ORT, "1.14.1", "windows", "1.10.1", FeatureLevel.FL_5_2, _LEVEL_5_2),
-    Release(_TORCH, "0.2.0.dev230426", "linux", None, FeatureLevel.FL_5_2, _LEVEL_5_2),
-    Release(_ORT, "1.15.1", "windows", "1.12.0", FeatureLevel.FL_6_1, _LEVEL_5_2),
-    Release(_TORCH, "0.2.5.dev240914", "linux", None, FeatureLevel.FL_6_2, _LEVEL_6_2),
-    Release(_ORT, "1.17.3", "windows", "1.13.1", FeatureLevel.FL_6_2, _LEVEL_6_2),
-    Release(_ORT, "1.19.2", "windows", "1.15.1", FeatureLevel.FL_6_4, _LEVEL_6_4),
-    Release(_ORT, "1.24.4", "windows", "1.15.4", FeatureLevel.FL_6_4, _LEVEL_6_4),
+# The same on Windows, where all but the oldest build read the input before the count.
+_W_3_0, _W_3_1, _W_4_1, _W_5_2, _W_6_2, _W_6_4 = (
+    replace(traits, split_reads_input_first=True)
+    for traits in (_LEVEL_3_0, _LEVEL_3_1, _LEVEL_4_1, _LEVEL_5_2, _LEVEL_6_2, _LEVEL_6_4)
 )
 
-# Packages that ship the very file of another one.
-_SAME_FILE: Final = {"torch-directml-0.2.1.dev240521": "torch-directml-0.2.5.dev240914"}
+
+def _build(
+    directml: str, platform: str, level: FeatureLevel, traits: _Traits, packages: str, **differing: Any
+) -> Release:
+    """A row. `packages`: "package version, version; package version", the one that was observed first."""
+    entries = [entry.split(" ", 1) for entry in packages.split("; ")]
+    shipped = tuple((package, tuple(versions.split(", "))) for package, versions in entries)
+    return Release(directml, platform, level, traits, shipped, **differing)
+
+
+# Builds for Linux up to 1.5.1 were compiled with the E_INVALIDARG that winerror.h has for other systems than Windows.
+_ELSEWHERE: Final = {"invalid_argument": 0x80000003}
+# The older Windows builds compile no operator under wine: they call a function there that wine lacks.
+_UNCOMPILED: Final = {"compiling_observed": False}
+_L = FeatureLevel
+
+_RELEASES: Final = (
+    _build("1.0.200610", LINUX, _L.FL_2_1, _LEVEL_2_1, f"{_TF} 1.15.3.dev200619, 1.15.3.dev200626", **_ELSEWHERE),
+    _build("1.0.200610", WINDOWS, _L.FL_2_1, _LEVEL_2_1, f"{_TF} 1.15.3.dev200619, 1.15.3.dev200626", **_UNCOMPILED),
+    _build("1.3.0-dev2", LINUX, _L.FL_3_0, _LEVEL_3_0, f"{_TF} 1.15.3.dev200911", **_ELSEWHERE),
+    _build("1.3.0-dev2", WINDOWS, _L.FL_3_0, _W_3_0, f"{_TF} 1.15.3.dev200911", **_UNCOMPILED),
+    _build("1.4.0", LINUX, _L.FL_3_0, _LEVEL_3_0, f"{_TF} 1.15.4.dev201216", **_ELSEWHERE),
+    _build("1.4.0", WINDOWS, _L.FL_3_0, _W_3_0, f"{_TF} 1.15.4.dev201216", **_UNCOMPILED),
+    _build("1.5.0", LINUX, _L.FL_3_1, _LEVEL_3_1, f"{_TF} 1.15.5.dev210422", **_ELSEWHERE),
+    _build("1.5.0", WINDOWS, _L.FL_3_1, _W_3_1, f"{_TF} 1.15.5.dev210422", **_UNCOMPILED),
+    _build("1.5.1", LINUX, _L.FL_3_1, _LEVEL_3_1, f"{_TF} 1.15.5.dev210429", **_ELSEWHERE),
+    _build("1.5.1", WINDOWS, _L.FL_3_1, _W_3_1, f"{_ORT} 1.9.0; {_TF} 1.15.5.dev210429", **_UNCOMPILED),
+    _build("1.7.0", LINUX, _L.FL_4_1, _LEVEL_4_1, f"{_TF} 1.15.5"),
+    _build("1.7.0", WINDOWS, _L.FL_4_1, _W_4_1, f"{_TF} 1.15.5", **_UNCOMPILED),
+    _build(
+        "1.8.0",
+        WINDOWS,
+        _L.FL_5_0,
+        _W_4_1,
+        f"{_ORT} 1.10.0, 1.11.0, 1.11.1; ort-nightly-directml 1.11.0.dev20220320001",
+    ),
+    _build("1.8.2", LINUX, _L.FL_5_0, _LEVEL_4_1, f"{_TF} 1.15.7, 1.15.6; {_TF}-plugin 0.0.1.dev220621"),
+    _build("1.8.2", WINDOWS, _L.FL_5_0, _W_4_1, f"{_TF} 1.15.7, 1.15.6; {_TF}-plugin 0.0.1.dev220621"),
+    _build("1.9.0", LINUX, _L.FL_5_0, _LEVEL_5_2, f"{_TORCH} 0.1.13.1.dev230119, 0.1.13.1.dev230301"),
+    _build(
+        "1.9.0",
+        WINDOWS,
+        _L.FL_5_0,
+        _W_5_2,
+        f"{_ORT} 1.12.1, 1.12.0; {_TORCH} 0.1.13.dev221206..0.1.13.1.dev230301; "
+        f"experimental-{_TORCH} 0.1.13.dev23122022014639",
+    ),
+    _build("1.9.1", LINUX, _L.FL_5_0, _LEVEL_5_2, f"{_TF} 1.15.8"),
+    _build(
+        "1.9.1",
+        WINDOWS,
+        _L.FL_5_0,
+        _W_5_2,
+        f"{_ORT} 1.13.1; {_TF} 1.15.8; {_TF}-plugin 0.1.0.dev220928..0.4.0.dev230202",
+    ),
+    _build("1.10.1", LINUX, _L.FL_5_2, _LEVEL_5_2, f"{_TORCH} 0.2.0.dev230426, 0.1.13.1.dev230413"),
+    _build(
+        "1.10.1",
+        WINDOWS,
+        _L.FL_5_2,
+        _W_5_2,
+        f"{_ORT} 1.14.1, 1.14.0; {_TORCH} 0.1.13.1.dev230413, 0.2.0.dev230426",
+    ),
+    _build("1.12.0", WINDOWS, _L.FL_6_1, _W_5_2, f"{_ORT} 1.15.1, 1.15.0"),
+    _build("1.12.1", WINDOWS, _L.FL_6_1, _W_5_2, f"{_ORT} 1.16.3, 1.16.0"),
+    _build("1.13.1", LINUX, _L.FL_6_2, _LEVEL_6_2, f"{_TORCH} 0.2.5.dev240914, 0.2.1.dev240521"),
+    _build(
+        "1.13.1",
+        WINDOWS,
+        _L.FL_6_2,
+        _W_6_2,
+        f"{_ORT} 1.17.3, 1.17.0; {_TORCH} 0.2.1.dev240521, 0.2.5.dev240914",
+    ),
+    _build("1.14.1", WINDOWS, _L.FL_6_3, _W_6_4, f"{_ORT} 1.18.1, 1.18.0; {_GENAI} 0.2.0rc1, 0.2.0rc7"),
+    _build("1.14.2", WINDOWS, _L.FL_6_3, _W_6_4, f"{_GENAI} 0.2.0, 0.3.0"),
+    _build("1.15.1", WINDOWS, _L.FL_6_4, _W_6_4, f"{_ORT} 1.19.2, 1.19.0"),
+    _build("1.15.2", WINDOWS, _L.FL_6_4, _W_6_4, f"{_ORT} 1.20.1, 1.20.0"),
+    _build(
+        "1.15.4",
+        WINDOWS,
+        _L.FL_6_4,
+        _W_6_4,
+        f"{_ORT} 1.24.4, 1.24.1, 1.23.0, 1.22.1.dev20250710002, 1.22.0, 1.21.1, 1.21.0; "
+        "onnxruntime-windowsml 1.30.0.202609102321; onnxruntime-genai-winml 0.18.0; onnxruntime-node 1.23.2..1.30.0",
+    ),
+)
 
 NEWEST: Final = _RELEASES[-1]
 
 
 def releases() -> tuple[Release, ...]:
-    """The observed builds, the oldest first."""
+    """The observed builds, the oldest DirectML version first; of one version the Linux build before the Windows one."""
     return _RELEASES
 
 
-def find_release(name: str | Release) -> Release:
-    """The release of a DirectML version ("1.8.0") or of a package ("torch-directml-0.2.5.dev240914").
-
-    ValueError, which offers the nearest release, for any other name.
-    """
-    if isinstance(name, Release):
-        return name
-    if not isinstance(name, str):
-        raise TypeError(f"a release is named by a string, not {type(name).__name__}")
-    text = "-".join(name.lower().split())
-    text = _SAME_FILE.get(text, text)
+def directml_versions() -> Mapping[str, tuple[Release, ...]]:
+    """The observed builds by DirectML version, the oldest first. Those of one version take the same descriptors."""
+    found: dict[str, tuple[Release, ...]] = {}
     for release in _RELEASES:
-        if text in (release.directml, release.name):
-            return release
-    known = ", ".join(release.directml or release.name for release in _RELEASES)
-    near = _nearest(text)
-    raise ValueError(f"unknown DirectML release {name!r}; the nearest is {near!r}; known: {known}")
+        found[release.directml] = (*found.get(release.directml, ()), release)
+    return found
 
 
-def _nearest(text: str) -> str:
-    """Of the known names of the same package (none: of the DirectML versions): the newest that continues the version,
-    else the newest below it, else the oldest."""
-    package, separator, version = text.rpartition("directml-")
-    prefix = package + separator
-    names = [release.name for release in _RELEASES if prefix and release.name.startswith(prefix)]
-    if not names:
-        prefix = ""
-        names = [release.directml for release in _RELEASES if release.directml]
-    names.sort(key=lambda name: _version_key(name.removeprefix(prefix)))
-    continued = [name for name in names if name.removeprefix(prefix).startswith(version + ".")]
-    below = [name for name in names if _version_key(name.removeprefix(prefix)) <= _version_key(version)]
-    return (continued or below or names)[-1 if continued or below else 0]
-
-
-def _version_key(version: str) -> tuple[int, ...]:
-    """Orders 1.15.5.dev1 before 1.15.5 before 1.15.5.1; what is no version at all comes after every version."""
-    parts = [-1 if part == "dev" else int(part[:9]) for part in re.findall(r"dev|\d+", version)]
-    return tuple(parts + [0] * (6 - len(parts))) if parts else (2**31,)
+def observed_levels() -> tuple[FeatureLevel, ...]:
+    """The feature levels that are the maximum of an observed build, the lowest first."""
+    return tuple(sorted({release.max_feature_level for release in _RELEASES}))
 
 
 def release_of_level(level: FeatureLevel) -> Release | None:

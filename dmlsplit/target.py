@@ -8,7 +8,8 @@ from typing import Final, TypeAlias
 
 from dmlsplit.enums import FeatureLevel, HResult, OperatorType
 from dmlsplit.feature_levels import TensorSupport, tensor_support
-from dmlsplit.releases import NEWEST, Release, SizeArithmetic, find_release, release_of_level
+from dmlsplit.release_names import find_release
+from dmlsplit.releases import NEWEST, Release, SizeArithmetic, release_of_level
 
 Support: TypeAlias = Mapping[OperatorType, tuple[TensorSupport, ...]]
 
@@ -81,8 +82,7 @@ class Target:
     @property
     def short_name(self) -> str:
         """As the command line takes it: 3_0, 1.15.4, or the name of a package."""
-        release = self.release
-        return str(self.feature_level) if release is None else release.directml or release.name
+        return str(self.feature_level) if self.release is None else self.release.label
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and self._key == other._key

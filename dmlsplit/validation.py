@@ -22,6 +22,7 @@ from dmlsplit.rules import (
     OperatorView,
     TensorRule,
     TensorView,
+    reads_past_an_array,
 )
 from dmlsplit.target import Target, find_target, target_of
 
@@ -83,7 +84,7 @@ def evaluate(desc: OperatorDesc, target: Target) -> Report:
     found.sort(key=_descriptor_order)
     refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
     hresult: int | None = target.invalid_argument if refused else HResult.S_OK
-    if crashes or (target.release is not None and any(d.rule in _UNDEFINED for d in found)):
+    if crashes or (target.release is not None and _is_undefined(operator, found)):
         hresult = None
     return Report(tuple(found), target.name, hresult, operator.type.c_name)
 
@@ -91,6 +92,11 @@ def evaluate(desc: OperatorDesc, target: Target) -> Report:
 _UNDEFINED: Final = frozenset(
     [r.id for r in RULES.values() if isinstance(r, (TensorRule, OperatorRule)) and r.undefined]
 )
+
+
+def _is_undefined(operator: OperatorView, found: Sequence[Diagnostic]) -> bool:
+    """Whether the release reads past an array that is shorter than is said of it, before it refuses."""
+    return any(d.rule in _UNDEFINED for d in found) and reads_past_an_array(operator, found)
 
 
 def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:

@@ -19,6 +19,7 @@ FLOORS = [
     ["_typing"],
     ["feature_levels"],
     ["releases"],
+    ["release_names"],
     ["target"],
     ["rules"],
     ["validation", "reference"],

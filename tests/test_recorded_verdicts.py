@@ -1,4 +1,4 @@
-"""The verdicts of 14 builds of Microsoft's library on 5,662 descriptors: ours agree, all of them.
+"""The verdicts of every observed build of Microsoft's library on 5,662 descriptors: ours agree, all of them.
 
 Descriptors at random (valid, one fault, several), at the edges of the arithmetic, and hand-made probes. A crash of the
 library counts as a report without an HRESULT. What is left out is listed below, with the reason.
@@ -13,10 +13,7 @@ from tests.oracle import operator, records
 
 # name of the probe, or what its record has -> why no caller of CreateOperator with sound pointers can express it
 LEFT_OUT = {
-    "OutputCount 3, array has 2 (reads past the end?)": "the array is shorter than its count",
-    "OutputCount 0xffffffff, array has 2": "the array is shorter than its count",
-    "input Sizes shorter than DimensionCount (guard page)": "the array is shorter than its count",
-    "input Strides shorter than DimensionCount (guard page)": "the array is shorter than its count",
+    "OutputCount 0xffffffff, array has 2": "whether so many can be copied depends on the memory",
     "NullOperatorDesc": "no operator descriptor at all",
     "NullPpv": "about the out pointer of the call, not about the descriptor",
     "OperatorType": "the type names another operator",
@@ -24,8 +21,6 @@ LEFT_OUT = {
     "too large": "a size that no UINT holds; the recording truncated it",
 }
 COUNTS = {"random": 3000, "boundary": 1500, "systematic": 1162}
-COMPILE_CRASHES = "onnxruntime-directml-1.9.0"
-"""CompileOperator dies under wine with this build, after CreateOperator has accepted: that is no verdict."""
 
 
 def too_large(record):
@@ -52,7 +47,7 @@ def test_no_disagreement(name):
     header, *recorded = records(name)
     assert len(recorded) == COUNTS[name]
     judges = [target_of(dml.find_release(build)) for build in header["builds"]]
-    assert len({j.name for j in judges}) == 14
+    assert [j.release for j in judges] == list(dml.releases())
     disagreements, left_out, judged = [], 0, 0
     for record in recorded:
         if reason_to_leave_out(record):
@@ -62,11 +57,11 @@ def test_no_disagreement(name):
         for build, by, verdict in zip(header["builds"], judges, record["verdicts"], strict=True):
             report = evaluate(desc, by)
             ours = "CRASH" if report.hresult is None else f"0x{report.hresult:08x}"
-            if "flags" in record["desc"] and build == COMPILE_CRASHES:
-                continue
+            if "flags" in record["desc"] and not by.release.compiling_observed:
+                continue  # CompileOperator dies under wine, after CreateOperator has accepted: that is no verdict
             judged += 1
             if ours != verdict.lower().replace("crash", "CRASH"):
                 disagreements.append((record["id"], build, verdict, str(report)))
     assert disagreements == []
     assert left_out <= 20
-    assert judged > 13.5 * (COUNTS[name] - left_out)
+    assert judged > (len(judges) - 0.5) * (COUNTS[name] - left_out)

@@ -77,7 +77,7 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             metavar="R",
             multiple=True,
             shell_complete=complete_release,
-            help=f"Judge by this release: {NEWEST.directml} (the default), {NEWEST.name}."
+            help=f"Judge by this release: {NEWEST.label} (the default), {NEWEST.name}."
             f"{' May be given several times.' if several else ''}",
         )
         @functools.wraps(command)
@@ -211,7 +211,7 @@ def _complete_level(context: click.Context, parameter: click.Parameter, incomple
 
 def complete_release(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """DirectML's versions and the packages that ship them, for the shell."""
-    names = [name for release in releases() for name in (release.directml, release.name) if name]
+    names = [name for release in releases() for name in (release.label, release.name)]
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.cli import _streams
@@ -12,7 +12,7 @@ from dmlsplit.diagnostics import SCHEMA
 from dmlsplit.enums import FeatureLevel, OperatorType
 from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport, table_levels, tensor_support
 from dmlsplit.layout import ELEMENT_BITS
-from dmlsplit.releases import Release, releases
+from dmlsplit.releases import Release, directml_versions, releases
 from dmlsplit.report.table import Table
 
 _PAGES: Final = {OperatorType.SPLIT: SPLIT_PAGE, OperatorType.JOIN: JOIN_PAGE}
@@ -55,19 +55,31 @@ def print_releases(as_json: bool) -> None:
         found = [_release_json(release) for release in releases()]
         _streams.write(json.dumps({"schema": SCHEMA, "releases": found}, indent=2) + "\n")
         return
-    rows = [
-        (
-            release.directml or "-",
-            str(release.max_feature_level),
-            _range(release.traits.split_dimension_counts),
-            _range(release.traits.join_dimension_counts),
-            str(max(ELEMENT_BITS[data_type] for data_type in release.traits.data_types)),
-            release.name,
-        )
-        for release in releases()
-    ]
-    header = ("DirectML", "Level", "Split", "Join", "Bits", "Package")
+    rows = [_version_row(version, builds) for version, builds in directml_versions().items()]
+    header = ("DirectML", "Level", "Split", "Join", "Bits", "Packages that ship it")
     _print_tables([Table("Observed releases: dimensions of Split and of Join, widest data type", header, rows)])
+
+
+def _version_row(version: str, builds: Sequence[Release]) -> tuple[str, ...]:
+    """The builds of one DirectML version, which take the same."""
+    traits = builds[0].traits
+    return (
+        version,
+        str(builds[0].max_feature_level),
+        _range(traits.split_dimension_counts),
+        _range(traits.join_dimension_counts),
+        str(max(ELEMENT_BITS[data_type] for data_type in traits.data_types)),
+        "; ".join(f"{systems}: {packages}" for packages, systems in _packages(builds).items()),
+    )
+
+
+def _packages(builds: Iterable[Release]) -> dict[str, str]:
+    """What ships builds of one version, and for which systems."""
+    systems: dict[str, str] = {}
+    for build in builds:
+        packages = ", ".join(f"{package} {' '.join(versions)}" for package, versions in build.shipped)
+        systems[packages] = ", ".join(filter(None, [systems.get(packages), build.platform]))
+    return systems
 
 
 def _release_json(release: Release) -> dict[str, Any]:
@@ -76,6 +88,7 @@ def _release_json(release: Release) -> dict[str, Any]:
         "name": release.name,
         "directml": release.directml,
         "platform": release.platform,
+        "packages": release.packages,
         "max_feature_level": str(release.max_feature_level),
         "split_dimension_counts": traits.split_dimension_counts,
         "join_dimension_counts": traits.join_dimension_counts,

@@ -19,6 +19,7 @@ from dmlsplit.report.rule import examples
 from dmlsplit.report.table import WIDTH, Table
 from dmlsplit.report.text import Part
 from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
+from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.target import find_target
 from dmlsplit.validation import evaluate
 
@@ -101,6 +102,10 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
     yield [("Sources:", "bold")]
     for source in rule.sources:
         yield from _filled(": ".join(filter(None, source)), width, "  ")
+    for said in MESSAGES.get(rule.id, ()):
+        yield []
+        yield [(f"Observed: the debug layer of {BUILD} says", "bold")]
+        yield from _filled(said, width, "  ")
     for example in examples(rule):
         yield []
         yield [(f"{example.name.title()}, judged by {example.judged_by}:", "bold")]
@@ -155,6 +160,7 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "bad_steps": steps and steps[0],
         "good_steps": steps and steps[1],
         "outcome": _outcome(rule) or None,
+        "debug_layer": {"build": BUILD, "messages": MESSAGES[rule.id]} if rule.id in MESSAGES else None,
     }
 
 

@@ -6,7 +6,7 @@ import click
 
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import complete_release
-from dmlsplit.releases import find_release
+from dmlsplit.release_names import find_release
 
 
 @click.command(short_help="Execute a DxDispatch model on the CPU.")

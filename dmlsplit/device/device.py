@@ -18,7 +18,8 @@ from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.enums import ExecutionFlags, FeatureLevel, HResult, TensorDataType
 from dmlsplit.errors import DirectMLError, DirectMLWarning
 from dmlsplit.location import Location
-from dmlsplit.releases import NEWEST, Release, find_release
+from dmlsplit.release_names import find_release
+from dmlsplit.releases import NEWEST, Release
 from dmlsplit.rules.binding import OTHER_TABLE
 from dmlsplit.rules.device import (
     EXECUTION_FLAGS_UNKNOWN,

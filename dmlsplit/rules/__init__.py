@@ -69,6 +69,7 @@ __all__ = [
     "TensorView",
     "find_rule",
     "judge_node",
+    "reads_past_an_array",
 ]
 
 REDIRECTS: Final[Mapping[str, str]] = {}
@@ -107,6 +108,7 @@ OPERATOR_RULES: Final[Mapping[OperatorType, tuple[OperatorRule, ...]]] = {
 }
 CRASH_RULES: Final = dict(zip(PART_MEMBERS, crash.crash, strict=True))
 """Run before all others, for a release: they find what ends the process before anything is checked."""
+reads_past_an_array: Final = crash.reads_past_an_array
 BINDING_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, BindingRule)])
 NODE_RULES: Final[Mapping[type[NodeFacts], tuple[NodeRule[Any], ...]]] = {
     facts: tuple([rule for rule in RULES.values() if isinstance(rule, NodeRule) and rule.scope == scope])

@@ -146,7 +146,7 @@ class DescriptorRule(_Checked):
     limit: bool = False
     """Refused for what a level or build takes, not for a contradiction: another descriptor may do the same work."""
     undefined: bool = False
-    """What a build does is undefined, since it reads past an array: a release has no HRESULT to predict."""
+    """A build may read past an array: a release has no HRESULT to predict, unless it refuses before that."""
 
     @property
     def target_of_examples(self) -> dict[str, str]:
@@ -207,6 +207,13 @@ class NodeRule(_Checked, Generic[F]):
         return replace(self, check=check)
 
 
+class Each(NamedTuple):
+    """A setting of operator_rules that differs between the operators."""
+
+    split: Any
+    join: Any
+
+
 OperatorCheck: TypeAlias = Callable[[OperatorView, Sequence[TensorView]], Findings]
 Make: TypeAlias = Callable[..., OperatorDesc]
 """rules._examples.split or join."""
@@ -252,7 +259,7 @@ def operator_rules(
             bad=lambda: bad(make),
             good=lambda: good(make),
             check=check,
-            **settings,
+            **{name: getattr(value, scope) if isinstance(value, Each) else value for name, value in settings.items()},
         )
 
     return declare

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE
+from dmlsplit.releases import observed_levels
 
 LEARN: Final = "https://learn.microsoft.com/windows"
 
@@ -39,8 +40,10 @@ BIND_INPUTS: Final = _page("IDMLBindingTable::BindInputs", "win32/api/directml/n
 BIND_OUTPUTS: Final = _page(
     "IDMLBindingTable::BindOutputs", "win32/api/directml/nf-directml-idmlbindingtable-bindoutputs"
 )
-OBSERVED: Final = Source("observed: CreateOperator of 14 DirectML builds, feature levels 2_1 to 6_4")
+_LEVELS_OBSERVED: Final = f"feature levels {observed_levels()[0]} to {observed_levels()[-1]}"
+OBSERVED: Final = Source(f"observed: CreateOperator of every DirectML build asked, {_LEVELS_OBSERVED}")
 OBSERVED_DEVICE: Final = Source(
-    "observed: 13 DirectML builds, feature levels 2_1 to 6_4, from device creation to a recorded dispatch"
+    f"observed: every DirectML build that compiles where it was asked, {_LEVELS_OBSERVED}, from device creation to a "
+    "recorded dispatch"
 )
 OURS: Final = Source("dmlsplit's own judgement")

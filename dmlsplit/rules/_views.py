@@ -25,9 +25,12 @@ class Aspect(enum.Enum):
     FLAGS = "Flags"
     DIMENSION_COUNT = "DimensionCount"
     SIZES = "Sizes"
+    COMPLETE = "as many Sizes as dimensions"
+    POSITIVE = "Sizes without a 0"
     ELEMENT_COUNT = "the product of Sizes"
     STRIDES = "Strides"
     LAYOUT = "the places of elements"
+    SPAN = "the span of the places, as a release counts it"
     TOTAL = "TotalTensorSizeInBytes"
     ALIGNMENT = "GuaranteedBaseOffsetAlignment"
     # Of an operator.
@@ -42,7 +45,8 @@ class Aspect(enum.Enum):
 
 
 DIMENSIONS: Final = frozenset({Aspect.DESC, Aspect.DIMENSION_COUNT, Aspect.SIZES})
-EXTENT: Final = DIMENSIONS | {Aspect.DATA_TYPE, Aspect.STRIDES}
+LAYOUT_SIZES: Final = DIMENSIONS | {Aspect.COMPLETE, Aspect.POSITIVE}
+EXTENT: Final = LAYOUT_SIZES | {Aspect.DATA_TYPE, Aspect.STRIDES}
 
 PART_MEMBERS: Final[Mapping[OperatorType, tuple[str, str]]] = {
     OperatorType.SPLIT: ("OutputTensors", "OutputCount"),

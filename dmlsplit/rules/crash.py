@@ -1,30 +1,42 @@
 """What a release reads before it checks anything: there a call ends the process instead of returning.
 
 Observed with every array ending at an unreadable page. On a user's machine a read past an array is undefined behaviour,
-not a promised crash.
+not a promised crash. Where a release refuses before it would read so far, its HRESULT is known.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Final
 
-from dmlsplit.diagnostics import Basis
+from dmlsplit.diagnostics import Basis, Diagnostic, Severity
 from dmlsplit.enums import UINT_MAX, OperatorType
+from dmlsplit.location import Step
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import Finding, Findings, operator_rules
 from dmlsplit.rules._sources import OBSERVED
 from dmlsplit.rules._views import Aspect, OperatorView, TensorView
+
+_CRASH: Final = "this release crashes here"
+
+
+class Refused:
+    """The release refuses before it reads on."""
+
+
+REFUSED: Final = Refused()
 
 
 @operator_rules(
     "split/crash",
     "join/crash",
     summary="The release reads through a null pointer, or past an array, before it checks the descriptor.",
-    explanation="Every build reads a split's InputTensor and its Desc at once, and the build of level 2_1 compares the "
-    "sizes of outputs and input before it looks at anything else; every build does so with a join's. The call does not "
-    "return, so that there is no HRESULT to predict.",
+    explanation="Every build reads a split's InputTensor and its Desc at once, and the builds of level 2_1 compare the "
+    "sizes of outputs and input before they look at anything else; every build does so with a join's. The call does "
+    "not return, so that there is no HRESULT to predict.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
     spoils={Aspect.DESC, Aspect.READABLE, Aspect.ARRAY},
@@ -33,31 +45,43 @@ from dmlsplit.rules._views import Aspect, OperatorView, TensorView
     examples_for="1.15.4",
 )
 def crash(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
+    found = _first_looks(o)
+    if isinstance(found, Finding):
+        yield found
+
+
+def _first_looks(o: OperatorView) -> Finding | Refused | None:
+    """What a release does before it looks at the tensors one by one: it ends, refuses or, None, goes on to them."""
     release = o.target.release
     if release is None:
-        return
+        return None
     whole = o.whole
     is_split = o.type is OperatorType.SPLIT
-    if o.count == 0 and not (is_split and release.split_reads_input_first):
-        return  # refused
-    walks = not is_split or release.traits.split_walks_sizes_unchecked
+    if o.count == 0 and not (is_split and release.traits.split_reads_input_first):
+        return REFUSED
+    walks = _walks_sizes(o)
     if is_split and walks and o.axis >= max(whole.support.dimension_counts):
-        return  # refused before the input is looked at
+        return REFUSED  # before the input is looked at
     if whole.tensor is None or whole.tensor.desc is None:
-        yield _crash(whole, "" if whole.tensor is None else "Desc")
-        return
-    if not walks or o.count == 0:
-        return
+        return _crash(whole, "" if whole.tensor is None else "Desc")
     dimensions = whole.desc.dimension_count
-    if dimensions not in whole.support.dimension_counts if is_split else o.axis >= dimensions:
-        return  # refused
+    if o.count == 0 or (
+        dimensions not in whole.support.dimension_counts if is_split and walks else o.axis >= dimensions
+    ):
+        return REFUSED
+    if not walks:
+        return None
     if o.array is None:
-        yield Finding(o.array_name, f"is null: {_CRASH}", "a pointer", None)
-        return
-    yield from _walk(o)
+        return Finding(o.array_name, f"is null: {_CRASH}", "a pointer", None)
+    return _walk(o)
 
 
-def _walk(o: OperatorView) -> Findings:
+def _walks_sizes(o: OperatorView) -> bool:
+    release = o.target.release
+    return o.type is OperatorType.JOIN or (release is not None and release.traits.split_walks_sizes_unchecked)
+
+
+def _walk(o: OperatorView) -> Finding | Refused | None:
     """The comparison of sizes that comes before the tensors themselves are checked.
 
     A split takes the input's DimensionCount for that of every output, a join each input's for that of the output.
@@ -66,34 +90,36 @@ def _walk(o: OperatorView) -> Findings:
     total = 0
     for part in o.parts:
         if part.tensor is None or part.tensor.desc is None:
-            yield _crash(part, "" if part.tensor is None else "Desc")
-            return
+            return _crash(part, "" if part.tensor is None else "Desc")
         dimensions = (part if is_join else o.whole).desc.dimension_count
         sizes = part.desc.sizes
         if is_join:
             if len(sizes or ()) < dimensions:
-                yield _crash(part, "Sizes")
-                return
+                return _crash(part, "Sizes")
             # A 32-bit product, taken for a signed number: the bound of 2^31 - 1 elements.
             if math.prod((sizes or ())[:dimensions]) % 2**32 >= 2**31:
-                return  # refused
+                return REFUSED
         for d in range(dimensions):
             if sizes is None or d >= len(sizes):
-                yield _crash(part, "Sizes")
-                return
+                return _crash(part, "Sizes")
             if d == o.axis:
                 total += sizes[d]
                 if total > UINT_MAX:
-                    return  # refused
+                    return REFUSED
                 continue
             expected = _size(o.whole, d)
             if expected is None:
-                yield _crash(o.whole, "Sizes")
-                return
+                return _crash(o.whole, "Sizes")
             if sizes[d] != expected:
-                return  # refused
-    if _size(o.whole, o.axis) is None:
-        yield _crash(o.whole, "Sizes")
+                return REFUSED
+    if o.count > len(o.parts):
+        return None  # the next one is past the array's end
+    expected = _size(o.whole, o.axis)
+    if expected is None:
+        return _crash(o.whole, "Sizes")
+    if total != expected or any(p.desc.dimension_count not in p.support.dimension_counts for p in o.parts if is_join):
+        return REFUSED
+    return None
 
 
 def _size(tensor: TensorView, d: int) -> int | None:
@@ -102,9 +128,71 @@ def _size(tensor: TensorView, d: int) -> int | None:
     return None if sizes is None or d >= len(sizes) else sizes[d]
 
 
-_CRASH: Final = "this release crashes here"
-
-
 def _crash(tensor: TensorView, member: str) -> Finding:
     message = f"is read before anything is checked: {_CRASH}"
     return Finding(member, message, "a pointer to as much as is read", None, tensor)
+
+
+_BEFORE_ARRAYS: Final = frozenset(
+    f"tensor/{name}"
+    for name in (
+        "type-not-buffer",
+        "desc-null",
+        "data-type-unknown",
+        "data-type-not-supported",
+        "flags-unknown",
+        "dimension-count-out-of-range",
+        "sizes-null",
+    )
+)
+"""For what a tensor is refused before its Sizes and Strides are read."""
+
+
+_COMPARED_ELSEWHERE: Final = "tensor/dimension-count-not-supported"
+"""The numbers of dimensions that an operator takes are compared before all tensors or after them."""
+
+
+def reads_past_an_array(o: OperatorView, found: Sequence[Diagnostic]) -> bool:
+    """Whether a release reads past the end of an array before it refuses; `found` are the faults of the operator.
+
+    The order in which builds look, observed with arrays that end at an unreadable page: first what `_first_looks` does,
+    then the tensors one by one, each by its members up to the pointers, then by its Sizes and Strides and all else.
+    """
+    if isinstance(_first_looks(o), Refused):
+        return False
+    if _walks_sizes(o) and o.count > len(o.parts):
+        return True
+    is_split = o.type is OperatorType.SPLIT
+    output_first = is_split or (o.target.release is not None and o.target.release.traits.join_checks_output_first)
+    refused: dict[tuple[Step, ...], set[str]] = {}
+    for d in found:
+        if d.severity is Severity.ERROR and d.basis is not Basis.OURS and d.rule.startswith("tensor/"):
+            refused.setdefault(d.location.tensor, set()).add(d.rule)
+    for tensor in (o.whole, *o.parts) if output_first else o.parts:
+        rules = refused.get(tensor.steps, set()) - {_COMPARED_ELSEWHERE}
+        if rules & _BEFORE_ARRAYS:
+            return False
+        if _too_short(tensor):
+            return not _refused_by_sizes(tensor)
+        if rules or (not is_split and output_first and _unlike(tensor, o.whole)):
+            return False
+    if o.array is not None and o.count > len(o.array):
+        return True
+    if output_first or refused.get(o.whole.steps, set()) & (_BEFORE_ARRAYS | {_COMPARED_ELSEWHERE}):
+        return False
+    return _too_short(o.whole) and not _refused_by_sizes(o.whole)
+
+
+def _too_short(tensor: TensorView) -> bool:
+    arrays = (tensor.desc.sizes, tensor.desc.strides)
+    return any(array is not None and len(array) < tensor.desc.dimension_count for array in arrays)
+
+
+def _refused_by_sizes(tensor: TensorView) -> bool:
+    """Sizes are multiplied one by one, up to the first 0 or the bound, before Strides are read."""
+    return any(not 0 < product <= UINT_MAX for product in itertools.accumulate(tensor.sizes, operator.mul))
+
+
+def _unlike(a: TensorView, b: TensorView) -> bool:
+    """A join compares an input with its output before it looks at the next one."""
+    return (a.desc.data_type, a.desc.dimension_count) != (b.desc.data_type, b.desc.dimension_count)

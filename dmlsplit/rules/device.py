@@ -73,7 +73,7 @@ ORDER_NOT_PROMISED: Final = Notice(
 BUILD_NOT_OBSERVED: Final = Notice(
     "device/build-not-observed",
     "What this build does from compilation on was not observed.",
-    "It is taken to do what the 13 other builds do, which agree with each other.",
+    "It is taken to do what all builds do that were seen to compile, which agree with each other.",
     (OURS,),
     severity=Severity.NOTE,
     basis=Basis.OURS,

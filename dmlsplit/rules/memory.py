@@ -17,7 +17,7 @@ from dmlsplit.rules._views import EXTENT, Aspect, TensorView
     "No value of the UINT64 member can be large enough. Builds of DirectML compute the implied size with fewer bits "
     "and may accept a wrapped one; the operator then reads or writes outside its buffers.",
     sources=(BUFFER_DESC, HEADER),
-    needs=EXTENT | {Aspect.ELEMENT_COUNT},
+    needs=EXTENT | {Aspect.ELEMENT_COUNT, Aspect.SPAN},
     spoils={Aspect.TOTAL},
     bad=lambda: eg.split((1, 1, 2**31, 1), 2, (2**30, 2**30), strides=(0, 0, 2**32 - 1, 1)),
     good=lambda: eg.split((1, 1, 2**31, 1), 2, (2**30, 2**30), strides=(0, 0, 1, 1)),
@@ -59,7 +59,7 @@ def total_size_too_small(t: TensorView) -> Findings:
     "outside the bound buffer; Direct3D returns zeros and drops writes there at best.",
     basis=Basis.OURS,
     sources=(OURS, OBSERVED),
-    needs=EXTENT | {Aspect.TOTAL},
+    needs=EXTENT | {Aspect.TOTAL, Aspect.SPAN},
     bad=lambda: eg.split((1, 1, 3, 1), 2, (1, 2), strides=(0, 0, 2**30, 1), total_tensor_size_in_bytes=8),
     good=lambda: eg.split((1, 1, 3, 1), 2, (1, 2), strides=(0, 0, 2**30, 1), total_tensor_size_in_bytes=2**33 + 4),
     examples_for="1.8.0",

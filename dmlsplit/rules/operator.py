@@ -12,11 +12,13 @@ from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.enums import TensorDataType
 from dmlsplit.feature_levels import tensor_support
 from dmlsplit.rules import _examples as eg
-from dmlsplit.rules._model import THE_PAGE, Finding, Findings, number_range, operator_rules, type_name
+from dmlsplit.rules._model import THE_PAGE, Each, Finding, Findings, number_range, operator_rules, type_name
 from dmlsplit.rules._sources import HEADER, JOIN_DESC, OBSERVED, OURS
 from dmlsplit.rules._views import DIMENSIONS, Aspect, OperatorView, TensorView
 
 _RANK: Final = frozenset({Aspect.DESC, Aspect.DIMENSION_COUNT})
+# A join's comparison of sizes comes before all else, and compares the dimensions that both tensors have.
+_SIZES: Final = Each(DIMENSIONS | {Aspect.COMPLETE}, frozenset({Aspect.DESC, Aspect.SIZES}))
 
 INPUT_ELEMENTS_MAX: Final = 2**31 - 1
 
@@ -123,8 +125,7 @@ def array_exceeds_count(o: OperatorView, parts: Sequence[TensorView]) -> Finding
     explanation="Only joins have this bound; the output, and the input of a split, may hold up to 2^32 - 1.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    needs={Aspect.ARRAY},
-    needs_of_parts=DIMENSIONS | {Aspect.ELEMENT_COUNT},
+    needs_of_parts={Aspect.DESC, Aspect.SIZES, Aspect.COMPLETE, Aspect.ELEMENT_COUNT},
     limit=True,
     bad=lambda make: make((1, 1, 1, 2**31), 3, (2**31,), TensorDataType.UINT8),
     good=lambda make: make((1, 1, 1, 2**31), 3, (2**31 - 1, 1), TensorDataType.UINT8),
@@ -144,14 +145,16 @@ def input_element_count_too_large(o: OperatorView, parts: Sequence[TensorView]) 
     explanation="Axis counts from 0 to DimensionCount - 1 and is unsigned: a negative axis of ONNX or numpy has to be "
     "resolved first.",
     sources=(THE_PAGE,),
-    needs_of_whole=_RANK,
+    needs_of_whole={Aspect.DESC},
     spoils={Aspect.AXIS},
     bad=lambda make: replace(make(lengths=(6,)), axis=4),
     good=lambda make: replace(make(lengths=(6,)), axis=3),
 )
 def axis_out_of_range(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     count = o.whole.desc.dimension_count
-    if o.axis >= count:
+    if count == 0:
+        yield Finding("Axis", f"is {o.axis}, and there are no dimensions", "a dimension", o.axis)
+    elif o.axis >= count:
         limit = f"0-{count - 1}"
         yield Finding("Axis", f"is {o.axis}, must be in {limit} for {count} dimensions", limit, o.axis)
 
@@ -184,8 +187,8 @@ def data_type_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Findings
     sources=(THE_PAGE,),
     needs_of_whole=_RANK,
     needs_of_parts=_RANK,
-    spoils={Aspect.DIMENSION_COUNT},
-    bad=lambda make: eg.with_part(make(), 1, eg.tensor((1, 1, 2))),
+    spoils=Each(frozenset({Aspect.DIMENSION_COUNT}), frozenset()),
+    bad=lambda make: eg.with_part(make(), 1, eg.tensor((1, 1, 1, 2, 1))),
     good=lambda make: eg.with_part(make(), 1, eg.tensor((1, 1, 1, 2))),
 )
 def dimension_count_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
@@ -203,8 +206,8 @@ def dimension_count_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Fi
     explanation="A size of 1 is not broadcast.",
     sources=(THE_PAGE,),
     needs={Aspect.AXIS},
-    needs_of_whole=DIMENSIONS,
-    needs_of_parts=DIMENSIONS,
+    needs_of_whole=_SIZES,
+    needs_of_parts=_SIZES,
     bad=lambda make: eg.with_part(make(), 1, eg.tensor((1, 1, 1, 1))),
     good=lambda make: eg.with_part(make(), 1, eg.tensor((1, 1, 1, 2))),
 )
@@ -214,7 +217,7 @@ def size_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     for part in parts:
         if part.sizes[:axis] == before and part.sizes[axis + 1 :] == after:
             continue
-        for i, (actual, expected) in enumerate(zip(part.sizes, sizes, strict=True)):
+        for i, (actual, expected) in enumerate(zip(part.sizes, sizes, strict=False)):
             if i != axis and actual != expected:
                 message = f"is {actual}, {o.whole.name} has {expected}; only Axis ({axis}) may differ"
                 yield Finding(("Sizes", i), message, expected, actual, part)
@@ -227,15 +230,18 @@ def size_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     explanation="The {part}s cover the {whole} exactly; the sum does not wrap at 2^32.",
     sources=(THE_PAGE, OBSERVED),
     needs={Aspect.AXIS, Aspect.ARRAY},
-    needs_of_whole=DIMENSIONS,
-    needs_of_parts=DIMENSIONS,
-    needs_all_parts=True,
+    needs_of_whole=_SIZES,
+    needs_of_parts=Each(_SIZES.split, _SIZES.join | {Aspect.COMPLETE}),
+    needs_all_parts=Each(True, False),
     bad=lambda make: make(lengths=(2, 1, 2)),
     good=lambda make: make(lengths=(2, 1, 3)),
 )
 def axis_sizes_sum(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
+    if o.axis >= len(o.whole.sizes):
+        return
     expected = o.whole.sizes[o.axis]
-    actual = sum([part.sizes[o.axis] for part in parts])
-    if actual != expected:
+    actual = sum([size for part in parts for size in part.sizes[o.axis : o.axis + 1]])
+    # Where not all parts of a join are known, they may be too large together already.
+    if actual != expected if len(parts) == len(o.parts) else actual > expected:
         message = f"have sizes on axis {o.axis} that sum up to {actual}, {o.whole.name} has {expected}"
         yield Finding(o.array_name, message, expected, actual)

@@ -11,9 +11,9 @@ from dmlsplit.layout import elements_overlap, extent
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import Finding, Findings, TensorRule
 from dmlsplit.rules._sources import BUFFER_DESC, HEADER, OBSERVED, OURS, STRIDES_PAGE
-from dmlsplit.rules._views import DIMENSIONS, Aspect, TensorView
+from dmlsplit.rules._views import DIMENSIONS, LAYOUT_SIZES, Aspect, TensorView
 
-_LAYOUT: Final = DIMENSIONS | {Aspect.STRIDES_GIVEN, Aspect.STRIDES, Aspect.LAYOUT, Aspect.OUTPUT}
+_LAYOUT: Final = LAYOUT_SIZES | {Aspect.STRIDES_GIVEN, Aspect.STRIDES, Aspect.LAYOUT, Aspect.OUTPUT}
 _OVERLAP: Final = "A dispatch writes overlapping elements in no promised order, so that the result is a race on a GPU."
 # Neither nested nor dense, and too large for the search: 537,600 elements over more than 4 * 10^9 places.
 _UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)
@@ -122,7 +122,7 @@ def output_span_too_small(t: TensorView) -> Findings:
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
     needs=_LAYOUT | {Aspect.DATA_TYPE},
-    spoils={Aspect.LAYOUT, Aspect.TOTAL},
+    spoils={Aspect.LAYOUT, Aspect.SPAN},
     limit=True,
     bad=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**32 - 1, 1), total_tensor_size_in_bytes=16),
     good=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**30, 1)),

@@ -202,7 +202,7 @@ def sizes_null(t: TensorView) -> Findings:
     undefined=True,
     sources=(HEADER, BUFFER_DESC),
     needs=DIMENSIONS,
-    spoils={Aspect.SIZES},
+    spoils={Aspect.COMPLETE},
     bad=lambda: eg.with_input(eg.tensor((1, 1, 6), dimension_count=4, total_tensor_size_in_bytes=48)),
     good=lambda: eg.split(dimension_count=4, total_tensor_size_in_bytes=48),
 )
@@ -237,7 +237,7 @@ def sizes_too_many(t: TensorView) -> Findings:
     "not created at all.",
     sources=(BUFFER_DESC, OBSERVED),
     needs=DIMENSIONS,
-    spoils={Aspect.SIZES},
+    spoils={Aspect.POSITIVE},
     limit=True,
     bad=lambda: eg.split(lengths=(2, 0, 4)),
     good=lambda: eg.split(lengths=(2, 4)),

@@ -249,7 +249,10 @@ class TestJudges:
     @pytest.mark.parametrize(
         ("args", "message"),
         [
-            (["--directml", "1.9"], "unknown DirectML release '1.9'; the nearest is '1.8.0'"),
+            (
+                ["--directml", "1.14.0"],
+                "unknown DirectML release '1.14.0'; the nearest are '1.13.1' and '1.14.1', which",
+            ),
             (["--feature-level", "7_0"], "unknown feature level '7_0'; known: 1_0"),
             (["--feature-level", "3_0", "--directml", "1.8.0"], "exclude each other"),
         ],

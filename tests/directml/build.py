@@ -96,12 +96,16 @@ def _download(build: Build, directory: Path) -> Path:
     return wheel
 
 
+DEBUG_LAYER: Final = "DirectML.Debug.dll"
+"""Which the library loads from its own directory."""
 LICENCES: Final = {"LICENSE", "NOTICE", "ThirdPartyNotices.txt"}
 
 
 def _kept_name(name: str, target: Platform) -> str | None:
     """What of a wheel is kept: the library, whose file name carries a hash in some of them, and its licence."""
     path = PurePosixPath(name)
+    if path.name == DEBUG_LAYER:
+        return path.name
     stem, _, ending = target.library.rpartition(".")
     if path.name.startswith(stem) and f".{ending}" in path.name:
         return target.library
@@ -128,7 +132,16 @@ class Toolchain:
     """What is made: its sources, then flags of its own."""
 
 
-COMMON: Final = ("main.cpp", "device.cpp", "guarded.cpp", "library.cpp", "objects.cpp", "session.cpp", "wire.cpp")
+COMMON: Final = (
+    "main.cpp",
+    "device.cpp",
+    "guarded.cpp",
+    "library.cpp",
+    "messages.cpp",
+    "objects.cpp",
+    "session.cpp",
+    "wire.cpp",
+)
 
 
 def _toolchain(target: Platform) -> Toolchain:

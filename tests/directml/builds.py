@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Final
+
+import dmlsplit as dml
+from tests.oracle import DATA
 
 
 class Unavailable(Exception):
@@ -34,6 +38,8 @@ WINDOWS: Final = Platform("windows", "DirectML.dll", ("win_amd64",))
 class Build:
     """A package that ships a build, and the SHA-256 of the library in it."""
 
+    name: str
+    """As dmlsplit.releases() names it."""
     package: str
     version: str
     python: str
@@ -41,103 +47,27 @@ class Build:
     sha256: str
     platform: Platform = LINUX
 
-    @property
-    def name(self) -> str:
-        """As dmlsplit.releases() names it."""
-        return f"{self.package}-{self.version}"
+
+def _builds() -> tuple[Build, ...]:
+    """Every release of the table; wheel and SHA-256 were recorded with the verdicts."""
+    recorded = json.loads((DATA / "builds.json").read_text("utf-8"))
+    platforms = {platform.name: platform for platform in (LINUX, WINDOWS)}
+    return tuple(
+        Build(release.name, release.package, release.package_version, **file, platform=platforms[release.platform])
+        for release in dml.releases()
+        for file in (recorded[release.name],)
+    )
 
 
-BUILDS: Final = (
-    Build(
-        "tensorflow-directml",
-        "1.15.3.dev200619",
-        "3.7",
-        "4c164d271c2d742eb0d5de05b9d2e0747d862ce3e1687ac5f9ece50e94dcf864",
-    ),
-    Build(
-        "tensorflow-directml",
-        "1.15.4.dev201216",
-        "3.7",
-        "15a10fb4e9764731ce27f719ed0056ee2f2a1c2a317c62a9a45a984082748906",
-    ),
-    Build(
-        "tensorflow-directml",
-        "1.15.5.dev210422",
-        "3.7",
-        "54cd3505e25ea45164dcc5f83e6329dc53b2f008e737a5e87854da245fedb237",
-    ),
-    Build(
-        "tensorflow-directml",
-        "1.15.5",
-        "3.7",
-        "cbf50f2043ebd7ef77700ebd4ed9539a8cf526c536fb5391064bee6687cf5ed1",
-    ),
-    Build(
-        "tensorflow-directml",
-        "1.15.8",
-        "3.7",
-        "77469c8c07c47b64d981df3810ad2ae030d15f939ec09df5d98b81d1ac9b50e5",
-    ),
-    Build(
-        "torch-directml",
-        "0.2.0.dev230426",
-        "3.8",
-        "d717b5da5d37ae6016dff98ea2632380222d4dfbf6aafd76d7cb02e4e2bd8eec",
-    ),
-    Build(
-        "torch-directml",
-        "0.2.5.dev240914",
-        "3.11",
-        "fd54a8c578630f62a31d6d971d1f7e758e8497df8afccefe5efb1517d791692c",
-    ),
-    Build(
-        "onnxruntime-directml",
-        "1.9.0",
-        "3.8",
-        "ef1c584f63164e414a6fa6cfff0c49772ba3a7067717c2bd80752ec2dd33b291",
-        WINDOWS,
-    ),
-    Build(
-        "onnxruntime-directml",
-        "1.10.0",
-        "3.8",
-        "da4fa169c3aff1c96a8857e83f3865e645ac4aaf6b87db6388b3a889b2225d25",
-        WINDOWS,
-    ),
-    Build(
-        "onnxruntime-directml",
-        "1.14.1",
-        "3.8",
-        "e16d23067bc3348a89d457ea5dce1bf21d116420edeacf79292239e3a1c886aa",
-        WINDOWS,
-    ),
-    Build(
-        "onnxruntime-directml",
-        "1.15.1",
-        "3.8",
-        "bba6e2cdd25fdb31c8261b2d9cf48930e1ed8fde2298365f9354af41c0311522",
-        WINDOWS,
-    ),
-    Build(
-        "onnxruntime-directml",
-        "1.17.3",
-        "3.8",
-        "000810c04911ee92ce288c1753d090eed498d35811041615a32bd8cc2f0a8cdd",
-        WINDOWS,
-    ),
-    Build(
-        "onnxruntime-directml",
-        "1.19.2",
-        "3.8",
-        "b4f6ff31807e92fe4032c902cb25f6af6650f7fe32e6e2118d093a3f9d04b608",
-        WINDOWS,
-    ),
-    Build(
-        "onnxruntime-directml",
-        "1.24.4",
-        "3.11",
-        "c07cb8c2f870f0152bfb690f64c4b048e78bbc219efad420a9758fc896cbecb0",
-        WINDOWS,
-    ),
+WITH_DEBUG_LAYER: Final = Build(
+    "experimental-torch-directml-0.1.13.dev23122022014639",
+    "experimental-torch-directml",
+    "0.1.13.dev23122022014639",
+    "3.8",
+    "bc344512af0f23abebc628a99d6019dc021c68b78bcc1b2eaa912956cf7e8585",
+    WINDOWS,
 )
-"""The Linux builds, the oldest first, and the Windows builds, the oldest first."""
+"""A package of DirectML 1.9.0 that ships DirectML.Debug.dll too."""
+
+BUILDS: Final = _builds()
+"""The oldest first; of one DirectML version the Linux build before the Windows one."""

@@ -141,7 +141,7 @@ class Operator:
 
 
 def make_pointer_safe(operator: Operator) -> None:
-    """Changes what would have the library read past an array that the caller says is longer: undefined behaviour.
+    """Changes what could have the library read past an array that the caller says is longer.
 
     * A count larger than the array of tensors.
     * Sizes or Strides shorter than DimensionCount. A DimensionCount that no array can follow is left to Splits, where

@@ -108,6 +108,12 @@ class Library:
         answers = self.answers([f"create {operator(desc)}" for desc in descs])
         return [None if answer is None else int(answer, 16) for answer in answers]
 
+    def explain(self, descs: Iterable[OperatorDesc]) -> list[tuple[Answer, str]]:
+        """CreateOperator's answers with what the debug layer says; the option is debug-layer=1."""
+        answers = self.answers([f"explain {operator(desc)}" for desc in descs])
+        words = [(None, "", "") if answer is None else answer.partition(" ") for answer in answers]
+        return [(None if code is None else int(code, 16), message) for code, _, message in words]
+
     def sessions(self, programs: Iterable[Sequence[str]]) -> list[list[str] | None]:
         """The answers to the steps of programs (harness/session.h), each on a device of its own."""
         answers = self.answers(["session " + " ; ".join(steps) for steps in programs])

@@ -15,7 +15,7 @@ from tests.directml import build, wine
 from tests.directml.builds import WINDOWS, Build
 
 CONTENT = b"not Microsoft's library"
-BUILD = Build("some-directml", "1.0", "3.11", hashlib.sha256(CONTENT).hexdigest())
+BUILD = Build("some-directml-1.0", "some-directml", "1.0", "3.11", hashlib.sha256(CONTENT).hexdigest())
 
 
 @pytest.fixture(autouse=True)

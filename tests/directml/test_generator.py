@@ -49,8 +49,17 @@ def test_joins_as_often_as_splits():
     assert 0.4 < joins / SAMPLE < 0.6
 
 
-def test_every_descriptor_is_pointer_safe_and_can_be_sent():
-    for desc in sample():
+def test_some_arrays_are_shorter_than_is_said_of_them():
+    rules = {rule.id for rule in RULES.values() if isinstance(rule, DescriptorRule) and rule.undefined}
+    found = [{d.rule for d in dml.validate(desc).diagnostics} & rules for desc in sample()]
+    assert set().union(*found) == rules
+    assert 0.05 < sum(map(bool, found)) / SAMPLE < 0.15
+
+
+def test_every_other_descriptor_is_pointer_safe_and_all_can_be_sent():
+    assert all(operator(desc) for desc in sample())
+    rng = random.Random(2)
+    for desc in (generate(rng).build() for _ in range(SAMPLE)):
         parts, count = parts_and_count(desc)
         assert parts is None or count <= len(parts)
         whole = desc.input_tensor if isinstance(desc, dml.SplitOperatorDesc) else desc.output_tensor
@@ -65,15 +74,7 @@ def test_every_descriptor_is_pointer_safe_and_can_be_sent():
         assert operator(desc).startswith("6")
 
 
-POINTER_UNSAFE = {
-    "split/output-count-exceeds-array": "the count exceeds the array",
-    "join/input-count-exceeds-array": "the count exceeds the array",
-    "tensor/sizes-too-few": "Sizes is shorter than DimensionCount",
-    "tensor/strides-too-few": "Strides is shorter than DimensionCount",
-}
-
-
-def test_every_error_that_a_sound_caller_can_make_is_made():
+def test_every_error_is_made():
     """Most of them alone too: a rule that only ever fires beside others could be wrong unseen."""
     found, alone = set(), set()
     for desc in sample():
@@ -83,7 +84,7 @@ def test_every_error_that_a_sound_caller_can_make_is_made():
             alone |= rules if len(rules) == 1 else set()
     checked = [rule for rule in RULES.values() if isinstance(rule, DescriptorRule)]
     errors = {rule.id for rule in checked if rule.severity is Severity.ERROR}
-    assert errors - found == errors & set(POINTER_UNSAFE)
+    assert errors <= found
     assert len(alone) > 0.7 * len(found)
 
 

@@ -157,7 +157,7 @@ CASES = {
     ],
     "tensor/dimension-count-out-of-range": [
         (None, cut(buf((1,) * 8 + (3,)), -1), cut(buf((1,) * 7 + (3,)), -1)),
-        (None, cut(buf(dimension_count=0), 0), cut(buf())),
+        (None, part(cut(), 0, buf(dimension_count=0)), cut()),
         (None, cut(buf(dimension_count=BIG)), cut(buf(dimension_count=4))),
     ],
     "tensor/dimension-count-not-supported": [
@@ -307,7 +307,7 @@ CASES = {
     ],
     "join/axis-out-of-range": [(None, replace(glue(), axis=4), glue())],
     "join/data-type-mismatch": [(None, part(glue(), 0, buf((2, 1, 4, 5), T.UINT16)), glue())],
-    "join/dimension-count-mismatch": [(None, part(glue(), 0, buf((1, 2, 1, 4, 5))), glue())],
+    "join/dimension-count-mismatch": [(None, part(glue(), 0, buf((2, 1, 4, 5, 1))), glue())],
     "join/size-mismatch": [(None, part(glue(), 0, buf((2, 1, 1, 5))), glue())],
     "join/axis-sizes-sum": [(None, glue(lengths=(1, 1)), glue(lengths=(1, 2)))],
 }  # fmt: skip

@@ -175,7 +175,7 @@ class Builder:
         detail.tensors = _tensors(desc)
         levels, releases = compatibility(desc, LEVELS), compatibility(desc, RELEASES)
         # A node's report speaks of the node; the picture marks members of its descriptor.
-        own = (a.report for a in (*levels, *releases) if a.column.target.name == report.judged_by)
+        own = (a.report for a in (*levels, *releases) if report.judged_by in a.column.speaks_for)
         detail.picture = self._picture(desc, next(own, report))
         detail.cells, detail.reasons = _matrix(levels, releases)
         chosen = _chosen(report, (*levels, *releases))
@@ -315,7 +315,7 @@ def _sentence(diagnostic: Diagnostic) -> str:
 def _chosen(report: Report, found: Sequence[Compatibility]) -> Compatibility | None:
     """The rewriting to show: for who was asked, else for the lowest level or the oldest release that has one."""
     helped = [answer for answer in found if answer.use is Use.REWRITTEN]
-    asked = [answer for answer in helped if answer.column.target.name == report.judged_by]
+    asked = [answer for answer in helped if report.judged_by in answer.column.speaks_for]
     return next(iter(asked + helped), None)
 
 

@@ -12,7 +12,7 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDe
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import OperatorType, TensorDataType
 from dmlsplit.layout import ELEMENT_BITS, packed_strides
-from dmlsplit.location import Step, steps_text
+from dmlsplit.location import steps_text
 from dmlsplit.rules import PART_MEMBERS
 from dmlsplit.validation import operator_type
 
@@ -115,11 +115,6 @@ class Subject:
         return packed_strides(self.sizes if fits else sizes)
 
 
-def _outer(steps: tuple[Step, ...]) -> str:
-    """The tensor, or the operator's own member, that a location lies in."""
-    return steps_text(steps[:2] if len(steps) > 1 and isinstance(steps[1], int) else steps[:1])
-
-
 def subject(desc: OperatorDesc, report: Report) -> Subject:
     """What can be drawn of a descriptor, and what `report` finds faulty about it."""
     kind = operator_type(desc)
@@ -134,7 +129,7 @@ def subject(desc: OperatorDesc, report: Report) -> Subject:
     lengths = [
         part.sizes[desc.axis] if part.sizes is not None and desc.axis < len(part.sizes) else None for part in parts
     ]
-    at_fault = (_outer(d.location.steps) for d in report.diagnostics if d.severity is Severity.ERROR)
+    at_fault = (steps_text(d.location.tensor) for d in report.diagnostics if d.severity is Severity.ERROR)
     return Subject(
         kind,
         whole,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "messages.h"
 #include "objects.h"
 
 namespace harness {
@@ -74,6 +75,8 @@ constexpr std::array<Guid, 8> deviceInterfaces = {{
     {0x8b4f173b, 0x2fea, 0x4b80, {0x8f, 0x58, 0x43, 0x07, 0x19, 0x1a, 0xb9, 0x5d}},  // ID3D12Device5
 }};
 
+constexpr Guid iidDebugDevice = {0x3febd6dd, 0x4973, 0x4787, {0x81, 0x94, 0xe4, 0x5f, 0x9e, 0x28, 0x92, 0x3e}};
+
 // A virtual function that no build was seen to call: it holds its place in the vtable, and a trace
 // shows where that changes. Under both calling conventions of x86-64 a function may ignore the arguments it is
 // called with.
@@ -89,6 +92,14 @@ public:
     explicit Device(const Capabilities& capabilities) : capabilities_(capabilities) {}
 
     HResult QueryInterface(const Guid& iid, void** object) override {
+        if (iid == iidInfoQueue && capabilities_.debugLayer != 0) {
+            *object = messageQueue();
+            return ok;
+        }
+        if (iid == iidDebugDevice && capabilities_.debugLayer != 0) {
+            *object = this;  // asked for and not called
+            return ok;
+        }
         const bool known = std::find(deviceInterfaces.begin(), deviceInterfaces.end(), iid) != deviceInterfaces.end();
         trace("ID3D12Device::QueryInterface %08x: %s", iid.data1, known ? "yes" : "no");
         *object = known ? this : nullptr;

@@ -113,7 +113,9 @@ public:
     // std::runtime_error where there is none at `path`.
     explicit Library(const std::string& path);
 
-    HResult createDevice(Unknown* d3d12Device, std::uint32_t minimumFeatureLevel, DmlDevice** device) const;
+    // `flags`: DML_CREATE_DEVICE_FLAGS.
+    HResult createDevice(Unknown* d3d12Device, std::uint32_t flags, std::uint32_t minimumFeatureLevel,
+                         DmlDevice** device) const;
 
 private:
     using CreateDevice1 = HResult (*)(Unknown*, std::uint32_t, std::uint32_t, const Guid&, void**);

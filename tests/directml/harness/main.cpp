@@ -5,6 +5,7 @@
 // One command a line on standard input; an empty line, or the end, asks for the answers: one line each, in order.
 //
 //     create OPERATOR        CreateOperator; the form of OPERATOR stands in wire.h
+//     explain OPERATOR       the same; behind the HRESULT what the debug layer says (option debug-layer=1)
 //     session STEPS          a program on a device of its own; the form of STEPS stands in session.h
 //
 //     80070057               the HRESULT; of a session one word for each step
@@ -21,6 +22,7 @@
 #include "device.h"
 #include "guarded.h"
 #include "library.h"
+#include "messages.h"
 #include "platform.h"
 #include "session.h"
 #include "wire.h"
@@ -39,6 +41,7 @@ public:
     Harness(const std::string& library, const Settings& settings)
         : library_(library),
           d3d12Device_(createDevice(settings.capabilities)),
+          flags_(settings.capabilities.debugLayer),  // DML_CREATE_DEVICE_FLAG_DEBUG is 1
           minimumFeatureLevel_(settings.minimumFeatureLevel),
           device_(newDevice()) {}
 
@@ -50,6 +53,7 @@ private:
 
     Library library_;
     Unknown* d3d12Device_;
+    std::uint32_t flags_;
     std::uint32_t minimumFeatureLevel_;
     DmlDevice* device_;
     GuardedMemory memory_;
@@ -57,7 +61,7 @@ private:
 
 DmlDevice* Harness::newDevice() const {
     DmlDevice* device = nullptr;
-    const HResult result = library_.createDevice(d3d12Device_, minimumFeatureLevel_, &device);
+    const HResult result = library_.createDevice(d3d12Device_, flags_, minimumFeatureLevel_, &device);
     if (result < 0) throw std::runtime_error("DMLCreateDevice1 returned 0x" + answerOf(result));
     return device;
 }
@@ -66,12 +70,14 @@ std::string Harness::execute(const std::string& command) {
     Words words(command.c_str());
     const std::string name = words.name();
     std::string answer;
-    if (name == "create") {
+    if (name == "create" || name == "explain") {
         const DML_OPERATOR_DESC* desc = readOperator(words, memory_);
         words.end();
+        takeMessages();
         void* object = nullptr;
         answer = answerOf(device_->CreateOperator(desc, iidDmlOperator, &object));
         if (object != nullptr) static_cast<Unknown*>(object)->Release();
+        if (name == "explain") answer += " " + takeMessages();
     } else if (name == "session") {
         answer = executeSession(words, *newDevice(), d3d12Device_, memory_);
     } else {
@@ -92,6 +98,7 @@ Settings parseSettings(const std::vector<std::string>& options) {
         {"native-16-bit", &device.native16BitShaderOps},
         {"d3d-feature-level", &device.direct3dFeatureLevel},
         {"shader-model", &device.shaderModel},
+        {"debug-layer", &device.debugLayer},
     };
     for (const std::string& option : options) {
         const std::size_t equals = option.find('=');
