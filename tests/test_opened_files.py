@@ -28,8 +28,10 @@ PLACES = {
     "formats/operators.py": 1,
     "report/terminal.py": 1,
     # What a model refers to, in its folder and in those that the caller allows: AllowedFolders.read for the tensors of
-    # ONNX and OpenVINO, resources of DxDispatch, and what is written
-    "formats/files.py": 5,
+    # ONNX and OpenVINO, resources of DxDispatch
+    "formats/files.py": 4,
+    # What is written, before it gets its name
+    "atomic_files.py": 2,
     # Tensors that have no external data any more
     "formats/onnx/folding.py": 1,
     "formats/onnx/tensors.py": 1,
