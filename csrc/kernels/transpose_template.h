@@ -57,7 +57,7 @@ static DMS_TARGET void DMS_NAME(stage)(dms_tile *tile)
 }
 
 /* What the columns of the turned tile have of whole lines goes to memory, and their rest to the front. */
-static DMS_TARGET void DMS_NAME(drain)(dms_tile *tile)
+static DMS_TARGET void DMS_NAME(drain_columns)(dms_tile *tile)
 {
     const size_t pitch = DMS_STAGED_ROWS * tile->element_size + DMS_LINE;
     for (size_t j = 0; j < tile->columns; j++) {
@@ -88,7 +88,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(dms_tile *tile, siz
         for (size_t row = 0; row < tile->rows; row += VECTOR / size)
             DMS_NAME(turn_square)(tile, row, column, size);
     if (tile->carried)
-        DMS_NAME(drain)(tile);
+        DMS_NAME(drain_columns)(tile);
     else
         tile->to_offset += (int64_t)(tile->rows * size);
 }

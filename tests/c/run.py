@@ -1,6 +1,6 @@
 """Builds and runs the C tests.
 
-    python tests/c/run.py [SUITE]...                    without arguments the first five
+    python tests/c/run.py [SUITE]...                    without arguments the first six
     python tests/c/run.py --packages [SUITE]...         Debian's packages that the suites miss here, if any
 
     plain     test_*.c with the warnings as errors, optimised
@@ -8,6 +8,7 @@
     tsan      test_threads.c under ThreadSanitizer
     headers   each header alone as C99, C11 and C++11, and pointers.c; those of DirectML's structs after a DirectML.h;
               capture.c, which calls all of dmlsplit_capture.h, under the sanitizers
+    kernels   every kernel compiled at -O2, as the documentation says, is what -O3 makes of it, byte by byte
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
     fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60), by libFuzzer where the compiler has it
     valgrind  test_*.c again, each under valgrind's memcheck, which knows instructions up to AVX2: minutes
@@ -240,6 +241,21 @@ def header_tests(_, folder):
         yield f"dmlsplit_capture.h, sanitized, as {standard}", lambda c=compiler, o=options: capture(c, o)
 
 
+def kernel_tests(_, folder):
+    """gcc keeps arrays of vectors in registers at -O3 only: the sources have to ask for it."""
+
+    def same(source):
+        objects = {level: folder / f"{source.stem}{level}.o" for level in ("-O2", "-O3")}
+        for level, target in objects.items():
+            run([*CC, "-std=c11", level, *INCLUDE, "-c", source, "-o", target])
+        if objects["-O2"].read_bytes() != objects["-O3"].read_bytes():
+            raise Failure(f"{source}: -O2 and -O3 give different code")
+
+    for source in SOURCES:
+        if source.parent.name == "kernels":
+            yield source.name, lambda source=source: same(source)
+
+
 def example_tests(_, folder):
     def example(name):
         binary = folder / name
@@ -273,6 +289,7 @@ DEFAULT = {
     "asan": core_tests,
     "tsan": core_tests,
     "headers": header_tests,
+    "kernels": kernel_tests,
     "example": example_tests,
 }
 SUITES = {

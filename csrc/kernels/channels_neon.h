@@ -1,4 +1,4 @@
-/* channels_neon.c - 2, 3 or 4 parts of equal width by the instructions that load and store interleaved vectors
+/* channels_neon.h - 2, 3 or 4 parts of equal width by the instructions that load and store interleaved vectors
  *
  *     whole    abcabcabcabcabcabcabcabc   -- ld3 -->   aaaaaaaa bbbbbbbb cccccccc   three registers, one for each part
  *                                         <-- st3 --
@@ -6,9 +6,6 @@
  * Lanes are as wide as a piece: 1, 2, 4 or 8 bytes. Nothing has to be aligned.
  */
 #include "../dms_channels.h"
-
-#if DMS_NEON
-#include "vector_neon.h"
 
 /* COPY(count, bits, lanes): all whole vectors of a stretch, and then the rows that are left. */
 #define COPY(count, bits, lanes)                                                                                                    \
@@ -70,4 +67,3 @@ void dms_run_channels_neon(const dmlsplit_plan *plan, const dms_buffers *buffers
         copy(&channels);
     }
 }
-#endif

@@ -1,4 +1,4 @@
-/* channels_avx512vbmi.c - small rows by byte permutes of 512-bit vectors
+/* channels_avx512vbmi.h - small rows by byte permutes of 512-bit vectors
  *
  * 2, 3 or 4 parts of equal width, here 3 of 1 byte: as many vectors as there are parts hold whole rows of all of them, and each vector of a part
  * takes its bytes from these by one table (tables and vectors change places in a join, and nothing else):
@@ -13,8 +13,6 @@
 #include "../dms_channels.h"
 #include "../dms_transpose.h"
 
-#if DMS_X86
-#include <immintrin.h>
 #include <stdlib.h>
 
 #include "lines_avx512vbmi.h"
@@ -310,4 +308,3 @@ DMS_TARGET_AVX512VBMI void dms_run_planes_avx512vbmi(const dms_nest *nest, char 
     } while (dms_next(m.around, m.count, index, &target, &source));
     DMS_LEAVE_AVX(nest->stream);
 }
-#endif

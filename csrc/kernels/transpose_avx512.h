@@ -1,4 +1,4 @@
-/* transpose_avx512.c - matrices turned by 512-bit vectors: the kernels columns_avx512 and transpose_avx512
+/* transpose_avx512.h - matrices turned by 512-bit vectors: the kernels columns_avx512 and transpose_avx512
  *
  * A square of one line of memory a row is turned within registers, so that each line of the source is read once and each line of the target is
  * written once, whole. Here 16 rows of dwords, A being four elements of row a: groups of four rows are turned in each lane, and the lanes of
@@ -10,9 +10,6 @@
  *     D0 D1 D2 D3        a3 b3 c3 d3 | a7 ...
  */
 #include "../dms_transpose.h"
-
-#if DMS_X86
-#include "vector_avx512.h"
 
 #include "mask_avx512.h"
 #include "turn_lanes_template.h"
@@ -144,4 +141,3 @@ static const dms_turner staged_turner = {dms_turn_avx2, 0, 32, NULL};
 #define SQUARE VECTOR
 #define STAGED &staged_turner
 #include "transpose_kernels.h"
-#endif

@@ -1,4 +1,4 @@
-/* qwords_avx512.c - rows of one line of memory, cut into 2 or 3 parts of whole qwords, such as 1 + 2 + 5
+/* qwords_avx512.h - rows of one line of memory, cut into 2 or 3 parts of whole qwords, such as 1 + 2 + 5
  *
  * A split takes eight rows at once, which are eight vectors of the parts as well; each of these is permuted from the rows that it has qwords of.
  * Here parts of 1 and 7 qwords:
@@ -10,9 +10,6 @@
  * A join loads the pieces of a row to where they belong, by masks.
  */
 #include "../dms_channels.h"
-
-#if DMS_X86
-#include <immintrin.h>
 
 enum { ROWS = 8 };                      /* that are whole vectors in every part */
 
@@ -138,4 +135,3 @@ void dms_run_qwords_avx512(const dmlsplit_plan *plan, const dms_buffers *buffers
     }
     DMS_LEAVE_AVX(false);
 }
-#endif

@@ -1,0 +1,9 @@
+/* avx512vbmi.c - the kernels of 64-byte vectors that are permuted by bytes */
+#include "../dms_kernel.h"
+
+#if DMS_X86
+#include "vector_avx512vbmi.h"
+
+#include "channels_avx512vbmi.h"
+#include "shuffle_template.h"
+#endif

@@ -1,0 +1,11 @@
+/* neon.c - the kernels of 16-byte vectors on Arm */
+#include "../dms_kernel.h"
+
+#if DMS_NEON
+#include "vector_neon.h"
+
+#include "channels_neon.h"
+#include "rows_template.h"
+#include "shuffle_template.h"
+#include "transpose_template.h"
+#endif
