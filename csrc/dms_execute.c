@@ -32,6 +32,16 @@ static void run_nests(const dmlsplit_plan *plan, const dms_buffers *buffers)
     }
 }
 
+void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers)
+{
+    if (plan->group == NULL) {
+        run_nests(plan, buffers);
+        return;
+    }
+    DMS_COUNT_RUN(plan->group);
+    plan->group->run_group(plan, buffers, 0, plan->rows);
+}
+
 static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction direction, const dms_buffers *buffers, uint32_t threads)
 {
     if (plan == NULL)
@@ -41,14 +51,10 @@ static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction directi
     const dmlsplit_status status = check_pointers(plan, buffers);
     if (status != DMLSPLIT_OK || plan->bytes == 0)
         return status;
-    if (threads > 1) {
+    if (threads > 1)
         dms_run_on_threads(plan, buffers, threads);
-    } else if (plan->group != NULL) {
-        DMS_COUNT_RUN(plan->group);
-        plan->group->run_group(plan, buffers, 0, plan->rows);
-    } else {
-        run_nests(plan, buffers);
-    }
+    else
+        dms_run_all(plan, buffers);
     return DMLSPLIT_OK;
 }
 
@@ -74,6 +80,26 @@ dmlsplit_status dmlsplit_join_threads(const dmlsplit_plan *plan, const void *con
 {
     const dms_buffers buffers = {whole, parts};
     return run(plan, DMLSPLIT_JOIN, &buffers, threads);
+}
+
+/* ---- Slices ---- */
+
+uint32_t dmlsplit_plan_slices(const dmlsplit_plan *plan, uint32_t most)
+{
+    return plan == NULL || plan->bytes == 0 || most < 2 ? 1 : dms_slices(plan, most);
+}
+
+dmlsplit_status dmlsplit_run_slice(const dmlsplit_plan *plan, const void *whole, const void *parts, uint32_t index, uint32_t count)
+{
+    const dms_buffers buffers = {(void *)whole, parts};
+    if (plan == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    if (index >= count)
+        return DMLSPLIT_BAD_SLICE;
+    const dmlsplit_status status = check_pointers(plan, &buffers);
+    if (status == DMLSPLIT_OK && plan->bytes > 0)
+        dms_run_slice(plan, &buffers, index, count);
+    return status;
 }
 
 /* ---- Ranges ---- */

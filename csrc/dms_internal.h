@@ -124,7 +124,7 @@ typedef struct dms_shape {
     const dms_operand *operand;         /* in plan->space */
     int64_t begin, end;                 /* bytes touched, from the part's base pointer */
     dms_nest nest;
-    const dms_kernel *kernel;           /* of the nest; NULL where plan->group does it all */
+    const dms_kernel *kernel;           /* of the nest; where there is plan->group, for slices of few, long rows, or NULL */
 } dms_shape;
 
 typedef struct dms_part {
@@ -207,13 +207,24 @@ dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name);
 /* DMLSPLIT_OK where the name is NULL or in the table. */
 dmlsplit_status dms_check_kernel_name(const char *name);
 
-/* ---- Threads (dms_threads.c) ---- */
+/* ---- Slices and threads (dms_slices.c, dms_threads.c, dms_execute.c) ---- */
 
-/* Runs a plan with something to copy on up to so many threads, the caller's among them. */
+/* Into how many slices of some size a plan with something to copy can be cut, at most so many; at least 1. */
+uint32_t dms_slices(const dmlsplit_plan *plan, uint32_t most);
+
+/* One of count slices. Those beyond dms_slices(plan, count) are empty. */
+void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t index, uint32_t count);
+
+/* All of them on up to so many threads, the caller's among them. */
 void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads);
 
-/* What one of so many threads does; index == count: what is left for the caller when all are done. */
-void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count);
+#ifdef DMS_TESTING
+/* The least bytes of a slice, for tests to lower; and those that slices left to another kernel than the chosen one, so far. */
+extern uint64_t dms_least_slice, dms_fallback_bytes;
+#endif
+
+/* The plan as a whole, on the caller's thread. */
+void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers);
 
 /* ---- Counters of the tests: runs of each kernel, and strides that planning looks at ---- */
 

@@ -37,29 +37,38 @@ static uint64_t assign(dmlsplit_plan *plan, const dms_kernel *kernel, const char
     return left;
 }
 
-dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
+/* Asks the kernels from first on; with a name, only that one. Returns the line of the first that takes all that is left; DMS_KERNEL_COUNT: none. */
+static uint32_t find_kernels(dmlsplit_plan *plan, const char *name, uint32_t first, const char **refusals)
 {
-    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++) {
+    uint32_t i = first;
+    for (; i < DMS_KERNEL_COUNT; i++) {
         const dms_kernel *kernel = &dms_kernel_table[i];
         if (name != NULL && strcmp(name, kernel->name) != 0)
             continue;
-        if (!is_available(kernel)) {
-            plan->refusals[i] = "this CPU lacks its instructions";
-        } else if (kernel->accept_nest != NULL) {
-            if (assign(plan, kernel, &plan->refusals[i]) == 0)
-                return DMLSPLIT_OK;
-        } else {
-            plan->refusals[i] = kernel->accept_group(plan);
-            if (plan->refusals[i] == NULL) {
-                plan->group = kernel;
-                if (kernel->prepare_group == NULL)
-                    return DMLSPLIT_OK;
-                plan->tables = kernel->prepare_group(plan);
-                return plan->tables != NULL ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
-            }
-        }
+        if (!is_available(kernel))
+            refusals[i] = "this CPU lacks its instructions";
+        else if (kernel->accept_nest != NULL ? assign(plan, kernel, &refusals[i]) == 0 : (refusals[i] = kernel->accept_group(plan)) == NULL)
+            break;
     }
-    return DMLSPLIT_KERNEL_REFUSED;     /* only one that was asked for by name: the last line of the table accepts everything */
+    return i;
+}
+
+dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
+{
+    const uint32_t found = find_kernels(plan, name, 0, plan->refusals);
+    if (found == DMS_KERNEL_COUNT)      /* only one that was asked for by name: the last line of the table accepts everything */
+        return DMLSPLIT_KERNEL_REFUSED;
+    const dms_kernel *kernel = &dms_kernel_table[found];
+    if (kernel->accept_group == NULL)
+        return DMLSPLIT_OK;
+    if (name == NULL) {
+        const char *unwanted[DMS_KERNEL_COUNT] = {NULL};
+        (void)find_kernels(plan, NULL, DMS_KERNEL_fill, unwanted);     /* the first of nests */
+    }
+    plan->group = kernel;
+    if (kernel->prepare_group != NULL)
+        plan->tables = kernel->prepare_group(plan);
+    return kernel->prepare_group == NULL || plan->tables != NULL ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
 }
 
 dmlsplit_status dms_check_kernel_name(const char *name)

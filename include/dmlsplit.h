@@ -64,6 +64,7 @@ typedef enum dmlsplit_status {
     DMLSPLIT_WRONG_DIRECTION = 16,      /* a join's plan given to dmlsplit_split, or the reverse */
     DMLSPLIT_BAD_PART = 17,             /* part index out of range */
     DMLSPLIT_RANGES_INTERSECT = 18,     /* byte ranges of two buffers intersect, one of them written */
+    DMLSPLIT_BAD_SLICE = 19,            /* slice index not below the number of slices */
     DMLSPLIT_BAD_TENSOR = 32,           /* DirectML: the tensor is not of type BUFFER */
     DMLSPLIT_BAD_DATA_TYPE = 33,        /* DirectML: unknown, below 8 bits, or not that of the first tensor */
     DMLSPLIT_RANK_MISMATCH = 34,        /* DirectML: DimensionCount differs */
@@ -139,11 +140,23 @@ DMLSPLIT_API dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *pla
 DMLSPLIT_API dmlsplit_status dmlsplit_split(const dmlsplit_plan *plan, const void *whole, void *const *parts);
 DMLSPLIT_API dmlsplit_status dmlsplit_join(const dmlsplit_plan *plan, const void *const *parts, void *whole);
 
-/* The same on up to so many threads, the caller's among them (0 and 1: the caller's alone). Each writes a share of its own. The other threads
+/* The same on up to so many threads, the caller's among them (0 and 1: the caller's alone). Each runs one slice. The other threads
  * are started for the call, which costs some 50 us, and joined before it returns; the caller does the share of one that cannot be
  * had. Safe after fork() and from within other threads. Not promised: how many threads do anything (64 at most). */
 DMLSPLIT_API dmlsplit_status dmlsplit_split_threads(const dmlsplit_plan *plan, const void *whole, void *const *parts, uint32_t threads);
 DMLSPLIT_API dmlsplit_status dmlsplit_join_threads(const dmlsplit_plan *plan, const void *const *parts, void *whole, uint32_t threads);
+
+/* For threads of the caller's own: a run is cut into count slices, which may run at the same time, on any threads and in any order; when all indices
+ * from 0 to count - 1 have run once, with the same buffers, everything is written once. Slices are equal within a tenth in bytes, run the kernel
+ * that the plan has, and no two of them write in one block of 128 bytes of a tensor (nor where parts follow each other in ascending order).
+ *
+ * dmlsplit_plan_slices: how many slices a plan is worth cutting into, 1 to most; fewer than most where slices would have less than 64 KB, or too
+ * few rows to be equal. 1 for a plan that touches nothing, for most 0 and for NULL. No other count is forbidden: slices beyond
+ * dmlsplit_plan_slices(plan, count) are empty. parts is the array that dmlsplit_split or dmlsplit_join gets; in a split whole is only read,
+ * in a join what parts point to. NULLs: as for dmlsplit_split. Nothing is allocated and no lock is taken. */
+DMLSPLIT_API uint32_t dmlsplit_plan_slices(const dmlsplit_plan *plan, uint32_t most);
+DMLSPLIT_API dmlsplit_status dmlsplit_run_slice(const dmlsplit_plan *plan, const void *whole, const void *parts, uint32_t index,
+                                                 uint32_t count);
 
 /* Writes a text for people: the loops after folding, the kernels chosen, and why those before them were refused. As snprintf: at most capacity
  * bytes with the terminating 0, which is always there if capacity > 0; returns the full length without it. buffer may be NULL if

@@ -323,6 +323,39 @@ static void nulls(void)
     dmlsplit_plan_destroy(NULL);
 }
 
+static void slices(void)
+{
+    dmlsplit_geometry g = legal();
+    dmlsplit_plan *plan = NULL;
+    char whole[2 * 6 * 4 * 4], part_a[64], part_c[256];
+    void *parts[] = {part_a, NULL, part_c};
+    check_case = "slices";
+    memset(whole, 5, sizeof whole);
+    memset(part_c, 0, sizeof part_c);
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_plan_slices(NULL, 8), 1);
+    CHECK_EQUAL(dmlsplit_plan_slices(plan, 0), 1);
+    CHECK_EQUAL(dmlsplit_plan_slices(plan, UINT32_MAX), 1);     /* too small for more */
+    CHECK_EQUAL(dmlsplit_run_slice(NULL, whole, parts, 0, 1), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, NULL, parts, 0, 1), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, NULL, 0, 1), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 1, 1), DMLSPLIT_BAD_SLICE);
+    seen[DMLSPLIT_BAD_SLICE] = true;
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 0, 0), DMLSPLIT_BAD_SLICE);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 2, 3), DMLSPLIT_OK);     /* nothing is left for it */
+    CHECK_EQUAL(part_c[0], 0);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 0, 3), DMLSPLIT_OK);
+    CHECK(memcmp(part_a, whole, 2 * 4 * 4) == 0 && memcmp(part_c, whole, 2 * 5 * 4 * 4) == 0);
+    dmlsplit_plan_destroy(plan);
+    g.sizes = no_sizes;
+    g.lengths = no_lengths;
+    g.part_count = 2;
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_plan_slices(plan, 8), 1);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, NULL, NULL, 0, 1), DMLSPLIT_OK);
+    dmlsplit_plan_destroy(plan);
+}
+
 /* Strides that are looked at for 2,000 parts of alternating lengths, along a dimension in the middle of so many; gap: bytes after each step of
  * every dimension, which keeps any two of them from being merged. */
 static uint64_t steps_for(uint32_t rank, int64_t gap)
@@ -379,13 +412,13 @@ static void effort(void)
 static void statuses(void)
 {
     check_case = "statuses";
-    for (int i = 0; i <= DMLSPLIT_RANGES_INTERSECT; i++)
+    for (int i = 0; i <= DMLSPLIT_BAD_SLICE; i++)
         if (!CHECK(seen[i]))
             printf("no trigger for: %s\n", dmlsplit_status_string((dmlsplit_status)i));
     for (int i = 0; i <= DMLSPLIT_TOTAL_SIZE; i++)
         for (int j = 0; j < i; j++)
             CHECK(strcmp(dmlsplit_status_string((dmlsplit_status)i), dmlsplit_status_string((dmlsplit_status)j)) != 0 ||
-                  (i > DMLSPLIT_RANGES_INTERSECT && i < DMLSPLIT_BAD_TENSOR));
+                  (i > DMLSPLIT_BAD_SLICE && i < DMLSPLIT_BAD_TENSOR));
     CHECK(strcmp(dmlsplit_status_string((dmlsplit_status)99), "unknown status") == 0);
 }
 
@@ -401,6 +434,7 @@ int main(void)
     descriptions();
     listings();
     nulls();
+    slices();
     effort();
     statuses();
     return check_report();
