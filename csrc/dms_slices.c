@@ -165,7 +165,7 @@ static uint64_t length_of_lines(const dmlsplit_plan *plan)
 /* Which way matrices are turned: by bytes, which is between lines of the target, if these are many; then along lines, if these are long enough. */
 static void choose_for_turns(slice *s, uint64_t length, uint64_t *count)
 {
-    enum { MANY_LINES = 1536, LEAST_LINES = 96 };   /* in each slice; kernels turn up to 64 together, and one is cut at either end */
+    enum { MANY_LINES = 384, LEAST_LINES = 96 };    /* in each slice; kernels turn up to 64 together, and one is cut at either end */
     const uint64_t run = s->plan->shapes[0].nest.run, lines = s->plan->bytes / run / length;
     s->gap = (BLOCK + run - 1) / run;
     const uint64_t most = length / (LEAST_GAPS * s->gap);
@@ -276,21 +276,36 @@ static uint64_t lines_of(const slice *s, uint64_t number)
     return shape == NULL ? 0 : s->method == CUT_LINES ? line_count(&shape->nest) : 1;
 }
 
+/* Copies of a piece what lies below an address, or the rest. */
+static void copy_side(const piece *p, uintptr_t bound, bool below)
+{
+    const size_t low = (uintptr_t)p->to >= bound ? 0 : (size_t)lower(bound - (uintptr_t)p->to, p->size);
+    if (below)
+        dms_copy_short(p->to, p->from, low);
+    else
+        dms_copy_short(p->to + low, p->from + low, p->size - low);
+}
+
 /* Copies of rows [first, first + gap) what lies below the end of the block that the cut is in, or the rest. Where the cut is behind the last row, it
  * is the begin of that block that counts. */
 static void copy_edge(const slice *s, uint64_t first, uint64_t cut, bool below)
 {
+    const dms_space *space = &s->plan->space;
+    const uint64_t stretch = s->method == CUT_LINES ? s->rows : space->sizes[space->axis - 1];   /* rows of one distance */
+    const bool steady = first % stretch + s->gap <= stretch;
     for (uint64_t i = 0; i < s->plan->part_count; i++)
         for (uint64_t line = 0; line < lines_of(s, i); line++) {
             const piece at = find_piece(s, i, line, cut < s->rows ? cut : cut - 1);
             const uintptr_t bound = cut < s->rows ? block_end(at.row) : (at.row + at.size) / BLOCK * BLOCK;
+            piece p = find_piece(s, i, line, first);
+            const piece next = find_piece(s, i, line, first + (s->gap > 1));
+            const ptrdiff_t to_step = next.to - p.to, from_step = next.from - p.from;
             for (uint64_t row = first; row < first + s->gap; row++) {
-                const piece p = find_piece(s, i, line, row);
-                const size_t low = (uintptr_t)p.to >= bound ? 0 : (size_t)lower(bound - (uintptr_t)p.to, p.size);
-                if (below)
-                    memcpy(p.to, p.from, low);
-                else
-                    memcpy(p.to + low, p.from + low, p.size - low);
+                if (!steady)
+                    p = find_piece(s, i, line, row);
+                copy_side(&p, bound, below);
+                p.to += row + 1 < first + s->gap ? to_step : 0;
+                p.from += row + 1 < first + s->gap ? from_step : 0;
             }
         }
 }
