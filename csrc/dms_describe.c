@@ -36,8 +36,9 @@ static void describe_space(dms_text *text, const dmlsplit_plan *plan)
     for (uint32_t d = 0; d < space->axis; d++)
         dms_text_add(text, ", %" PRIu64 " every %" PRId64, space->sizes[d], strides[d]);
     dms_text_add(text, "; axis: %" PRIu64 " every %" PRId64 "\n", space->operands[0].length, strides[space->axis]);
-    if (plan->stream)
-        dms_text_add(text, "larger than the caches: kernels that can store past them do\n");
+    if (plan->stream || plan->stream_turns)
+        dms_text_add(text, "larger than the caches%s: kernels that can store past them do\n",
+                     plan->stream ? "" : " for matrices that are turned");
 }
 
 static void describe_shape(dms_text *text, const dmlsplit_plan *plan, const dms_shape *shape, uint64_t count)

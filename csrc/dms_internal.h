@@ -54,16 +54,6 @@ const char *dms_isa_name(uint32_t isa); /* of one bit, or "any" */
 void dms_cpu_mask(uint32_t mask);
 #endif
 
-/* ---- Caches (dms_caches.c) ---- */
-
-/* Bytes read and written by one run from which on stores had better pass by the caches. Read from the machine once. */
-uint64_t dms_stream_threshold(void);
-
-#ifdef DMS_TESTING
-/* Answers this from now on: with 0, small buffers take the streaming paths. Not thread-safe. */
-void dms_force_stream_threshold(uint64_t bytes);
-#endif
-
 /* ---- Folding (dms_fold.c) ---- */
 
 /* A tensor in a space. */
@@ -113,7 +103,7 @@ typedef struct dms_nest {
     size_t run;                         /* bytes */
     int64_t part_offset;                /* bytes from the part's base pointer to the first run */
     int64_t whole_offset;               /* bytes from the part's place in the whole to the first run */
-    bool stream;                        /* that of the plan */
+    bool stream;                        /* stores had better pass by the caches */
     dms_loop *loops;                    /* [rank], outermost first, in descending order of the target's strides */
 } dms_nest;
 
@@ -147,6 +137,7 @@ struct dmlsplit_plan {
     int64_t begin, end;                 /* bytes of the whole touched, from its base pointer */
     uint64_t rows;                      /* product of the space's sizes before the axis */
     bool stream;                        /* the run is too large for the caches: stores had better pass by them */
+    bool stream_turns;                  /* the same for matrices that are turned */
     dms_space space;                    /* operand 0 is the whole, operand 1 + i is shape i */
     uint64_t shape_count;
     dms_shape *shapes;

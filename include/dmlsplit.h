@@ -169,6 +169,23 @@ DMLSPLIT_API const char *dmlsplit_status_string(dmlsplit_status status);
 /* The library's version, "0.1.0". */
 DMLSPLIT_API const char *dmlsplit_version(void);
 
+/* What plans are made for, in bytes. Stores pass by the caches from stream_* bytes on, read and written by one run: 0 is always, UINT64_MAX never. */
+typedef struct dmlsplit_profile {
+    uint32_t struct_size;               /* sizeof(dmlsplit_profile), so that the struct can grow */
+    uint32_t reserved;                  /* 0 */
+    uint64_t level2;                    /* second-level cache, 0: not known. Told only */
+    uint64_t last_level;                /* the largest cache that the machine reports, which need not be this thread's alone. Told only */
+    uint64_t stream_copies;             /* at most 16 MiB by default */
+    uint64_t stream_turns;              /* matrices that are turned, and columns of one element */
+} dmlsplit_profile;
+
+/* The profile of plans that are created from now on, in whole pages of 4 KiB: what CPUID says of the machine, unless the variables
+ * DMLSPLIT_STREAM_COPIES and DMLSPLIT_STREAM_TURNS hold numbers of bytes at the first plan, or another was set. NULL restores the default.
+ * Results do not depend on it, times do. A thread that creates a plan while another sets a profile may see some members of either.
+ * struct_size is set before both calls. */
+DMLSPLIT_API dmlsplit_status dmlsplit_get_profile(dmlsplit_profile *profile);
+DMLSPLIT_API dmlsplit_status dmlsplit_set_profile(const dmlsplit_profile *profile);
+
 /* The CPU features that kernels ask for and this machine has, separated by spaces ("" if none). Same conventions as dmlsplit_plan_describe. */
 DMLSPLIT_API size_t dmlsplit_cpu_features(char *buffer, size_t capacity);
 

@@ -32,7 +32,7 @@ const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
 
 DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    const dms_turner turner = {DMS_NAME(turn), SQUARE, plan->stream ? VECTOR : 0, STAGED};
+    const dms_turner turner = {DMS_NAME(turn), SQUARE, plan->stream_turns ? VECTOR : 0, STAGED};
     dms_transpose_columns(plan, buffers, first, last, &turner);
-    LEAVE(plan->stream);
+    LEAVE(plan->stream_turns);
 }

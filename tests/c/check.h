@@ -2,6 +2,8 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include "dmlsplit.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +45,13 @@ static inline uint64_t random_below(uint64_t bound)
     check_random_state ^= check_random_state >> 7;
     check_random_state ^= check_random_state << 17;
     return (check_random_state >> 11) % bound;
+}
+
+/* Plans from now on store past the caches from so many bytes on. */
+static inline void stream_from(uint64_t bytes)
+{
+    const dmlsplit_profile profile = {sizeof profile, 0, 0, 0, bytes, bytes};
+    CHECK_EQUAL(dmlsplit_set_profile(&profile), DMLSPLIT_OK);
 }
 
 static inline int check_report(void)

@@ -260,7 +260,7 @@ static void random_cases(void)
         snprintf(name, sizeof name, "random case %d", i);
         check_case = name;
         random_case(&c);
-        dms_force_stream_threshold(chance(50) ? 0 : UINT64_MAX);
+        stream_from(chance(50) ? 0 : UINT64_MAX);
         run_case(&c);
         free_case(&c);
     }

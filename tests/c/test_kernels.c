@@ -295,7 +295,7 @@ static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw
         memcpy(c->expected[i], written(c, i)->painted, written(c, i)->painted_size);
     }
     for (int streamed = 0; streamed < 2; streamed++) {
-        dms_force_stream_threshold(streamed ? 0 : UINT64_MAX);
+        stream_from(streamed ? 0 : UINT64_MAX);
         for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++) {
             const char *kernel = dmlsplit_kernel_name(k);
             plan = create(c, kernel, &status);

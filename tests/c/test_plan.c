@@ -311,6 +311,45 @@ static void listings(void)
     dms_cpu_mask(UINT32_MAX);
 }
 
+/* The plans of a profile say which stores they use. */
+static void profiles(void)
+{
+    static const uint64_t square[] = {64, 64}, whole_length[] = {64};
+    static const int64_t turned[] = {4, 256};
+    dmlsplit_profile found = {sizeof found, 0, 0, 0, 0, 0}, given = {sizeof given, 0, 0, 0, 0, 0};
+    check_case = "profiles";
+    CHECK_EQUAL(dmlsplit_get_profile(&found), DMLSPLIT_OK);
+    CHECK(found.stream_copies <= 16 << 20 || found.stream_copies == UINT64_MAX);
+    CHECK(found.stream_turns <= found.stream_copies && found.stream_turns > 0 && found.level2 <= found.last_level);
+    CHECK_EQUAL(dmlsplit_get_profile(NULL), DMLSPLIT_NULL_POINTER);
+    given.struct_size = 1;
+    CHECK_EQUAL(dmlsplit_get_profile(&given), DMLSPLIT_BAD_STRUCT_SIZE);
+    CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_BAD_STRUCT_SIZE);
+    given.struct_size = sizeof given;
+    for (int streamed = 0; streamed < 4; streamed++)
+        for (int is_turned = 0; is_turned < 2; is_turned++) {
+            dmlsplit_geometry g = legal();
+            dmlsplit_plan *plan = NULL;
+            given.stream_copies = streamed & 1 ? 32768 : UINT64_MAX;    /* 16 KiB, read and written */
+            given.stream_turns = streamed & 2 ? 32768 : 36864;
+            CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+            g.rank = 2;
+            g.axis = 0;
+            g.sizes = square;
+            g.lengths = whole_length;
+            g.part_count = 1;
+            g.strides = is_turned ? turned : NULL;
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            CHECK_EQUAL(plan->shapes[0].nest.stream, (streamed & (is_turned ? 2 : 1)) != 0);
+            dmlsplit_plan_destroy(plan);
+        }
+    CHECK_EQUAL(dmlsplit_get_profile(&given), DMLSPLIT_OK);
+    CHECK(given.stream_copies == 32768 && given.stream_turns == 32768 && given.level2 == 0);
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_get_profile(&given), DMLSPLIT_OK);
+    CHECK(memcmp(&given, &found, sizeof given) == 0);
+}
+
 static void nulls(void)
 {
     dmlsplit_geometry g = legal();
@@ -433,6 +472,7 @@ int main(void)
     many_buffers();
     descriptions();
     listings();
+    profiles();
     nulls();
     slices();
     effort();

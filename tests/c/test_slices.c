@@ -179,7 +179,7 @@ static uint32_t run_shape(const shape *s, bool split, uint32_t most, size_t skew
     int64_t begin, end;
     size_t part_size = s->element_size;
     void *parts[PARTS];
-    dms_force_stream_threshold(streamed ? 0 : UINT64_MAX);
+    stream_from(streamed ? 0 : UINT64_MAX);
     dmlsplit_plan *plan = create(s, split);
     if (plan == NULL)
         return 0;
