@@ -130,6 +130,14 @@ class Plan:
             return lib.dmlsplit_split_threads, (self._pointer, whole, parts, threads)
         return lib.dmlsplit_join_threads, (self._pointer, parts, whole, threads)
 
+    def slices(self, most: int) -> int:
+        """How many slices, at most so many, the plan is worth cutting into for threads of the caller's own."""
+        return int(lib.dmlsplit_plan_slices(self._pointer, most))
+
+    def run_slice(self, whole: Any, parts: Any, index: int, count: int) -> None:
+        """One of count slices; all of them write what run() writes. They may run at the same time."""
+        _check(lib.dmlsplit_run_slice(self._pointer, whole, parts, index, count))
+
     @property
     def bytes(self) -> int:
         """How many bytes a run copies."""
@@ -200,6 +208,29 @@ def cpu_features() -> tuple[str, ...]:
     """The CPU features that kernels ask for and this machine has."""
     require()
     return tuple(_text(lib.dmlsplit_cpu_features).split())
+
+
+class Profile(NamedTuple):
+    """What new plans are made for, in bytes; from stream_* on, read and written, stores pass by the caches."""
+
+    level2: int
+    last_level: int
+    stream_copies: int
+    stream_turns: int
+
+
+def profile() -> Profile:
+    require()
+    found = ffi.new("dmlsplit_profile *", {"struct_size": ffi.sizeof("dmlsplit_profile")})
+    _check(lib.dmlsplit_get_profile(found))
+    return Profile(*(int(getattr(found, name)) for name in Profile._fields))
+
+
+def set_profile(new: Profile | None) -> None:
+    """None: what the machine says, and the environment."""
+    require()
+    given = {"struct_size": ffi.sizeof("dmlsplit_profile"), **new._asdict()} if new is not None else None
+    _check(lib.dmlsplit_set_profile(ffi.NULL if given is None else ffi.new("dmlsplit_profile *", given)))
 
 
 class Kernel(NamedTuple):

@@ -93,6 +93,42 @@ def test_a_dispatch_calls_into_python_without_an_exception_set(kind):
         assert not dispatcher.run(whole, wrong)
 
 
+def test_slices_write_what_a_run_writes():
+    whole = np.arange(100_000, dtype="f4").reshape(1000, 100)
+    parts = [np.zeros((1000, n), "f4") for n in (30, 70)]
+    plan = _native.Plan(_native.SPLIT, 4, whole.shape, None, 1, (30, 70), None)
+    pointers = _native.pointers([_native.address(part.ctypes.data) for part in parts])
+    count = plan.slices(4)
+    assert count == 4
+    for i in range(count):
+        plan.run_slice(_native.address(whole.ctypes.data), pointers, i, count)
+    assert (np.hstack(parts) == whole).all()
+    with pytest.raises(dml.errors.NativeError, match="slice index"):
+        plan.run_slice(_native.address(whole.ctypes.data), pointers, 4, 4)
+
+
+def test_profile():
+    machine = _native.profile()
+    forced = _native.Profile(1 << 20, 2 << 20, 4096, 8192)
+    try:
+        _native.set_profile(forced)
+        assert _native.profile() == forced
+        plan = _native.Plan(_native.SPLIT, 4, (2, 4096), None, 1, (4096,), None)
+        assert "larger than the caches" in plan.describe()
+    finally:
+        _native.set_profile(None)
+    assert _native.profile() == machine
+
+
+@pytest.mark.skipif(_native.profile().stream_copies >= 1 << 62, reason="no stores pass by the caches here")
+@pytest.mark.parametrize(("text", "taken"), [("8192", True), ("8 MB", False), ("-1", False), ("", False)])
+def test_profile_from_the_environment(monkeypatch, text, taken):
+    monkeypatch.setenv("DMLSPLIT_STREAM_TURNS", text)
+    code = "from dmlsplit import _native; print(_native.profile().stream_turns)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (int(done.stdout) == 8192) is taken
+
+
 def test_refusals_name_the_part():
     with pytest.raises(dml.NativeError, match=r"parts\[1\]") as caught:
         _native.Plan(_native.SPLIT, 4, [4], None, 0, [2, 2], [4, 0])

@@ -57,12 +57,17 @@ def _extension() -> tuple[list[str], bool]:
         return [f"extension    missing ({_native.IMPORT_ERROR}): {remedy}"], True
     try:
         number, features, kernels = _native.version(), _native.cpu_features(), _native.kernels()
+        profile = _native.profile()
     except AttributeError as error:
         return [f"extension    left over from another version ({error}); reinstall dmlsplit"], True
     lines = [
         f"extension    {number}",
         f"cpu          {platform.machine()}: {' '.join(features) or 'no feature that a kernel asks for'}",
     ]
+    names = {"copies": profile.stream_copies, "turned matrices": profile.stream_turns}
+    starts = [f"{name} from {size >> 10} KiB on" for name, size in names.items() if size < 1 << 62]
+    if starts:
+        lines.append(f"profile      stores pass by the caches: {', '.join(starts)}")
     for kernel in kernels:
         state = "available" if kernel.available else "not available on this CPU"
         lines.append(f"kernel       {kernel.name} ({kernel.isa}): {state}")

@@ -269,7 +269,9 @@ def example_tests(_, folder):
 def fuzz_tests(_, folder):
     """One case: as many inputs as the time allows."""
     seconds = os.environ.get("FUZZ_SECONDS", "60")
-    target = [HERE.parent / "fuzz" / "fuzz_plan.c", *SOURCES, *INCLUDE, "-std=c11", "-pthread", *MODES["asan"].flags]
+    source = HERE.parent / "fuzz" / "fuzz_plan.c"
+    target = [source, *SOURCES, *INCLUDE, "-I", ROOT / "csrc", "-std=c11", "-DDMS_TESTING", "-pthread"]
+    target += MODES["asan"].flags
 
     def fuzz():
         binary = folder / "fuzz_plan"

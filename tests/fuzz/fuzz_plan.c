@@ -3,14 +3,14 @@
  * A libFuzzer target; with -DSTANDALONE it brings a main of its own, which makes up inputs for so many seconds, for compilers without
  * libFuzzer. Buffers are allocated to the byte, so that AddressSanitizer sees what lies outside.
  */
-#include "dmlsplit.h"
+#include "dms_internal.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RANK = 6, MOST_PARTS = 6, MOST_BYTES = 1 << 16, MOST_SIZE = 70 };
+enum { MOST_RANK = 6, DIFFERENT_PARTS = 6, MOST_PARTS = 400, MOST_BYTES = 1 << 16, MOST_SIZE = 70 };
 
 /* Takes numbers out of the input; zeros after its end. */
 typedef struct input {
@@ -51,7 +51,7 @@ static void read_problem(problem *p, input *in)
     g->element_size = element_sizes[take(in, 6)];
     g->rank = 1 + take(in, MOST_RANK);
     g->axis = take(in, g->rank);
-    g->part_count = 1 + take(in, MOST_PARTS);
+    g->part_count = 1 + take(in, take(in, 8) == 0 ? MOST_PARTS : DIFFERENT_PARTS);
     g->flags = take(in, 4) == 0 ? DMLSPLIT_OVERLAP_ALLOWED : 0;
     g->sizes = p->sizes;
     g->lengths = p->lengths;
@@ -63,10 +63,11 @@ static void read_problem(problem *p, input *in)
     }
     p->sizes[g->axis] = 0;
     for (uint64_t i = 0; i < g->part_count; i++) {
-        p->lengths[i] = take(in, 12);
+        const uint64_t same = i % DIFFERENT_PARTS;
+        p->lengths[i] = i == same ? take(in, 12) : p->lengths[same];
         p->sizes[g->axis] += p->lengths[i];
         for (uint32_t d = 0; d < g->rank; d++)
-            p->part_strides[i * g->rank + d] = take_stride(in);
+            p->part_strides[i * g->rank + d] = i == same ? take_stride(in) : p->part_strides[same * g->rank + d];
     }
     if (take(in, 50) == 0)
         p->sizes[g->axis]++;            /* a sum that does not fit */
@@ -133,11 +134,23 @@ static void model(const dmlsplit_geometry *g, char *whole, char *const *parts)
     }
 }
 
-static void run_and_compare(const dmlsplit_geometry *g, const dmlsplit_plan *plan, uint32_t threads)
+/* On so many threads, or in so many slices. */
+static dmlsplit_status run_plan(const dmlsplit_geometry *g, const dmlsplit_plan *plan, void *whole, void *const *parts, uint32_t threads, uint32_t slices)
 {
-    block ran[MOST_PARTS + 1], expected[MOST_PARTS + 1];
-    void *parts[MOST_PARTS];
-    char *modelled[MOST_PARTS];
+    dmlsplit_status status = DMLSPLIT_OK;
+    for (uint32_t i = slices; i-- > 0 && status == DMLSPLIT_OK;)
+        status = dmlsplit_run_slice(plan, whole, parts, i, slices);
+    if (slices > 0)
+        return status;
+    return g->direction == DMLSPLIT_SPLIT ? dmlsplit_split_threads(plan, whole, parts, threads)
+                                          : dmlsplit_join_threads(plan, (const void *const *)parts, whole, threads);
+}
+
+static void run_and_compare(const dmlsplit_geometry *g, const dmlsplit_plan *plan, uint32_t threads, uint32_t slices)
+{
+    static block ran[MOST_PARTS + 1], expected[MOST_PARTS + 1];
+    static void *parts[MOST_PARTS];
+    static char *modelled[MOST_PARTS];
     const uint32_t count = (uint32_t)g->part_count + 1;
     int64_t begin, end;
     for (uint32_t i = 0; i < count; i++) {
@@ -152,10 +165,7 @@ static void run_and_compare(const dmlsplit_geometry *g, const dmlsplit_plan *pla
             modelled[i - 1] = expected[i].base;
         }
     }
-    const dmlsplit_status status = g->direction == DMLSPLIT_SPLIT
-                                       ? dmlsplit_split_threads(plan, ran[0].base, parts, threads)
-                                       : dmlsplit_join_threads(plan, (const void *const *)parts, ran[0].base, threads);
-    if (status != DMLSPLIT_OK)
+    if (run_plan(g, plan, ran[0].base, parts, threads, slices) != DMLSPLIT_OK)
         abort();
     model(g, expected[0].base, modelled);
     for (uint32_t i = 0; i < count; i++) {
@@ -183,11 +193,17 @@ static bool is_small(const dmlsplit_geometry *g, const dmlsplit_plan *plan)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    problem p;
+    static problem p;
+    dmlsplit_profile profile = {sizeof profile, 0, 0, 0, UINT64_MAX, UINT64_MAX};
     input in = {data, size};
     dmlsplit_plan *plan = NULL;
     char text[64];
     const uint32_t threads = 1 + take(&in, 3), kernel = take(&in, 2 * dmlsplit_kernel_count());
+    const uint32_t streams = take(&in, 4), slices = take(&in, 12);
+    profile.stream_copies = streams & 1 ? 0 : UINT64_MAX;
+    profile.stream_turns = streams & 2 ? 0 : UINT64_MAX;
+    dmlsplit_set_profile(&profile);
+    dms_least_slice = 128;
     read_problem(&p, &in);
     p.geometry.kernel = dmlsplit_kernel_name(kernel);  /* NULL beyond the table: the best one */
     const dmlsplit_status status = dmlsplit_plan_create(&p.geometry, &plan, NULL);
@@ -196,7 +212,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (plan != NULL) {
         dmlsplit_plan_describe(plan, text, sizeof text);
         if (is_small(&p.geometry, plan))
-            run_and_compare(&p.geometry, plan, threads);
+            run_and_compare(&p.geometry, plan, threads, slices);
     }
     dmlsplit_plan_destroy(plan);
     return 0;
