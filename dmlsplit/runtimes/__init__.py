@@ -1,0 +1,30 @@
+"""ONNX Runtime with its DirectML execution provider: which versions there are, and what each makes of a node.
+
+answer = predict(NodeFacts(...), find_runtime("1.24.4"), first_run=FirstRun(((1, 6),)))
+answer.outcome, answer.at, answer.operators, answer.hresults, answer.compile
+"""
+
+from __future__ import annotations
+
+from dmlsplit.runtimes.data import NEWEST, Runtime, find_runtime, runtime_of_release, runtimes
+from dmlsplit.runtimes.facts import CompileCall, FirstRun, Given, NodeFacts, Options, Outcome, RuntimeAnswer
+from dmlsplit.runtimes.predict import predict
+from dmlsplit.runtimes.rules import RULES, RuntimeRule
+
+__all__ = [
+    "NEWEST",
+    "RULES",
+    "CompileCall",
+    "FirstRun",
+    "Given",
+    "NodeFacts",
+    "Options",
+    "Outcome",
+    "Runtime",
+    "RuntimeAnswer",
+    "RuntimeRule",
+    "find_runtime",
+    "predict",
+    "runtime_of_release",
+    "runtimes",
+]

@@ -1,0 +1,109 @@
+"""The versions of ONNX Runtime with its DirectML execution provider, as data.
+
+What a version loads and the DirectML in it was observed on its published files: opsets and IR versions by loading one
+model of each, the DirectML by the version that the file states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from dmlsplit.releases import Release, find_release
+
+NODE: Final = "onnxruntime-node"
+WHEEL: Final = "onnxruntime-directml"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One version of ONNX Runtime, and the DirectML that it ships.
+
+    `packages` are those that ship it with the DirectML execution provider: onnxruntime-directml (Python),
+    onnxruntime-node (npm).
+    """
+
+    version: str
+    packages: tuple[str, ...]
+    directml: str
+    """The version that the DirectML.dll in the package states."""
+    newest_opset: int
+    """Of the default domain; a model of a newer one is not loaded."""
+    newest_ir_version: int
+    observed: bool = True
+    """Whether its answers to models were recorded; the others are answered for like the version in `like`."""
+    like: str = ""
+    """The observed version whose answers stand for this one, "" for itself."""
+
+    @property
+    def judged_by(self) -> str:
+        """How a report names it."""
+        return f"onnxruntime {self.version} (directml {self.directml})"
+
+    @property
+    def release(self) -> Release:
+        """The DirectML release whose verdicts hold for its packed descriptors."""
+        return find_release(_SAME_VERDICTS.get(self.directml, self.directml))
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Orders versions."""
+        return tuple(int(part) for part in self.version.split("."))
+
+
+# DirectML versions that are no release of their own here: builds before and after them judge packed tensors alike.
+_SAME_VERDICTS: Final = {"1.14.1": "1.15.1", "1.15.2": "1.15.4"}
+
+_RUNTIMES: Final = (
+    Runtime("1.18.0", (WHEEL, NODE), "1.14.1", 21, 10),
+    Runtime("1.18.1", (WHEEL,), "1.14.1", 21, 10, observed=False, like="1.18.0"),
+    Runtime("1.19.0", (WHEEL,), "1.15.1", 21, 10, observed=False, like="1.19.2"),
+    Runtime("1.19.2", (WHEEL,), "1.15.1", 21, 10),
+    Runtime("1.20.0", (WHEEL,), "1.15.2", 21, 10, observed=False, like="1.20.1"),
+    Runtime("1.20.1", (WHEEL, NODE), "1.15.2", 21, 10),
+    Runtime("1.21.0", (WHEEL,), "1.15.4", 22, 10, observed=False, like="1.22.0"),
+    Runtime("1.21.1", (WHEEL,), "1.15.4", 22, 10, observed=False, like="1.22.0"),
+    Runtime("1.22.0", (WHEEL, NODE), "1.15.4", 22, 10),
+    Runtime("1.23.0", (WHEEL,), "1.15.4", 23, 11, observed=False, like="1.23.2"),
+    Runtime("1.23.2", (NODE,), "1.15.4", 23, 11),
+    Runtime("1.24.1", (WHEEL,), "1.15.4", 25, 13, observed=False, like="1.24.4"),
+    Runtime("1.24.2", (WHEEL,), "1.15.4", 25, 13, observed=False, like="1.24.4"),
+    Runtime("1.24.3", (WHEEL,), "1.15.4", 25, 13, observed=False, like="1.24.4"),
+    Runtime("1.24.4", (WHEEL,), "1.15.4", 25, 13),
+    Runtime("1.30.0", (NODE,), "1.15.4", 26, 13),
+)
+
+NEWEST: Final = _RUNTIMES[-1]
+
+
+def runtimes() -> tuple[Runtime, ...]:
+    """The known versions, the oldest first."""
+    return _RUNTIMES
+
+
+def find_runtime(version: str | Runtime) -> Runtime:
+    """The runtime of a version: "1.24.4", "onnxruntime 1.24.4", "onnxruntime-directml-1.24.4".
+
+    ValueError, which offers the known ones, for any other; TypeError for what is no string.
+    """
+    if isinstance(version, Runtime):
+        return version
+    if not isinstance(version, str):
+        raise TypeError(f"a version of ONNX Runtime is named by a string, not {type(version).__name__}")
+    wanted = re.sub(r"^(onnxruntime|ort)([-_](directml|node))?[-@= ]*", "", version.strip().lower())
+    for runtime in _RUNTIMES:
+        if runtime.version == wanted:
+            return runtime
+    known = ", ".join(runtime.version for runtime in _RUNTIMES)
+    raise ValueError(f"unknown version of ONNX Runtime {version!r}; known: {known}")
+
+
+def runtime_of_release(release: Release) -> Runtime | None:
+    """The newest ONNX Runtime that ships a DirectML release; None where no known one does."""
+    return _newest(runtime for runtime in _RUNTIMES if runtime.directml == release.directml)
+
+
+def _newest(found: Iterable[Runtime]) -> Runtime | None:
+    return max(found, key=lambda runtime: runtime.key, default=None)

@@ -1,0 +1,142 @@
+"""What is known of a Split or Concat before ONNX Runtime gets it, and what ONNX Runtime is predicted to do with it."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.enums import OperatorType
+from dmlsplit.formats import json as operator_json
+from dmlsplit.runtimes.data import Runtime
+
+Dim: TypeAlias = int | str | None
+Shape: TypeAlias = tuple[Dim, ...]
+Sizes: TypeAlias = tuple[int, ...]
+
+
+class Given(enum.Enum):
+    """Where a Split has its lengths from."""
+
+    ATTRIBUTE = "attribute"
+    CONSTANT = "constant"
+    """An input that is an initializer, or that ONNX Runtime computes before the session is made."""
+    OUTER = "constant of an outer graph"
+    COMPUTED = "computed"
+    """An input that is known only as the model runs."""
+    EQUAL = "equal parts"
+    NUM_OUTPUTS = "num_outputs"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node as the model file has it; sizes that the file leaves open are names or None."""
+
+    operator: OperatorType
+    opset: int
+    data_type: str
+    """ONNX's name: FLOAT."""
+    shapes: tuple[Shape | None, ...]
+    """Of the tensors that are split or joined: one for a Split."""
+    axis: int = 0
+    outputs: int = 1
+    given: Given = Given.EQUAL
+    lengths: Sizes | None = None
+    omitted: tuple[int, ...] = ()
+    """Outputs whose name is empty."""
+    declared: tuple[Shape | None, ...] = ()
+    """What the file itself declares of the outputs."""
+    initializers: tuple[bool, ...] = ()
+    """Which of the tensors are initializers that nothing else can replace."""
+    ir_version: int = 10
+    prefers_cpu: bool = False
+    """Whether it computes with sizes: ONNX Runtime leaves such nodes on the CPU."""
+
+    @property
+    def rank(self) -> int | None:
+        return next((len(shape) for shape in self.shapes if shape is not None), None)
+
+    @property
+    def is_split(self) -> bool:
+        return self.operator is OperatorType.SPLIT
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRun:
+    """The sizes of the first Run. A kernel that is made then is made for these."""
+
+    shapes: tuple[Sizes | None, ...]
+    lengths: Sizes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the session is made, and on what device."""
+
+    graph_fusion: bool = True
+    """False: the session configuration ep.dml.disable_graph_fusion is "1"."""
+    optimization: int = 99
+    """The graph optimization level: 0, 1, 2 or 99."""
+    cpu_fallback: bool = True
+    """False: the session configuration session.disable_cpu_ep_fallback is "1"."""
+    float64: bool = True
+    """Whether the device computes with doubles."""
+    compute_only: bool = False
+    """Whether the device is a compute-only one (MCDM), as NPUs are."""
+
+
+DEFAULTS: Final = Options()
+
+
+class Outcome(enum.StrEnum):
+    DML = "DML"
+    CPU = "CPU"
+    SESSION_FAILS = "session-fails"
+    RUN_FAILS = "run-fails"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CompileCall:
+    """CompileGraph or CompileOperator, and its DML_EXECUTION_FLAGS."""
+
+    call: str
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeAnswer:
+    """What a version of ONNX Runtime does with a node.
+
+    `at`: "init" where the operator is made, or the failure happens, at session creation, "run" at the first Run; None
+    where nothing is submitted. `operators` are the distinct descriptors that are submitted, in order, `hresults` what
+    CreateOperator returns for each. `diagnostics` say why, and what to do about it.
+    """
+
+    runtime: Runtime
+    outcome: Outcome
+    at: str | None = None
+    operators: tuple[OperatorDesc, ...] = ()
+    hresults: tuple[int, ...] = ()
+    compile: CompileCall | None = None
+    diagnostics: tuple[Diagnostic, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value of the key "onnxruntime" in JSON."""
+        return {
+            "version": self.runtime.version,
+            "outcome": str(self.outcome),
+            "at": self.at,
+            "operators": [json.loads(operator_json.dumps(desc)) for desc in self.operators],
+            "hresults": [f"0x{hresult:08X}" for hresult in self.hresults],
+            "compile": None if self.compile is None else {"call": self.compile.call, "flags": self.compile.flags},
+        }
+
+
+def is_static(shape: Sequence[Dim] | None) -> bool:
+    """Whether every size is a number."""
+    return shape is not None and all(isinstance(dim, int) for dim in shape)

@@ -1,0 +1,518 @@
+"""From what is known of one node to what ONNX Runtime's DirectML execution provider does with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.enums import ExecutionFlags, TensorDataType, TensorFlags, TensorType
+from dmlsplit.rules.onnx.facts import DATA_TYPES
+from dmlsplit.runtimes.data import Runtime
+from dmlsplit.runtimes.facts import (
+    DEFAULTS,
+    CompileCall,
+    FirstRun,
+    Given,
+    NodeFacts,
+    Options,
+    Outcome,
+    RuntimeAnswer,
+    Shape,
+    Sizes,
+    is_static,
+)
+from dmlsplit.runtimes.rules import rule
+from dmlsplit.validation import validate
+
+INIT: Final = "init"
+RUN: Final = "run"
+LEAST_NODES_FOR_VOLATILE: Final = 5
+"""Nodes of a fused graph from which on it is compiled with DESCRIPTORS_VOLATILE."""
+
+_TYPES: Final = {
+    "FLOAT": TensorDataType.FLOAT32,
+    "FLOAT16": TensorDataType.FLOAT16,
+    "DOUBLE": TensorDataType.FLOAT64,
+    "INT8": TensorDataType.INT8,
+    "INT16": TensorDataType.INT16,
+    "INT32": TensorDataType.INT32,
+    "INT64": TensorDataType.INT64,
+    "UINT8": TensorDataType.UINT8,
+    "UINT16": TensorDataType.UINT16,
+    "UINT32": TensorDataType.UINT32,
+    "UINT64": TensorDataType.UINT64,
+    "BOOL": TensorDataType.UINT8,
+}
+_ON_CPU: Final = ("STRING", "BFLOAT16")
+_FIRST_WITH_KERNEL: Final = {True: 2, False: 4}
+"""The first opset whose Split (True) or Concat (False) is implemented."""
+_LENGTHS_ARE_INPUT: Final = 13
+"""The first opset whose Split has its lengths as an input."""
+_MIN_RANK: Final = 4
+_MAX_RANK: Final = 8
+
+
+class _Stop(Exception):
+    """The answer, found before the end of the way."""
+
+    def __init__(self, answer: RuntimeAnswer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What precedes the making of an operator: the node's own part in it.
+
+    `in_graph`: whether the node can be part of a fused graph. `answer`: the whole answer, where no operator is made.
+    """
+
+    in_graph: bool = False
+    answer: RuntimeAnswer | None = None
+
+
+def predict(
+    facts: NodeFacts,
+    runtime: Runtime,
+    *,
+    path: str = "",
+    first_run: FirstRun | None = None,
+    options: Options = DEFAULTS,
+    graph_nodes: int | None = 1,
+) -> RuntimeAnswer:
+    """What `runtime` does with a node.
+
+    `path` is the node's name for diagnostics. `first_run`: the sizes of the first Run, None where they are not known.
+    `graph_nodes`: the nodes of the fused graph that the node gets into where it gets into one, itself included; None
+    where neither it nor whether it is below 5 is known.
+    """
+    found = _Predictor(facts, runtime, path, first_run, options, graph_nodes)
+    try:
+        return found.answer()
+    except _Stop as stop:
+        return stop.answer
+
+
+def placement(facts: NodeFacts, runtime: Runtime, *, path: str = "", options: Options = DEFAULTS) -> Placement:
+    """Where the node goes: the steps of `predict` up to the making of the operator."""
+    found = _Predictor(facts, runtime, path, None, options, 1)
+    try:
+        found.before_operators()
+        return Placement(in_graph=found.in_graph())
+    except _Stop as stop:
+        return Placement(answer=stop.answer)
+
+
+class _Predictor:
+    """One node on its way through a session."""
+
+    def __init__(
+        self,
+        facts: NodeFacts,
+        runtime: Runtime,
+        path: str,
+        first_run: FirstRun | None,
+        options: Options,
+        graph_nodes: int | None,
+    ) -> None:
+        self.facts = facts
+        self.runtime = runtime
+        self.path = path
+        self.first_run = first_run
+        self.options = options
+        self.graph_nodes = graph_nodes
+        self.notes: list[Diagnostic] = []
+
+    # The way of a node, in ONNX Runtime's order.
+
+    def answer(self) -> RuntimeAnswer:
+        if not self.runtime.observed:
+            self._note("version-not-observed", f"{self.runtime.version} is answered for as {self.runtime.like}")
+        self.before_operators()
+        if self.in_graph():
+            return self._in_graph()
+        return self._at_init() if self._is_made_at_init() else self._at_run()
+
+    def before_operators(self) -> None:
+        """Loading, shape inference, folding, the choice of the provider."""
+        self._load()
+        self._infer()
+        self._place()
+
+    def _load(self) -> None:
+        facts, runtime = self.facts, self.runtime
+        if facts.opset > runtime.newest_opset:
+            self._fail(
+                "opset-too-new",
+                f"opset {facts.opset} is newer than {runtime.newest_opset}, the newest of {runtime.version}",
+            )
+        if facts.ir_version > runtime.newest_ir_version:
+            message = f"IR version {facts.ir_version} is newer than {runtime.newest_ir_version}, the newest of {runtime.version}"
+            self._fail("ir-version-too-new", message)
+        taken = DATA_TYPES[13 if facts.opset >= 13 else 2]
+        if facts.data_type.startswith("COMPLEX") or facts.data_type not in taken:
+            self._fail("type-not-loaded", f"{facts.data_type} is not taken at opset {facts.opset}")
+
+    def _infer(self) -> None:
+        facts = self.facts
+        rank = facts.rank
+        if rank is not None and not -rank <= facts.axis < max(rank, 1):
+            self._fail("inference-fails", f"axis {facts.axis} is out of range for rank {rank}")
+        if facts.is_split:
+            self._infer_split()
+        if facts.opset < _FIRST_WITH_KERNEL[facts.is_split]:
+            name = "Split" if facts.is_split else "Concat"
+            self._fail("no-kernel", f"{name} 1 is not implemented")
+
+    def _infer_split(self) -> None:
+        facts = self.facts
+        if facts.opset >= 18 and facts.given is Given.EQUAL:
+            self._fail("inference-fails", "neither lengths nor num_outputs are given")
+        size = self._static_axis()
+        if facts.given in (Given.ATTRIBUTE, Given.CONSTANT) and facts.lengths is not None:
+            if len(facts.lengths) != facts.outputs:
+                self._fail("inference-fails", f"there are {len(facts.lengths)} lengths for {facts.outputs} outputs")
+            if size is not None and sum(facts.lengths) != size:
+                self._fail(
+                    "inference-fails", f"the lengths' sum is {sum(facts.lengths)}, the axis has {size} (in 32 bits)"
+                )
+        if facts.given is Given.EQUAL and size is not None and size % facts.outputs:
+            self._fail("inference-fails", f"{size} is not divisible into {facts.outputs} equal parts")
+
+    def _place(self) -> None:
+        facts, options = self.facts, self.options
+        if (
+            options.optimization >= 1
+            and facts.initializers
+            and all(facts.initializers)
+            and self._lengths_are_constant()
+        ):
+            self._note("folded", "all inputs are initializers: it is computed at session creation")
+            self._stop(Outcome.CPU, INIT)
+        reason = None
+        if facts.data_type in _ON_CPU:
+            reason = ("type-on-cpu", f"{facts.data_type} has no kernel of DirectML")
+        elif facts.data_type == "DOUBLE" and not options.float64:
+            reason = ("double-on-cpu", "the device has no doubles")
+        elif facts.prefers_cpu:
+            reason = ("prefers-cpu", "it computes with sizes")
+        if reason is None:
+            return
+        if not options.cpu_fallback:
+            self._fail("cpu-fallback-disabled", f"{reason[1]}, and the fallback to the CPU is disabled")
+        self._note(*reason)
+        self._stop(Outcome.CPU)
+
+    def in_graph(self) -> bool:
+        """Whether the partitioner takes the node for a fused graph. Its narrowing of sizes may end the session."""
+        facts = self.facts
+        if not self.options.graph_fusion or not self._lengths_are_constant() or facts.given is Given.OUTER:
+            return False
+        inputs = self._narrowed(facts.shapes)
+        if inputs is None or any(0 in shape for shape in inputs):
+            return False
+        outputs = self._narrowed(self._inferred_outputs())
+        # Output 1 is passed over where input 1, the lengths, is a constant that the CPU reads.
+        skipped = {1} if facts.is_split and facts.opset >= _LENGTHS_ARE_INPUT else set()
+        return outputs is not None and not any(0 in shape for i, shape in enumerate(outputs) if i not in skipped)
+
+    def _in_graph(self) -> RuntimeAnswer:
+        sizes = [_numbers(shape) for shape in self.facts.shapes]
+        self._check_rank(len(sizes[0]), INIT)
+        lengths = self._lengths(sizes[0])
+        if self.facts.is_split and 0 in lengths:
+            self._fail("second-output-empty", "output 1 is the only one without elements")
+        desc = self._operator(sizes, lengths)
+        operators = [desc, *self._owned(desc)]
+        answer = self._created(operators, INIT)
+        if answer.outcome is not Outcome.DML:
+            return answer
+        flags = ExecutionFlags.NONE
+        if self.options.compute_only:
+            flags = ExecutionFlags.DESCRIPTORS_VOLATILE
+        elif self.graph_nodes is None:
+            self._note("context-unknown", "whether its fused graph has 5 nodes or more, hence its flags, is not known")
+            return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=tuple(self.notes))
+        elif self.graph_nodes >= LEAST_NODES_FOR_VOLATILE:
+            flags = ExecutionFlags.DESCRIPTORS_VOLATILE
+        return replace(answer, compile=CompileCall("CompileGraph", int(flags)))
+
+    def _is_made_at_init(self) -> bool:
+        """Whether a kernel outside of a fused graph is made as the session is: shapes and the CPU's inputs are known."""
+        facts = self.facts
+        if not all(is_static(shape) for shape in facts.shapes):
+            return False
+        if not facts.is_split or facts.opset < _LENGTHS_ARE_INPUT:
+            return True
+        if facts.given is Given.OUTER:
+            return self.runtime.key >= (1, 30)
+        return facts.given is Given.CONSTANT
+
+    def _at_init(self) -> RuntimeAnswer:
+        sizes = [_numbers(shape) for shape in self.facts.shapes]
+        self._check_rank(len(sizes[0]), INIT)
+        self._note("outside-graph", "it is not part of a fused graph")
+        return self._alone(sizes, self._lengths(sizes[0]), INIT)
+
+    def _at_run(self) -> RuntimeAnswer:
+        facts, run = self.facts, self.first_run
+        sizes = [shape for shape in run.shapes if shape is not None] if run is not None else []
+        if len(sizes) != len(facts.shapes):
+            if all(is_static(shape) for shape in facts.shapes):
+                sizes = [_numbers(shape) for shape in facts.shapes]
+            else:
+                return self._unknown("sizes-unknown", "sizes are open, which the first Run gives")
+        lengths: Sizes = ()
+        if facts.is_split:
+            known = self._run_lengths(sizes[0])
+            if known is None:
+                return self._unknown("sizes-unknown", "the lengths are computed as the model runs")
+            lengths = known
+        self._note("made-at-run", "it is not part of a fused graph")
+        self._check_rank(len(sizes[0]), RUN)
+        if self._has_empty(sizes, lengths):
+            return self._skipped(sizes)
+        if facts.is_split:
+            self._check_run_lengths(sizes[0], lengths)
+        return self._alone(sizes, lengths, RUN)
+
+    # Tensors and lengths.
+
+    def _axis(self, rank: int) -> int:
+        return self.facts.axis % rank if rank else 0
+
+    def _static_axis(self) -> int | None:
+        """The size of the split axis where it is static, as shape inference holds it: in 32 bits with a sign."""
+        shape = self.facts.shapes[0]
+        size = shape[self._axis(len(shape))] if shape else None
+        return _signed(size) if isinstance(size, int) else None
+
+    def _lengths_are_constant(self) -> bool:
+        return self.facts.given is not Given.COMPUTED
+
+    def _lengths(self, sizes: Sizes) -> Sizes:
+        """The lengths of a Split as the kernel computes them; () of a Concat."""
+        facts = self.facts
+        if not facts.is_split:
+            return ()
+        size, count = sizes[self._axis(len(sizes))], facts.outputs
+        if facts.given is Given.EQUAL:
+            return (size // count,) * count
+        if facts.given is Given.NUM_OUTPUTS:
+            chunk = -(-size // count)
+            return (*(chunk,) * (count - 1), size - chunk * (count - 1))
+        assert facts.lengths is not None
+        return facts.lengths
+
+    def _run_lengths(self, sizes: Sizes) -> Sizes | None:
+        if self.facts.given is Given.COMPUTED:
+            return self.first_run.lengths if self.first_run is not None else None
+        if self.facts.given is Given.OUTER and self.facts.lengths is None:
+            return None
+        return self._lengths(sizes)
+
+    def _check_run_lengths(self, sizes: Sizes, lengths: Sizes) -> None:
+        size = sizes[self._axis(len(sizes))]
+        if min(lengths) < 0 and self._negative_is_inferred():
+            self._fail("negative-length", f"the last part would have {min(lengths)}", RUN)
+        if sum(lengths) != size or len(lengths) != self.facts.outputs:
+            self._fail("lengths-do-not-fit", f"the lengths {list(lengths)} do not fit an axis of {size}", RUN)
+
+    def _negative_is_inferred(self) -> bool:
+        """Whether shape inference has found the negative length: Run allocates no such output."""
+        return self._static_axis() is not None and not all(is_static(shape) for shape in self.facts.shapes)
+
+    def _inferred_outputs(self) -> list[Shape | None]:
+        """The outputs' shapes that the partitioner sees: inferred ones, merged with what the file declares."""
+        found = []
+        for i, shape in enumerate(self._computed_outputs()):
+            if i in self.facts.omitted:
+                continue
+            declared = self.facts.declared[i] if i < len(self.facts.declared) else None
+            found.append(_merged(shape, declared))
+        return found
+
+    def _computed_outputs(self) -> Iterator[Shape]:
+        facts = self.facts
+        shape = facts.shapes[0]
+        assert shape is not None
+        axis = self._axis(len(shape))
+        if facts.is_split:
+            size = self._static_axis()
+            assert size is not None
+            for length in self._inferred_lengths(size):
+                yield (*shape[:axis], length, *shape[axis + 1 :])
+            return
+        total = _signed(sum(dim for other in facts.shapes if other for dim in (other[axis],) if isinstance(dim, int)))
+        yield (*shape[:axis], total, *shape[axis + 1 :])
+
+    def _inferred_lengths(self, size: int) -> Sizes:
+        facts = self.facts
+        if facts.given in (Given.ATTRIBUTE, Given.CONSTANT):
+            assert facts.lengths is not None
+            return facts.lengths
+        count = facts.outputs
+        # C's division of integers: towards 0.
+        chunk = math.trunc(size / count) + (1 if math.fmod(size, count) and facts.given is Given.NUM_OUTPUTS else 0)
+        return (*(chunk,) * (count - 1), size - chunk * (count - 1))
+
+    def _narrowed(self, shapes: Sequence[Shape | None]) -> list[Sizes] | None:
+        """Static shapes as UINTs of 32 bits, None where one is not static; a size that does not fit ends the session."""
+        found = []
+        for shape in shapes:
+            sizes = []
+            for dim in shape if shape is not None else (None,):
+                if not isinstance(dim, int):
+                    return None
+                if dim < 0:
+                    self._fail("negative-length", f"a part would have {dim}")
+                if dim > 0xFFFFFFFF:
+                    self._fail("size-beyond-32-bits", f"a size is {dim}")
+                sizes.append(dim)
+            found.append(tuple(sizes))
+        return found
+
+    def _has_empty(self, sizes: Sequence[Sizes], lengths: Sizes) -> bool:
+        if self.facts.is_split:
+            return 0 in sizes[0] or 0 in lengths
+        return all(0 in shape for shape in sizes)
+
+    # Descriptors.
+
+    def _operator(self, sizes: Sequence[Sizes], lengths: Sizes) -> OperatorDesc:
+        """SPLIT or JOIN, its tensors with leading 1s up to rank 4."""
+        facts = self.facts
+        rank = len(sizes[0])
+        axis = self._axis(rank) + max(_MIN_RANK - rank, 0)
+        tensors = [self._tensor(shape) for shape in sizes]
+        if facts.is_split:
+            parts: list[BufferTensorDesc | TensorDesc] = [
+                TensorDesc(TensorType.INVALID, None)
+                if i in facts.omitted
+                else self._tensor(_replaced(sizes[0], self._axis(rank), length))
+                for i, length in enumerate(lengths)
+            ]
+            return SplitOperatorDesc(tensors[0], parts, axis)
+        total = sum(shape[self._axis(rank)] for shape in sizes)
+        return JoinOperatorDesc(tensors, self._tensor(_replaced(sizes[0], self._axis(rank), total)), axis)
+
+    def _tensor(self, sizes: Sizes) -> BufferTensorDesc:
+        padded = (*(1,) * (_MIN_RANK - len(sizes)), *sizes)
+        return BufferTensorDesc(_TYPES[self.facts.data_type], [size % 2**32 for size in padded])
+
+    def _owned(self, desc: OperatorDesc) -> list[OperatorDesc]:
+        """What the graph is built of where inputs are initializers: DirectML owns those."""
+        if not any(self.facts.initializers):
+            return []
+        flags = [TensorFlags.OWNED_BY_DML if given else TensorFlags.NONE for given in self.facts.initializers]
+        if isinstance(desc, SplitOperatorDesc):
+            return [replace(desc, input_tensor=_flagged(desc.input_tensor, flags[0]))]
+        assert isinstance(desc, JoinOperatorDesc)
+        assert desc.input_tensors is not None
+        inputs = [_flagged(tensor, flag) for tensor, flag in zip(desc.input_tensors, flags, strict=True)]
+        return [replace(desc, input_tensors=inputs)]
+
+    def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
+        """An operator outside of a fused graph."""
+        if self._has_empty(sizes, lengths):
+            return self._skipped(sizes)
+        kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes
+        if len(kept) < len(sizes):
+            self._note("empty-inputs-left-out", f"{len(sizes) - len(kept)} of {len(sizes)} inputs have no elements")
+        answer = self._created([self._operator(kept, lengths)], at)
+        if answer.outcome is not Outcome.DML:
+            return answer
+        half = self.facts.data_type == "FLOAT16"
+        flags = ExecutionFlags.ALLOW_HALF_PRECISION_COMPUTATION if half else ExecutionFlags.NONE
+        return replace(answer, compile=CompileCall("CompileOperator", int(flags)))
+
+    def _created(self, operators: Sequence[OperatorDesc], at: str) -> RuntimeAnswer:
+        """The answer after CreateOperator of all, which ends with the first that is refused."""
+        hresults: list[int] = []
+        for i, desc in enumerate(operators):
+            report = validate(desc, directml=self.runtime.release)
+            hresults.append(int(report.hresult or 0))
+            if report.ok:
+                continue
+            name = "refused-by-directml"
+            found = "; ".join(diagnostic.message for diagnostic in report.errors[:2])
+            if self.facts.omitted:
+                name, found = "output-omitted", f"output {self.facts.omitted[0]} has no name"
+            elif isinstance(desc, SplitOperatorDesc) and self._is_negative(desc):
+                name, found = "negative-length", "a negative length reaches DirectML modulo 2^32"
+            self._note(name, found)
+            outcome = Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS
+            return RuntimeAnswer(
+                self.runtime, outcome, at, tuple(operators[: i + 1]), tuple(hresults), None, tuple(self.notes)
+            )
+        return RuntimeAnswer(self.runtime, Outcome.DML, at, tuple(operators), tuple(hresults), None, tuple(self.notes))
+
+    def _is_negative(self, desc: SplitOperatorDesc) -> bool:
+        return (
+            self.facts.given is Given.NUM_OUTPUTS
+            and desc.output_tensors is not None
+            and any(
+                tensor is not None and tensor.desc is not None and max(tensor.desc.sizes or (0,)) >= 2**31
+                for tensor in desc.output_tensors
+            )
+        )
+
+    # Ends.
+
+    def _check_rank(self, rank: int, at: str) -> None:
+        if rank > _MAX_RANK:
+            self._fail("rank", f"rank {rank} is more than {_MAX_RANK}", at)
+
+    def _skipped(self, sizes: Sequence[Sizes]) -> RuntimeAnswer:
+        self._note("empty-tensor", "a tensor has no elements: nothing is submitted, and no output is written")
+        return RuntimeAnswer(self.runtime, Outcome.DML, diagnostics=tuple(self.notes))
+
+    def _unknown(self, name: str, message: str) -> RuntimeAnswer:
+        self._note(name, message)
+        return RuntimeAnswer(self.runtime, Outcome.UNKNOWN, RUN, diagnostics=tuple(self.notes))
+
+    def _note(self, name: str, message: str) -> None:
+        self.notes.append(rule(name).diagnostic(self.path, message))
+
+    def _stop(self, outcome: Outcome, at: str | None = None) -> None:
+        raise _Stop(RuntimeAnswer(self.runtime, outcome, at, diagnostics=tuple(self.notes)))
+
+    def _fail(self, name: str, message: str, at: str = INIT) -> None:
+        self._note(name, message)
+        self._stop(Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS, at)
+
+
+def _signed(number: int) -> int:
+    """As an int of 32 bits holds it."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def _numbers(shape: Shape | None) -> Sizes:
+    assert shape is not None
+    return tuple([dim for dim in shape if isinstance(dim, int)])
+
+
+def _replaced(sizes: Sizes, axis: int, size: int) -> Sizes:
+    return (*sizes[:axis], size, *sizes[axis + 1 :])
+
+
+def _merged(inferred: Shape, declared: Shape | None) -> Shape | None:
+    """What ONNX Runtime makes of two shapes of one tensor: where they contradict, what they have in common."""
+    if declared is None:
+        return inferred
+    if len(inferred) != len(declared):
+        return None
+    pairs = list(zip(inferred, declared, strict=True))
+    if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+        return tuple([a if a == b else None for a, b in pairs])
+    return tuple([b if isinstance(b, int) else a for a, b in pairs])
+
+
+def _flagged(tensor: TensorDesc | BufferTensorDesc | None, flags: TensorFlags) -> TensorDesc:
+    assert isinstance(tensor, TensorDesc)
+    assert tensor.desc is not None
+    return TensorDesc(tensor.type, replace(tensor.desc, flags=flags))
