@@ -151,7 +151,7 @@ class _Predictor:
                 f"opset {facts.opset} is newer than {runtime.newest_opset}, the newest of {runtime.version}",
             )
         if facts.ir_version > runtime.newest_ir_version:
-            message = f"IR version {facts.ir_version} is newer than {runtime.newest_ir_version}, the newest of {runtime.version}"
+            message = f"IR version {facts.ir_version} is newer than {runtime.newest_ir_version}, which is the newest"
             self._fail("ir-version-too-new", message)
         taken = DATA_TYPES[13 if facts.opset >= 13 else 2]
         if facts.data_type.startswith("COMPLEX") or facts.data_type not in taken:
@@ -242,7 +242,7 @@ class _Predictor:
         return replace(answer, compile=CompileCall("CompileGraph", int(flags)))
 
     def _is_made_at_init(self) -> bool:
-        """Whether a kernel outside of a fused graph is made as the session is: shapes and the CPU's inputs are known."""
+        """Whether a kernel outside of a fused graph is made as the session is: all that it needs is known."""
         facts = self.facts
         if not all(is_static(shape) for shape in facts.shapes):
             return False
@@ -324,7 +324,8 @@ class _Predictor:
 
     def _negative_is_inferred(self) -> bool:
         """Whether shape inference has found the negative length: Run allocates no such output."""
-        return self._static_axis() is not None and not all(is_static(shape) for shape in self.facts.shapes)
+        inferred = self.facts.given is Given.NUM_OUTPUTS and self._static_axis() is not None
+        return inferred and not all(is_static(shape) for shape in self.facts.shapes)
 
     def _inferred_outputs(self) -> list[Shape | None]:
         """The outputs' shapes that the partitioner sees: inferred ones, merged with what the file declares."""
@@ -361,7 +362,7 @@ class _Predictor:
         return (*(chunk,) * (count - 1), size - chunk * (count - 1))
 
     def _narrowed(self, shapes: Sequence[Shape | None]) -> list[Sizes] | None:
-        """Static shapes as UINTs of 32 bits, None where one is not static; a size that does not fit ends the session."""
+        """Static shapes as UINTs, None where one is not static. A size beyond 32 bits ends the session."""
         found = []
         for shape in shapes:
             sizes = []
@@ -414,7 +415,7 @@ class _Predictor:
         assert isinstance(desc, JoinOperatorDesc)
         assert desc.input_tensors is not None
         inputs = [_flagged(tensor, flag) for tensor, flag in zip(desc.input_tensors, flags, strict=True)]
-        return [replace(desc, input_tensors=inputs)]
+        return [replace(desc, input_tensors=tuple(inputs))]
 
     def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
         """An operator outside of a fused graph."""
