@@ -23,6 +23,7 @@ FLOORS = [
     ["target"],
     ["rules"],
     ["validation", "reference"],
+    ["runtimes"],
     ["_native", "_signals"],
     ["_fresh", "_threads", "atomic_files", "buffer"],
     ["arrays", "_binding", "file_split"],

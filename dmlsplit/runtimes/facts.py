@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import OperatorType
-from dmlsplit.formats import json as operator_json
 from dmlsplit.runtimes.data import Runtime
 
 Dim: TypeAlias = int | str | None
@@ -124,17 +122,6 @@ class RuntimeAnswer:
     hresults: tuple[int, ...] = ()
     compile: CompileCall | None = None
     diagnostics: tuple[Diagnostic, ...] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The value of the key "onnxruntime" in JSON."""
-        return {
-            "version": self.runtime.version,
-            "outcome": str(self.outcome),
-            "at": self.at,
-            "operators": [json.loads(operator_json.dumps(desc)) for desc in self.operators],
-            "hresults": [f"0x{hresult:08X}" for hresult in self.hresults],
-            "compile": None if self.compile is None else {"call": self.compile.call, "flags": self.compile.flags},
-        }
 
 
 def is_static(shape: Sequence[Dim] | None) -> bool:

@@ -245,6 +245,21 @@ RULES: Final[Mapping[str, RuntimeRule]] = {
             PARTITIONER,
         ),
         _rule(
+            "graph-without-outputs",
+            _E,
+            "Nothing reads what a fused graph computes: session creation fails.",
+            "Nodes that lead to no output are taken out of the DirectML graph. CompileGraph refuses one without nodes.",
+            "remove the nodes that nothing reads",
+            GRAPH,
+        ),
+        _rule(
+            "session-fails-elsewhere",
+            _E,
+            "Session creation fails at another node.",
+            "Then this one does not run either.",
+            "",
+        ),
+        _rule(
             "sizes-unknown",
             _W,
             "What happens depends on sizes that the model leaves open.",

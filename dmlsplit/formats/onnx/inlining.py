@@ -1,0 +1,79 @@
+"""Local functions put in the place of their calls, as ONNX Runtime does before anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import onnx
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.onnx.functions import MAX_EXPANDED, Functions, body_of
+from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.tensors import text
+
+MAX_DEPTH: Final = 32
+
+
+def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model without local functions; the model itself where it has none. InputError for endless calls."""
+    if not model.functions:
+        return model
+    functions = Functions(model.functions)
+    if len(functions.called_by(model.graph.node)) == 0:
+        calls = [node for node in model.graph.node if functions.key_of(node) is not None]
+        if calls:
+            raise InputError(f"functions call themselves, or are called over {MAX_EXPANDED} times")
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    _inline(copy.graph, functions, 0)
+    del copy.functions[:]
+    return copy
+
+
+def _inline(graph: onnx.GraphProto, functions: Functions, depth: int) -> None:
+    nodes = list(_expanded(graph.node, functions, "", depth))
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _expanded(
+    nodes: Iterable[onnx.NodeProto], functions: Functions, prefix: str, depth: int
+) -> Iterator[onnx.NodeProto]:
+    for index, node in enumerate(nodes):
+        for subgraph in subgraphs(node):
+            _inline(subgraph, functions, depth)
+        key = functions.key_of(node)
+        if key is None:
+            yield node
+            continue
+        if depth >= MAX_DEPTH:
+            raise InputError(f"functions are called over {MAX_DEPTH} deep")
+        function = functions[key]
+        name = f"{prefix}{text(node.name) or text(node.op_type)}"
+        actual = dict(zip(map(text, function.input), map(text, node.input), strict=False))
+        actual.update(zip(map(text, function.output), map(text, node.output), strict=False))
+        body = body_of(function, node)
+        _rename(
+            body, {formal: actual.get(formal, "") for formal in (*function.input, *function.output)}, f"{name}_{index}/"
+        )
+        for inner in body.node:
+            inner.name = f"{name}/{text(inner.name) or text(inner.op_type)}"
+        yield from _expanded(body.node, functions, f"{name}/", depth + 1)
+
+
+def _rename(graph: onnx.GraphProto, names: Mapping[str, str], prefix: str) -> None:
+    """Names of a function's body in the graph of the call: its formals are the call's, the others get a prefix."""
+
+    def renamed(name: str) -> str:
+        return names.get(name, f"{prefix}{name}" if name else "")
+
+    for node in graph.node:
+        for field in (node.input, node.output):
+            changed = [renamed(text(name)) for name in field]
+            del field[:]
+            field.extend(changed)
+        for subgraph in subgraphs(node):
+            for value in (*subgraph.input, *subgraph.output, *subgraph.initializer, *subgraph.value_info):
+                value.name = renamed(text(value.name))
+            _rename(subgraph, names, prefix)

@@ -1,0 +1,61 @@
+"""Which nodes of a graph become one DirectML graph: ONNX Runtime's partitioner, over names alone.
+
+Source: GraphPartitioner.cpp of ONNX Runtime, BuildPartitions: a node joins the open partitions of its inputs, and
+merges them; what feeds a node outside of any fused graph takes no more nodes from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedNode:
+    """A node in topological order: the names that it reads and writes, and whether it can be in a fused graph."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    in_graph: bool
+
+
+class _Partition:
+    __slots__ = ("final", "merged", "nodes")
+
+    def __init__(self, node: int, final: bool) -> None:
+        self.nodes = [node]
+        self.final = final
+        self.merged: _Partition | None = None
+
+    def root(self) -> _Partition:
+        found = self
+        while found.merged is not None:
+            found = found.merged
+        return found
+
+
+def partitions(nodes: Sequence[PlacedNode]) -> list[tuple[int, ...] | None]:
+    """For each node the indices of the nodes of its fused graph, None where it is in none."""
+    by_name: dict[str, _Partition] = {}
+    found: list[_Partition | None] = []
+    for index, node in enumerate(nodes):
+        feeding = [by_name[name].root() for name in node.inputs if name in by_name]
+        if not node.in_graph:
+            for partition in feeding:
+                partition.final = True
+            partition = _Partition(index, final=True)
+            found.append(None)
+        else:
+            still_open = [partition for partition in feeding if not partition.final]
+            if still_open:
+                partition = still_open[0]
+                partition.nodes.append(index)
+                for other in still_open[1:]:
+                    if other is not partition and other.merged is None:
+                        other.merged = partition
+                        partition.nodes = [*other.nodes, *partition.nodes]
+            else:
+                partition = _Partition(index, final=False)
+            found.append(partition)
+        by_name.update(dict.fromkeys(filter(None, node.outputs), partition))
+    return [None if partition is None else tuple(sorted(partition.root().nodes)) for partition in found]
