@@ -24,6 +24,8 @@ class Given(enum.Enum):
     CONSTANT = "constant"
     """An input that is an initializer, or that ONNX Runtime computes before the session is made."""
     OUTER = "constant of an outer graph"
+    DEFAULT = "default"
+    """An initializer that is an input as well, so that a run may give others."""
     COMPUTED = "computed"
     """An input that is known only as the model runs."""
     EQUAL = "equal parts"
@@ -48,9 +50,14 @@ class NodeFacts:
     """Outputs whose name is empty."""
     declared: tuple[Shape | None, ...] = ()
     """What the file itself declares of the outputs."""
-    initializers: tuple[bool, ...] = ()
-    """Which of the tensors are initializers that nothing else can replace."""
+    owned: tuple[bool, ...] = ()
+    """Which of the tensors are initializers that a fused graph hands over to DirectML."""
+    folded: bool = False
+    """Whether the node is computed before the session is made."""
     ir_version: int = 10
+    shapes_known: bool = True
+    """False where a shape is missing that ONNX Runtime may infer all the same."""
+    axis_given: bool = True
     prefers_cpu: bool = False
     """Whether it computes with sizes: ONNX Runtime leaves such nodes on the CPU."""
 

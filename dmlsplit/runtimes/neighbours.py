@@ -82,6 +82,15 @@ ON_CPU: Final = frozenset(
 STAYING: Final = frozenset({"Relu"})
 """Operators that optimization leaves alone behind and in front of a Split or Concat: observed."""
 
+ELEMENTWISE: Final = frozenset(
+    {
+        *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign", "Clip"),
+        *("Sqrt", "Exp", "Log", "Ceil", "Floor", "Round", "Sin", "Cos", "Abs", "Neg", "Erf", "Reciprocal"),
+        *("Add", "Sub", "Mul", "Div"),
+    }
+)
+"""Operators that DirectML executes in place, or fuses."""
+
 KEEPS_ON_CPU: Final = frozenset({"Shape", "Size"})
 """Operators whose result the execution provider's kernels leave on the CPU."""
 

@@ -53,7 +53,8 @@ _FIRST_WITH_KERNEL: Final = {True: 2, False: 4}
 _LENGTHS_ARE_INPUT: Final = 13
 """The first opset whose Split has its lengths as an input."""
 _MIN_RANK: Final = 4
-_MAX_RANK: Final = 8
+MAX_RANK: Final = 8
+"""Of DirectML's tensors."""
 
 
 class _Stop(Exception):
@@ -138,10 +139,11 @@ class _Predictor:
         return self._at_init() if self._is_made_at_init() else self._at_run()
 
     def before_operators(self) -> None:
-        """Loading, shape inference, folding, the choice of the provider."""
+        """Loading, shape inference, folding, the choice of the provider; what is not known of them."""
         self._load()
         self._infer()
         self._place()
+        self._check_shapes()
 
     def _load(self) -> None:
         facts, runtime = self.facts, self.runtime
@@ -164,6 +166,8 @@ class _Predictor:
             self._fail("inference-fails", f"axis {facts.axis} is out of range for rank {rank}")
         if facts.is_split:
             self._infer_split()
+        else:
+            self._infer_concat()
         if facts.opset < _FIRST_WITH_KERNEL[facts.is_split]:
             name = "Split" if facts.is_split else "Concat"
             self._fail("no-kernel", f"{name} 1 is not implemented")
@@ -183,14 +187,21 @@ class _Predictor:
         if facts.given is Given.EQUAL and size is not None and size % facts.outputs:
             self._fail("inference-fails", f"{size} is not divisible into {facts.outputs} equal parts")
 
+    def _infer_concat(self) -> None:
+        facts, rank = self.facts, self.facts.rank
+        if facts.opset >= _FIRST_WITH_KERNEL[False] and not facts.axis_given:
+            self._fail("inference-fails", "the attribute axis is missing")
+        known = [shape for shape in facts.shapes if shape is not None]
+        if any(len(shape) != rank for shape in known):
+            self._fail("inference-fails", "the inputs' ranks differ")
+        for i in range(rank or 0):
+            sizes = {shape[i] for shape in known if isinstance(shape[i], int)}
+            if i != self._axis(rank or 0) and len(sizes) > 1:
+                self._fail("inference-fails", f"the inputs' sizes differ in dimension {i}")
+
     def _place(self) -> None:
         facts, options = self.facts, self.options
-        if (
-            options.optimization >= 1
-            and facts.initializers
-            and all(facts.initializers)
-            and self._lengths_are_constant()
-        ):
+        if facts.folded:
             self._note("folded", "all inputs are initializers: it is computed at session creation")
             self._stop(Outcome.CPU, INIT)
         reason = None
@@ -206,6 +217,11 @@ class _Predictor:
             self._fail("cpu-fallback-disabled", f"{reason[1]}, and the fallback to the CPU is disabled")
         self._note(*reason)
         self._stop(Outcome.CPU)
+
+    def _check_shapes(self) -> None:
+        if not self.facts.shapes_known and not all(is_static(shape) for shape in self.facts.shapes):
+            self._note("context-unknown", "the shapes that ONNX Runtime infers here are not known")
+            self._stop(Outcome.UNKNOWN)
 
     def in_graph(self) -> bool:
         """Whether the partitioner takes the node for a fused graph. Its narrowing of sizes may end the session."""
@@ -309,7 +325,7 @@ class _Predictor:
         return facts.lengths
 
     def _run_lengths(self, sizes: Sizes) -> Sizes | None:
-        if self.facts.given is Given.COMPUTED:
+        if self.facts.given in (Given.COMPUTED, Given.DEFAULT):
             return self.first_run.lengths if self.first_run is not None else None
         if self.facts.given is Given.OUTER and self.facts.lengths is None:
             return None
@@ -351,11 +367,13 @@ class _Predictor:
         total = _signed(sum(dim for other in facts.shapes if other for dim in (other[axis],) if isinstance(dim, int)))
         yield (*shape[:axis], total, *shape[axis + 1 :])
 
-    def _inferred_lengths(self, size: int) -> Sizes:
+    def _inferred_lengths(self, size: int) -> Shape:
         facts = self.facts
         if facts.given in (Given.ATTRIBUTE, Given.CONSTANT):
             assert facts.lengths is not None
             return facts.lengths
+        if facts.given is Given.DEFAULT:
+            return (None,) * facts.outputs
         count = facts.outputs
         # C's division of integers: towards 0.
         chunk = math.trunc(size / count) + (1 if math.fmod(size, count) and facts.given is Given.NUM_OUTPUTS else 0)
@@ -407,9 +425,9 @@ class _Predictor:
 
     def _owned(self, desc: OperatorDesc) -> list[OperatorDesc]:
         """What the graph is built of where inputs are initializers: DirectML owns those."""
-        if not any(self.facts.initializers):
+        if not any(self.facts.owned):
             return []
-        flags = [TensorFlags.OWNED_BY_DML if given else TensorFlags.NONE for given in self.facts.initializers]
+        flags = [TensorFlags.OWNED_BY_DML if given else TensorFlags.NONE for given in self.facts.owned]
         if isinstance(desc, SplitOperatorDesc):
             return [replace(desc, input_tensor=_flagged(desc.input_tensor, flags[0]))]
         assert isinstance(desc, JoinOperatorDesc)
@@ -465,8 +483,8 @@ class _Predictor:
     # Ends.
 
     def _check_rank(self, rank: int, at: str) -> None:
-        if rank > _MAX_RANK:
-            self._fail("rank", f"rank {rank} is more than {_MAX_RANK}", at)
+        if rank > MAX_RANK:
+            self._fail("rank", f"rank {rank} is more than {MAX_RANK}", at)
 
     def _skipped(self, sizes: Sequence[Sizes]) -> RuntimeAnswer:
         self._note("empty-tensor", "a tensor has no elements: nothing is submitted, and no output is written")

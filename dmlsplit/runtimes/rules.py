@@ -253,6 +253,15 @@ RULES: Final[Mapping[str, RuntimeRule]] = {
             GRAPH,
         ),
         _rule(
+            "graph-refused",
+            _E,
+            "CompileGraph refuses a Split of an intermediate tensor of which one block is used.",
+            "An intermediate is split into blocks that lie one after another, one of them is read, by one elementwise "
+            "operator: all builds of DirectML answer E_INVALIDARG for the fused graph.",
+            "move the elementwise operator in front of the Split, or take the block with Gather or a negative Pad",
+            GRAPH,
+        ),
+        _rule(
             "session-fails-elsewhere",
             _E,
             "Session creation fails at another node.",

@@ -1,0 +1,131 @@
+"""The answers for the Splits and Concats of a model, with what the nodes around them change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import onnx
+
+from dmlsplit.formats.jsontext import printable
+from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.runtime.context import in_context
+from dmlsplit.formats.onnx.runtime.facts import facts_of, first_run
+from dmlsplit.formats.onnx.runtime.graphs import JUDGED, Placed, SessionGraph
+from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.scope import Scope
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.runtimes import NodeFacts, Options, Outcome, Runtime, RuntimeAnswer, predict
+from dmlsplit.runtimes.facts import is_static
+from dmlsplit.runtimes.neighbours import STAYING
+from dmlsplit.runtimes.partitions import PlacedNode, partitions
+from dmlsplit.runtimes.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, placement
+from dmlsplit.runtimes.rules import rule
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOnRuntime:
+    """One Split or Concat of a model, and the answer of a runtime."""
+
+    path: str
+    """What diagnostics call it: its name, or that of its first output, after that of its graph."""
+    op: str
+    facts: NodeFacts
+    answer: RuntimeAnswer
+
+
+def answers(model: Model, runtime: Runtime, options: Options) -> list[NodeOnRuntime]:
+    """The answers of all graphs of a model, the inner ones first."""
+    found: list[NodeOnRuntime] = []
+    failures: list[str] = []
+    for graph in SessionGraph.all_of(model, options, model.session, model.run, None):
+        found += _of_graph(graph, runtime, failures)
+    return _with_failures(found, failures)
+
+
+def _of_graph(graph: SessionGraph, runtime: Runtime, failures: list[str]) -> list[NodeOnRuntime]:
+    """The answers of one graph; appended to `failures` is what else keeps the session from being made."""
+    options = replace(graph.options, graph_fusion=graph.fuses)
+    judged = [i for i, node in enumerate(graph.nodes) if node.op_type in JUDGED and domain_of(node) == ""]
+    facts = {index: known for index in judged if (known := facts_of(graph, index)) is not None}
+    placed = []
+    for index, _ in graph.alive:
+        if index in facts:
+            place = placement(facts[index], runtime, options=options)
+            on_cpu = place.answer is not None and place.answer.outcome is Outcome.CPU
+            placed.append(Placed(index, not on_cpu, place.in_graph))
+        else:
+            placed.append(graph.placed(index))
+            failures += _failures(graph, placed[-1])
+    certain, possible = _fused(graph, placed, unknown=False), _fused(graph, placed, unknown=True)
+    found = []
+    for index, known in facts.items():
+        node = graph.nodes[index]
+        path = _path(node, graph.scope)
+        answer = predict(
+            known,
+            runtime,
+            path=path,
+            first_run=first_run(graph, index),
+            options=options,
+            graph_nodes=_count(graph, certain.get(index, ()), possible.get(index, ())),
+        )
+        answer = in_context(graph, index, path, answer, certain.get(index, ()))
+        found.append(NodeOnRuntime(path, node.op_type, known, answer))
+    return found
+
+
+def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> dict[int, tuple[int, ...]]:
+    """For each node of a fused graph the nodes of that graph; `unknown`: nodes of which it is not known join."""
+    rows = [
+        PlacedNode(
+            tuple(map(text, graph.nodes[place.index].input)),
+            tuple(map(text, graph.nodes[place.index].output)),
+            unknown if place.in_graph is None else place.in_graph,
+        )
+        for place in placed
+    ]
+    return {
+        place.index: tuple(placed[i].index for i in group)
+        for place, group in zip(placed, partitions(rows), strict=True)
+        if group is not None
+    }
+
+
+def _count(graph: SessionGraph, certain: Sequence[int], possible: Sequence[int]) -> int | None:
+    """The nodes of a fused graph; None where optimization or unknown nodes leave open on which side of 5 that is."""
+    most = len(possible or certain)
+    least = sum(graph.nodes[i].op_type in (*JUDGED, *STAYING) for i in certain)
+    return most if least >= LEAST_NODES_FOR_VOLATILE or most < LEAST_NODES_FOR_VOLATILE else None
+
+
+def _failures(graph: SessionGraph, place: Placed) -> list[str]:
+    """What of a neighbour makes session creation fail."""
+    node = graph.nodes[place.index]
+    shapes = [graph.shape(name) for name in node.input if name]
+    rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)
+    if not place.on_dml or rank <= MAX_RANK:
+        return []
+    return [f"{_path(node, graph.scope)} has a static tensor of rank {rank}"]
+
+
+def _path(node: onnx.NodeProto, scope: Scope) -> str:
+    name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
+    return printable(f"{scope.label}/{name}" if scope.label else name)
+
+
+def _with_failures(found: Sequence[NodeOnRuntime], failures: Sequence[str]) -> list[NodeOnRuntime]:
+    """The answers where something else keeps the session from being made: then nothing runs."""
+    guilty = next((node for node in found if node.answer.outcome is Outcome.SESSION_FAILS), None)
+    why = failures[0] if failures else f"{guilty.path} fails session creation" if guilty is not None else None
+    if why is None:
+        return list(found)
+    changed = []
+    for node in found:
+        answer = node.answer
+        if answer.outcome is not Outcome.SESSION_FAILS:
+            note = rule("session-fails-elsewhere").diagnostic(node.path, why)
+            notes = (*answer.diagnostics, note)
+            answer = RuntimeAnswer(answer.runtime, Outcome.SESSION_FAILS, "init", diagnostics=notes)
+        changed.append(replace(node, answer=answer))
+    return changed

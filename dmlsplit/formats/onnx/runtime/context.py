@@ -1,0 +1,124 @@
+"""What the nodes around a Split or Concat change of its answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, operands
+from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.runtimes import Outcome, RuntimeAnswer
+from dmlsplit.runtimes.neighbours import ELEMENTWISE
+from dmlsplit.runtimes.rules import rule
+
+BLOCK_ALIGNMENT: Final = 16
+"""Bytes: blocks at a multiple of it are not copied by DirectML, but bound where they are."""
+
+
+def in_context(
+    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, group: Sequence[int]
+) -> RuntimeAnswer:
+    """The answer of a node in its graph; `group`: the nodes of the fused graph that it is in."""
+    if answer.outcome is not Outcome.DML or not answer.operators:
+        return answer
+    changed, name, message = Outcome.SESSION_FAILS, "", ""
+    fused = bool(group) and answer.compile is not None and answer.compile.call == "CompileGraph"
+    refused = _is_refused(graph, index, answer.operators[-1], set(group)) if fused else False
+    if fused and not _is_read(graph, group):
+        name, message = "graph-without-outputs", "nothing reads what its fused graph computes"
+    elif graph.options.optimization >= 1 and _is_between_transposes(graph, index):
+        changed, name = Outcome.UNKNOWN, "context-unknown"
+        message = "it stands between Transposes, which may be moved over it"
+    elif refused:
+        name, message = "graph-refused", "one block of an intermediate is read, by one operator"
+    elif refused is None:
+        changed, name = Outcome.UNKNOWN, "context-unknown"
+        message = "whether CompileGraph takes the fused graph is not known"
+    if not name:
+        return answer
+    notes = (*answer.diagnostics, rule(name).diagnostic(path, message))
+    return replace(answer, outcome=changed, compile=None, diagnostics=notes)
+
+
+def _is_read(graph: SessionGraph, group: Sequence[int]) -> bool:
+    """Whether anything outside of a fused graph reads what it computes."""
+    made = {text(name) for i in group for name in graph.nodes[i].output if name}
+    return bool(made & graph.outputs) or any(
+        reader not in set(group) for name in made for reader in graph.readers.get(name, ())
+    )
+
+
+def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[int]) -> bool | None:
+    """Whether CompileGraph refuses the graph for a Split of an intermediate of which one block is read.
+
+    Observed with one elementwise operator that reads the block; None where what that feeds may save it.
+    """
+    node = graph.nodes[index]
+    if not isinstance(desc, SplitOperatorDesc) or _origin(graph, text(node.input[0])) not in group:
+        return False
+    (whole,), parts = operands(desc)
+    if set((whole.sizes or ())[: desc.axis]) - {1}:
+        return False
+    used = [i for i, name in enumerate(node.output) if name and _ends(graph, text(name))]
+    if len(used) != 1:
+        return False
+    (ends,) = [_ends(graph, text(node.output[used[0]]))]
+    part = parts[used[0]]
+    offset = sum(math.prod(other.sizes or ()) for other in parts[: used[0]]) * ELEMENT_BITS[part.data_type] // 8
+    if len(ends) != 1 or ends[0] not in group or graph.nodes[ends[0]].op_type not in ELEMENTWISE:
+        return False
+    reader = graph.nodes[ends[0]]
+    twice = [text(name) for name in reader.input].count(text(node.output[used[0]])) > 1
+    if twice or offset % BLOCK_ALIGNMENT or part.total_tensor_size_in_bytes == whole.total_tensor_size_in_bytes:
+        return False
+    after = [graph.nodes[i].op_type for name in reader.output for i in _ends(graph, text(name)) if i >= 0]
+    return None if "Concat" in after or "Split" in after else True
+
+
+def _origin(graph: SessionGraph, name: str) -> int | None:
+    """The node that computes a name, Identity passed over, which optimization removes."""
+    index = graph.producers.get(name)
+    while index is not None and graph.options.optimization >= 1 and graph.nodes[index].op_type == "Identity":
+        index = graph.producers.get(text(graph.nodes[index].input[0]))
+    return index
+
+
+def _ends(graph: SessionGraph, name: str) -> list[int]:
+    """The nodes that read a name, Identity passed over; -1 stands for a graph output."""
+    found = [-1] if name in graph.outputs else []
+    for index in graph.readers.get(name, ()):
+        if graph.options.optimization >= 1 and graph.nodes[index].op_type == "Identity":
+            found += _ends(graph, text(graph.nodes[index].output[0]))
+        else:
+            found.append(index)
+    return found
+
+
+def _is_between_transposes(graph: SessionGraph, index: int) -> bool:
+    """Whether there are Transposes on ways to a node and on ways from it."""
+    if not any(node.op_type == "Transpose" for node in graph.nodes):
+        return False
+    before = {graph.producers.get(text(name)) for name in graph.nodes[index].input}
+    after = {i for name in graph.nodes[index].output for i in graph.readers.get(text(name), ())}
+    return _reaches(graph, before, upwards=True) and _reaches(graph, after, upwards=False)
+
+
+def _reaches(graph: SessionGraph, start: set[int | None] | set[int], *, upwards: bool) -> bool:
+    todo, seen = [i for i in start if i is not None], set()
+    while todo:
+        index = todo.pop()
+        if index in seen or index in graph.folded:
+            continue
+        seen.add(index)
+        node = graph.nodes[index]
+        if node.op_type == "Transpose":
+            return True
+        if upwards:
+            todo += [i for name in node.input if (i := graph.producers.get(text(name))) is not None]
+        else:
+            todo += [i for name in node.output for i in graph.readers.get(text(name), ())]
+    return False

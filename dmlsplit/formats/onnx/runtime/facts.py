@@ -1,0 +1,104 @@
+"""From a Split or Concat of a session's graph to what its prediction needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import onnx
+from onnx import helper, numpy_helper
+
+from dmlsplit.enums import OperatorType
+from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
+from dmlsplit.formats.onnx.runtime.scopes import integers
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.runtimes import FirstRun, Given, NodeFacts
+from dmlsplit.runtimes.facts import Shape, Sizes, is_static
+
+_TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
+_SMALLEST_BUFFER: Final = 8
+"""Bytes from which on an initializer is a buffer handed over, and not a constant within the DirectML graph."""
+
+
+def facts_of(graph: SessionGraph, index: int) -> NodeFacts | None:
+    """What the model says of a Split or Concat; None where it says too little to begin with."""
+    node, scope = graph.nodes[index], graph.scope
+    names = [text(name) for name in node.input]
+    read = names[:1] if node.op_type == "Split" else names
+    data_type = next((kind for kind, _ in map(scope.type_of, read) if kind), None)
+    if not scope.origin.opset or not read or not all(read) or data_type is None:
+        return None
+    attributes = {text(attribute.name): attribute for attribute in node.attribute}
+    facts = NodeFacts(
+        _TYPES[node.op_type],
+        scope.origin.opset,
+        data_type,
+        tuple([graph.shape(name) for name in read]),
+        int(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
+        len(node.output),
+        omitted=tuple([i for i, name in enumerate(node.output) if not name]),
+        declared=tuple([scope.declared(text(name))[1] if name else None for name in node.output]),
+        owned=tuple([_is_owned(graph, name) for name in read]),
+        folded=index in graph.folded,
+        ir_version=graph.model.ir_version,
+        shapes_known=all(is_static(graph.shape(name)) or name in graph.open for name in read),
+        prefers_cpu=index in graph.preferring_cpu,
+        axis_given="axis" in attributes,
+    )
+    return _with_lengths(facts, graph, names, attributes) if facts.is_split else facts
+
+
+def _is_owned(graph: SessionGraph, name: str) -> bool:
+    """Whether an initializer is handed over to DirectML with the fused graph."""
+    if name not in graph.constants:
+        return False
+    tensor = graph.initializers.get(name)
+    kind, shape = graph.scope.type_of(name)
+    if tensor is None and (kind is None or shape is None or not is_static(shape)):
+        return True
+    sizes = tensor.dims if tensor is not None else [dim for dim in shape or () if isinstance(dim, int)]
+    element_type = tensor.data_type if tensor is not None else onnx.TensorProto.DataType.Value(str(kind))
+    itemsize = helper.tensor_dtype_to_np_dtype(element_type).itemsize
+    return math.prod(sizes) * itemsize >= _SMALLEST_BUFFER
+
+
+def _with_lengths(
+    facts: NodeFacts, graph: SessionGraph, names: Sequence[str], attributes: Mapping[str, onnx.AttributeProto]
+) -> NodeFacts:
+    if facts.opset < 13:
+        if "split" not in attributes:
+            return facts
+        return replace(facts, given=Given.ATTRIBUTE, lengths=tuple(attributes["split"].ints))
+    if len(names) < 2 or not names[1]:
+        counted = facts.opset >= 18 and "num_outputs" in attributes
+        return replace(facts, given=Given.NUM_OUTPUTS) if counted else facts
+    name = names[1]
+    if name in graph.defaults:
+        values = numpy_helper.to_array(graph.defaults[name]).ravel().tolist()
+        return replace(facts, given=Given.DEFAULT, lengths=tuple(values))
+    lengths = integers(graph.scope, name)
+    if name in graph.constants:
+        known = facts.shapes_known and lengths is not None
+        return replace(facts, given=Given.CONSTANT, lengths=lengths, shapes_known=known)
+    if graph.is_constant(name):
+        return replace(
+            facts, given=Given.OUTER, lengths=lengths, shapes_known=facts.shapes_known and lengths is not None
+        )
+    return replace(facts, given=Given.COMPUTED)
+
+
+def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
+    """The sizes of a node at the first Run; None where nothing is known of that."""
+    scope, node = graph.run_scope, graph.nodes[index]
+    if scope is None:
+        return None
+    names = [text(name) for name in node.input]
+    is_split = node.op_type == "Split"
+    lengths = integers(scope, names[1]) if is_split and len(names) > 1 and names[1] else None
+    return FirstRun(tuple([_sizes(scope.type_of(name)[1]) for name in (names[:1] if is_split else names)]), lengths)
+
+
+def _sizes(shape: Shape | None) -> Sizes | None:
+    return tuple([dim for dim in shape if isinstance(dim, int)]) if shape is not None and is_static(shape) else None

@@ -1,0 +1,210 @@
+"""One graph of a model in a session: what is folded, what goes to the CPU, what can be fused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import onnx
+
+from dmlsplit.formats.onnx import given
+from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.scope import Scope
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.runtimes import Options
+from dmlsplit.runtimes.facts import Shape, is_static
+from dmlsplit.runtimes.neighbours import KEEPS_ON_CPU, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER
+
+JUDGED: Final = ("Split", "Concat")
+_NOT_FOLDED: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A node that is left after folding, and where it goes; None where that is not known."""
+
+    index: int
+    on_dml: bool | None
+    in_graph: bool | None
+
+
+class SessionGraph:
+    """The nodes of one graph, as they stand when ONNX Runtime cuts it into partitions."""
+
+    def __init__(
+        self, model: Model, options: Options, scope: Scope, run_scope: Scope | None, parent: SessionGraph | None
+    ) -> None:
+        self.model = model
+        self.options = options
+        self.scope = scope
+        self.run_scope = run_scope
+        self.parent = parent
+        self.nodes = list(scope.graph.node)
+        self.inputs = {text(value.name) for value in scope.graph.input}
+        self.outputs = {text(value.name) for value in scope.graph.output}
+        self.initializers = {text(tensor.name): tensor for tensor in scope.graph.initializer}
+        self.defaults: Mapping[str, onnx.TensorProto] = model.defaults if parent is None else {}
+        self.constants = set(self.initializers)
+        self.readers: dict[str, list[int]] = {}
+        self.producers = {text(name): i for i, node in enumerate(self.nodes) for name in node.output if name}
+        for index, node in enumerate(self.nodes):
+            for name in reads(node):
+                self.readers.setdefault(name, []).append(index)
+        self.folded = self._fold()
+        self.open = self._open_names()
+        self.has_subgraphs = any(True for node in self.nodes for _ in given.subgraphs(node))
+        self.preferring_cpu = self._preferring_cpu()
+
+    @classmethod
+    def all_of(
+        cls, model: Model, options: Options, scope: Scope, run_scope: Scope | None, parent: SessionGraph | None
+    ) -> Iterator[SessionGraph]:
+        """A graph behind those in its nodes: ONNX Runtime fuses the inner ones first."""
+        graph = cls(model, options, scope, run_scope, parent)
+        for index, node in enumerate(graph.nodes):
+            if not node.attribute:
+                continue
+            inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
+            for name, child in scope.children(index):
+                yield from cls.all_of(model, options, child, inner_run.get(name), graph)
+        yield graph
+
+    def shape(self, name: str) -> Shape | None:
+        """What is known of a tensor's shape at session creation."""
+        return self.scope.type_of(text(name))[1]
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a name is a constant of this graph or of one around it."""
+        if name in self.constants:
+            return True
+        hidden = name in self.inputs or name in self.producers
+        return self.parent is not None and not hidden and self.parent.is_constant(name)
+
+    @property
+    def alive(self) -> Iterator[tuple[int, onnx.NodeProto]]:
+        """The nodes that folding leaves, by index."""
+        return ((index, node) for index, node in enumerate(self.nodes) if index not in self.folded)
+
+    # What is constant, what is open, what computes with sizes.
+
+    def _fold(self) -> set[int]:
+        """The nodes that are gone before anything is placed; their outputs are constants."""
+        found = set()
+        for index, node in enumerate(self.nodes):
+            if self._folds(node):
+                found.add(index)
+                self.constants.update(text(name) for name in node.output if name)
+        return found
+
+    def _folds(self, node: onnx.NodeProto) -> bool:
+        if domain_of(node) != "":
+            return False
+        if node.op_type == "Constant":
+            return True
+        if self.options.optimization < 1 or node.op_type in _NOT_FOLDED:
+            return False
+        if node.op_type in KEEPS_ON_CPU and node.input and is_static(self.shape(node.input[0])):
+            return True
+        names = [text(name) for name in node.input if name]
+        return bool(names) and all(map(self.is_constant, names)) and not any(True for _ in given.subgraphs(node))
+
+    def _open_names(self) -> set[str]:
+        """The tensors whose sizes follow from what is known only as the model runs."""
+        found = set() if self.parent is None else set(self.parent.open)
+        found |= {name for name in self.inputs if not is_static(self.shape(name))}
+        for _, node in self.alive:
+            names = {text(name) for name in node.input if name} - self.constants
+            if names & found or any(self._is_open_integer(name) for name in names):
+                found.update(text(name) for name in node.output if name)
+        return found
+
+    def _is_open_integer(self, name: str) -> bool:
+        """Whether a tensor may be sizes or lengths that a run gives."""
+        return name in self.inputs and self.scope.type_of(name)[0] in ("INT64", "INT32")
+
+    def _preferring_cpu(self) -> set[int]:
+        """The nodes that are left on the CPU since they compute with sizes."""
+        on_cpu = {
+            text(name)
+            for _, node in self.alive
+            if node.op_type in KEEPS_ON_CPU and domain_of(node) == ""
+            for name in node.output
+        }
+        found = set()
+        for index, node in self.alive:
+            names = [text(name) for name in node.input]
+            if not on_cpu.intersection(names) or self.implemented(node) is False:
+                continue
+            known = NEIGHBOURS.get(node.op_type)
+            cpu_inputs = (1,) if node.op_type == "Split" else known.cpu_inputs if known is not None else ()
+            if all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
+                found.add(index)
+                on_cpu.update(text(name) for name in node.output if name)
+        return found
+
+    def _stays(self, index: int, name: str, on_cpu: set[str], cpu_inputs: Sequence[int]) -> bool:
+        if self.scope.type_of(name)[0] in ("FLOAT16", "BFLOAT16"):
+            return False
+        if self._is_small_initializer(name) or (name in self.inputs and name not in self.defaults):
+            return True
+        return name in on_cpu and index not in cpu_inputs
+
+    def _is_small_initializer(self, name: str) -> bool:
+        if not self.is_constant(name) and name not in self.defaults:
+            return False
+        shape = self.shape(name) or ()
+        return math.prod(dim for dim in shape if isinstance(dim, int)) <= SMALL_INITIALIZER
+
+    # Where nodes go.
+
+    def implemented(self, node: onnx.NodeProto) -> bool | None:
+        """Whether the execution provider implements a node; None where that is not known."""
+        if domain_of(node) != "":
+            return None
+        if node.op_type in ON_CPU:
+            return False
+        known = NEIGHBOURS.get(node.op_type)
+        if known is None:
+            return True if node.op_type in JUDGED else None
+        return known.takes(self.scope.type_of(next((text(name) for name in node.input if name), ""))[0])
+
+    def placed(self, index: int) -> Placed:
+        """Where a node goes that is no Split or Concat."""
+        node = self.nodes[index]
+        on_dml = False if index in self.preferring_cpu else self.implemented(node)
+        known = NEIGHBOURS.get(node.op_type)
+        if on_dml is False or not self.fuses or (known is not None and not known.in_graph):
+            return Placed(index, on_dml, False)
+        cpu_inputs = known.cpu_inputs if known is not None else ()
+        names = [text(name) for name in node.input]
+        if any(names[i] and not self.is_initializer(names[i]) for i in cpu_inputs if i < len(names)):
+            return Placed(index, on_dml, False)
+        inputs = [self.shape(name) for i, name in enumerate(names) if name and i not in cpu_inputs]
+        shapes = [*inputs, *(self.shape(name) for name in node.output if name)]
+        if all(map(is_static, shapes)):
+            empty = any(0 in shape for shape in shapes if shape is not None)
+            return Placed(index, on_dml, False if empty else True if on_dml else None)
+        # What inference did not find here, ONNX Runtime's may.
+        return Placed(index, on_dml, False if any(not is_static(shape) for shape in inputs) else None)
+
+    @property
+    def fuses(self) -> bool:
+        """Whether any nodes of this graph are fused: not where one of them holds a graph."""
+        return self.options.graph_fusion and not self.has_subgraphs
+
+    def is_initializer(self, name: str) -> bool:
+        """Whether the partitioner finds a tensor of this name in this very graph."""
+        return name in self.constants or name in self.defaults
+
+
+def reads(node: onnx.NodeProto) -> set[str]:
+    """The names that a node reads, and those that graphs in it do."""
+    found = {text(name) for name in node.input if name}
+    for graph in given.subgraphs(node):
+        found.update(text(value.name) for value in graph.output)
+        for inner in graph.node:
+            found |= reads(inner)
+    return found

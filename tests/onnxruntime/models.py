@@ -1,0 +1,175 @@
+"""Models with Splits and Concats for ONNX Runtime to answer about, and the sizes that they are run with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+Description: TypeAlias = Mapping[str, Any]
+"""A model with one Split or Concat in words; the keys are those of the recorded answers (tests/data/onnxruntime)."""
+
+NO_RUN = frozenset({"STRING", "BFLOAT16"})
+"""Types of which no tensors are made for a run."""
+
+
+@dataclass
+class Input:
+    """One input of a run; zeros, but for the elements of lengths."""
+
+    name: str
+    element_type: int
+    shape: tuple[int, ...]
+    values: tuple[int, ...] | None = None
+
+
+@dataclass
+class Sample:
+    """A model, and how it is asked about."""
+
+    name: str
+    model: onnx.ModelProto
+    run: list[Input] | None = None
+    outputs: list[str] = field(default_factory=list)
+    free_dimensions: dict[str, int] = field(default_factory=dict)
+    optimization: int = 99
+    config: dict[str, str] = field(default_factory=dict)
+
+
+def ir_version(opset: int) -> int:
+    """The IR version that was current with an opset."""
+    table = {1: 3, 9: 4, 10: 5, 11: 6, 12: 7, 15: 8, 19: 9, 21: 10, 23: 11}
+    return table[max(first for first in table if first <= opset)]
+
+
+def integers(name: str, values: Sequence[int]) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.array(values, np.int64), name)
+
+
+def tensor(name: str, element_type: int, shape: Sequence[int | str] | None) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, element_type, shape)
+
+
+def assembled(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto],
+    opset: int,
+    initializers: Sequence[onnx.TensorProto] = (),
+    functions: Sequence[onnx.FunctionProto] = (),
+) -> onnx.ModelProto:
+    graph = helper.make_graph(nodes, "g", inputs, outputs, initializer=initializers)
+    imports = [helper.make_opsetid("", opset)]
+    imports += [helper.make_opsetid(domain, 1) for domain in dict.fromkeys(function.domain for function in functions)]
+    version = max(ir_version(opset), 8) if functions else ir_version(opset)
+    return helper.make_model(graph, opset_imports=imports, ir_version=version, functions=functions)
+
+
+def described(name: str, description: Description) -> Sample:
+    """The sample that a description stands for."""
+    sample = _concat(name, description) if "shapes" in description else _split(name, description)
+    sample.optimization = description.get("opt", 99)
+    sample.config = dict(description.get("config", {}))
+    sample.free_dimensions = dict(description.get("free", {}))
+    return sample
+
+
+def _split(name: str, what: Description) -> Sample:
+    element_type = TensorProto.DataType.Value(what["type"])
+    shape, lengths, opset, context = what["shape"], what["lens"], what["opset"], what["ctx"]
+    parts = [f"part{i}" for i in range(what["n"])]
+    nodes: list[onnx.NodeProto] = []
+    inputs, initializers = [tensor("x", element_type, shape)], []
+    attributes, read = {"axis": what["axis"]}, ["x"]
+    if context == "between":
+        nodes.append(helper.make_node("Relu", ["x"], ["before"]))
+        read = ["before"]
+    elif context in ("init", "init+add"):
+        sizes = [dim for dim in shape if isinstance(dim, int)]
+        dtype = helper.tensor_dtype_to_np_dtype(element_type)
+        initializers.append(numpy_helper.from_array(np.zeros(sizes, dtype), "weights"))
+        if context == "init":
+            inputs, read = [], ["weights"]
+        else:
+            nodes.append(helper.make_node("Add", ["x", "weights"], ["before"]))
+            read = ["before"]
+    match what["how"]:
+        case "auto" if opset < 13:
+            attributes["split"] = lengths
+        case "auto":
+            initializers.append(integers("lengths", lengths))
+        case "constnode":
+            nodes.append(helper.make_node("Constant", [], ["lengths"], value=integers("", lengths)))
+        case "dyn":
+            inputs.append(tensor("lengths", TensorProto.INT64, [what["n"]]))
+        case "castsp":
+            inputs.append(tensor("given", TensorProto.INT32, [what["n"]]))
+            nodes.append(helper.make_node("Cast", ["given"], ["lengths"], to=TensorProto.INT64))
+        case "num":
+            attributes["num_outputs"] = what["n"]
+    if what["how"] in ("constnode", "dyn", "castsp") or (what["how"] == "auto" and opset >= 13):
+        read.append("lengths")
+    named = [*parts[:-1], ""] if context == "emptyname" else parts
+    nodes.append(helper.make_node("Split", read, named, name="split", **attributes))
+    outputs = [tensor(part, element_type, declared) for part, declared in zip(parts, _declared(what), strict=True)]
+    if context == "emptyname":
+        outputs.pop()
+    elif context == "between":
+        nodes += [helper.make_node("Relu", [part], [f"{part}_after"]) for part in parts]
+        for output in outputs:
+            output.name += "_after"
+    elif context == "unused":
+        used = what.get("used", 0)
+        nodes.append(helper.make_node("Relu", [parts[used]], ["after"]))
+        outputs = [outputs[used]]
+        outputs[0].name = "after"
+    elif context == "init+add":
+        nodes.append(helper.make_node("Add", parts, ["after"]))
+        outputs = [tensor("after", element_type, None)]
+    sample = Sample(name, assembled(nodes, inputs, outputs, opset, initializers))
+    if "run" in what:
+        sample.run = [Input("x", element_type, tuple(what["run"][0]))]
+        if what["how"] == "dyn":
+            sample.run.append(Input("lengths", TensorProto.INT64, (what["n"],), tuple(lengths)))
+        sample.outputs = [output.name for output in outputs]
+    return sample
+
+
+def _declared(what: Description) -> list[list[int] | None]:
+    """The shapes that the model declares for the parts."""
+    shape, lengths = what["shape"], what["lens"]
+    static = what["how"] not in ("dyn", "castsp") and all(isinstance(dim, int) for dim in shape)
+    if not static or not lengths:
+        return [None] * what["n"]
+    axis = what["axis"] % len(shape)
+    if what.get("declared") == "clipped":
+        edges = [min(shape[axis], lengths[0] * i) for i in range(what["n"] + 1)]
+        lengths = [end - start for start, end in itertools.pairwise(edges)]
+    if min(lengths) < 0:
+        return [None] * what["n"]
+    return [[*shape[:axis], length, *shape[axis + 1 :]] for length in lengths]
+
+
+def _concat(name: str, what: Description) -> Sample:
+    element_type = TensorProto.DataType.Value(what["type"])
+    shapes, axis = what["shapes"], what["axis"] % len(what["shapes"][0])
+    between = what.get("ctx") == "between"
+    names = [f"x{i}" for i in range(len(shapes))]
+    inputs = [tensor(name, element_type, shape) for name, shape in zip(names, what.get("sym") or shapes, strict=True)]
+    nodes = [helper.make_node("Relu", [name], [f"{name}_before"]) for name in names] if between else []
+    read = [f"{name}_before" for name in names] if between else names
+    nodes.append(helper.make_node("Concat", read, ["whole"], name="concat", axis=what["axis"]))
+    if between:
+        nodes.append(helper.make_node("Relu", ["whole"], ["after"]))
+    total = [*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :]]
+    output = tensor("after" if between else "whole", element_type, None if what.get("dyn") else total)
+    sample = Sample(name, assembled(nodes, inputs, [output], what["opset"]))
+    if "run" in what:
+        sample.run = [Input(x, element_type, tuple(shape)) for x, shape in zip(names, what["run"], strict=True)]
+        sample.outputs = [output.name]
+    return sample
