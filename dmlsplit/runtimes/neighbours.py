@@ -1,23 +1,33 @@
 """Operators beside Split and Concat: whether ONNX Runtime's DirectML execution provider takes them, as far as known.
 
 Only what decides about a Split or Concat nearby is here: whether a node shares its fused graph, and whether it computes
-with sizes on the CPU. Source: OperatorRegistration.cpp of ONNX Runtime; the rows marked so were observed.
+with sizes on the CPU. Observed: a model of each operator at each opset, element type and version of ONNX Runtime. A
+kernel of an older opset is not used for a model of an opset that changed the operator: it then runs on the CPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
+
+from dmlsplit.runtimes.data import Runtime, find_runtime
 
 _FLOATS: Final = frozenset({"FLOAT", "FLOAT16"})
-_SIGNED: Final = _FLOATS | {"INT8", "INT16", "INT32"}
+_NUMBERS: Final = _FLOATS | {"INT32", "INT64"}
 _SCALARS: Final = frozenset(
     {
         *("FLOAT", "FLOAT16", "DOUBLE", "BOOL"),
         *("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"),
     }
 )
+Limits: TypeAlias = tuple[tuple[str, int], ...]
+"""Of versions of ONNX Runtime, the oldest first: the newest opset that the operator's kernels are for from then on."""
+
+_UNCHANGED: Final[Limits] = ()
+_CHANGED_22: Final[Limits] = (("1.18.0", 21),)
+_FOUR_BIT_1_20: Final[Limits] = (("1.18.0", 20), ("1.20.0", 22))
+_FOUR_BIT_1_22: Final[Limits] = (("1.18.0", 20), ("1.21.0", 22))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +35,21 @@ class Neighbour:
     """An operator that the execution provider implements."""
 
     types: frozenset[str]
-    """Element types of the first input that are certainly taken; of others nothing is known but `never`."""
+    """Element types of the first input that are taken at every opset from 14 on."""
+    limits: Limits = _UNCHANGED
     cpu_inputs: tuple[int, ...] = ()
     """Inputs that have to be constants for a fused graph: the CPU reads them."""
-    merges: bool = False
-    """Optimization may remove the node or merge it with another."""
     in_graph: bool = True
 
-    def takes(self, data_type: str | None) -> bool | None:
-        """Whether the execution provider takes this element type; None where that is not known."""
-        if data_type is None:
-            return None
-        if data_type in self.types:
-            return True
-        if data_type in ("STRING", "BFLOAT16") or (data_type == "DOUBLE" and self.types in (_FLOATS, _SIGNED)):
+    def takes(self, data_type: str | None, opset: int, runtime: Runtime) -> bool | None:
+        """Whether the execution provider takes a node; None where that is not known."""
+        newest = [newest for version, newest in self.limits if find_runtime(version).key <= runtime.key]
+        if newest and opset > newest[-1]:
             return False
-        return None
+        if data_type in self.types:
+            return True if opset >= 14 or data_type in _FLOATS or self.types == _SCALARS else None
+        never = data_type in ("STRING", "BFLOAT16") or (data_type == "DOUBLE" and "DOUBLE" not in self.types)
+        return False if never else None
 
 
 def _rows(names: str, row: Neighbour) -> dict[str, Neighbour]:
@@ -48,26 +57,24 @@ def _rows(names: str, row: Neighbour) -> dict[str, Neighbour]:
 
 
 NEIGHBOURS: Final[Mapping[str, Neighbour]] = {
-    **_rows("Relu", Neighbour(_SIGNED, merges=True)),
-    **_rows("LeakyRelu Sigmoid Tanh Elu Selu HardSigmoid Softplus Softsign PRelu", Neighbour(_FLOATS, merges=True)),
-    **_rows("Sqrt Exp Log Ceil Floor Round Sin Cos Tan Atan Erf Reciprocal", Neighbour(_FLOATS, merges=True)),
-    **_rows("Abs Neg Sign", Neighbour(_FLOATS | {"INT32"}, merges=True)),
-    **_rows("Add Sub Mul Div", Neighbour(_FLOATS | {"INT32"}, merges=True)),
-    **_rows("Pow Max Min Where", Neighbour(_FLOATS, merges=True)),
-    **_rows("Clip", Neighbour(_FLOATS, (1, 2), merges=True)),
-    **_rows("Conv ConvTranspose BatchNormalization InstanceNormalization", Neighbour(_FLOATS, merges=True)),
-    **_rows("MatMul Gemm Softmax LogSoftmax", Neighbour(_FLOATS, merges=True)),
-    **_rows("MaxPool AveragePool GlobalAveragePool GlobalMaxPool", Neighbour(_FLOATS, merges=True)),
-    **_rows("Identity Dropout", Neighbour(_SCALARS, merges=True)),
-    **_rows("Transpose", Neighbour(_SCALARS, merges=True)),
-    **_rows("Flatten", Neighbour(_SCALARS, merges=True)),
-    **_rows("Reshape Squeeze Unsqueeze", Neighbour(_SCALARS, (1,), merges=True)),
-    **_rows("Slice", Neighbour(_FLOATS, (1, 2, 3, 4), merges=True)),
-    **_rows("Gather Cast", Neighbour(_SCALARS, merges=True)),
-    **_rows("Tile Expand", Neighbour(_FLOATS, (1,), merges=True)),
-    **_rows("Shape Size", Neighbour(_SCALARS, in_graph=False)),
-    **_rows("ReduceMean ReduceSum ReduceMax ReduceMin", Neighbour(_FLOATS, (1,), merges=True)),
-    **_rows("Resize", Neighbour(_FLOATS, (1, 2, 3), merges=True)),
+    **_rows("Relu", Neighbour(_FLOATS | {"INT32"})),
+    **_rows("LeakyRelu Sigmoid Tanh Sqrt Exp Log Ceil Floor Erf Reciprocal PRelu", Neighbour(_FLOATS)),
+    **_rows("Softmax LogSoftmax MatMul Pow ReduceMean", Neighbour(_FLOATS)),
+    **_rows(
+        "Elu Selu HardSigmoid Softplus Softsign Round Sin Cos Tan Atan HardSwish Mish", Neighbour(_FLOATS, _CHANGED_22)
+    ),
+    **_rows("Conv MaxPool AveragePool GlobalAveragePool GlobalMaxPool", Neighbour(_FLOATS, _CHANGED_22)),
+    **_rows("Abs Neg Sign Add Sub Mul Div Max Min", Neighbour(_NUMBERS)),
+    **_rows("ReduceSum", Neighbour(_NUMBERS, cpu_inputs=(1,))),
+    **_rows("Clip", Neighbour(_NUMBERS, cpu_inputs=(1, 2))),
+    **_rows("Where Gather", Neighbour(_SCALARS)),
+    **_rows("Slice", Neighbour(_SCALARS, cpu_inputs=(1, 2, 3, 4))),
+    **_rows("Tile Expand", Neighbour(_SCALARS, cpu_inputs=(1,))),
+    **_rows("Identity Transpose Flatten", Neighbour(_SCALARS, _FOUR_BIT_1_22)),
+    **_rows("Cast", Neighbour(_SCALARS, _FOUR_BIT_1_20)),
+    **_rows("Reshape Squeeze Unsqueeze", Neighbour(_SCALARS, _FOUR_BIT_1_20, cpu_inputs=(1,))),
+    **_rows("Shape", Neighbour(_SCALARS, _FOUR_BIT_1_20, in_graph=False)),
+    **_rows("Size", Neighbour(_SCALARS, _FOUR_BIT_1_22, in_graph=False)),
 }
 """By operator of the default domain."""
 
@@ -79,8 +86,12 @@ ON_CPU: Final = frozenset(
 )
 """Operators that the execution provider does not implement."""
 
-STAYING: Final = frozenset({"Relu"})
-"""Operators that optimization leaves alone behind and in front of a Split or Concat: observed."""
+ACTIVATIONS: Final = frozenset({"Relu", "LeakyRelu", "Sigmoid", "Tanh"})
+STAYING: Final = ACTIVATIONS | {"Add", "Sub", "Mul", "Split", "Concat"}
+"""Operators that optimization leaves alone among each other, but for the pairs of MERGING: observed."""
+
+MERGING: Final = frozenset({*(("Add", name) for name in ACTIVATIONS), ("Sigmoid", "Mul")})
+"""Producer and consumer that may become one operator."""
 
 ELEMENTWISE: Final = frozenset(
     {

@@ -398,7 +398,9 @@ class _Predictor:
     def _has_empty(self, sizes: Sequence[Sizes], lengths: Sizes) -> bool:
         if self.facts.is_split:
             return 0 in sizes[0] or 0 in lengths
-        return all(0 in shape for shape in sizes)
+        # The size of the whole is computed in 32 bits.
+        total = sum(shape[self._axis(len(shape))] for shape in sizes)
+        return all(0 in shape for shape in sizes) or total % 2**32 == 0
 
     # Descriptors.
 

@@ -27,6 +27,9 @@ PREFERENCE: Final = Source("ONNX Runtime: fallback_cpu_capability.cc", f"{_CODE}
 LOADING: Final = Source("ONNX Runtime: model_load_utils.h", f"{_CODE}/graph/model_load_utils.h")
 RESOLVING: Final = Source("ONNX Runtime: graph.cc", f"{_CODE}/graph/graph.cc")
 FOLDING: Final = Source("ONNX Runtime: constant_folding.cc", f"{_CODE}/optimizer/constant_folding.cc")
+COMMON: Final = Source(
+    "ONNX Runtime: common_subexpression_elimination.cc", f"{_CODE}/optimizer/common_subexpression_elimination.cc"
+)
 INFERENCE: Final = Source(
     "ONNX shape inference of Split and Concat", "https://github.com/onnx/onnx/blob/main/onnx/defs/tensor/defs.cc"
 )
@@ -251,6 +254,23 @@ RULES: Final[Mapping[str, RuntimeRule]] = {
             "Nodes that lead to no output are taken out of the DirectML graph. CompileGraph refuses one without nodes.",
             "remove the nodes that nothing reads",
             GRAPH,
+        ),
+        _rule(
+            "not-read",
+            _N,
+            "Nothing reads the node's outputs: it is taken out of the fused graph before that is compiled.",
+            "Its kernel is made all the same, hence its descriptor judged.",
+            "",
+            GRAPH,
+        ),
+        _rule(
+            "twins-differ",
+            _E,
+            "Two Splits of one tensor look the same to ONNX Runtime, and have different numbers of outputs.",
+            "The elimination of common subexpressions compares operator, inputs and attributes, not how many outputs "
+            "there are: an output of one Split takes the place of an output of the other, of another size.",
+            "give one of them its lengths explicitly",
+            COMMON,
         ),
         _rule(
             "graph-refused",

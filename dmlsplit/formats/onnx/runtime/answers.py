@@ -17,7 +17,6 @@ from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import NodeFacts, Options, Outcome, Runtime, RuntimeAnswer, predict
 from dmlsplit.runtimes.facts import is_static
-from dmlsplit.runtimes.neighbours import STAYING
 from dmlsplit.runtimes.partitions import PlacedNode, partitions
 from dmlsplit.runtimes.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, placement
 from dmlsplit.runtimes.rules import rule
@@ -38,20 +37,22 @@ def answers(model: Model, runtime: Runtime, options: Options) -> list[NodeOnRunt
     """The answers of all graphs of a model, the inner ones first."""
     found: list[NodeOnRuntime] = []
     failures: list[str] = []
-    for graph in SessionGraph.all_of(model, options, model.session, model.run, None):
-        found += _of_graph(graph, runtime, failures)
+    for graph in SessionGraph.all_of(model, runtime, options, model.session, model.run):
+        found += _of_graph(graph, failures)
     return _with_failures(found, failures)
 
 
-def _of_graph(graph: SessionGraph, runtime: Runtime, failures: list[str]) -> list[NodeOnRuntime]:
+def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
     """The answers of one graph; appended to `failures` is what else keeps the session from being made."""
     options = replace(graph.options, graph_fusion=graph.fuses)
     judged = [i for i, node in enumerate(graph.nodes) if node.op_type in JUDGED and domain_of(node) == ""]
     facts = {index: known for index in judged if (known := facts_of(graph, index)) is not None}
     placed = []
     for index, _ in graph.alive:
+        if graph.removed(index):
+            continue
         if index in facts:
-            place = placement(facts[index], runtime, options=options)
+            place = placement(facts[index], graph.runtime, options=options)
             on_cpu = place.answer is not None and place.answer.outcome is Outcome.CPU
             placed.append(Placed(index, not on_cpu, place.in_graph))
         else:
@@ -64,7 +65,7 @@ def _of_graph(graph: SessionGraph, runtime: Runtime, failures: list[str]) -> lis
         path = _path(node, graph.scope)
         answer = predict(
             known,
-            runtime,
+            graph.runtime,
             path=path,
             first_run=first_run(graph, index),
             options=options,
@@ -79,7 +80,7 @@ def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> d
     """For each node of a fused graph the nodes of that graph; `unknown`: nodes of which it is not known join."""
     rows = [
         PlacedNode(
-            tuple(map(text, graph.nodes[place.index].input)),
+            tuple(graph.source(text(name)) for name in graph.nodes[place.index].input),
             tuple(map(text, graph.nodes[place.index].output)),
             unknown if place.in_graph is None else place.in_graph,
         )
@@ -95,7 +96,7 @@ def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> d
 def _count(graph: SessionGraph, certain: Sequence[int], possible: Sequence[int]) -> int | None:
     """The nodes of a fused graph; None where optimization or unknown nodes leave open on which side of 5 that is."""
     most = len(possible or certain)
-    least = sum(graph.nodes[i].op_type in (*JUDGED, *STAYING) for i in certain)
+    least = sum(map(graph.stays, certain))
     return most if least >= LEAST_NODES_FOR_VOLATILE or most < LEAST_NODES_FOR_VOLATILE else None
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import onnx
+
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, operands
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.tensors import text
@@ -28,7 +30,9 @@ def in_context(
     changed, name, message = Outcome.SESSION_FAILS, "", ""
     fused = bool(group) and answer.compile is not None and answer.compile.call == "CompileGraph"
     refused = _is_refused(graph, index, answer.operators[-1], set(group)) if fused else False
-    if fused and not _is_read(graph, group):
+    if _has_other_twin(graph, index):
+        changed, name, message = Outcome.UNKNOWN, "twins-differ", "another Split differs in its outputs only"
+    elif fused and not _is_read(graph, group):
         name, message = "graph-without-outputs", "nothing reads what its fused graph computes"
     elif graph.options.optimization >= 1 and _is_between_transposes(graph, index):
         changed, name = Outcome.UNKNOWN, "context-unknown"
@@ -38,10 +42,46 @@ def in_context(
     elif refused is None:
         changed, name = Outcome.UNKNOWN, "context-unknown"
         message = "whether CompileGraph takes the fused graph is not known"
+    elif fused and not _leads_out(graph, index, set(group)):
+        changed, name, message = Outcome.DML, "not-read", "nothing reads what it computes"
     if not name:
         return answer
     notes = (*answer.diagnostics, rule(name).diagnostic(path, message))
     return replace(answer, outcome=changed, compile=None, diagnostics=notes)
+
+
+def _has_other_twin(graph: SessionGraph, index: int) -> bool:
+    """Whether there is a node that differs in the number of outputs only."""
+    if graph.options.optimization < 1:
+        return False
+    node = graph.nodes[index]
+    return any(
+        len(other.output) != len(node.output) and _alike(node, other)
+        for name in node.input[:1]
+        for i in graph.readers.get(text(name), ())
+        for other in (graph.nodes[i],)
+    )
+
+
+def _alike(a: onnx.NodeProto, b: onnx.NodeProto) -> bool:
+    same = a.op_type == b.op_type and a.domain == b.domain and list(a.input) == list(b.input)
+    return same and {x.name: x for x in a.attribute} == {x.name: x for x in b.attribute}
+
+
+def _leads_out(graph: SessionGraph, index: int, group: set[int]) -> bool:
+    """Whether a node of a fused graph is on a way to what the fused graph gives."""
+    todo, seen = [index], {index}
+    while todo:
+        for name in map(text, graph.nodes[todo.pop()].output):
+            if name in graph.outputs:
+                return True
+            for reader in graph.readers.get(name, ()) if name else ():
+                if reader not in group:
+                    return True
+                if reader not in seen:
+                    seen.add(reader)
+                    todo.append(reader)
+    return False
 
 
 def _is_read(graph: SessionGraph, group: Sequence[int]) -> bool:
@@ -58,15 +98,15 @@ def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[
     Observed with one elementwise operator that reads the block; None where what that feeds may save it.
     """
     node = graph.nodes[index]
-    if not isinstance(desc, SplitOperatorDesc) or _origin(graph, text(node.input[0])) not in group:
+    if not isinstance(desc, SplitOperatorDesc) or graph.origin(text(node.input[0])) not in group:
         return False
     (whole,), parts = operands(desc)
     if set((whole.sizes or ())[: desc.axis]) - {1}:
         return False
-    used = [i for i, name in enumerate(node.output) if name and _ends(graph, text(name))]
+    used = [i for i, name in enumerate(node.output) if name and graph.ends(text(name))]
     if len(used) != 1:
         return False
-    (ends,) = [_ends(graph, text(node.output[used[0]]))]
+    (ends,) = [graph.ends(text(node.output[used[0]]))]
     part = parts[used[0]]
     offset = sum(math.prod(other.sizes or ()) for other in parts[: used[0]]) * ELEMENT_BITS[part.data_type] // 8
     if len(ends) != 1 or ends[0] not in group or graph.nodes[ends[0]].op_type not in ELEMENTWISE:
@@ -75,27 +115,8 @@ def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[
     twice = [text(name) for name in reader.input].count(text(node.output[used[0]])) > 1
     if twice or offset % BLOCK_ALIGNMENT or part.total_tensor_size_in_bytes == whole.total_tensor_size_in_bytes:
         return False
-    after = [graph.nodes[i].op_type for name in reader.output for i in _ends(graph, text(name)) if i >= 0]
+    after = [graph.nodes[i].op_type for name in reader.output for i in graph.ends(text(name)) if i >= 0]
     return None if "Concat" in after or "Split" in after else True
-
-
-def _origin(graph: SessionGraph, name: str) -> int | None:
-    """The node that computes a name, Identity passed over, which optimization removes."""
-    index = graph.producers.get(name)
-    while index is not None and graph.options.optimization >= 1 and graph.nodes[index].op_type == "Identity":
-        index = graph.producers.get(text(graph.nodes[index].input[0]))
-    return index
-
-
-def _ends(graph: SessionGraph, name: str) -> list[int]:
-    """The nodes that read a name, Identity passed over; -1 stands for a graph output."""
-    found = [-1] if name in graph.outputs else []
-    for index in graph.readers.get(name, ()):
-        if graph.options.optimization >= 1 and graph.nodes[index].op_type == "Identity":
-            found += _ends(graph, text(graph.nodes[index].output[0]))
-        else:
-            found.append(index)
-    return found
 
 
 def _is_between_transposes(graph: SessionGraph, index: int) -> bool:

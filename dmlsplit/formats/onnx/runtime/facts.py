@@ -39,7 +39,7 @@ def facts_of(graph: SessionGraph, index: int) -> NodeFacts | None:
         int(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
         len(node.output),
         omitted=tuple([i for i, name in enumerate(node.output) if not name]),
-        declared=tuple([scope.declared(text(name))[1] if name else None for name in node.output]),
+        declared=tuple([_declared(graph, text(name)) for name in node.output]),
         owned=tuple([_is_owned(graph, name) for name in read]),
         folded=index in graph.folded,
         ir_version=graph.model.ir_version,
@@ -48,6 +48,19 @@ def facts_of(graph: SessionGraph, index: int) -> NodeFacts | None:
         axis_given="axis" in attributes,
     )
     return _with_lengths(facts, graph, names, attributes) if facts.is_split else facts
+
+
+def _declared(graph: SessionGraph, name: str) -> Shape | None:
+    """What the file declares of a tensor, or of the output that takes its place where an Identity is removed."""
+    if not name:
+        return None
+    shape = graph.scope.declared(name)[1]
+    readers = graph.readers.get(name, ())
+    if shape is not None or graph.options.optimization < 1 or len(readers) != 1:
+        return shape
+    reader = graph.nodes[readers[0]]
+    after = text(reader.output[0]) if reader.op_type == "Identity" else ""
+    return graph.scope.declared(after)[1] if after in graph.outputs else None
 
 
 def _is_owned(graph: SessionGraph, name: str) -> bool:

@@ -14,9 +14,9 @@ from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.runtimes import Options
+from dmlsplit.runtimes import Options, Runtime
 from dmlsplit.runtimes.facts import Shape, is_static
-from dmlsplit.runtimes.neighbours import KEEPS_ON_CPU, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER
+from dmlsplit.runtimes.neighbours import KEEPS_ON_CPU, MERGING, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER, STAYING
 
 JUDGED: Final = ("Split", "Concat")
 _NOT_FOLDED: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
@@ -35,9 +35,16 @@ class SessionGraph:
     """The nodes of one graph, as they stand when ONNX Runtime cuts it into partitions."""
 
     def __init__(
-        self, model: Model, options: Options, scope: Scope, run_scope: Scope | None, parent: SessionGraph | None
+        self,
+        model: Model,
+        runtime: Runtime,
+        options: Options,
+        scope: Scope,
+        run_scope: Scope | None,
+        parent: SessionGraph | None,
     ) -> None:
         self.model = model
+        self.runtime = runtime
         self.options = options
         self.scope = scope
         self.run_scope = run_scope
@@ -53,6 +60,7 @@ class SessionGraph:
         for index, node in enumerate(self.nodes):
             for name in reads(node):
                 self.readers.setdefault(name, []).append(index)
+        self.merged = self._merged()
         self.folded = self._fold()
         self.open = self._open_names()
         self.has_subgraphs = any(True for node in self.nodes for _ in given.subgraphs(node))
@@ -60,16 +68,22 @@ class SessionGraph:
 
     @classmethod
     def all_of(
-        cls, model: Model, options: Options, scope: Scope, run_scope: Scope | None, parent: SessionGraph | None
+        cls,
+        model: Model,
+        runtime: Runtime,
+        options: Options,
+        scope: Scope,
+        run_scope: Scope | None = None,
+        parent: SessionGraph | None = None,
     ) -> Iterator[SessionGraph]:
         """A graph behind those in its nodes: ONNX Runtime fuses the inner ones first."""
-        graph = cls(model, options, scope, run_scope, parent)
+        graph = cls(model, runtime, options, scope, run_scope, parent)
         for index, node in enumerate(graph.nodes):
             if not node.attribute:
                 continue
             inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
             for name, child in scope.children(index):
-                yield from cls.all_of(model, options, child, inner_run.get(name), graph)
+                yield from cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
         yield graph
 
     def shape(self, name: str) -> Shape | None:
@@ -87,6 +101,67 @@ class SessionGraph:
     def alive(self) -> Iterator[tuple[int, onnx.NodeProto]]:
         """The nodes that folding leaves, by index."""
         return ((index, node) for index, node in enumerate(self.nodes) if index not in self.folded)
+
+    def _merged(self) -> set[int]:
+        """The nodes that compute what one before them does: optimization removes most of them."""
+        found: set[int] = set()
+        if self.options.optimization < 1:
+            return found
+        names: dict[str, str] = {}
+        first: dict[tuple[object, ...], int] = {}
+        for index, node in enumerate(self.nodes):
+            read = tuple([names.get(text(name), text(name)) for name in node.input])
+            attributes = tuple(sorted(a.SerializeToString() for a in node.attribute))
+            key = (node.op_type, text(node.domain), len(node.output), read, attributes)
+            same = first.setdefault(key, index)
+            if same != index:
+                found.add(index)
+                names.update(zip(map(text, node.output), map(text, self.nodes[same].output), strict=True))
+        return found
+
+    def stays(self, index: int) -> bool:
+        """Whether optimization certainly leaves a node as it is."""
+        node = self.nodes[index]
+        if self.options.optimization < 1:
+            return True
+        before = [self.nodes[i].op_type for name in node.input if (i := self.origin(text(name))) is not None]
+        after = [self.nodes[i].op_type for name in node.output for i in self.ends(text(name)) if i >= 0]
+        pairs = {*((op, node.op_type) for op in before), *((node.op_type, op) for op in after)}
+        weights = node.op_type not in ("Concat", "Split") and any(self.is_constant(text(name)) for name in node.input)
+        known = {node.op_type, *before, *after} <= STAYING | {"Identity", "If"}
+        return index not in self.merged and known and not weights and not pairs & MERGING
+
+    def removed(self, index: int) -> bool:
+        """Whether a node is an Identity that optimization removes."""
+        node = self.nodes[index]
+        if self.options.optimization < 1 or node.op_type != "Identity" or domain_of(node) != "":
+            return False
+        return text(node.output[0]) not in self.outputs
+
+    def origin(self, name: str) -> int | None:
+        """The node that computes a name, Identity passed over where it is removed."""
+        index = self.producers.get(name)
+        while index is not None and self.removed(index):
+            index = self.producers.get(text(self.nodes[index].input[0]))
+        return index
+
+    def source(self, name: str) -> str:
+        """The name that stands for another once Identity is removed."""
+        index = self.producers.get(name)
+        while index is not None and self.removed(index):
+            name = text(self.nodes[index].input[0])
+            index = self.producers.get(name)
+        return name
+
+    def ends(self, name: str) -> list[int]:
+        """The nodes that read a name, Identity passed over where it is removed; -1 stands for a graph output."""
+        found = [-1] if name in self.outputs else []
+        for index in self.readers.get(name, ()) if name else ():
+            if self.removed(index):
+                found += self.ends(text(self.nodes[index].output[0]))
+            else:
+                found.append(index)
+        return found
 
     # What is constant, what is open, what computes with sizes.
 
@@ -130,7 +205,7 @@ class SessionGraph:
         on_cpu = {
             text(name)
             for _, node in self.alive
-            if node.op_type in KEEPS_ON_CPU and domain_of(node) == ""
+            if node.op_type in KEEPS_ON_CPU and domain_of(node) == "" and self.implemented(node)
             for name in node.output
         }
         found = set()
@@ -169,12 +244,16 @@ class SessionGraph:
         known = NEIGHBOURS.get(node.op_type)
         if known is None:
             return True if node.op_type in JUDGED else None
-        return known.takes(self.scope.type_of(next((text(name) for name in node.input if name), ""))[0])
+        data_type = self.scope.type_of(text(node.input[node.op_type == "Where"]))[0] if node.input else None
+        return known.takes(data_type, self.scope.origin.opset, self.runtime)
 
     def placed(self, index: int) -> Placed:
         """Where a node goes that is no Split or Concat."""
         node = self.nodes[index]
         on_dml = False if index in self.preferring_cpu else self.implemented(node)
+        if node.op_type == "Identity" and self.options.optimization >= 1 and self.fuses:
+            # It may be removed, too, where it gives an output of the graph.
+            return Placed(index, on_dml, None)
         known = NEIGHBOURS.get(node.op_type)
         if on_dml is False or not self.fuses or (known is not None and not known.in_graph):
             return Placed(index, on_dml, False)
@@ -188,7 +267,8 @@ class SessionGraph:
             empty = any(0 in shape for shape in shapes if shape is not None)
             return Placed(index, on_dml, False if empty else True if on_dml else None)
         # What inference did not find here, ONNX Runtime's may.
-        return Placed(index, on_dml, False if any(not is_static(shape) for shape in inputs) else None)
+        unknown = all(is_static(self.shape(name)) or name not in self.open for name in names if name)
+        return Placed(index, on_dml, None if unknown else False)
 
     @property
     def fuses(self) -> bool:

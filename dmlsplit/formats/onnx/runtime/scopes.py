@@ -22,6 +22,9 @@ from dmlsplit.runtimes.facts import Sizes
 _FIRST_WITH_DEFAULTS = 4
 """The IR version from which on an initializer that is an input as well is a default only."""
 
+_ROUNDS = 8
+"""Inferences of a model, each of which knows the lengths that were computed from the shapes of the one before."""
+
 
 class Model:
     """A model without local functions, and what is known of its names.
@@ -52,13 +55,18 @@ class Model:
     def _scope(self, model: onnx.ModelProto, constants: Mapping[str, Constant | None]) -> Scope:
         symbols = {name: number for number, name in enumerate(given.symbols_of(model.graph), 1)}
         origin = Origin(opset_of(model), Functions(()), symbols, self._read_external)
-        graph = model.graph
-        # Without inference what is declared is known all the same.
-        with suppress(InferenceError):
-            graph = infer_shapes(_for_inference(model)).graph
-        if len(graph.node) != len(model.graph.node):
+        wanted = _for_inference(model)
+        for _ in range(_ROUNDS):
             graph = model.graph
-        return Scope(model.graph, graph, origin, constants=constants)
+            # Without inference what is declared is known all the same.
+            with suppress(InferenceError):
+                graph = infer_shapes(wanted).graph
+            if len(graph.node) != len(model.graph.node):
+                graph = model.graph
+            scope = Scope(model.graph, graph, origin, constants=constants)
+            if not _add_lengths(scope, wanted.graph):
+                break
+        return scope
 
 
 def integers(scope: Scope, name: str) -> Sizes | None:
@@ -70,6 +78,35 @@ def integers(scope: Scope, name: str) -> Sizes | None:
     if constant is None or not constant.whole or constant.array.dtype.kind not in "iu":
         return None
     return tuple([int(value) for value in constant.array.ravel()])
+
+
+def _add_lengths(scope: Scope, graph: onnx.GraphProto) -> bool:
+    """Gives inference the lengths that are computed of known shapes; whether there were any."""
+    added = False
+    known = {text(tensor.name) for tensor in graph.initializer}
+    for node in scope.graph.node:
+        name = text(node.input[1]) if node.op_type == "Split" and len(node.input) > 1 else ""
+        if not name or name in known or scope.producer(name) is None or not _lacks_shape(node, scope):
+            continue
+        lengths = integers(scope, name)
+        if lengths is not None:
+            known.add(name)
+            _rename_input(graph, name)
+            graph.initializer.append(numpy_helper.from_array(np.array(lengths, np.int64), f"{name}/known"))
+            added = True
+    return added
+
+
+def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:
+    shapes = [scope.type_of(text(name))[1] for name in node.output if name]
+    return any(shape is None or None in shape for shape in shapes)
+
+
+def _rename_input(graph: onnx.GraphProto, name: str) -> None:
+    """Lets Splits read a constant in place of what is computed."""
+    for node in graph.node:
+        if node.op_type == "Split" and len(node.input) > 1 and text(node.input[1]) == name:
+            node.input[1] = f"{name}/known"
 
 
 def _defaults(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
