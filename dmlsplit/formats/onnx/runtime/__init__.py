@@ -57,9 +57,9 @@ def on_onnxruntime(
         proto = loading.load(source)
         folder = os.path.dirname(os.path.abspath(source))
         read_external = tensors.external_reader(AllowedFolders(folder, allow_paths))
-    proto = inlined(loading.without_weights(proto))
+    proto, written = inlined(loading.without_weights(proto))
     given.fill_in(proto, {}, free_dimensions or {})
-    model = Model(proto, read_external, run_shapes or {}, run_values or {})
+    model = Model(proto, written, read_external, run_shapes or {}, run_values or {})
     return answers(model, runtime, options)
 
 

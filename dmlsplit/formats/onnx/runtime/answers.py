@@ -48,9 +48,7 @@ def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
     judged = [i for i, node in enumerate(graph.nodes) if node.op_type in JUDGED and domain_of(node) == ""]
     facts = {index: known for index in judged if (known := facts_of(graph, index)) is not None}
     placed = []
-    for index, _ in graph.alive:
-        if graph.removed(index):
-            continue
+    for index in graph.order():
         if index in facts:
             place = placement(facts[index], graph.runtime, options=options)
             on_cpu = place.answer is not None and place.answer.outcome is Outcome.CPU

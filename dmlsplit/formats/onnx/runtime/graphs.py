@@ -119,6 +119,38 @@ class SessionGraph:
                 names.update(zip(map(text, node.output), map(text, self.nodes[same].output), strict=True))
         return found
 
+    def order(self) -> list[int]:
+        """The nodes that are left, in the order in which ONNX Runtime walks over them.
+
+        Depth first from the nodes that nothing reads, the last one first; of a node's inputs the last node first. Nodes
+        of functions count as added behind all others.
+        """
+        left = [index for index, _ in self.alive if not self.removed(index)]
+        number = {index: self._number(index) for index in left}
+        leaves = [index for index in left if not self._is_followed(index)]
+        todo = [(index, False) for index in sorted(leaves, key=number.__getitem__)]
+        found: list[int] = []
+        visited: set[int] = set()
+        while todo:
+            index, leaving = todo.pop()
+            if leaving:
+                found.append(index)
+            elif index not in visited:
+                visited.add(index)
+                todo.append((index, True))
+                before = {i for name in reads(self.nodes[index]) if (i := self.origin(name)) in number}
+                todo += [(i, False) for i in sorted(before, key=lambda i: number[i or 0]) if i is not None]
+        return found
+
+    def _is_followed(self, index: int) -> bool:
+        """Whether a node reads what this one writes."""
+        return any(reader >= 0 for name in self.nodes[index].output for reader in self.ends(text(name)))
+
+    def _number(self, index: int) -> tuple[bool, int]:
+        name = next((text(name) for name in self.nodes[index].output if name), "")
+        place = self.model.inlined.get(name)
+        return (False, index) if place is None else (True, place)
+
     def stays(self, index: int) -> bool:
         """Whether optimization certainly leaves a node as it is."""
         node = self.nodes[index]

@@ -15,10 +15,13 @@ from dmlsplit.formats.onnx.tensors import text
 MAX_DEPTH: Final = 32
 
 
-def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same model without local functions; the model itself where it has none. InputError for endless calls."""
+def inlined(model: onnx.ModelProto) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+    """The same model without local functions, and the names that nodes of functions write, in order.
+
+    The model itself where it has no functions. InputError for endless calls.
+    """
     if not model.functions:
-        return model
+        return model, ()
     functions = Functions(model.functions)
     if len(functions.called_by(model.graph.node)) == 0:
         calls = [node for node in model.graph.node if functions.key_of(node) is not None]
@@ -26,23 +29,24 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
             raise InputError(f"functions call themselves, or are called over {MAX_EXPANDED} times")
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    _inline(copy.graph, functions, 0)
+    written: list[str] = []
+    _inline(copy.graph, functions, 0, written)
     del copy.functions[:]
-    return copy
+    return copy, tuple(written)
 
 
-def _inline(graph: onnx.GraphProto, functions: Functions, depth: int) -> None:
-    nodes = list(_expanded(graph.node, functions, "", depth))
+def _inline(graph: onnx.GraphProto, functions: Functions, depth: int, written: list[str]) -> None:
+    nodes = list(_expanded(graph.node, functions, "", depth, written))
     del graph.node[:]
     graph.node.extend(nodes)
 
 
 def _expanded(
-    nodes: Iterable[onnx.NodeProto], functions: Functions, prefix: str, depth: int
+    nodes: Iterable[onnx.NodeProto], functions: Functions, prefix: str, depth: int, written: list[str]
 ) -> Iterator[onnx.NodeProto]:
     for index, node in enumerate(nodes):
         for subgraph in subgraphs(node):
-            _inline(subgraph, functions, depth)
+            _inline(subgraph, functions, depth, written)
         key = functions.key_of(node)
         if key is None:
             yield node
@@ -59,7 +63,8 @@ def _expanded(
         )
         for inner in body.node:
             inner.name = f"{name}/{text(inner.name) or text(inner.op_type)}"
-        yield from _expanded(body.node, functions, f"{name}/", depth + 1)
+            written.extend(text(output) for output in inner.output if output)
+        yield from _expanded(body.node, functions, f"{name}/", depth + 1, written)
 
 
 def _rename(graph: onnx.GraphProto, names: Mapping[str, str], prefix: str) -> None:

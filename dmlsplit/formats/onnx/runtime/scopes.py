@@ -30,17 +30,20 @@ class Model:
     """A model without local functions, and what is known of its names.
 
     `session` knows what ONNX Runtime does as it makes the session, `run` also the sizes of the first Run (None where
-    there are none). An initializer that is an input as well has its elements in `run` and `defaults` only.
+    there are none). An initializer that is an input as well has its elements in `run` and `defaults` only. `inlined`
+    numbers the names that nodes of functions write.
     """
 
     def __init__(
         self,
         proto: onnx.ModelProto,
+        inlined: Sequence[str],
         read_external: ReadExternal,
         run_shapes: Mapping[str, Sequence[Dim]],
         run_values: Mapping[str, Sequence[int]],
     ) -> None:
         self.ir_version = proto.ir_version
+        self.inlined = {name: place for place, name in enumerate(inlined)}
         self._read_external = read_external
         self.defaults = _defaults(proto)
         self.session = self._scope(_without(proto, self.defaults), {})
