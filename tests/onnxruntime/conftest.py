@@ -1,0 +1,55 @@
+"""The versions that a run asks: one, all of them with -m onnxruntime."""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from tests.directml.builds import Unavailable
+from tests.onnxruntime.builds import BUILDS, DEFAULT, Build
+from tests.onnxruntime.process import OnnxRuntime
+
+FRESH_SEED = int(os.environ.get("DMLSPLIT_ONNXRUNTIME_SEED") or secrets.randbelow(10**9))
+COUNT = int(os.environ.get("DMLSPLIT_ONNXRUNTIME_COUNT") or 200)
+
+compared: list[str] = []
+"""What the tests have compared, for the end of the run."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "onnxruntime: asks ONNX Runtime under wine; `-m onnxruntime` asks every version")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "made" in metafunc.fixturenames:
+        every = metafunc.config.getoption("markexpr") == "onnxruntime"
+        chosen = [made for made in BUILDS if every or made.version == DEFAULT]
+        metafunc.parametrize("made", chosen, ids=[made.version for made in chosen], scope="session")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in compared:
+        terminalreporter.write_line(line)
+
+
+# What is not available is not tried again for every test.
+@functools.cache
+def _opened(made: Build) -> OnnxRuntime | Unavailable:
+    try:
+        return OnnxRuntime(made)
+    except Unavailable as reason:
+        return reason
+
+
+@pytest.fixture(scope="session")
+def runtime(made: Build) -> Iterator[OnnxRuntime]:
+    """The version, ready to be asked; skips where it cannot be fetched or run."""
+    found = _opened(made)
+    if isinstance(found, Unavailable):
+        pytest.skip(str(found))
+    with found:
+        yield found

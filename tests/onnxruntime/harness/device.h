@@ -1,0 +1,20 @@
+// A Direct3D 12 device without a GPU on which ONNX Runtime makes sessions and runs them: all objects exist, no memory is
+// read by anything but the CPU, and whatever is executed is done at once.
+#pragma once
+
+#include "com.h"
+
+namespace harness {
+
+struct Capabilities {
+    std::uint32_t doublePrecisionShaderOps = 1;
+    std::uint32_t direct3dFeatureLevel = 0xC100;  // D3D_FEATURE_LEVEL_12_1; 0x1000 is a compute-only device
+};
+
+// An ID3D12Device that lives as long as the process; there is one.
+Unknown* createDevice(const Capabilities& capabilities);
+
+// An ID3D12CommandQueue of a type (0: direct, 2: compute).
+Unknown* createQueue(std::uint32_t type);
+
+}  // namespace harness

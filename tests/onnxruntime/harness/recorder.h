@@ -1,0 +1,34 @@
+// An IDMLDevice1 that hands every call on to Microsoft's, and notes those that say what an application computes.
+#pragma once
+
+#include <string>
+
+#include "library.h"
+
+namespace harness {
+
+// JSON text: a string, and an array or object of what is JSON already.
+std::string jsonString(const std::string& text);
+
+// What happened since it was made, as an array in JSON; each event is an object with "call".
+class Events {
+public:
+    void add(const std::string& object) { text_ += (text_.empty() ? "" : ",") + object; }
+    void clear() { text_.clear(); }
+    std::string json() const { return "[" + text_ + "]"; }
+
+private:
+    std::string text_;
+};
+
+// The functions of IDMLDevice that library.h does not need, and of IDMLDevice1, in the order of DirectML.h.
+class DmlDevice1 : public DmlDevice {
+public:
+    virtual HResult GetParentDevice(const Guid& iid, void** device) = 0;
+    virtual HResult CompileGraph(const void* desc, std::uint32_t flags, const Guid& iid, void** object) = 0;
+};
+
+// A device that lives as long as the process; it writes to `events`.
+DmlDevice1* recording(DmlDevice1& device, Events& events);
+
+}  // namespace harness
