@@ -139,7 +139,7 @@ def compare(record: Record, nodes: Sequence[NodeOnRuntime]) -> Verdict:
     """A record beside the predictions for the same model."""
     found = observed(record)
     unknown = sum(node.answer.outcome is Outcome.UNKNOWN and not _waits(node, found) for node in nodes)
-    return Verdict(tuple(_disagreements(found, nodes)), len(nodes), unknown)
+    return Verdict(tuple(disagreements(found, nodes)), len(nodes), unknown)
 
 
 def _waits(node: NodeOnRuntime, found: Observed) -> bool:
@@ -147,7 +147,7 @@ def _waits(node: NodeOnRuntime, found: Observed) -> bool:
     return found.ran is None and node.answer.at == "run"
 
 
-def _disagreements(found: Observed, nodes: Sequence[NodeOnRuntime]) -> Iterator[str]:
+def disagreements(found: Observed, nodes: Sequence[NodeOnRuntime]) -> Iterator[str]:
     answers = [node.answer for node in nodes]
     outcomes = Counter(answer.outcome for answer in answers)
     fails = Outcome.SESSION_FAILS in outcomes
