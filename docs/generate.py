@@ -18,6 +18,7 @@ from dmlsplit.report import svg
 from dmlsplit.report.rule import examples
 from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
+from dmlsplit.rules.onnxruntime import Habit
 
 HERE = Path(__file__).parent
 
@@ -100,6 +101,8 @@ def rule_section(rule: Rule) -> str:
     lines = [f"## {rule.id}", "", f"{rule.summary} {rule.explanation}", ""]
     if isinstance(rule, NodeRule) and rule.runtimes:
         lines += [f"Runtimes: {rule.runtimes}.", ""]
+    if isinstance(rule, Habit) and rule.cure:
+        lines += [f"What helps: {rule.cure}.", ""]
     lines.append(f"Severity: {rule.severity}. Basis: {rule.basis}.")
     lines += ["", "Sources:", ""]
     lines += [f"- [{source.title}]({source.url})" if source.url else f"- {source.title}" for source in rule.sources]

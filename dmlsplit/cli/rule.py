@@ -20,6 +20,7 @@ from dmlsplit.report.table import WIDTH, Table
 from dmlsplit.report.text import Part
 from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
+from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.target import find_target
 from dmlsplit.validation import evaluate
 
@@ -93,7 +94,8 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
     """The lines of a rule's page; an example is one line of JSON, or several that are the same to a parser."""
     yield _heading(rule)
     runtimes = f"Runtimes: {rule.runtimes}." if isinstance(rule, NodeRule) and rule.runtimes else ""
-    for paragraph in (rule.summary, rule.explanation, runtimes):
+    cure = f"What helps: {rule.cure}." if isinstance(rule, Habit) and rule.cure else ""
+    for paragraph in (rule.summary, rule.explanation, runtimes, cure):
         if not paragraph:
             continue
         yield []

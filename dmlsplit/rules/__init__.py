@@ -1,8 +1,9 @@
 """The registry of rules: each rule is defined once, and everything that speaks of rules reads it from here.
 
 Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), onnx/ and
-openvino/ (the frameworks' own rules of their Splits), node/ (reported by the front ends of models), and the emulated
-device's, binding/ and device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
+openvino/ (the frameworks' own rules of their Splits), node/ (reported by the front ends of models), onnxruntime/
+(reported where a version of ONNX Runtime is asked about), and the emulated device's, binding/ and device/. Ids are
+never reused; a renamed rule's old id stays in REDIRECTS.
 
 A rule is in the registry if it is a name of one of the modules below; rules are run in the order in which they stand.
 """
@@ -15,7 +16,20 @@ from typing import Any, Final
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import OperatorType
-from dmlsplit.rules import binding, crash, device, legalize, memory, node, onnx, openvino, operator, strides, tensor
+from dmlsplit.rules import (
+    binding,
+    crash,
+    device,
+    legalize,
+    memory,
+    node,
+    onnx,
+    onnxruntime,
+    openvino,
+    operator,
+    strides,
+    tensor,
+)
 from dmlsplit.rules import input as input_
 from dmlsplit.rules._facts import NodeFacts, judge_facts
 from dmlsplit.rules._model import (
@@ -78,7 +92,7 @@ REDIRECTS: Final[Mapping[str, str]] = {}
 _MODULES: Final = (
     *(input_, tensor, strides, memory, operator, crash, legalize, node),
     *(onnx.form, onnx.lengths, onnx, openvino.inputs, openvino.lengths, openvino.outputs),
-    *(binding, device),
+    *(onnxruntime, binding, device),
 )
 
 

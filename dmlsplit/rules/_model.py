@@ -49,7 +49,19 @@ Aspects: TypeAlias = Set[Any]
 F = TypeVar("F")
 NONE: Final[Aspects] = frozenset()
 
-SCOPES: Final = ("input", "tensor", "split", "join", "legalize", "node", "onnx", "openvino", "binding", "device")
+SCOPES: Final = (
+    "input",
+    "tensor",
+    "split",
+    "join",
+    "legalize",
+    "node",
+    "onnx",
+    "openvino",
+    "onnxruntime",
+    "binding",
+    "device",
+)
 _ID: Final = re.compile(rf"({'|'.join(SCOPES)})/[a-z0-9]+(-[a-z0-9]+)*")
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dmlsplit.runtimes.data import NEWEST, Runtime, find_runtime, runtime_of_release, runtimes
 from dmlsplit.runtimes.facts import CompileCall, FirstRun, Given, NodeFacts, Options, Outcome, RuntimeAnswer
 from dmlsplit.runtimes.predict import predict
-from dmlsplit.runtimes.rules import RULES, RuntimeRule
 
 __all__ = [
     "NEWEST",
-    "RULES",
     "CompileCall",
     "FirstRun",
     "Given",
@@ -22,7 +20,6 @@ __all__ = [
     "Outcome",
     "Runtime",
     "RuntimeAnswer",
-    "RuntimeRule",
     "find_runtime",
     "predict",
     "runtime_of_release",

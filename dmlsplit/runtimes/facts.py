@@ -65,6 +65,10 @@ class NodeFacts:
     def rank(self) -> int | None:
         return next((len(shape) for shape in self.shapes if shape is not None), None)
 
+    def axis_of(self, rank: int) -> int:
+        """The axis from 0 of tensors of a rank."""
+        return self.axis % rank if rank else 0
+
     @property
     def is_split(self) -> bool:
         return self.operator is OperatorType.SPLIT

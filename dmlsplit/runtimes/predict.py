@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Diagnostic
-from dmlsplit.enums import ExecutionFlags, TensorDataType, TensorFlags, TensorType
-from dmlsplit.rules.onnx.facts import DATA_TYPES
+from dmlsplit.enums import ExecutionFlags
+from dmlsplit.location import Location
+from dmlsplit.rules import RULES
+from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.runtimes.data import Runtime
 from dmlsplit.runtimes.facts import (
     DEFAULTS,
@@ -25,7 +26,9 @@ from dmlsplit.runtimes.facts import (
     Sizes,
     is_static,
 )
-from dmlsplit.runtimes.rules import rule
+from dmlsplit.runtimes.loading import refusals
+from dmlsplit.runtimes.operators import operator_of, owned_by_directml
+from dmlsplit.runtimes.shapes import output_shapes, static_axis
 from dmlsplit.validation import validate
 
 INIT: Final = "init"
@@ -33,28 +36,18 @@ RUN: Final = "run"
 LEAST_NODES_FOR_VOLATILE: Final = 5
 """Nodes of a fused graph from which on it is compiled with DESCRIPTORS_VOLATILE."""
 
-_TYPES: Final = {
-    "FLOAT": TensorDataType.FLOAT32,
-    "FLOAT16": TensorDataType.FLOAT16,
-    "DOUBLE": TensorDataType.FLOAT64,
-    "INT8": TensorDataType.INT8,
-    "INT16": TensorDataType.INT16,
-    "INT32": TensorDataType.INT32,
-    "INT64": TensorDataType.INT64,
-    "UINT8": TensorDataType.UINT8,
-    "UINT16": TensorDataType.UINT16,
-    "UINT32": TensorDataType.UINT32,
-    "UINT64": TensorDataType.UINT64,
-    "BOOL": TensorDataType.UINT8,
-}
 _ON_CPU: Final = ("STRING", "BFLOAT16")
-_FIRST_WITH_KERNEL: Final = {True: 2, False: 4}
-"""The first opset whose Split (True) or Concat (False) is implemented."""
 _LENGTHS_ARE_INPUT: Final = 13
 """The first opset whose Split has its lengths as an input."""
-_MIN_RANK: Final = 4
 MAX_RANK: Final = 8
 """Of DirectML's tensors."""
+
+
+def diagnostic(name: str, path: str, message: str) -> Diagnostic:
+    """What the rule onnxruntime/`name` says of the node at `path`, with what helps."""
+    rule = RULES[f"onnxruntime/{name}"]
+    cure = f"; {rule.cure}" if isinstance(rule, Habit) and rule.cure else ""
+    return rule.diagnostic(Location(node=path), f"{message}{cure}")
 
 
 class _Stop(Exception):
@@ -140,64 +133,10 @@ class _Predictor:
 
     def before_operators(self) -> None:
         """Loading, shape inference, folding, the choice of the provider; what is not known of them."""
-        self._load()
-        self._infer()
+        for name, message in refusals(self.facts, self.runtime):
+            self._fail(name, message)
         self._place()
         self._check_shapes()
-
-    def _load(self) -> None:
-        facts, runtime = self.facts, self.runtime
-        if facts.opset > runtime.newest_opset:
-            self._fail(
-                "opset-too-new",
-                f"opset {facts.opset} is newer than {runtime.newest_opset}, the newest of {runtime.version}",
-            )
-        if facts.ir_version > runtime.newest_ir_version:
-            message = f"IR version {facts.ir_version} is newer than {runtime.newest_ir_version}, which is the newest"
-            self._fail("ir-version-too-new", message)
-        taken = DATA_TYPES[13 if facts.opset >= 13 else 2]
-        if facts.data_type.startswith("COMPLEX") or facts.data_type not in taken:
-            self._fail("type-not-loaded", f"{facts.data_type} is not taken at opset {facts.opset}")
-
-    def _infer(self) -> None:
-        facts = self.facts
-        rank = facts.rank
-        if rank is not None and not -rank <= facts.axis < max(rank, 1):
-            self._fail("inference-fails", f"axis {facts.axis} is out of range for rank {rank}")
-        if facts.is_split:
-            self._infer_split()
-        else:
-            self._infer_concat()
-        if facts.opset < _FIRST_WITH_KERNEL[facts.is_split]:
-            name = "Split" if facts.is_split else "Concat"
-            self._fail("no-kernel", f"{name} 1 is not implemented")
-
-    def _infer_split(self) -> None:
-        facts = self.facts
-        if facts.opset >= 18 and facts.given is Given.EQUAL:
-            self._fail("inference-fails", "neither lengths nor num_outputs are given")
-        size = self._static_axis()
-        if facts.given in (Given.ATTRIBUTE, Given.CONSTANT) and facts.lengths is not None:
-            if len(facts.lengths) != facts.outputs:
-                self._fail("inference-fails", f"there are {len(facts.lengths)} lengths for {facts.outputs} outputs")
-            if size is not None and sum(facts.lengths) != size:
-                self._fail(
-                    "inference-fails", f"the lengths' sum is {sum(facts.lengths)}, the axis has {size} (in 32 bits)"
-                )
-        if facts.given is Given.EQUAL and size is not None and size % facts.outputs:
-            self._fail("inference-fails", f"{size} is not divisible into {facts.outputs} equal parts")
-
-    def _infer_concat(self) -> None:
-        facts, rank = self.facts, self.facts.rank
-        if facts.opset >= _FIRST_WITH_KERNEL[False] and not facts.axis_given:
-            self._fail("inference-fails", "the attribute axis is missing")
-        known = [shape for shape in facts.shapes if shape is not None]
-        if any(len(shape) != rank for shape in known):
-            self._fail("inference-fails", "the inputs' ranks differ")
-        for i in range(rank or 0):
-            sizes = {shape[i] for shape in known if isinstance(shape[i], int)}
-            if i != self._axis(rank or 0) and len(sizes) > 1:
-                self._fail("inference-fails", f"the inputs' sizes differ in dimension {i}")
 
     def _place(self) -> None:
         facts, options = self.facts, self.options
@@ -231,7 +170,7 @@ class _Predictor:
         inputs = self._narrowed(facts.shapes)
         if inputs is None or any(0 in shape for shape in inputs):
             return False
-        outputs = self._narrowed(self._inferred_outputs())
+        outputs = self._narrowed(output_shapes(self.facts))
         # Output 1 is passed over where input 1, the lengths, is a constant that the CPU reads.
         skipped = {1} if facts.is_split and facts.opset >= _LENGTHS_ARE_INPUT else set()
         return outputs is not None and not any(0 in shape for i, shape in enumerate(outputs) if i not in skipped)
@@ -242,8 +181,8 @@ class _Predictor:
         lengths = self._lengths(sizes[0])
         if self.facts.is_split and 0 in lengths:
             self._fail("second-output-empty", "output 1 is the only one without elements")
-        desc = self._operator(sizes, lengths)
-        operators = [desc, *self._owned(desc)]
+        desc = operator_of(self.facts, sizes, lengths)
+        operators = [desc, owned_by_directml(desc, self.facts.owned)] if any(self.facts.owned) else [desc]
         answer = self._created(operators, INIT)
         if answer.outcome is not Outcome.DML:
             return answer
@@ -298,15 +237,6 @@ class _Predictor:
 
     # Tensors and lengths.
 
-    def _axis(self, rank: int) -> int:
-        return self.facts.axis % rank if rank else 0
-
-    def _static_axis(self) -> int | None:
-        """The size of the split axis where it is static, as shape inference holds it: in 32 bits with a sign."""
-        shape = self.facts.shapes[0]
-        size = shape[self._axis(len(shape))] if shape else None
-        return _signed(size) if isinstance(size, int) else None
-
     def _lengths_are_constant(self) -> bool:
         return self.facts.given is not Given.COMPUTED
 
@@ -315,7 +245,7 @@ class _Predictor:
         facts = self.facts
         if not facts.is_split:
             return ()
-        size, count = sizes[self._axis(len(sizes))], facts.outputs
+        size, count = sizes[self.facts.axis_of(len(sizes))], facts.outputs
         if facts.given is Given.EQUAL:
             return (size // count,) * count
         if facts.given is Given.NUM_OUTPUTS:
@@ -332,7 +262,7 @@ class _Predictor:
         return self._lengths(sizes)
 
     def _check_run_lengths(self, sizes: Sizes, lengths: Sizes) -> None:
-        size = sizes[self._axis(len(sizes))]
+        size = sizes[self.facts.axis_of(len(sizes))]
         if min(lengths) < 0 and self._negative_is_inferred():
             self._fail("negative-length", f"the last part would have {min(lengths)}", RUN)
         if sum(lengths) != size or len(lengths) != self.facts.outputs:
@@ -340,44 +270,8 @@ class _Predictor:
 
     def _negative_is_inferred(self) -> bool:
         """Whether shape inference has found the negative length: Run allocates no such output."""
-        inferred = self.facts.given is Given.NUM_OUTPUTS and self._static_axis() is not None
+        inferred = self.facts.given is Given.NUM_OUTPUTS and static_axis(self.facts) is not None
         return inferred and not all(is_static(shape) for shape in self.facts.shapes)
-
-    def _inferred_outputs(self) -> list[Shape | None]:
-        """The outputs' shapes that the partitioner sees: inferred ones, merged with what the file declares."""
-        found = []
-        for i, shape in enumerate(self._computed_outputs()):
-            if i in self.facts.omitted:
-                continue
-            declared = self.facts.declared[i] if i < len(self.facts.declared) else None
-            found.append(_merged(shape, declared))
-        return found
-
-    def _computed_outputs(self) -> Iterator[Shape]:
-        facts = self.facts
-        shape = facts.shapes[0]
-        assert shape is not None
-        axis = self._axis(len(shape))
-        if facts.is_split:
-            size = self._static_axis()
-            assert size is not None
-            for length in self._inferred_lengths(size):
-                yield (*shape[:axis], length, *shape[axis + 1 :])
-            return
-        total = _signed(sum(dim for other in facts.shapes if other for dim in (other[axis],) if isinstance(dim, int)))
-        yield (*shape[:axis], total, *shape[axis + 1 :])
-
-    def _inferred_lengths(self, size: int) -> Shape:
-        facts = self.facts
-        if facts.given in (Given.ATTRIBUTE, Given.CONSTANT):
-            assert facts.lengths is not None
-            return facts.lengths
-        if facts.given is Given.DEFAULT:
-            return (None,) * facts.outputs
-        count = facts.outputs
-        # C's division of integers: towards 0.
-        chunk = math.trunc(size / count) + (1 if math.fmod(size, count) and facts.given is Given.NUM_OUTPUTS else 0)
-        return (*(chunk,) * (count - 1), size - chunk * (count - 1))
 
     def _narrowed(self, shapes: Sequence[Shape | None]) -> list[Sizes] | None:
         """Static shapes as UINTs, None where one is not static. A size beyond 32 bits ends the session."""
@@ -399,43 +293,10 @@ class _Predictor:
         if self.facts.is_split:
             return 0 in sizes[0] or 0 in lengths
         # The size of the whole is computed in 32 bits.
-        total = sum(shape[self._axis(len(shape))] for shape in sizes)
+        total = sum(shape[self.facts.axis_of(len(shape))] for shape in sizes)
         return all(0 in shape for shape in sizes) or total % 2**32 == 0
 
     # Descriptors.
-
-    def _operator(self, sizes: Sequence[Sizes], lengths: Sizes) -> OperatorDesc:
-        """SPLIT or JOIN, its tensors with leading 1s up to rank 4."""
-        facts = self.facts
-        rank = len(sizes[0])
-        axis = self._axis(rank) + max(_MIN_RANK - rank, 0)
-        tensors = [self._tensor(shape) for shape in sizes]
-        if facts.is_split:
-            parts: list[BufferTensorDesc | TensorDesc] = [
-                TensorDesc(TensorType.INVALID, None)
-                if i in facts.omitted
-                else self._tensor(_replaced(sizes[0], self._axis(rank), length))
-                for i, length in enumerate(lengths)
-            ]
-            return SplitOperatorDesc(tensors[0], parts, axis)
-        total = sum(shape[self._axis(rank)] for shape in sizes)
-        return JoinOperatorDesc(tensors, self._tensor(_replaced(sizes[0], self._axis(rank), total)), axis)
-
-    def _tensor(self, sizes: Sizes) -> BufferTensorDesc:
-        padded = (*(1,) * (_MIN_RANK - len(sizes)), *sizes)
-        return BufferTensorDesc(_TYPES[self.facts.data_type], [size % 2**32 for size in padded])
-
-    def _owned(self, desc: OperatorDesc) -> list[OperatorDesc]:
-        """What the graph is built of where inputs are initializers: DirectML owns those."""
-        if not any(self.facts.owned):
-            return []
-        flags = [TensorFlags.OWNED_BY_DML if given else TensorFlags.NONE for given in self.facts.owned]
-        if isinstance(desc, SplitOperatorDesc):
-            return [replace(desc, input_tensor=_flagged(desc.input_tensor, flags[0]))]
-        assert isinstance(desc, JoinOperatorDesc)
-        assert desc.input_tensors is not None
-        inputs = [_flagged(tensor, flag) for tensor, flag in zip(desc.input_tensors, flags, strict=True)]
-        return [replace(desc, input_tensors=tuple(inputs))]
 
     def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
         """An operator outside of a fused graph."""
@@ -444,7 +305,7 @@ class _Predictor:
         kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes
         if len(kept) < len(sizes):
             self._note("empty-inputs-left-out", f"{len(sizes) - len(kept)} of {len(sizes)} inputs have no elements")
-        answer = self._created([self._operator(kept, lengths)], at)
+        answer = self._created([operator_of(self.facts, kept, lengths)], at)
         if answer.outcome is not Outcome.DML:
             return answer
         half = self.facts.data_type == "FLOAT16"
@@ -497,7 +358,7 @@ class _Predictor:
         return RuntimeAnswer(self.runtime, Outcome.UNKNOWN, RUN, diagnostics=tuple(self.notes))
 
     def _note(self, name: str, message: str) -> None:
-        self.notes.append(rule(name).diagnostic(self.path, message))
+        self.notes.append(diagnostic(name, self.path, message))
 
     def _stop(self, outcome: Outcome, at: str | None = None) -> None:
         raise _Stop(RuntimeAnswer(self.runtime, outcome, at, diagnostics=tuple(self.notes)))
@@ -507,33 +368,6 @@ class _Predictor:
         self._stop(Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS, at)
 
 
-def _signed(number: int) -> int:
-    """As an int of 32 bits holds it."""
-    return (number + 2**31) % 2**32 - 2**31
-
-
 def _numbers(shape: Shape | None) -> Sizes:
     assert shape is not None
     return tuple([dim for dim in shape if isinstance(dim, int)])
-
-
-def _replaced(sizes: Sizes, axis: int, size: int) -> Sizes:
-    return (*sizes[:axis], size, *sizes[axis + 1 :])
-
-
-def _merged(inferred: Shape, declared: Shape | None) -> Shape | None:
-    """What ONNX Runtime makes of two shapes of one tensor: where they contradict, what they have in common."""
-    if declared is None:
-        return inferred
-    if len(inferred) != len(declared):
-        return None
-    pairs = list(zip(inferred, declared, strict=True))
-    if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
-        return tuple([a if a == b else None for a, b in pairs])
-    return tuple([b if isinstance(b, int) else a for a, b in pairs])
-
-
-def _flagged(tensor: TensorDesc | BufferTensorDesc | None, flags: TensorFlags) -> TensorDesc:
-    assert isinstance(tensor, TensorDesc)
-    assert tensor.desc is not None
-    return TensorDesc(tensor.type, replace(tensor.desc, flags=flags))

@@ -15,11 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx
+from google.protobuf.message import DecodeError, EncodeError
 
+from dmlsplit.errors import InputError
 from dmlsplit.formats import json as operator_json
 from dmlsplit.formats.files import AllowedFolders
+from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import Dim
 from dmlsplit.formats.onnx import given, loading, tensors
+from dmlsplit.formats.onnx.functions import check_references
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.inlining import inlined
 from dmlsplit.formats.onnx.runtime.scopes import Model
@@ -57,10 +61,16 @@ def on_onnxruntime(
         proto = loading.load(source)
         folder = os.path.dirname(os.path.abspath(source))
         read_external = tensors.external_reader(AllowedFolders(folder, allow_paths))
-    proto, written = inlined(loading.without_weights(proto))
-    given.fill_in(proto, {}, free_dimensions or {})
-    model = Model(proto, written, read_external, run_shapes or {}, run_values or {})
-    return answers(model, runtime, options)
+    try:
+        proto = loading.without_weights(proto)
+        check_references(proto)
+        budget = Budget(proto.ByteSize())
+        proto, written = inlined(proto, budget)
+        given.fill_in(proto, {}, free_dimensions or {})
+        model = Model(proto, written, read_external, budget, run_shapes or {}, run_values or {})
+        return answers(model, runtime, options)
+    except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
+        raise InputError("its graphs are nested too deeply") from None
 
 
 def answer_json(answer: RuntimeAnswer) -> dict[str, Any]:

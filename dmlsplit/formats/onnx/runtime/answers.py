@@ -18,8 +18,7 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import NodeFacts, Options, Outcome, Runtime, RuntimeAnswer, predict
 from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.partitions import PlacedNode, partitions
-from dmlsplit.runtimes.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, placement
-from dmlsplit.runtimes.rules import rule
+from dmlsplit.runtimes.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ def _with_failures(found: Sequence[NodeOnRuntime], failures: Sequence[str]) -> l
     for node in found:
         answer = node.answer
         if answer.outcome is not Outcome.SESSION_FAILS:
-            note = rule("session-fails-elsewhere").diagnostic(node.path, why)
+            note = diagnostic("session-fails-elsewhere", node.path, why)
             notes = (*answer.diagnostics, note)
             answer = RuntimeAnswer(answer.runtime, Outcome.SESSION_FAILS, "init", diagnostics=notes)
         changed.append(replace(node, answer=answer))

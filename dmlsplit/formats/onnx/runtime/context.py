@@ -15,7 +15,7 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.runtimes import Outcome, RuntimeAnswer
 from dmlsplit.runtimes.neighbours import ELEMENTWISE
-from dmlsplit.runtimes.rules import rule
+from dmlsplit.runtimes.predict import diagnostic
 
 BLOCK_ALIGNMENT: Final = 16
 """Bytes: blocks at a multiple of it are not copied by DirectML, but bound where they are."""
@@ -46,7 +46,7 @@ def in_context(
         changed, name, message = Outcome.DML, "not-read", "nothing reads what it computes"
     if not name:
         return answer
-    notes = (*answer.diagnostics, rule(name).diagnostic(path, message))
+    notes = (*answer.diagnostics, diagnostic(name, path, message))
     return replace(answer, outcome=changed, compile=None, diagnostics=notes)
 
 

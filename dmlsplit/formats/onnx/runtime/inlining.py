@@ -8,25 +8,26 @@ from typing import Final
 import onnx
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.onnx.functions import MAX_EXPANDED, Functions, body_of
+from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.onnx.functions import Functions
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.tensors import text
 
 MAX_DEPTH: Final = 32
 
 
-def inlined(model: onnx.ModelProto) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tuple[str, ...]]:
     """The same model without local functions, and the names that nodes of functions write, in order.
 
     The model itself where it has no functions. InputError for endless calls.
     """
     if not model.functions:
         return model, ()
-    functions = Functions(model.functions)
+    functions = Functions(model.functions, budget)
     if len(functions.called_by(model.graph.node)) == 0:
         calls = [node for node in model.graph.node if functions.key_of(node) is not None]
         if calls:
-            raise InputError(f"functions call themselves, or are called over {MAX_EXPANDED} times")
+            raise InputError("functions call themselves, or one another too often")
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     written: list[str] = []
@@ -57,7 +58,7 @@ def _expanded(
         name = f"{prefix}{text(node.name) or text(node.op_type)}"
         actual = dict(zip(map(text, function.input), map(text, node.input), strict=False))
         actual.update(zip(map(text, function.output), map(text, node.output), strict=False))
-        body = body_of(function, node)
+        body = functions.body(key, node)
         _rename(
             body, {formal: actual.get(formal, "") for formal in (*function.input, *function.output)}, f"{name}_{index}/"
         )

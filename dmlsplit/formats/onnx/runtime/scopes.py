@@ -10,11 +10,12 @@ import onnx
 from onnx import numpy_helper
 
 from dmlsplit.errors import InputError
+from dmlsplit.formats.limits import Budget, LimitError
 from dmlsplit.formats.nodes import Dim
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import Functions, all_nodes
-from dmlsplit.formats.onnx.inference import InferenceError, infer_shapes
+from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
 from dmlsplit.formats.onnx.tensors import ReadExternal, text
 from dmlsplit.runtimes.facts import Sizes
@@ -39,12 +40,15 @@ class Model:
         proto: onnx.ModelProto,
         inlined: Sequence[str],
         read_external: ReadExternal,
+        budget: Budget,
         run_shapes: Mapping[str, Sequence[Dim]],
         run_values: Mapping[str, Sequence[int]],
     ) -> None:
         self.ir_version = proto.ir_version
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self._read_external = read_external
+        self._budget = budget
+        self._inference = Inference()
         self.defaults = _defaults(proto)
         self.session = self._scope(_without(proto, self.defaults), {})
         self.run: Scope | None = None
@@ -57,15 +61,13 @@ class Model:
 
     def _scope(self, model: onnx.ModelProto, constants: Mapping[str, Constant | None]) -> Scope:
         symbols = {name: number for number, name in enumerate(given.symbols_of(model.graph), 1)}
-        origin = Origin(opset_of(model), Functions(()), symbols, self._read_external)
+        origin = Origin(opset_of(model), Functions((), self._budget), symbols, self._read_external, self._budget)
         wanted = _for_inference(model)
         for _ in range(_ROUNDS):
             graph = model.graph
             # Without inference what is declared is known all the same.
             with suppress(InferenceError):
-                graph = infer_shapes(wanted).graph
-            if len(graph.node) != len(model.graph.node):
-                graph = model.graph
+                graph = self._inference.infer_shapes(wanted).graph
             scope = Scope(model.graph, graph, origin, constants=constants)
             if not _add_lengths(scope, wanted.graph):
                 break
@@ -76,6 +78,8 @@ def integers(scope: Scope, name: str) -> Sizes | None:
     """The elements of a constant of integers; None where they are not known."""
     try:
         constant = scope.constant(name)
+    except LimitError:
+        raise
     except InputError:
         return None
     if constant is None or not constant.whole or constant.array.dtype.kind not in "iu":

@@ -1,0 +1,287 @@
+"""Why ONNX Runtime does what it does with a Split or Concat, and what to do about it: reported by dmlsplit.runtimes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.rules._model import Notice
+from dmlsplit.rules._sources import Source
+
+_CODE: Final = "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core"
+_DML: Final = f"{_CODE}/providers/dml/DmlExecutionProvider/src"
+OBSERVED: Final = Source(
+    "observed: onnxruntime.dll 1.18.0 to 1.30.0 with its DirectML execution provider, every call to DirectML recorded"
+)
+PARTITIONER: Final = Source("ONNX Runtime: GraphPartitioner.cpp", f"{_DML}/GraphPartitioner.cpp")
+GRAPH: Final = Source("ONNX Runtime: DmlGraphFusionHelper.cpp", f"{_DML}/DmlGraphFusionHelper.cpp")
+SPLIT: Final = Source("ONNX Runtime: DmlOperatorSplit.cpp", f"{_DML}/Operators/DmlOperatorSplit.cpp")
+CONCAT: Final = Source("ONNX Runtime: DmlOperatorConcat.cpp", f"{_DML}/Operators/DmlOperatorConcat.cpp")
+HELPER: Final = Source(
+    "ONNX Runtime: OperatorHelper.cpp", f"{_CODE}/providers/dml/OperatorAuthorHelper/OperatorHelper.cpp"
+)
+KERNELS: Final = Source("ONNX Runtime: OperatorRegistration.cpp", f"{_DML}/Operators/OperatorRegistration.cpp")
+ADAPTER: Final = Source("ONNX Runtime: MLOperatorAuthorImpl.cpp", f"{_DML}/MLOperatorAuthorImpl.cpp")
+PREFERENCE: Final = Source("ONNX Runtime: fallback_cpu_capability.cc", f"{_CODE}/framework/fallback_cpu_capability.cc")
+LOADING: Final = Source("ONNX Runtime: model_load_utils.h", f"{_CODE}/graph/model_load_utils.h")
+RESOLVING: Final = Source("ONNX Runtime: graph.cc", f"{_CODE}/graph/graph.cc")
+FOLDING: Final = Source("ONNX Runtime: constant_folding.cc", f"{_CODE}/optimizer/constant_folding.cc")
+COMMON: Final = Source(
+    "ONNX Runtime: common_subexpression_elimination.cc", f"{_CODE}/optimizer/common_subexpression_elimination.cc"
+)
+INFERENCE: Final = Source(
+    "ONNX shape inference of Split and Concat", "https://github.com/onnx/onnx/blob/main/onnx/defs/tensor/defs.cc"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Habit(Notice):
+    """Something that ONNX Runtime does; `cure` is what helps, as an imperative, "" where nothing is wrong."""
+
+    cure: str = ""
+
+
+def _habit(name: str, severity: Severity, summary: str, explanation: str, cure: str, *sources: Source) -> Habit:
+    return Habit(f"onnxruntime/{name}", summary, explanation, (OBSERVED, *sources), severity, Basis.OBSERVED, cure=cure)
+
+
+_E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+VERSION_NOT_OBSERVED = _habit(
+    "version-not-observed",
+    _N,
+    "This version was not observed.",
+    "Its answers are taken to be those of the nearest observed version, which ships the same opsets.",
+    "",
+)
+OPSET_TOO_NEW = _habit(
+    "opset-too-new",
+    _E,
+    "The model's opset is newer than this version of ONNX Runtime knows.",
+    "The model is not loaded, whatever operators it has.",
+    "convert the model to an older opset (onnx.version_converter), or use a newer ONNX Runtime",
+    LOADING,
+)
+IR_VERSION_TOO_NEW = _habit(
+    "ir-version-too-new",
+    _E,
+    "The model's IR version is newer than this version of ONNX Runtime knows.",
+    "The model is not loaded, even where its opset is known.",
+    "write the model with an older IR version (onnx.helper.make_model(..., ir_version=)), or use a newer ONNX Runtime",
+    LOADING,
+)
+TYPE_NOT_LOADED = _habit(
+    "type-not-loaded",
+    _E,
+    "ONNX Runtime has no such tensors, or the operator does not take them at this opset.",
+    "Complex tensors are not supported at all, BFLOAT16 not before opset 13. The model is not loaded.",
+    "cast to a supported type around the node",
+    RESOLVING,
+)
+NO_KERNEL = _habit(
+    "no-kernel",
+    _E,
+    "No kernel implements this version of the operator.",
+    "Split 1 and Concat 1 are known and not implemented: session creation fails.",
+    "convert the model to opset 11 or newer (onnx.version_converter)",
+    KERNELS,
+)
+INFERENCE_FAILS = _habit(
+    "inference-fails",
+    _E,
+    "Shape inference refuses the node.",
+    "Where shapes and lengths are known, ONNX Runtime infers shapes as it loads the model and refuses what "
+    "contradicts itself. The size of the split axis is kept in 32 bits with a sign there.",
+    "correct the lengths; an axis of 2^31 or more has to be split without given lengths",
+    INFERENCE,
+    RESOLVING,
+)
+FOLDED = _habit(
+    "folded",
+    _N,
+    "The node is computed as the session is made.",
+    "All its inputs are initializers: constant folding runs it on the CPU, from optimization level 1 on.",
+    "",
+    FOLDING,
+)
+TYPE_ON_CPU = _habit(
+    "type-on-cpu",
+    _W,
+    "DirectML's kernel does not take this element type: the node runs on the CPU.",
+    "STRING and BFLOAT16 have no kernel of the execution provider.",
+    "cast BFLOAT16 to FLOAT16 or FLOAT around the node to keep it on the GPU",
+    KERNELS,
+)
+DOUBLE_ON_CPU = _habit(
+    "double-on-cpu",
+    _W,
+    "The device has no doubles: the node runs on the CPU.",
+    "DOUBLE needs Direct3D 12's DoublePrecisionFloatShaderOps.",
+    "cast to FLOAT around the node to keep it on the GPU",
+    PARTITIONER,
+)
+PREFERS_CPU = _habit(
+    "prefers-cpu",
+    _N,
+    "The node computes with sizes: it runs on the CPU.",
+    "A node whose inputs are all results of Shape or Size, small initializers or the model's inputs is left "
+    "on the CPU, which needs them.",
+    "",
+    PREFERENCE,
+)
+CPU_FALLBACK_DISABLED = _habit(
+    "cpu-fallback-disabled",
+    _E,
+    "The node would run on the CPU, which session.disable_cpu_ep_fallback forbids.",
+    "Session creation fails where any node is left to the CPU.",
+    "allow the fallback, or change the node's element type",
+)
+RANK = _habit(
+    "rank",
+    _E,
+    "A tensor has more than 8 dimensions.",
+    "The execution provider takes the node and cannot make its kernel; there is no fallback to the CPU. "
+    "Session creation fails, or the first Run where sizes or lengths are known only then.",
+    "merge dimensions with Reshape around the node",
+    HELPER,
+)
+OUTPUT_OMITTED = _habit(
+    "output-omitted",
+    _E,
+    "An output has no name, and DirectML gets no tensor for it.",
+    "The descriptor holds a tensor of DML_TENSOR_TYPE_INVALID, and CreateOperator refuses it.",
+    "give the output a name, which nothing has to read",
+    SPLIT,
+)
+SECOND_OUTPUT_EMPTY = _habit(
+    "second-output-empty",
+    _E,
+    "The second output, and no other, has no elements: session creation fails.",
+    "Looking for empty tensors, the partitioner leaves out the index of the input with the lengths, 1, among "
+    "the outputs as well. The node gets into a fused graph and makes no operator there.",
+    "swap the empty output with another, drop it, or give the lengths at opset 11 as an attribute",
+    PARTITIONER,
+)
+EMPTY_TENSOR = _habit(
+    "empty-tensor",
+    _W,
+    "A tensor has no elements: nothing is submitted to DirectML.",
+    "The whole node is skipped. Its other outputs are never written.",
+    "leave out the empty part",
+    SPLIT,
+    ADAPTER,
+)
+EMPTY_INPUTS_LEFT_OUT = _habit(
+    "empty-inputs-left-out",
+    _N,
+    "Inputs without elements are left out of the JOIN.",
+    "The node is outside of a fused graph then; with no input left nothing is submitted.",
+    "",
+    CONCAT,
+)
+NEGATIVE_LENGTH = _habit(
+    "negative-length",
+    _E,
+    "A length is negative.",
+    "num_outputs makes all parts but the last of the size divided and rounded up; what is left for the last "
+    "may be less than nothing. It reaches DirectML modulo 2^32, or fails session creation before.",
+    "choose num_outputs so that something is left for the last part, or give the lengths",
+    HELPER,
+    INFERENCE,
+)
+SIZE_BEYOND_32_BITS = _habit(
+    "size-beyond-32-bits",
+    _E,
+    "A size does not fit 32 bits: session creation fails.",
+    "Sizes are narrowed to 32 bits, with a check, before any operator is made.",
+    "make the tensor smaller: DirectML has no such sizes",
+    PARTITIONER,
+)
+LENGTHS_DO_NOT_FIT = _habit(
+    "lengths-do-not-fit",
+    _E,
+    "The lengths do not fit the size of the axis as the model runs.",
+    "The kernel checks them against the real sizes.",
+    "correct the lengths",
+    HELPER,
+)
+REFUSED_BY_DIRECTML = _habit(
+    "refused-by-directml",
+    _E,
+    "DirectML refuses the descriptor.",
+    "There is no fallback to the CPU: session creation fails, or the first Run where sizes are known only then.",
+    "see the rules that the descriptor breaks; dmlsplit legalize rewrites it where that is possible",
+)
+MADE_AT_RUN = _habit(
+    "made-at-run",
+    _N,
+    "The operator is made at the first Run, outside of a fused graph.",
+    "A fused graph needs static shapes, of inputs and outputs, and lengths that are constant.",
+    "",
+    PARTITIONER,
+    ADAPTER,
+)
+OUTSIDE_GRAPH = _habit(
+    "outside-graph",
+    _N,
+    "The operator is compiled alone, as the session is made.",
+    "A fused graph takes no node with an empty tensor or with outputs whose shapes are not static.",
+    "",
+    PARTITIONER,
+)
+GRAPH_WITHOUT_OUTPUTS = _habit(
+    "graph-without-outputs",
+    _E,
+    "Nothing reads what a fused graph computes: session creation fails.",
+    "Nodes that lead to no output are taken out of the DirectML graph. CompileGraph refuses one without nodes.",
+    "remove the nodes that nothing reads",
+    GRAPH,
+)
+NOT_READ = _habit(
+    "not-read",
+    _N,
+    "Nothing reads the node's outputs: it is taken out of the fused graph before that is compiled.",
+    "Its kernel is made all the same, hence its descriptor judged.",
+    "",
+    GRAPH,
+)
+TWINS_DIFFER = _habit(
+    "twins-differ",
+    _E,
+    "Two Splits of one tensor look the same to ONNX Runtime, and have different numbers of outputs.",
+    "The elimination of common subexpressions compares operator, inputs and attributes, not how many outputs "
+    "there are: an output of one Split takes the place of an output of the other, of another size.",
+    "give one of them its lengths explicitly",
+    COMMON,
+)
+GRAPH_REFUSED = _habit(
+    "graph-refused",
+    _E,
+    "CompileGraph refuses a Split of an intermediate tensor of which one block is used.",
+    "An intermediate is split into blocks that lie one after another, one of them is read, by one elementwise "
+    "operator: all builds of DirectML answer E_INVALIDARG for the fused graph.",
+    "move the elementwise operator in front of the Split, or take the block with Gather or a negative Pad",
+    GRAPH,
+)
+SESSION_FAILS_ELSEWHERE = _habit(
+    "session-fails-elsewhere",
+    _E,
+    "Session creation fails at another node.",
+    "Then this one does not run either.",
+    "",
+)
+SIZES_UNKNOWN = _habit(
+    "sizes-unknown",
+    _W,
+    "What happens depends on sizes that the model leaves open.",
+    "The session is made; the operator is made at the first Run, for its sizes.",
+    "give the sizes of the first Run (--shape, --dim)",
+)
+CONTEXT_UNKNOWN = _habit(
+    "context-unknown",
+    _W,
+    "What happens depends on what ONNX Runtime makes of the nodes around.",
+    "Optimization may change this node or its graph, in ways that are not followed here.",
+    "",
+)

@@ -1,0 +1,72 @@
+"""The operator descriptors that ONNX Runtime's DirectML kernels of Split and Concat submit.
+
+Sizes get leading 1s up to rank 4, and the axis moves along; strides are packed. A size is taken modulo 2^32, as a UINT
+holds it. Source: DmlOperatorSplit.cpp, DmlOperatorConcat.cpp and TensorDesc.cpp of ONNX Runtime; observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.enums import TensorDataType, TensorFlags, TensorType
+from dmlsplit.runtimes.facts import NodeFacts, Sizes
+
+_TYPES: Final = {
+    "FLOAT": TensorDataType.FLOAT32,
+    "FLOAT16": TensorDataType.FLOAT16,
+    "DOUBLE": TensorDataType.FLOAT64,
+    "INT8": TensorDataType.INT8,
+    "INT16": TensorDataType.INT16,
+    "INT32": TensorDataType.INT32,
+    "INT64": TensorDataType.INT64,
+    "UINT8": TensorDataType.UINT8,
+    "UINT16": TensorDataType.UINT16,
+    "UINT32": TensorDataType.UINT32,
+    "UINT64": TensorDataType.UINT64,
+    "BOOL": TensorDataType.UINT8,
+}
+_MIN_RANK: Final = 4
+
+
+def operator_of(facts: NodeFacts, sizes: Sequence[Sizes], lengths: Sizes) -> OperatorDesc:
+    """SPLIT of the first of `sizes` into `lengths`, or JOIN of all of them."""
+    rank = len(sizes[0])
+    axis = facts.axis_of(rank)
+    padded = axis + max(_MIN_RANK - rank, 0)
+    tensors = [_tensor(facts, shape) for shape in sizes]
+    if facts.is_split:
+        parts = [
+            TensorDesc(TensorType.INVALID, None)
+            if i in facts.omitted
+            else _tensor(facts, (*sizes[0][:axis], length, *sizes[0][axis + 1 :]))
+            for i, length in enumerate(lengths)
+        ]
+        return SplitOperatorDesc(tensors[0], parts, padded)
+    total = sum(shape[axis] for shape in sizes)
+    whole = _tensor(facts, (*sizes[0][:axis], total, *sizes[0][axis + 1 :]))
+    return JoinOperatorDesc(tensors, whole, padded)
+
+
+def owned_by_directml(desc: OperatorDesc, owned: Sequence[bool]) -> OperatorDesc:
+    """The same with the inputs that DirectML owns marked."""
+    flags = [TensorFlags.OWNED_BY_DML if own else TensorFlags.NONE for own in owned]
+    if isinstance(desc, SplitOperatorDesc):
+        return replace(desc, input_tensor=_flagged(desc.input_tensor, flags[0]))
+    assert desc.input_tensors is not None
+    inputs = [_flagged(tensor, flag) for tensor, flag in zip(desc.input_tensors, flags, strict=True)]
+    return replace(desc, input_tensors=tuple(inputs))
+
+
+def _tensor(facts: NodeFacts, sizes: Sizes) -> TensorDesc:
+    padded = (*(1,) * (_MIN_RANK - len(sizes)), *sizes)
+    data_type = _TYPES[facts.data_type]
+    return TensorDesc(TensorType.BUFFER, BufferTensorDesc(data_type, [size % 2**32 for size in padded]))
+
+
+def _flagged(tensor: TensorDesc | None, flags: TensorFlags) -> TensorDesc:
+    assert tensor is not None
+    assert tensor.desc is not None
+    return TensorDesc(tensor.type, replace(tensor.desc, flags=flags))
