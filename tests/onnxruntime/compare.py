@@ -60,7 +60,7 @@ def observed(record: Record) -> Observed:
             case "Run":
                 at = "run"
             case "CreateOperator":
-                operator = _operator(event["desc"])
+                operator = operator_of(event["desc"])
                 if operator is not None:
                     operators[event["id"]] = operator
                     found.submitted.add(Submitted(operator, int(event["hr"], 16), at))
@@ -84,7 +84,7 @@ def observed(record: Record) -> Observed:
     return found
 
 
-def _operator(desc: Mapping[str, Any]) -> OperatorDesc | None:
+def operator_of(desc: Mapping[str, Any]) -> OperatorDesc | None:
     if desc["OperatorType"] == SPLIT:
         outputs = [_tensor(tensor) for tensor in desc["OutputTensors"]]
         return SplitOperatorDesc(_tensor(desc["InputTensor"]), outputs, desc["Axis"], desc["OutputCount"])
