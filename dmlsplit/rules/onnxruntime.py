@@ -52,7 +52,8 @@ VERSION_NOT_OBSERVED = _habit(
     "version-not-observed",
     _N,
     "This version was not observed.",
-    "Its answers are taken to be those of the nearest observed version, which ships the same opsets.",
+    "The wheels up to 1.17.3, and 1.18.1, have no onnxruntime.dll to be asked. 1.18.1 is answered for as 1.18.0, which "
+    "ships the same DirectML; of older versions nothing is predicted.",
     "",
 )
 OPSET_TOO_NEW = _habit(

@@ -1,7 +1,8 @@
 """The versions of ONNX Runtime with its DirectML execution provider, as data.
 
 What a version loads and the DirectML in it was observed on its published files: opsets and IR versions by loading one
-model of each, the DirectML by the version that the file states.
+model of each, the DirectML by the version that the file states. The versions from 1.18.0 on were asked about models,
+seven of them at length (tests/data/onnxruntime), the others about a thousand each.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class Runtime:
     newest_opset: int
     """Of the default domain; a model of a newer one is not loaded."""
     newest_ir_version: int
-    observed: bool = True
-    """Whether its answers to models were recorded; the others are answered for like the version in `like`."""
     like: str = ""
     """The observed version whose answers stand for this one, "" for itself."""
+    observed: bool = True
+    """Whether the version, or the one in `like`, was asked about models; of others nothing is predicted."""
 
     @property
     def judged_by(self) -> str:
@@ -54,23 +55,39 @@ class Runtime:
 
 
 # DirectML versions that are no release of their own here: builds before and after them judge packed tensors alike.
-_SAME_VERDICTS: Final = {"1.14.1": "1.15.1", "1.15.2": "1.15.4"}
+_SAME_VERDICTS: Final = {"1.12.1": "1.12.0", "1.14.1": "1.15.1", "1.15.2": "1.15.4"}
+
+
+def _not_observed(version: str, directml: str, newest_opset: int, newest_ir_version: int) -> Runtime:
+    """A version up to 1.17.3, whose wheel has no onnxruntime.dll; opset and IR version are the documented ones."""
+    return Runtime(version, (WHEEL,), directml, newest_opset, newest_ir_version, observed=False)
+
 
 _RUNTIMES: Final = (
+    _not_observed("1.9.0", "1.5.1", 15, 8),
+    _not_observed("1.10.0", "1.8.0", 15, 8),
+    _not_observed("1.14.1", "1.10.1", 18, 8),
+    _not_observed("1.15.0", "1.12.0", 19, 9),
+    _not_observed("1.15.1", "1.12.0", 19, 9),
+    _not_observed("1.16.0", "1.12.1", 19, 9),
+    _not_observed("1.16.3", "1.12.1", 19, 9),
+    _not_observed("1.17.0", "1.13.1", 20, 9),
+    _not_observed("1.17.1", "1.13.1", 20, 9),
+    _not_observed("1.17.3", "1.13.1", 20, 9),
     Runtime("1.18.0", (WHEEL, NODE), "1.14.1", 21, 10),
-    Runtime("1.18.1", (WHEEL,), "1.14.1", 21, 10, observed=False, like="1.18.0"),
-    Runtime("1.19.0", (WHEEL,), "1.15.1", 21, 10, observed=False, like="1.19.2"),
+    Runtime("1.18.1", (WHEEL,), "1.14.1", 21, 10, like="1.18.0"),
+    Runtime("1.19.0", (WHEEL,), "1.15.1", 21, 10),
     Runtime("1.19.2", (WHEEL,), "1.15.1", 21, 10),
-    Runtime("1.20.0", (WHEEL,), "1.15.2", 21, 10, observed=False, like="1.20.1"),
+    Runtime("1.20.0", (WHEEL,), "1.15.2", 21, 10),
     Runtime("1.20.1", (WHEEL, NODE), "1.15.2", 21, 10),
-    Runtime("1.21.0", (WHEEL,), "1.15.4", 22, 10, observed=False, like="1.22.0"),
-    Runtime("1.21.1", (WHEEL,), "1.15.4", 22, 10, observed=False, like="1.22.0"),
+    Runtime("1.21.0", (WHEEL,), "1.15.4", 22, 10),
+    Runtime("1.21.1", (WHEEL,), "1.15.4", 22, 10),
     Runtime("1.22.0", (WHEEL, NODE), "1.15.4", 22, 10),
-    Runtime("1.23.0", (WHEEL,), "1.15.4", 23, 11, observed=False, like="1.23.2"),
+    Runtime("1.23.0", (WHEEL,), "1.15.4", 23, 11),
     Runtime("1.23.2", (NODE,), "1.15.4", 23, 11),
-    Runtime("1.24.1", (WHEEL,), "1.15.4", 25, 13, observed=False, like="1.24.4"),
-    Runtime("1.24.2", (WHEEL,), "1.15.4", 25, 13, observed=False, like="1.24.4"),
-    Runtime("1.24.3", (WHEEL,), "1.15.4", 25, 13, observed=False, like="1.24.4"),
+    Runtime("1.24.1", (WHEEL,), "1.15.4", 25, 13),
+    Runtime("1.24.2", (WHEEL,), "1.15.4", 25, 13),
+    Runtime("1.24.3", (WHEEL,), "1.15.4", 25, 13),
     Runtime("1.24.4", (WHEEL,), "1.15.4", 25, 13),
     Runtime("1.30.0", (NODE,), "1.15.4", 26, 13),
 )

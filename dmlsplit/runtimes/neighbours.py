@@ -88,10 +88,10 @@ ON_CPU: Final = frozenset(
 
 ACTIVATIONS: Final = frozenset({"Relu", "LeakyRelu", "Sigmoid", "Tanh"})
 STAYING: Final = ACTIVATIONS | {"Add", "Sub", "Mul", "Split", "Concat"}
-"""Operators that optimization leaves alone among each other, but for the pairs of MERGING: observed."""
+"""Operators that optimization leaves alone among each other, but for the pairs of MERGING and x * Sigmoid(x)."""
 
-MERGING: Final = frozenset({*(("Add", name) for name in ACTIVATIONS), ("Sigmoid", "Mul")})
-"""Producer and consumer that may become one operator."""
+MERGING: Final = frozenset({("Add", "Relu"), ("Add", "LeakyRelu")})
+"""Producer and consumer that become one operator where nothing else reads what is between them: observed."""
 
 ELEMENTWISE: Final = frozenset(
     {

@@ -124,7 +124,7 @@ class _Predictor:
     # The way of a node, in ONNX Runtime's order.
 
     def answer(self) -> RuntimeAnswer:
-        if not self.runtime.observed:
+        if self.runtime.like:
             self._note("version-not-observed", f"{self.runtime.version} is answered for as {self.runtime.like}")
         self.before_operators()
         if self.in_graph():
@@ -133,6 +133,9 @@ class _Predictor:
 
     def before_operators(self) -> None:
         """Loading, shape inference, folding, the choice of the provider; what is not known of them."""
+        if not self.runtime.observed:
+            self._note("version-not-observed", f"what {self.runtime.version} does was not observed")
+            self._stop(Outcome.UNKNOWN)
         for name, message in refusals(self.facts, self.runtime):
             self._fail(name, message)
         self._place()

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.onnxruntime
 FIXED_SEED = 20251120
 NEWEST_OPSET = 21
 """Known to every version."""
-MOST_UNKNOWN = 0.03
-"""Of the nodes: a prediction that is never made cannot be wrong."""
+MOST_UNKNOWN = 0.03 if COUNT >= 1000 else 0.1
+"""Of the nodes: a prediction that is never made cannot be wrong. Of few models there may be more by chance."""
 
 SPLIT = {"type": "FLOAT", "shape": [1, 2, 6, 4], "axis": 2, "lens": [2, 4], "n": 2, "how": "auto", "ctx": "alone"}
 

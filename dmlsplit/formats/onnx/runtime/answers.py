@@ -92,8 +92,8 @@ def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> d
 
 def _count(graph: SessionGraph, certain: Sequence[int], possible: Sequence[int]) -> int | None:
     """The nodes of a fused graph; None where optimization or unknown nodes leave open on which side of 5 that is."""
-    most = len(possible or certain)
-    least = sum(map(graph.stays, certain))
+    most = sum(not graph.absorbed(i) for i in possible or certain)
+    least = sum(graph.stays(i) and not graph.absorbed(i) for i in certain)
     return most if least >= LEAST_NODES_FOR_VOLATILE or most < LEAST_NODES_FOR_VOLATILE else None
 
 

@@ -152,16 +152,36 @@ class SessionGraph:
         return (False, index) if place is None else (True, place)
 
     def stays(self, index: int) -> bool:
-        """Whether optimization certainly leaves a node as it is."""
+        """Whether optimization certainly leaves a node as a node."""
         node = self.nodes[index]
         if self.options.optimization < 1:
             return True
-        before = [self.nodes[i].op_type for name in node.input if (i := self.origin(text(name))) is not None]
-        after = [self.nodes[i].op_type for name in node.output for i in self.ends(text(name)) if i >= 0]
-        pairs = {*((op, node.op_type) for op in before), *((node.op_type, op) for op in after)}
+        before = [i for name in node.input if (i := self.origin(text(name))) is not None]
+        after = [i for name in node.output for i in self.ends(text(name)) if i >= 0]
+        around = {self.nodes[i].op_type for i in (index, *before, *after)}
         weights = node.op_type not in ("Concat", "Split") and any(self.is_constant(text(name)) for name in node.input)
-        known = {node.op_type, *before, *after} <= STAYING | {"Identity", "If"}
-        return index not in self.merged and known and not weights and not pairs & MERGING
+        gates = {"Sigmoid", "Mul"} <= around and self._is_gate(index, after)
+        return index not in self.merged and around <= STAYING | {"If"} and not weights and not gates
+
+    def absorbed(self, index: int) -> bool:
+        """Whether a node becomes part of the one that feeds it."""
+        node = self.nodes[index]
+        producer = self.origin(text(node.input[0])) if node.input and self.options.optimization >= 2 else None
+        if producer is None or (self.nodes[producer].op_type, node.op_type) not in MERGING:
+            return False
+        return self.ends(text(self.nodes[producer].output[0])) == [index]
+
+    def _is_gate(self, index: int, after: Sequence[int]) -> bool:
+        """Whether a node may be part of x * Sigmoid(x), which optimization makes one operator of."""
+        for mul in (i for i in (index, *after) if self.nodes[i].op_type == "Mul"):
+            factors = [self.source(text(name)) for name in self.nodes[mul].input]
+            for factor in factors:
+                sigmoid = self.producers.get(factor)
+                if sigmoid is None or self.nodes[sigmoid].op_type != "Sigmoid":
+                    continue
+                if self.source(text(self.nodes[sigmoid].input[0])) in factors:
+                    return True
+        return False
 
     def removed(self, index: int) -> bool:
         """Whether a node is an Identity that optimization removes."""

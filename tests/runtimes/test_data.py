@@ -1,0 +1,71 @@
+"""The versions of ONNX Runtime."""
+
+from __future__ import annotations
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit.runtimes import find_runtime, runtime_of_release, runtimes
+from tests.onnxruntime.builds import BUILDS
+
+
+def test_versions_stand_in_order_and_once():
+    keys = [runtime.key for runtime in runtimes()]
+    assert keys == sorted(set(keys))
+
+
+def test_every_version_has_a_release_that_judges_for_it():
+    assert {runtime.release.platform for runtime in runtimes()} == {"windows"}
+
+
+def test_what_a_version_loads_only_grows():
+    for older, newer in zip(runtimes(), runtimes()[1:], strict=False):
+        assert older.newest_opset <= newer.newest_opset
+        assert older.newest_ir_version <= newer.newest_ir_version
+
+
+def test_the_versions_of_the_live_test_are_observed():
+    assert all(find_runtime(made.version).observed for made in BUILDS)
+
+
+def test_like_is_an_observed_version_with_the_same_directml():
+    for runtime in runtimes():
+        if runtime.like:
+            other = find_runtime(runtime.like)
+            assert other.observed
+            assert not other.like
+            assert (other.directml, other.newest_opset) == (runtime.directml, runtime.newest_opset)
+
+
+@pytest.mark.parametrize("name", ["1.24.4", "onnxruntime 1.24.4", "onnxruntime-directml-1.24.4", "ORT 1.24.4 "])
+def test_a_version_is_found_by_name(name):
+    assert find_runtime(name).version == "1.24.4"
+    assert find_runtime(find_runtime(name)) is find_runtime(name)
+
+
+def test_an_unknown_version():
+    with pytest.raises(ValueError, match=r"unknown version of ONNX Runtime '2.0'; known: 1.9.0, .*1.30.0"):
+        find_runtime("2.0")
+    with pytest.raises(TypeError):
+        find_runtime(1.24)
+
+
+@pytest.mark.parametrize(("directml", "version"), [("1.15.4", "1.30.0"), ("1.15.1", "1.19.2"), ("1.13.1", "1.17.3")])
+def test_a_release_stands_for_the_newest_version_that_ships_it(directml, version):
+    assert runtime_of_release(dml.find_release(directml)).version == version
+
+
+def test_a_release_that_no_version_ships():
+    assert runtime_of_release(dml.find_release("torch-directml-0.2.0.dev230426")) is None
+
+
+@pytest.mark.parametrize(("own", "other"), [("1.14.1", "1.15.1"), ("1.15.2", "1.15.4"), ("1.12.1", "1.12.0")])
+def test_builds_around_a_missing_release_judge_packed_tensors_alike(own, other):
+    """What `Runtime.release` relies on: the releases before and after differ in nothing that packed tensors show."""
+    assert {r.release.directml for r in runtimes() if r.directml == own} == {other}
+    names = [release.directml for release in dml.releases() if release.directml]
+    before, after = names[names.index(other) - 1], other
+    for sizes in ((1, 1, 3, 3), (1,) * 8, (1, 1, 1, 2**31), (1, 1, 65536, 65536), (0, 1, 2, 3)):
+        tensor = dml.BufferTensorDesc(dml.TensorDataType.UINT8, sizes)
+        split = dml.SplitOperatorDesc.from_lengths(tensor, 3, (1, max(sizes[-1] - 1, 0)) if len(sizes) < 8 else (1,))
+        assert dml.validate(split, directml=before).hresult == dml.validate(split, directml=after).hresult

@@ -1,0 +1,36 @@
+"""What becomes one fused graph."""
+
+from __future__ import annotations
+
+from dmlsplit.runtimes.partitions import PlacedNode, partitions
+
+
+def node(inputs, outputs, in_graph=True):
+    return PlacedNode(tuple(inputs.split()), tuple(outputs.split()), in_graph)
+
+
+def test_a_chain_is_one_graph():
+    assert partitions([node("x", "a"), node("a", "b"), node("b", "c")]) == [(0, 1, 2)] * 3
+
+
+def test_nodes_that_share_an_input_of_the_model_are_apart():
+    assert partitions([node("x", "a"), node("x", "b")]) == [(0,), (1,)]
+
+
+def test_a_node_merges_the_graphs_that_feed_it():
+    assert partitions([node("x", "a"), node("x", "b"), node("a b", "c")]) == [(0, 1, 2)] * 3
+
+
+def test_what_feeds_a_node_outside_takes_no_more_nodes():
+    found = partitions([node("x", "a"), node("a", "b", in_graph=False), node("a", "c"), node("b c", "d")])
+    assert found == [(0,), None, (2, 3), (2, 3)]
+
+
+def test_the_order_decides():
+    """The same nodes: what comes before the node outside belongs to the graph that feeds it."""
+    assert partitions([node("x", "a"), node("a", "c"), node("a", "b", in_graph=False)]) == [(0, 1), (0, 1), None]
+
+
+def test_names_that_are_empty_connect_nothing():
+    left_out = PlacedNode(("x",), ("a", ""), True)
+    assert partitions([left_out, PlacedNode(("y", ""), ("b",), True)]) == [(0,), (1,)]
