@@ -56,8 +56,9 @@ class Model:
             run = onnx.ModelProto()
             run.CopyFrom(proto)
             given.fill_in(run, run_shapes, {})
+            constants = given.constants(run, run_values)
             _put_values(run.graph, run_values)
-            self.run = self._scope(run, given.constants(run, run_values))
+            self.run = self._scope(run, constants)
 
     def _scope(self, model: onnx.ModelProto, constants: Mapping[str, Constant | None]) -> Scope:
         symbols = {name: number for number, name in enumerate(given.symbols_of(model.graph), 1)}

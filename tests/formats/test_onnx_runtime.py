@@ -1,0 +1,212 @@
+"""What ONNX Runtime makes of a model: the nodes around a Split or Concat, and what is asked wrongly."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
+
+VERSION = "1.24.4"
+FLOAT = TensorProto.FLOAT
+node = helper.make_node
+
+
+def tensor(name, shape, element_type=FLOAT):
+    return helper.make_tensor_value_info(name, element_type, shape)
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=17, ir_version=8, functions=()):
+    values = [onnx.ValueInfoProto(name=name) if isinstance(name, str) else name for name in outputs]
+    constants = [numpy_helper.from_array(np.asarray(value), name) for name, value in dict(initializers).items()]
+    graph = helper.make_graph(nodes, "g", inputs, values, initializer=constants)
+    imports = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=ir_version, functions=functions)
+
+
+def ask(*arguments, version=VERSION, given=None, **settings):
+    return on_onnxruntime(model(*arguments, **settings), version, **(given or {}))
+
+
+def outcome(found):
+    return [(n.path, str(n.answer.outcome), n.answer.at, n.answer.compile and n.answer.compile.flags) for n in found]
+
+
+def rules(found):
+    return [[d.rule.removeprefix("onnxruntime/") for d in n.answer.diagnostics] for n in found]
+
+
+X = tensor("x", [2, 6])
+SPLIT = node("Split", ["x"], ["a", "b"], axis=1, name="S")
+
+
+def test_a_node_alone():
+    assert outcome(ask([SPLIT], [X], ["a", "b"])) == [("S", "DML", "init", 0)]
+
+
+def test_relus_around_count_as_nodes_of_the_graph():
+    nodes = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=1, name="S")]
+    nodes += [node("Relu", ["a"], ["c"]), node("Relu", ["b"], ["d"])]
+    assert outcome(ask(nodes, [X], ["c", "d"])) == [("S", "DML", "init", 0)]
+    nodes.append(node("Relu", ["d"], ["e"]))
+    assert outcome(ask(nodes, [X], ["c", "e"])) == [("S", "DML", "init", 4)]
+
+
+def test_an_identity_does_not_count():
+    nodes = [SPLIT, node("Identity", ["a"], ["i"]), *(node("Relu", [name], [name * 2]) for name in "ib")]
+    nodes.append(node("Relu", ["ii"], ["z"]))
+    assert outcome(ask(nodes, [X], ["z", "bb"])) == [("S", "DML", "init", 0)]
+
+
+def test_sizes_of_the_run_reach_nodes_further_down():
+    nodes = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=1, name="S")]
+    found = ask(nodes, [tensor("x", ["N", 6])], ["a", "b"], given={"run_shapes": {"x": (5, 6)}})
+    assert outcome(found) == [("S", "DML", "run", 0)]
+    assert found[0].answer.operators[0].input_tensor.sizes == (1, 1, 5, 6)
+
+
+def test_a_free_dimension_is_static():
+    found = ask([SPLIT], [tensor("x", ["N", 6])], ["a", "b"], given={"free_dimensions": {"N": 3}})
+    assert outcome(found) == [("S", "DML", "init", 0)]
+
+
+def test_values_of_the_run_are_lengths():
+    nodes = [node("Split", ["x", "lengths"], ["a", "b"], axis=1, name="S")]
+    inputs = [X, tensor("lengths", [2], TensorProto.INT64)]
+    given = {"run_shapes": {"x": (2, 6)}, "run_values": {"lengths": (1, 5)}}
+    found = ask(nodes, inputs, ["a", "b"], given=given)
+    assert [part.sizes[-1] for part in found[0].answer.operators[0].output_tensors] == [1, 5]
+
+
+def test_lengths_of_a_static_shape_are_folded():
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["g"]), node("Div", ["g", "two"], ["d"])]
+    nodes += [node("Concat", ["d", "d"], ["lengths"], axis=0, name="C")]
+    nodes += [node("Split", ["x", "lengths"], ["a", "b"], axis=1, name="S")]
+    constants = {"one": [1], "two": [2]}
+    assert outcome(ask(nodes, [X], ["a", "b"], constants)) == [("C", "CPU", "init", None), ("S", "DML", "init", 0)]
+    found = ask(nodes, [tensor("x", ["N", 6])], ["a", "b"], constants, given={"run_shapes": {"x": (2, 6)}})
+    assert outcome(found) == [("C", "CPU", None, None), ("S", "DML", "run", 0)]
+    assert rules(found)[0] == ["prefers-cpu"]
+
+
+def test_a_graph_with_an_if_is_not_fused_but_its_branches_are():
+    bodies = [
+        helper.make_graph(
+            [node("Split", ["x"], [f"{b}0", f"{b}1"], axis=1, name="S")], b, [], [tensor(f"{b}0", [2, 3])]
+        )
+        for b in ("t", "e")
+    ]
+    nodes = [SPLIT, node("If", ["c"], ["y"], then_branch=bodies[0], else_branch=bodies[1], name="If")]
+    found = ask(nodes, [X, tensor("c", [], TensorProto.BOOL)], ["a", "b", "y"])
+    assert outcome(found) == [
+        ("If.else_branch/S", "DML", "init", 0),
+        ("If.then_branch/S", "DML", "init", 0),
+        ("S", "DML", "run", 0),
+    ]
+
+
+def test_a_function_is_followed():
+    body = [
+        node("Split", ["v"], ["p", "q"], axis=1, name="cut"),
+        node("Concat", ["q", "p"], ["w"], axis=1, name="join"),
+    ]
+    swap = helper.make_function("own", "Swap", ["v"], ["w"], body, [helper.make_opsetid("", 17)])
+    found = ask([node("Swap", ["x"], ["y"], domain="own", name="call")], [X], ["y"], functions=[swap])
+    assert outcome(found) == [("call/cut", "DML", "init", 0), ("call/join", "DML", "init", 0)]
+
+
+def test_a_function_that_calls_itself_is_one_clear_error():
+    endless = helper.make_function(
+        "own", "F", ["v"], ["w"], [node("F", ["v"], ["w"], domain="own")], [helper.make_opsetid("", 17)]
+    )
+    with pytest.raises(InputError, match="call themselves"):
+        ask([node("F", ["x"], ["y"], domain="own")], [X], ["y"], functions=[endless])
+
+
+def test_a_neighbour_of_rank_9_fails_the_session_for_all():
+    nodes = [SPLIT, node("Relu", ["w"], ["v"], name="R")]
+    found = ask(nodes, [X, tensor("w", [1] * 9)], ["a", "b", "v"])
+    assert outcome(found) == [("S", "session-fails", "init", None)]
+    assert "R has a static tensor of rank 9" in found[0].answer.diagnostics[-1].message
+
+
+def test_a_block_of_an_intermediate_for_one_elementwise_operator_is_refused():
+    nodes = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=0, name="S"), node("Tanh", ["a"], ["y"])]
+    found = ask(nodes, [tensor("x", [8])], ["y"])
+    assert (outcome(found), rules(found)) == ([("S", "session-fails", "init", None)], [["graph-refused"]])
+    both = [*nodes, node("Tanh", ["b"], ["z"])]
+    assert outcome(ask(both, [tensor("x", [8])], ["y", "z"])) == [("S", "DML", "init", 0)]
+
+
+def test_a_split_that_nothing_reads_fails_the_session():
+    found = ask([SPLIT, node("Relu", ["x"], ["y"])], [X], ["y"])
+    assert (outcome(found), rules(found)) == ([("S", "session-fails", "init", None)], [["graph-without-outputs"]])
+
+
+def test_a_concat_that_nothing_reads_beside_others_is_not_compiled():
+    found = ask([SPLIT, node("Concat", ["a", "a"], ["c"], axis=0, name="C")], [X], ["a", "b"])
+    assert (outcome(found)[1], rules(found)[1]) == (("C", "DML", "init", None), ["not-read"])
+
+
+def test_splits_that_differ_in_their_outputs_only_are_not_predicted():
+    nodes = [SPLIT, node("Split", ["x"], ["c", "d", "e"], axis=1, name="T")]
+    found = ask(nodes, [X], list("abcde"), opset=13)
+    assert {n.answer.outcome for n in found} == {"unknown"}
+    assert rules(found) == [["twins-differ"]] * 2
+
+
+def test_a_split_between_transposes_is_not_predicted():
+    nodes = [node("Transpose", ["x"], ["t"]), node("Split", ["t"], ["a", "b"], axis=0, name="S")]
+    nodes.append(node("Transpose", ["a"], ["y"]))
+    assert rules(ask(nodes, [X], ["y", "b"])) == [["context-unknown"]]
+    assert outcome(ask(nodes[:2], [X], ["a", "b"])) == [("S", "DML", "init", 0)]
+
+
+def test_an_operator_whose_opset_has_no_kernel_parts_the_graph():
+    """Transpose 23 runs on the CPU: what is in front of it is compiled without what is behind."""
+    nodes = [node("Relu", ["x"], ["r"]), node("Transpose", ["r"], ["t"])]
+    nodes += [node("Split", ["t"], ["a", "b"], axis=0, name="S", num_outputs=2)]
+    nodes += [node("Relu", [name], [name * 2]) for name in "ab"] + [node("Relu", ["aa"], ["z"])]
+    assert outcome(ask(nodes, [X], ["z", "bb"], opset=23, ir_version=10)) == [("S", "DML", "init", 0)]
+    assert rules(ask(nodes, [X], ["z", "bb"], opset=21, ir_version=10)) == [["context-unknown"]]
+
+
+def test_the_json_of_an_answer():
+    (found,) = ask([SPLIT], [X], ["a", "b"])
+    written = json.loads(json.dumps(answer_json(found.answer)))
+    assert list(written) == ["version", "outcome", "at", "operators", "hresults", "compile"]
+    assert written["operators"][0]["Type"] == "DML_OPERATOR_SPLIT"
+    assert (written["hresults"], written["compile"]) == (["0x00000000"], {"call": "CompileGraph", "flags": 0})
+
+
+def test_a_path_and_bytes_are_read_alike(tmp_path):
+    made = model([SPLIT], [X], ["a", "b"])
+    path = tmp_path / "model.onnx"
+    onnx.save(made, path)
+    assert on_onnxruntime(path, VERSION) == on_onnxruntime(made.SerializeToString(), VERSION)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"run_shapes": {"z": (1,)}}, "there is no tensor 'z'"),
+        ({"run_shapes": {"x": (3, 6)}}, "the model has"),
+        ({"free_dimensions": {"N": 1}}, "there is no symbolic dimension 'N'"),
+        ({"run_values": {"z": (1,)}}, "there is no tensor 'z'"),
+    ],
+)
+def test_what_the_model_does_not_have(given, message):
+    with pytest.raises(InputError, match=message):
+        ask([SPLIT], [X], ["a", "b"], given=given)
+
+
+def test_what_is_no_model():
+    with pytest.raises(InputError, match="not an ONNX model"):
+        on_onnxruntime(b"\xff\xff", VERSION)
+    with pytest.raises(ValueError, match="unknown version"):
+        on_onnxruntime(model([SPLIT], [X], ["a", "b"]), "0.1")
