@@ -9,11 +9,10 @@ from typing import Final, TypeAlias
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.dims import Dim, Shape
 from dmlsplit.enums import OperatorType
 from dmlsplit.runtimes.data import Runtime
 
-Dim: TypeAlias = int | str | None
-Shape: TypeAlias = tuple[Dim, ...]
 Sizes: TypeAlias = tuple[int, ...]
 
 

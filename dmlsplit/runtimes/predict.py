@@ -8,6 +8,7 @@ from typing import Final
 
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.dims import Shape
 from dmlsplit.enums import ExecutionFlags
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES
@@ -22,7 +23,6 @@ from dmlsplit.runtimes.facts import (
     Options,
     Outcome,
     RuntimeAnswer,
-    Shape,
     Sizes,
     is_static,
 )

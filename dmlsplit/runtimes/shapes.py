@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dmlsplit.runtimes.facts import Given, NodeFacts, Shape
+from dmlsplit.dims import Shape
+from dmlsplit.runtimes.facts import Given, NodeFacts
 
 
 def signed(number: int) -> int:

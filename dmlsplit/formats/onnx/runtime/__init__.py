@@ -17,11 +17,11 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError, EncodeError
 
+from dmlsplit.dims import Dim
 from dmlsplit.errors import InputError
 from dmlsplit.formats import json as operator_json
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.nodes import Dim
 from dmlsplit.formats.onnx import given, loading, tensors
 from dmlsplit.formats.onnx.functions import check_references
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers

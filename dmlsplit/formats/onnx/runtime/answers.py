@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import onnx
 
-from dmlsplit.formats.jsontext import printable
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.context import in_context
 from dmlsplit.formats.onnx.runtime.facts import facts_of, first_run
@@ -15,6 +14,7 @@ from dmlsplit.formats.onnx.runtime.graphs import JUDGED, Placed, SessionGraph
 from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.printable import printable
 from dmlsplit.runtimes import NodeFacts, Options, Outcome, Runtime, RuntimeAnswer, predict
 from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.partitions import PlacedNode, partitions

@@ -10,12 +10,13 @@ from typing import Final
 import onnx
 from onnx import helper, numpy_helper
 
+from dmlsplit.dims import Shape
 from dmlsplit.enums import OperatorType
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import FirstRun, Given, NodeFacts
-from dmlsplit.runtimes.facts import Shape, Sizes, is_static
+from dmlsplit.runtimes.facts import Sizes, is_static
 
 _TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
 _SMALLEST_BUFFER: Final = 8

@@ -9,13 +9,14 @@ from typing import Final
 
 import onnx
 
+from dmlsplit.dims import Shape
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Options, Runtime
-from dmlsplit.runtimes.facts import Shape, is_static
+from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.neighbours import KEEPS_ON_CPU, MERGING, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER, STAYING
 
 JUDGED: Final = ("Split", "Concat")

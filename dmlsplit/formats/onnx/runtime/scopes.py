@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from dmlsplit.dims import Dim
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, LimitError
-from dmlsplit.formats.nodes import Dim
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import Functions, all_nodes
