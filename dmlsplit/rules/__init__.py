@@ -91,7 +91,7 @@ REDIRECTS: Final[Mapping[str, str]] = {}
 
 _MODULES: Final = (
     *(input_, tensor, strides, memory, operator, crash, legalize, node),
-    *(onnx.form, onnx.lengths, onnx, openvino.inputs, openvino.lengths, openvino.outputs),
+    *(onnx.form, onnx.lengths, onnx.concat, onnx, openvino.inputs, openvino.lengths, openvino.outputs),
     *(onnxruntime, binding, device),
 )
 
@@ -125,8 +125,8 @@ CRASH_RULES: Final = dict(zip(PART_MEMBERS, crash.crash, strict=True))
 reads_past_an_array: Final = crash.reads_past_an_array
 BINDING_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, BindingRule)])
 NODE_RULES: Final[Mapping[type[NodeFacts], tuple[NodeRule[Any], ...]]] = {
-    facts: tuple([rule for rule in RULES.values() if isinstance(rule, NodeRule) and rule.scope == scope])
-    for facts, scope in ((onnx.OnnxSplit, "onnx"), (openvino.OpenVinoSplit, "openvino"))
+    facts: tuple([rule for rule in RULES.values() if isinstance(rule, NodeRule) and isinstance(rule.bad, facts)])
+    for facts in (onnx.OnnxSplit, onnx.OnnxConcat, openvino.OpenVinoSplit)
 }
 """The rules of frameworks' nodes, by the class of what is known of one."""
 

@@ -1,4 +1,4 @@
-"""Rules of ONNX's Split, versions 1, 2, 11, 13 and 18.
+"""Rules of ONNX's Split, versions 1, 2, 11, 13 and 18, and of its Concat, versions 1, 4, 11 and 13.
 
 They follow the text of the operator and onnx's shape inference; what runtimes were seen to do otherwise is said beside.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from dmlsplit.rules._model import Notice
-from dmlsplit.rules.onnx import form, lengths, sources
+from dmlsplit.rules.onnx import concat, form, lengths, sources
+from dmlsplit.rules.onnx.concat_facts import OnnxConcat
 from dmlsplit.rules.onnx.facts import VERSIONS, OnnxSplit
 
-__all__ = ["FUNCTION_RECURSIVE", "VERSIONS", "OnnxSplit", "form", "lengths"]
+__all__ = ["FUNCTION_RECURSIVE", "VERSIONS", "OnnxConcat", "OnnxSplit", "concat", "form", "lengths"]
 
 FUNCTION_RECURSIVE: Final = Notice(
     "onnx/function-recursive",

@@ -1,0 +1,293 @@
+"""Rules of ONNX's Concat, versions 1, 4, 11 and 13."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.dims import compatible, dim_text, overlap, shape_text
+from dmlsplit.rules._facts import Fact
+from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules._sources import Source
+from dmlsplit.rules.onnx.concat_facts import DATA_TYPES, OnnxConcat
+from dmlsplit.rules.onnx.sources import IR
+
+_REPOSITORY: Final = "https://github.com/onnx/onnx/blob/main"
+CONCAT: Final = Source("ONNX operators: Concat", "https://onnx.ai/onnx/operators/onnx__Concat.html")
+CHANGELOG: Final = Source("ONNX changelog of operators", f"{_REPOSITORY}/docs/Changelog.md#Concat-1")
+INFERENCE: Final = Source("ONNX shape inference of Concat", f"{_REPOSITORY}/onnx/defs/tensor/defs.cc")
+
+_PAIR: Final = OnnxConcat(13, ((4, 2), (4, 3)), ("FLOAT", "FLOAT"), axis=1)
+_ALL: Final = {Fact.FORM, Fact.TYPE, Fact.SHAPE, Fact.AXIS, Fact.COUNT}
+
+
+@NodeRule(
+    "onnx/concat-opset-missing",
+    "The model imports no opset by which the Concat could be judged.",
+    "The version of Concat follows from the one import of domain '' or 'ai.onnx'; a model of an IR version below 3 "
+    "means opset 1. A function has imports of its own.",
+    sources=(IR,),
+    spoils=_ALL,
+    bad=replace(_PAIR, version=0),
+    good=_PAIR,
+)
+def concat_opset_missing(n: OnnxConcat) -> Findings:
+    if not n.version:
+        yield Finding("", "no opset is imported for it, or several", "one opset import")
+
+
+@NodeRule(
+    "onnx/concat-opset-unknown",
+    "The model imports an opset that is newer than the installed onnx.",
+    "Concat is judged by its newest known version; that a later opset changed it cannot be ruled out.",
+    severity=Severity.NOTE,
+    basis=Basis.OURS,
+    sources=(CHANGELOG,),
+    bad=replace(_PAIR, opset=29, newest_opset=28),
+    good=replace(_PAIR, opset=28, newest_opset=28),
+)
+def concat_opset_unknown(n: OnnxConcat) -> Findings:
+    if n.opset is None or n.newest_opset is None or n.opset <= n.newest_opset:
+        return
+    message = f"opset {n.opset} is newer than the installed onnx, which knows {n.newest_opset}"
+    yield Finding("", f"{message}: judged as Concat {n.version}", n.newest_opset, n.opset)
+
+
+@NodeRule(
+    "onnx/concat-no-inputs",
+    "The Concat has no inputs.",
+    "It joins one tensor or more.",
+    sources=(CONCAT,),
+    needs={Fact.FORM},
+    spoils=_ALL,
+    bad=replace(_PAIR, shapes=(), data_types=()),
+    good=replace(_PAIR, shapes=((4, 2),), data_types=("FLOAT",)),
+)
+def concat_no_inputs(n: OnnxConcat) -> Findings:
+    if not n.shapes:
+        yield Finding("inputs", "there are none", "one tensor or more", 0)
+
+
+@NodeRule(
+    "onnx/concat-input-omitted",
+    "An input of the Concat has no name.",
+    "No input of a Concat is optional.",
+    sources=(CONCAT, IR),
+    needs={Fact.FORM},
+    spoils={Fact.SHAPE, Fact.TYPE},
+    bad=replace(_PAIR, omitted=(1,)),
+    good=_PAIR,
+)
+def concat_input_omitted(n: OnnxConcat) -> Findings:
+    for i in n.omitted:
+        yield Finding(("inputs", i), "has no name", "a tensor", "")
+
+
+@NodeRule(
+    "onnx/concat-output-count",
+    "The Concat does not have exactly one output.",
+    "It gives one tensor, which has a name.",
+    sources=(CONCAT,),
+    needs={Fact.FORM},
+    bad=replace(_PAIR, outputs=2),
+    good=_PAIR,
+)
+def concat_output_count(n: OnnxConcat) -> Findings:
+    if n.outputs != 1:
+        yield Finding("outputs", f"there are {n.outputs}; a Concat has one", 1, n.outputs)
+    elif n.output_omitted:
+        yield Finding("output", "has no name", "a name", "")
+
+
+@NodeRule(
+    "onnx/concat-attribute-unknown",
+    "The node has an attribute that Concat does not.",
+    "`axis` is the only one.",
+    sources=(CONCAT,),
+    needs={Fact.FORM},
+    bad=replace(_PAIR, other_attributes=("new_axis",)),
+    good=_PAIR,
+)
+def concat_attribute_unknown(n: OnnxConcat) -> Findings:
+    for name in n.other_attributes:
+        yield Finding(name, "is no attribute of Concat, which has axis", "axis", name)
+
+
+@NodeRule(
+    "onnx/concat-attribute-type",
+    "The axis is not an INT.",
+    "`axis` is one number.",
+    sources=(CONCAT,),
+    needs={Fact.FORM},
+    spoils={Fact.AXIS},
+    bad=replace(_PAIR, axis=None, mistyped_attributes=("axis",)),
+    good=_PAIR,
+)
+def concat_attribute_type(n: OnnxConcat) -> Findings:
+    for name in n.mistyped_attributes:
+        yield Finding(name, "is not INT", "INT")
+
+
+@NodeRule(
+    "onnx/concat-axis-missing",
+    "The axis is missing.",
+    "It is required from version 4 on; version 1 has 1 for a default.",
+    sources=(CONCAT, CHANGELOG),
+    needs={Fact.FORM, Fact.AXIS},
+    spoils={Fact.AXIS},
+    bad=replace(_PAIR, axis=None),
+    good=replace(_PAIR, version=1, axis=None),
+)
+def concat_axis_missing(n: OnnxConcat) -> Findings:
+    if n.given_axis is None:
+        yield Finding("axis", f"is missing; Concat {n.version} requires it", "an axis")
+
+
+@NodeRule(
+    "onnx/concat-type-not-allowed",
+    "The element type is not one of this version's.",
+    "Version 1 takes floats only, bfloat16 came with 13, and no version takes 8-bit floats or types below 8 bits.",
+    sources=(CONCAT, CHANGELOG),
+    needs={Fact.FORM, Fact.TYPE},
+    spoils={Fact.TYPE},
+    bad=replace(_PAIR, data_types=("FLOAT8E4M3FN",) * 2),
+    good=replace(_PAIR, data_types=("BFLOAT16",) * 2),
+)
+def concat_type_not_allowed(n: OnnxConcat) -> Findings:
+    allowed = DATA_TYPES.get(n.version, ())
+    if n.data_type is not None and n.data_type not in allowed:
+        expected = ", ".join(allowed)
+        yield Finding("inputs", f"are {n.data_type}; Concat {n.version} takes {expected}", expected, n.data_type)
+
+
+@NodeRule(
+    "onnx/concat-types-differ",
+    "The inputs are of different element types.",
+    "All inputs and the output are of one type; nothing is converted.",
+    sources=(CONCAT,),
+    needs={Fact.FORM, Fact.TYPE},
+    spoils={Fact.TYPE},
+    bad=replace(_PAIR, data_types=("FLOAT", "FLOAT16")),
+    good=_PAIR,
+)
+def concat_types_differ(n: OnnxConcat) -> Findings:
+    for i, data_type in enumerate(n.data_types):
+        if data_type is not None and data_type != n.data_type:
+            yield Finding(("inputs", i), f"is {data_type}, others are {n.data_type}", n.data_type, data_type)
+
+
+@NodeRule(
+    "onnx/concat-scalar",
+    "An input has no dimensions.",
+    "There is no axis along which scalars could be joined.",
+    sources=(CONCAT, INFERENCE),
+    needs={Fact.FORM, Fact.SHAPE},
+    spoils={Fact.SHAPE, Fact.AXIS},
+    bad=replace(_PAIR, shapes=((), ()), axis=0),
+    good=replace(_PAIR, shapes=((1,), (1,)), axis=0),
+)
+def concat_scalar(n: OnnxConcat) -> Findings:
+    for i, shape in enumerate(n.shapes):
+        if shape == ():
+            yield Finding(("inputs", i), "has no dimensions", "1 dimension or more", 0)
+
+
+@NodeRule(
+    "onnx/concat-rank-differs",
+    "The inputs have different numbers of dimensions.",
+    "All inputs have the same shape, but for the size on the axis.",
+    sources=(CONCAT, INFERENCE),
+    needs={Fact.FORM, Fact.SHAPE},
+    spoils={Fact.SHAPE, Fact.AXIS},
+    bad=replace(_PAIR, shapes=((4, 2), (4, 3, 1))),
+    good=_PAIR,
+)
+def concat_rank_differs(n: OnnxConcat) -> Findings:
+    for i, shape in enumerate(n.shapes):
+        if shape is not None and n.rank is not None and len(shape) != n.rank:
+            message = f"has {len(shape)} dimensions, the inputs before it have {n.rank}"
+            yield Finding(("inputs", i), message, n.rank, len(shape))
+
+
+@NodeRule(
+    "onnx/concat-axis-out-of-range",
+    "The axis is not one of the inputs'.",
+    "It is 0 to rank - 1, or -rank to -1 counted from the end.",
+    sources=(CONCAT, INFERENCE),
+    needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
+    spoils={Fact.AXIS},
+    bad=replace(_PAIR, axis=2),
+    good=replace(_PAIR, axis=-2, shapes=((4, 2), (3, 2))),
+)
+def concat_axis_out_of_range(n: OnnxConcat) -> Findings:
+    if n.rank is not None and n.axis_index is None:
+        message = f"is {n.given_axis}, out of range for {n.rank} dimensions"
+        yield Finding("axis", message, f"-{n.rank} to {n.rank - 1}", n.given_axis)
+
+
+@NodeRule(
+    "onnx/concat-axis-negative",
+    "The axis is negative, of which the text of this version is silent.",
+    "Axes counted from the end came with version 11.",
+    severity=Severity.WARNING,
+    sources=(CHANGELOG,),
+    needs={Fact.FORM, Fact.AXIS},
+    bad=replace(_PAIR, version=4, axis=-1),
+    good=replace(_PAIR, version=11, axis=-1),
+)
+def concat_axis_negative(n: OnnxConcat) -> Findings:
+    axis = n.given_axis
+    if axis is not None and axis < 0 and n.version < 11:
+        yield Finding("axis", f"is {axis}, of which the text of Concat {n.version} is silent", "0 or more", axis)
+
+
+@NodeRule(
+    "onnx/concat-shape-differs",
+    "The inputs' sizes differ off the axis.",
+    "All inputs have the same shape, but for the size on the axis.",
+    sources=(CONCAT, INFERENCE),
+    needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
+    spoils={Fact.SHAPE},
+    bad=replace(_PAIR, shapes=((4, 2), (5, 3))),
+    good=replace(_PAIR, shapes=((4, 2), ("N", 3))),
+)
+def concat_shape_differs(n: OnnxConcat) -> Findings:
+    axis, output = n.axis_index, n.output_shape
+    if axis is None or output is None:
+        return
+    for i, shape in enumerate(n.shapes):
+        for d, dim in enumerate(shape or ()):
+            if d != axis and not overlap(dim, output[d]):
+                message = f"is {shape_text(shape)}, others have {dim_text(output[d])} in dimension {d}"
+                yield Finding(("inputs", i), message, dim_text(output[d]), dim_text(dim))
+
+
+@NodeRule(
+    "onnx/concat-declared-type-differs",
+    "The model declares another element type for the output than the inputs have.",
+    "A Concat converts nothing.",
+    sources=(CONCAT,),
+    needs={Fact.FORM, Fact.TYPE},
+    bad=replace(_PAIR, declared_type="FLOAT16"),
+    good=replace(_PAIR, declared_type="FLOAT"),
+)
+def concat_declared_type_differs(n: OnnxConcat) -> Findings:
+    if n.data_type is not None and n.declared_type not in (None, n.data_type):
+        message = f"is declared {n.declared_type}, the inputs are {n.data_type}"
+        yield Finding("output", message, n.data_type, n.declared_type)
+
+
+@NodeRule(
+    "onnx/concat-declared-shape-differs",
+    "The model declares another shape for the output than it has.",
+    "Whoever trusts the declaration reads or writes outside the tensor, or refuses the model.",
+    sources=(IR, INFERENCE),
+    needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
+    bad=replace(_PAIR, declared_shape=(4, 6)),
+    good=replace(_PAIR, declared_shape=(4, "total")),
+)
+def concat_declared_shape_differs(n: OnnxConcat) -> Findings:
+    if not compatible(n.declared_shape, n.output_shape):
+        declared, shape = shape_text(n.declared_shape), shape_text(n.output_shape)
+        yield Finding("output", f"is declared {declared}, but is {shape}", shape, declared)

@@ -1,0 +1,103 @@
+"""What is known of one ONNX Concat node, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dmlsplit.dims import Dim, Shape
+from dmlsplit.rules._facts import NodeFacts
+from dmlsplit.rules.onnx.facts import DATA_TYPES as SPLIT_TYPES
+
+VERSIONS: Final = (1, 4, 11, 13)
+"""The opsets that changed Concat."""
+DATA_TYPES: Final = {1: SPLIT_TYPES[1], 4: SPLIT_TYPES[2], 11: SPLIT_TYPES[2], 13: SPLIT_TYPES[13]}
+"""The element types of T by version."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxConcat(NodeFacts):
+    """A Concat as the model has it; None stands for what is absent or unknown. `version` is 0 where the model imports
+    no opset to judge by."""
+
+    version: int
+    shapes: tuple[Shape | None, ...]
+    """Of the inputs, one each."""
+    data_types: tuple[str | None, ...] = ()
+    """Of the inputs, one each where any is known."""
+    axis: int | None = None
+    omitted: tuple[int, ...] = ()
+    """The inputs whose name is empty."""
+    outputs: int = 1
+    output_omitted: bool = False
+    """Whether the output's name is empty."""
+    other_attributes: tuple[str, ...] = ()
+    """Attributes that the version does not have."""
+    mistyped_attributes: tuple[str, ...] = ()
+    declared_type: str | None = None
+    declared_shape: Shape | None = None
+    """What the model says of the output."""
+    opset: int | None = None
+    newest_opset: int | None = None
+    """What the model imports, and the newest opset whose operators are known."""
+
+    @property
+    def specification(self) -> str:
+        return f"ONNX Concat {self.version}" if self.version else "ONNX"
+
+    def with_shape(self, shape: tuple[int, ...]) -> OnnxConcat:
+        """The same of a Concat of one input."""
+        return self.with_shapes((shape,))
+
+    def with_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> OnnxConcat:
+        """The same node with inputs of these shapes, which fit what is known of them."""
+        return replace(self, shapes=shapes)
+
+    def differences(self) -> Iterator[tuple[str, str]]:
+        if self.version == 1:
+            yield "", "ONNX Runtime and onnx's reference evaluator have no Concat 1"
+
+    @property
+    def data_type(self) -> str | None:
+        return next((data_type for data_type in self.data_types if data_type is not None), None)
+
+    @property
+    def rank(self) -> int | None:
+        return next((len(shape) for shape in self.shapes if shape is not None), None)
+
+    @property
+    def given_axis(self) -> int | None:
+        """The attribute, or version 1's default."""
+        return 1 if self.axis is None and self.version == 1 else self.axis
+
+    @property
+    def axis_index(self) -> int | None:
+        """The axis from 0, as far as the rank says which; None also where it is out of range."""
+        axis, rank = self.given_axis, self.rank
+        if axis is None or rank is None:
+            return axis if axis is not None and axis >= 0 else None
+        return axis % rank if -rank <= axis < rank else None
+
+    @property
+    def lengths(self) -> tuple[Dim, ...] | None:
+        """The inputs' sizes on the axis."""
+        axis = self.axis_index
+        if axis is None:
+            return None
+        return tuple([None if shape is None or axis >= len(shape) else shape[axis] for shape in self.shapes])
+
+    @property
+    def output_shape(self) -> Shape | None:
+        """As far as the inputs say; a size off the axis is the first number that an input has there."""
+        axis, rank, lengths = self.axis_index, self.rank, self.lengths
+        if axis is None or rank is None or lengths is None:
+            return None
+        known = [shape for shape in self.shapes if shape is not None and len(shape) == rank]
+        sizes: list[Dim] = []
+        for i in range(rank):
+            here = [shape[i] for shape in known]
+            sizes.append(next((dim for dim in here if isinstance(dim, int)), here[0]))
+        numbers = [length for length in lengths if isinstance(length, int)]
+        sizes[axis] = sum(numbers) if len(numbers) == len(lengths) else lengths[0] if len(lengths) == 1 else None
+        return tuple(sizes)
