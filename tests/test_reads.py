@@ -50,6 +50,14 @@ def known(desc, release):
         (part(replace(JOIN, axis=3), 1, strides=(1,)), "all"),
         (part(part(JOIN, 0, data_type=3), 1, strides=(1,)), "but the oldest"),
         (replace(part(JOIN, 1, flags=2), output_tensor=SHORT_STRIDES), "the oldest"),
+        # Up to level 3_0 the number of dimensions of every tensor comes before their arrays.
+        (
+            replace(
+                part(JOIN, 0, strides=(1,)),
+                output_tensor=dml.BufferTensorDesc(1, (*SIZES, 1, 1), strides=(*STRIDES, 1, 1)),
+            ),
+            "the oldest",
+        ),
         (replace(JOIN, input_count=3, axis=3), "all"),
         (replace(JOIN, input_count=3), ""),
     ],

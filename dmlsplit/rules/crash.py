@@ -117,7 +117,8 @@ def _walk(o: OperatorView) -> Finding | Refused | None:
     expected = _size(o.whole, o.axis)
     if expected is None:
         return _crash(o.whole, "Sizes")
-    if total != expected or any(p.desc.dimension_count not in p.support.dimension_counts for p in o.parts if is_join):
+    tensors = (o.whole, *o.parts) if is_join else ()
+    if total != expected or any(t.desc.dimension_count not in t.support.dimension_counts for t in tensors):
         return REFUSED
     return None
 
@@ -178,7 +179,7 @@ def reads_past_an_array(o: OperatorView, found: Sequence[Diagnostic]) -> bool:
             return False
     if o.array is not None and o.count > len(o.array):
         return True
-    if output_first or refused.get(o.whole.steps, set()) & (_BEFORE_ARRAYS | {_COMPARED_ELSEWHERE}):
+    if output_first or refused.get(o.whole.steps, set()) & _BEFORE_ARRAYS:
         return False
     return _too_short(o.whole) and not _refused_by_sizes(o.whole)
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from dmlsplit.releases import Release, find_release
+from dmlsplit.release_names import find_release
+from dmlsplit.releases import Release
 
 NODE: Final = "onnxruntime-node"
 WHEEL: Final = "onnxruntime-directml"
@@ -118,7 +119,9 @@ def find_runtime(version: str | Runtime) -> Runtime:
 
 
 def runtime_of_release(release: Release) -> Runtime | None:
-    """The newest ONNX Runtime that ships a DirectML release; None where no known one does."""
+    """The newest ONNX Runtime that ships a DirectML release; None where no known one does, as for Linux."""
+    if release.platform != "windows":
+        return None
     return _newest(runtime for runtime in _RUNTIMES if runtime.directml == release.directml)
 
 

@@ -139,7 +139,7 @@ public:
     Harness(const std::string& folder, const Capabilities& capabilities)
         : directml_(folder + "\\DirectML.dll"), device_(createDevice(capabilities)), runtime_(folder + "\\onnxruntime.dll") {
         DmlDevice* device = nullptr;
-        const HResult result = directml_.createDevice(device_, 0x1000, &device);
+        const HResult result = directml_.createDevice(device_, 0, 0x1000, &device);
         void* device1 = nullptr;
         if (result < 0 || device->QueryInterface(iidDmlDevice1, &device1) < 0) {
             throw std::runtime_error("DMLCreateDevice1 returned 0x" + answerOf(result));

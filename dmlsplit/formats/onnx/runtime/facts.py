@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Final
 
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from dmlsplit.dims import Shape
 from dmlsplit.enums import OperatorType
+from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.scopes import integers
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.tensors import text, value_of
 from dmlsplit.runtimes import FirstRun, Given, NodeFacts
 from dmlsplit.runtimes.facts import Sizes, is_static
 
@@ -90,8 +91,11 @@ def _with_lengths(
         return replace(facts, given=Given.NUM_OUTPUTS) if counted else facts
     name = names[1]
     if name in graph.defaults:
-        values = numpy_helper.to_array(graph.defaults[name]).ravel().tolist()
-        return replace(facts, given=Given.DEFAULT, lengths=tuple(values))
+        try:
+            values = value_of(graph.defaults[name], graph.scope.origin.read_external)
+        except InputError:  # it contradicts itself, or lies where it may not be read
+            values = None
+        return replace(facts, given=Given.DEFAULT, lengths=None if values is None else tuple(values.ravel().tolist()))
     lengths = integers(graph.scope, name)
     if name in graph.constants:
         known = facts.shapes_known and lengths is not None

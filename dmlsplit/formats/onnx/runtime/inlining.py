@@ -8,12 +8,12 @@ from typing import Final
 import onnx
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.functions import Functions
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.tensors import text
 
-MAX_DEPTH: Final = 32
+MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 
 
 def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tuple[str, ...]]:
