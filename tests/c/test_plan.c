@@ -400,7 +400,7 @@ static void slices(void)
 static uint64_t steps_for(uint32_t rank, int64_t gap)
 {
     enum { ALTERNATING = 2000 };
-    static int64_t strides[ALTERNATING][DMLSPLIT_MAX_RANK], whole[DMLSPLIT_MAX_RANK];
+    static int64_t strides[ALTERNATING * DMLSPLIT_MAX_RANK], whole[DMLSPLIT_MAX_RANK];
     static uint64_t alternating[ALTERNATING];
     uint64_t all[DMLSPLIT_MAX_RANK];
     dmlsplit_geometry g = legal();
@@ -419,13 +419,13 @@ static uint64_t steps_for(uint32_t rank, int64_t gap)
     for (uint32_t d = rank; d-- > 0;) {
         whole[d] = whole_stride;
         for (size_t i = 0; i < ALTERNATING; i++)
-            strides[0][i * rank + d] = stride;
+            strides[i * rank + d] = stride;
         stride = (stride + gap) * (int64_t)(d == g.axis ? 2 : all[d]);
         whole_stride = (whole_stride + gap) * (int64_t)all[d];
     }
     if (gap > 0) {
         g.strides = whole;
-        g.part_strides = strides[0];
+        g.part_strides = strides;
     }
     dms_plan_steps = 0;
     CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
