@@ -103,7 +103,7 @@ class Library:
         self._errors.seek(0)
         raise HarnessError(self._errors.read().strip() or f"exit status {status}")
 
-    def evaluate(self, descs: Iterable[OperatorDesc]) -> list[Answer]:
+    def judge(self, descs: Iterable[OperatorDesc]) -> list[Answer]:
         """CreateOperator's answers to descriptors."""
         answers = self.answers([f"create {operator(desc)}" for desc in descs])
         return [None if answer is None else int(answer, 16) for answer in answers]
