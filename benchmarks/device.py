@@ -18,7 +18,7 @@ from suite import machine
 from suite.timing import Runner, round_robin
 
 import dmlsplit as dml
-from dmlsplit.device import CompiledOperator
+from dmlsplit.device import DispatchableOperator
 
 
 def calls(count: int) -> dict[str, Callable[[], object]]:
@@ -58,7 +58,7 @@ def calls(count: int) -> dict[str, Callable[[], object]]:
 
 
 def bound(
-    device: dml.Device, op: CompiledOperator, source: dml.BufferBinding, targets: list[dml.BufferBinding]
+    device: dml.Device, op: DispatchableOperator, source: dml.BufferBinding, targets: list[dml.BufferBinding]
 ) -> Callable[[], object]:
     table = device.create_binding_table(op)
     table.bind_inputs([source])

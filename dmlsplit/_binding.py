@@ -15,9 +15,10 @@ import numpy as np
 
 from dmlsplit import _native
 from dmlsplit.buffer import Buffer
-from dmlsplit.descriptors import DATA_TYPE_OF_NUMPY, BufferTensorDesc
+from dmlsplit.descriptors import DATA_TYPE_OF_NUMPY
 from dmlsplit.errors import BindingError
-from dmlsplit.layout import ELEMENT_BITS, packed_strides
+from dmlsplit.geometry import TensorLayout
+from dmlsplit.layout import extent, is_packed
 
 NUMPY_DTYPE: Final[dict[int, np.dtype[Any]]] = {
     data_type: np.dtype(f"{kind}{size}") for (kind, size), data_type in DATA_TYPE_OF_NUMPY.items()
@@ -33,31 +34,26 @@ SHARING_WORK_LIMIT: Final = 1_000_000
 
 
 class BoundTensor:
-    """A tensor of a compiled operator, with what binding needs of its descriptor.
+    """A tensor of a compiled operator as numpy sees it; strides are bytes."""
 
-    Strides are bytes, and so is `extent`: from the first byte of the first element to the last one of the last.
-    """
+    __slots__ = ("dtype", "is_output", "packed", "path", "sizes", "strides", "total")
 
-    __slots__ = ("dtype", "extent", "is_output", "packed", "path", "sizes", "strides", "total")
+    def __init__(self, layout: TensorLayout) -> None:
+        self.path = layout.name
+        self.is_output = layout.is_output
+        self.sizes = layout.sizes
+        self.dtype = NUMPY_DTYPE[layout.data_type]
+        self.packed = is_packed(layout.sizes, layout.strides)
+        self.strides = layout.byte_strides
+        self.total = layout.total
 
-    def __init__(self, path: str, desc: BufferTensorDesc, is_output: bool) -> None:
-        count = desc.dimension_count
-        self.path = path
-        self.is_output = is_output
-        self.sizes = (desc.sizes or ())[:count]
-        self.dtype = NUMPY_DTYPE[desc.data_type]
-        packed = packed_strides(self.sizes)
-        strides = packed if desc.strides is None else desc.strides[:count]
-        # The stride of a size-1 dimension is never used; the packed one compares equal to numpy's.
-        strides = tuple(p if n == 1 else s for n, s, p in zip(self.sizes, strides, packed, strict=True))
-        self.packed = strides == packed
-        size = ELEMENT_BITS[desc.data_type] // 8
-        self.strides = tuple(s * size for s in strides)
-        self.extent = size + sum((n - 1) * s for n, s in zip(self.sizes, self.strides, strict=True))
-        self.total = desc.total_tensor_size_in_bytes or 0
+    @property
+    def extent(self) -> int:
+        """Elements from the first to the last one addressed, both included."""
+        return extent(self.sizes, [stride // self.dtype.itemsize for stride in self.strides])
 
 
-class Binding(NamedTuple):
+class BoundMemory(NamedTuple):
     """Memory bound to a tensor: where its first element lies, in which strides, and what keeps it alive."""
 
     pointer: Any
@@ -65,7 +61,7 @@ class Binding(NamedTuple):
     owner: object
 
 
-def bind(tensor: BoundTensor, value: object) -> Binding:
+def bind(tensor: BoundTensor, value: object) -> BoundMemory:
     """Binds an ndarray or raw memory to a tensor; BindingError names the tensor and both sides of a mismatch.
 
     An ndarray of the tensor's shape and dtype is the tensor: each element lies where the array has it. Every other
@@ -99,7 +95,7 @@ def bind(tensor: BoundTensor, value: object) -> Binding:
     return _bind_array(tensor, value)
 
 
-def _bind_array(tensor: BoundTensor, array: np.ndarray) -> Binding:
+def _bind_array(tensor: BoundTensor, array: np.ndarray) -> BoundMemory:
     if array.dtype != tensor.dtype:
         raise BindingError(f"{tensor.path}: {_array_fault(array, tensor.dtype)}")
     strides = array.strides
@@ -117,8 +113,8 @@ def _bind_array(tensor: BoundTensor, array: np.ndarray) -> Binding:
     if tensor.is_output and not array.flags.writeable:
         raise BindingError(f"{tensor.path}: the array is read-only")
     if array.flags.c_contiguous:
-        return Binding(_native.buffer(array, tensor.is_output), strides, array)
-    return Binding(_native.address(array.__array_interface__["data"][0]), strides, array)
+        return BoundMemory(_native.buffer(array, tensor.is_output), strides, array)
+    return BoundMemory(_native.address(array.__array_interface__["data"][0]), strides, array)
 
 
 def _array_fault(array: np.ndarray, expected: np.dtype[Any]) -> str:
@@ -130,7 +126,7 @@ def _array_fault(array: np.ndarray, expected: np.dtype[Any]) -> str:
     return f"the array has dtype {dtype}, {expected} is expected"
 
 
-def _bind_raw(tensor: BoundTensor, value: object) -> Binding:
+def _bind_raw(tensor: BoundTensor, value: object) -> BoundMemory:
     try:
         view = memoryview(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -146,7 +142,7 @@ def _bind_raw(tensor: BoundTensor, value: object) -> Binding:
         )
     if tensor.is_output and view.readonly:
         raise BindingError(f"{tensor.path}: the memory is read-only")
-    return Binding(_native.buffer(view, tensor.is_output), tensor.strides, view)
+    return BoundMemory(_native.buffer(view, tensor.is_output), tensor.strides, view)
 
 
 class _Operand(NamedTuple):
@@ -157,10 +153,10 @@ class _Operand(NamedTuple):
     loops: tuple[tuple[int, int], ...]
     """(stride, size), the largest stride first; strides are above 0, sizes above 1."""
     tensor: BoundTensor
-    binding: Binding
+    binding: BoundMemory
 
 
-def check_apart(operands: Iterable[tuple[BoundTensor, Binding]]) -> None:
+def check_apart(operands: Iterable[tuple[BoundTensor, BoundMemory]]) -> None:
     """Raises BindingError where a written tensor shares a byte with another one.
 
     Exact, for buffers whose ranges intersect: two columns of one array are apart.
@@ -168,7 +164,7 @@ def check_apart(operands: Iterable[tuple[BoundTensor, Binding]]) -> None:
     _check_operands([_operand(*pair) for pair in operands if 0 not in pair[0].sizes])
 
 
-def _operand(tensor: BoundTensor, binding: Binding) -> _Operand:
+def _operand(tensor: BoundTensor, binding: BoundMemory) -> _Operand:
     spans = [(n - 1) * s for n, s in zip(tensor.sizes, binding.strides, strict=True)]
     address = _native.address_of(binding.pointer)
     end = address + sum([span for span in spans if span > 0]) + tensor.dtype.itemsize
@@ -242,7 +238,7 @@ def _check_painted(group: list[_Operand]) -> None:
         cells[...] = i + 1
 
 
-def _check_pair(a: BoundTensor, a_binding: Binding, b: BoundTensor, b_binding: Binding) -> None:
+def _check_pair(a: BoundTensor, a_binding: BoundMemory, b: BoundTensor, b_binding: BoundMemory) -> None:
     try:
         shared = np.shares_memory(_elements(a, a_binding), _elements(b, b_binding), max_work=SHARING_WORK_LIMIT)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
@@ -263,7 +259,7 @@ def _undecided(a: BoundTensor, b: BoundTensor) -> BindingError:
     )
 
 
-def _elements(tensor: BoundTensor, binding: Binding) -> np.ndarray:
+def _elements(tensor: BoundTensor, binding: BoundMemory) -> np.ndarray:
     if isinstance(binding.owner, np.ndarray):
         return binding.owner
     return np.ndarray(tensor.sizes, tensor.dtype, buffer=binding.owner, strides=tensor.strides)  # type: ignore[arg-type]
@@ -271,5 +267,5 @@ def _elements(tensor: BoundTensor, binding: Binding) -> np.ndarray:
 
 def new_output(tensor: BoundTensor) -> np.ndarray:
     """A fresh array with the strides of an output that is not packed; bytes between its elements are 0."""
-    extent = tensor.extent // tensor.dtype.itemsize
-    return np.ndarray(tensor.sizes, tensor.dtype, buffer=np.zeros(extent, tensor.dtype), strides=tensor.strides)
+    memory = np.zeros(tensor.extent, tensor.dtype)
+    return np.ndarray(tensor.sizes, tensor.dtype, buffer=memory, strides=tensor.strides)

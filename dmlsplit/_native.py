@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dmlsplit.errors import NativeError
 
@@ -27,6 +27,8 @@ HAS_GIL: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Without it an ArrayDispatcher is not safe: the list of arrays may change while it is read."""
 MAX_RANK: Final = 64
 """DMLSPLIT_MAX_RANK, which is numpy's limit too."""
+Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...] | None]
+"""Sizes in elements, and strides in bytes; None: packed."""
 
 
 def require() -> None:
@@ -96,6 +98,23 @@ class Plan:
         self._pointer = ffi.gc(pointer[0], lib.dmlsplit_plan_destroy)
         self.direction = direction
         self.part_count = len(lengths)
+
+    @classmethod
+    def of(
+        cls,
+        direction: int,
+        element_size: int,
+        axis: int,
+        whole: Layout,
+        parts: Sequence[Layout],
+        *,
+        overlap_allowed: bool = False,
+    ) -> Plan:
+        """The plan of a copy between arrays laid out like this; the parts are packed all or none."""
+        sizes, strides = whole
+        lengths = [sizes[axis] for sizes, _ in parts]
+        given = [stride for _, strides in parts if strides is not None for stride in strides]
+        return cls(direction, element_size, sizes, strides, axis, lengths, given or None, None, overlap_allowed)
 
     @property
     def whole_range(self) -> Range:

@@ -83,21 +83,16 @@ class _Recipe:
         direction: int,
         dtype: np.dtype[Any],
         axis: int,
-        whole: tuple[Shape, Shape | None],
-        parts: Sequence[tuple[Shape, Shape | None]],
+        whole: _native.Layout,
+        parts: Sequence[_native.Layout],
     ) -> None:
-        self.whole_shape, whole_strides = whole
-        part_shapes = [shape for shape, _ in parts]
-        self.fresh = FreshArrays(part_shapes, dtype)
+        self.whole_shape, _ = whole
+        self.fresh = FreshArrays([shape for shape, _ in parts], dtype)
         self._plan: _native.Plan | None = None
         self._dispatcher: _native.ArrayDispatcher | None = None
         if dtype.itemsize == 0:
             return
-        lengths = [shape[axis] for shape in part_shapes]
-        given = [stride for _, strides in parts if strides is not None for stride in strides]
-        self._plan = _native.Plan(
-            direction, dtype.itemsize, self.whole_shape, whole_strides, axis, lengths, given or None
-        )
+        self._plan = _native.Plan.of(direction, dtype.itemsize, axis, whole, parts)
         if len(self.whole_shape) <= _native.DISPATCHER_RANK and _native.HAS_GIL:
             layouts = [
                 (shape, strides or tuple([stride * dtype.itemsize for stride in packed_strides(shape)]))
@@ -117,7 +112,7 @@ def _split_recipe(
     shape: Shape, strides: Shape, dtype: np.dtype[Any], axis: int, lengths: Shape | None, sections: int | None
 ) -> _Recipe:
     axis, lengths = cut(shape, axis, lengths, sections)
-    parts: list[tuple[Shape, Shape | None]] = [((*shape[:axis], n, *shape[axis + 1 :]), None) for n in lengths]
+    parts: list[_native.Layout] = [((*shape[:axis], n, *shape[axis + 1 :]), None) for n in lengths]
     return _Recipe(_native.SPLIT, dtype, axis, (shape, strides), parts)
 
 

@@ -9,12 +9,13 @@ from typing import Final, NamedTuple
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
+from dmlsplit.geometry import members_of
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.release_names import find_release
 from dmlsplit.releases import Release, directml_versions, observed_levels
 from dmlsplit.results import Use
 from dmlsplit.target import Target, target_of
-from dmlsplit.validation import evaluate, operator_type
+from dmlsplit.validation import evaluate
 
 
 class Column(NamedTuple):
@@ -78,7 +79,7 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
     if report.ok:
         return Compatibility(column, Use.AS_IT_IS, report, None)
     # A rewriting is the target's own where both take the same tensors; what differs besides is judged.
-    tensors = [(row.dimension_counts, row.data_types) for row in target.support[operator_type(desc)]]
+    tensors = [(row.dimension_counts, row.data_types) for row in target.support[members_of(desc).kind]]
     for others, found in known.made:
         if others == tensors and all(evaluate(operator, target).ok for operator in found.operators):
             return Compatibility(column, Use.REWRITTEN, report, found)

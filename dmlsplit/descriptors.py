@@ -306,17 +306,6 @@ class JoinOperatorDesc:
 OperatorDesc: TypeAlias = SplitOperatorDesc | JoinOperatorDesc
 
 
-def operands(desc: OperatorDesc) -> tuple[list[BufferTensorDesc], list[BufferTensorDesc]]:
-    """The inputs and the outputs that the operator's count covers, of a descriptor without null pointers."""
-    tensors: tuple[tuple[TensorDesc | None, ...], tuple[TensorDesc | None, ...]]
-    if isinstance(desc, SplitOperatorDesc):
-        tensors = (desc.input_tensor,), (desc.output_tensors or ())[: desc.output_count]
-    else:
-        tensors = (desc.input_tensors or ())[: desc.input_count], (desc.output_tensor,)
-    inputs, outputs = ([tensor._buffer for tensor in side if tensor is not None] for side in tensors)
-    return inputs, outputs
-
-
 def _packed_parts(
     whole: TensorDesc | BufferTensorDesc, axis: int, lengths: Sequence[int], path: str
 ) -> tuple[int, list[BufferTensorDesc]]:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Final, Generic, overload
 import numpy as np
 
 from dmlsplit import _native
-from dmlsplit._binding import Binding, BoundTensor, bind, check_apart, new_output
+from dmlsplit._binding import BoundMemory, BoundTensor, bind, check_apart, new_output
 from dmlsplit._fresh import FreshArrays
 from dmlsplit._threads import NumThreads, thread_count
 from dmlsplit._typing import DescT, DescT_co
-from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import BindingError, NativeError
+from dmlsplit.geometry import Geometry
 from dmlsplit.releases import Release
 from dmlsplit.validation import validate
 
@@ -75,41 +76,22 @@ class CompiledOperator(Generic[DescT_co]):
     def __init__(self, desc: DescT_co, report: Report, num_threads: NumThreads = None) -> None:
         self.desc = desc
         self.report = report
-        if isinstance(desc, SplitOperatorDesc):
-            self._is_split = True
-            self._whole = _bound_tensor("InputTensor", desc.input_tensor, False)
-            array, count, path = desc.output_tensors, desc.output_count, "OutputTensors"
-        else:
-            self._is_split = False
-            self._whole = _bound_tensor("OutputTensor", desc.output_tensor, True)
-            array, count, path = desc.input_tensors, desc.input_count, "InputTensors"
-        self._parts = [
-            _bound_tensor(f"{path}[{i}]", tensor, self._is_split) for i, tensor in enumerate((array or ())[:count])
-        ]
-        self._lengths = [part.sizes[desc.axis] for part in self._parts]
-        self._outputs = self._parts if self._is_split else [self._whole]
+        geometry = Geometry.of(desc)
+        self._roles = geometry.roles
+        self._sides = self._roles.sides
+        self._whole = BoundTensor(geometry.whole)
+        self._parts = [BoundTensor(part) for part in geometry.parts]
+        _, self._outputs = self._sides([self._whole], self._parts)
         self._fresh = FreshArrays([tensor.sizes for tensor in self._outputs if tensor.packed], self._whole.dtype)
-        self._other_plan = lru_cache(PLANS_PER_OPERATOR)(self._new_plan)
+        self._other_plan = lru_cache(PLANS_PER_OPERATOR)(geometry.plan)
         self._own_strides = self._whole.strides, tuple(part.strides for part in self._parts)
-        self.plan = self._new_plan(*self._own_strides)
+        self.plan = geometry.plan(*self._own_strides)
         """How the C core runs it; `plan.describe()` tells in words."""
         self.num_threads = thread_count(num_threads, self.plan.bytes)
         self._dispatcher = None
         if len(self._whole.sizes) <= _native.DISPATCHER_RANK and _native.HAS_GIL:
             layouts = [(tensor.sizes, tensor.strides) for tensor in (self._whole, *self._parts)]
             self._dispatcher = _native.ArrayDispatcher(self.plan, np.ndarray, self._whole.dtype, layouts)
-
-    def _new_plan(self, strides: tuple[int, ...], part_strides: tuple[tuple[int, ...], ...]) -> _native.Plan:
-        return _native.Plan(
-            _native.SPLIT if self._is_split else _native.JOIN,
-            self._whole.dtype.itemsize,
-            self._whole.sizes,
-            strides,
-            self.desc.axis,
-            self._lengths,
-            [stride for part in part_strides for stride in part],
-            overlap_allowed=True,  # validation has decided that nothing written overlaps
-        )
 
     @property
     def tensors(self) -> tuple[BoundTensor, Sequence[BoundTensor]]:
@@ -126,7 +108,7 @@ class CompiledOperator(Generic[DescT_co]):
     def __call__(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
         """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
         out = self.new_outputs()
-        whole, parts = (input, out) if self._is_split else (out, input)
+        whole, parts = self._sides(input, out)
         self.dispatch_tensors(whole, parts)
         return out
 
@@ -134,7 +116,7 @@ class CompiledOperator(Generic[DescT_co]):
         """Fresh arrays of the outputs' sizes and strides, not written to: a list for a split, an array for a join."""
         packed = iter(self._fresh.make())
         made = [next(packed) if tensor.packed else new_output(tensor) for tensor in self._outputs]
-        return made if self._is_split else made[0]
+        return made if self._outputs is self._parts else made[0]
 
     @overload
     def dispatch(
@@ -157,7 +139,7 @@ class CompiledOperator(Generic[DescT_co]):
 
         `num_threads` None: as many as the operator was compiled for.
         """
-        whole, parts = (input, out) if self._is_split else (out, input)
+        whole, parts = self._sides(input, out)
         self.dispatch_tensors(whole, parts, num_threads)
 
     def dispatch_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> None:
@@ -184,7 +166,7 @@ class CompiledOperator(Generic[DescT_co]):
     ) -> BoundOperator: ...
     def bind(self, input: object, out: object, *, num_threads: NumThreads = None) -> BoundOperator:
         """Resolves the buffers once, for many dispatches. The result keeps them alive."""
-        whole, parts = (input, out) if self._is_split else (out, input)
+        whole, parts = self._sides(input, out)
         return self.bind_tensors(whole, parts, num_threads)
 
     def bind_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> BoundOperator:
@@ -199,8 +181,8 @@ class CompiledOperator(Generic[DescT_co]):
             check_apart([(self._whole, bound_whole), *zip(self._parts, bound_parts, strict=True)])
         return BoundOperator(plan, bound_whole, bound_parts, vector, threads)
 
-    def _bind_parts(self, values: object) -> list[Binding]:
-        path = "OutputTensors" if self._is_split else "InputTensors"
+    def _bind_parts(self, values: object) -> list[BoundMemory]:
+        path = self._roles.parts
         if isinstance(values, (np.ndarray, bytes, bytearray, memoryview)) or not isinstance(values, Sequence):
             kind = type(values).__name__
             raise BindingError(f"{path}: a list or tuple of {len(self._parts)} buffers is expected, not {kind}")
@@ -214,7 +196,9 @@ class BoundOperator:
 
     __slots__ = ("_arguments", "_run", "_vector", "bindings", "plan")
 
-    def __init__(self, plan: _native.Plan, whole: Binding, parts: list[Binding], vector: object, threads: int) -> None:
+    def __init__(
+        self, plan: _native.Plan, whole: BoundMemory, parts: list[BoundMemory], vector: object, threads: int
+    ) -> None:
         self.plan = plan
         self.bindings = whole, parts
         """The memory of the whole tensor and of the parts; kept alive by this."""
@@ -224,10 +208,3 @@ class BoundOperator:
     def dispatch(self) -> None:
         """Copies once; the GIL is released meanwhile."""
         self._run(*self._arguments)
-
-
-def _bound_tensor(path: str, tensor: TensorDesc | None, is_output: bool) -> BoundTensor:
-    # A descriptor without errors has no null pointers.
-    assert tensor is not None
-    assert tensor.desc is not None
-    return BoundTensor(path, tensor.desc, is_output)

@@ -123,17 +123,6 @@ def _reserve(descriptor: int, start: int, size: int) -> None:
         os.write(descriptor, zeros[: size - position])
 
 
-class Box(NamedTuple):
-    """A block of the input: from `starts`, `sizes` large; `first` is the part that its axis begins in, at `within`."""
-
-    starts: tuple[int, ...]
-    sizes: tuple[int, ...]
-    first: int
-    lengths: tuple[int, ...]
-    """What of each part, from `first` on, the box holds."""
-    within: int
-
-
 def boxes(sizes: Shape, strides: Shape, max_elements: int) -> Iterator[tuple[Shape, Shape]]:
     """Starts and sizes of blocks of at most `max_elements` elements that cover a tensor, in the order of its memory."""
     order = sorted(range(len(sizes)), key=lambda dimension: (-strides[dimension], dimension))
@@ -158,7 +147,7 @@ def _with(numbers: Shape, index: int, number: int) -> Shape:
 
 
 class Slab(NamedTuple):
-    """What a box holds of an output: from `start` to `stop` along the axis."""
+    """What a block holds of an output: from `start` to `stop` along the axis."""
 
     tensor: FileTensor
     start: int
@@ -187,11 +176,9 @@ def _copy(
             block = _with(sizes, axis, stop - begin)
             plan = _plan(
                 element_size,
-                block,
-                source.strides,
                 axis,
-                tuple([slab.stop - slab.start for slab in slabs]),
-                tuple([stride for slab in slabs for stride in slab.tensor.strides]),
+                (block, source.strides),
+                tuple([(_with(sizes, axis, slab.stop - slab.start), slab.tensor.strides) for slab in slabs]),
             )
             with ExitStack() as stack:
                 whole = _window(source, _with(starts, axis, begin), block, element_size, False, passing)
@@ -213,10 +200,8 @@ def _copy(
 
 
 @lru_cache(16)
-def _plan(
-    element_size: int, sizes: Shape, strides: Shape, axis: int, lengths: Shape, part_strides: Shape
-) -> _native.Plan:
-    return _native.Plan(_native.SPLIT, element_size, sizes, strides, axis, lengths, part_strides, overlap_allowed=True)
+def _plan(element_size: int, axis: int, whole: _native.Layout, parts: tuple[_native.Layout, ...]) -> _native.Plan:
+    return _native.Plan.of(_native.SPLIT, element_size, axis, whole, parts, overlap_allowed=True)
 
 
 @contextmanager

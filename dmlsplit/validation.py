@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel, HResult, OperatorType, TensorType
 from dmlsplit.location import Location
@@ -43,15 +43,6 @@ def validate(
     Split or Join.
     """
     return evaluate(desc, find_target(feature_level, directml))
-
-
-def operator_type(desc: OperatorDesc) -> OperatorType:
-    """SPLIT or JOIN; TypeError for anything else."""
-    if isinstance(desc, SplitOperatorDesc):
-        return OperatorType.SPLIT
-    if isinstance(desc, JoinOperatorDesc):
-        return OperatorType.JOIN
-    raise TypeError(f"{type(desc).__name__} is not a SplitOperatorDesc or JoinOperatorDesc")
 
 
 _HERE: Final = Location()

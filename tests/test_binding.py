@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit import _binding, _native
-from dmlsplit._binding import Binding, BoundTensor
+from dmlsplit._binding import BoundMemory, BoundTensor
+from dmlsplit.geometry import TensorLayout
 
 MEMORY = 600
 TYPES = {1: dml.TensorDataType.UINT8, 2: dml.TensorDataType.UINT16, 8: dml.TensorDataType.FLOAT64}
@@ -19,8 +20,8 @@ TYPES = {1: dml.TensorDataType.UINT8, 2: dml.TensorDataType.UINT16, 8: dml.Tenso
 
 def bound(i, view, is_output):
     desc = dml.BufferTensorDesc(TYPES[view.itemsize], view.shape)
-    tensor = BoundTensor(f"Tensors[{i:02}]", desc, is_output)
-    return tensor, Binding(_native.address(view.__array_interface__["data"][0]), view.strides, view)
+    tensor = BoundTensor(TensorLayout.of((f"Tensors[{i:02}]",), desc, is_output))
+    return tensor, BoundMemory(_native.address(view.__array_interface__["data"][0]), view.strides, view)
 
 
 def bytes_of(view, memory):

@@ -12,8 +12,8 @@ from dmlsplit.device.bindings import Binding, BindingDesc, BufferArrayBinding, B
 from dmlsplit.device.device import Capabilities, Device
 from dmlsplit.device.dispatchables import (
     BindingProperties,
-    CompiledOperator,
     Dispatchable,
+    DispatchableOperator,
     Operator,
     OperatorInitializer,
 )
@@ -27,9 +27,9 @@ __all__ = [
     "BufferArrayBinding",
     "BufferBinding",
     "Capabilities",
-    "CompiledOperator",
     "Device",
     "Dispatchable",
+    "DispatchableOperator",
     "Operator",
     "OperatorInitializer",
 ]

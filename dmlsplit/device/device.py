@@ -11,7 +11,7 @@ from typing import Final
 
 from dmlsplit.descriptors import OperatorDesc, _uint
 from dmlsplit.device.dispatch import prepare_initializer, prepare_operator
-from dmlsplit.device.dispatchables import CompiledOperator, Dispatchable, Operator, OperatorInitializer
+from dmlsplit.device.dispatchables import Dispatchable, DispatchableOperator, Operator, OperatorInitializer
 from dmlsplit.device.state import State
 from dmlsplit.device.table import BindingTable, required_object
 from dmlsplit.diagnostics import Diagnostic, Report
@@ -164,7 +164,7 @@ class Device:
 
     def compile_operator(
         self, operator: Operator, flags: ExecutionFlags | int = ExecutionFlags.NONE
-    ) -> CompiledOperator:
+    ) -> DispatchableOperator:
         """CompileOperator: DirectMLError for flags above 7."""
         required_object(self._state, operator, Operator, "a compiled operator")
         number = _uint(flags, "flags")
@@ -173,15 +173,15 @@ class Device:
             message = f"is 0x{number:X}, the known bits are 0x7"
             found = EXECUTION_FLAGS_UNKNOWN.diagnostic(Location.of("flags"), message, expected="0x7", actual=number)
             self._state.fail(self.release.invalid_argument, found, operator.report.operator)
-        return CompiledOperator(operator, ExecutionFlags(number))
+        return DispatchableOperator(operator, ExecutionFlags(number))
 
-    def create_operator_initializer(self, operators: Sequence[CompiledOperator]) -> OperatorInitializer:
+    def create_operator_initializer(self, operators: Sequence[DispatchableOperator]) -> OperatorInitializer:
         """CreateOperatorInitializer, of any number of operators."""
-        if isinstance(operators, CompiledOperator) or not isinstance(operators, Iterable):
+        if isinstance(operators, DispatchableOperator) or not isinstance(operators, Iterable):
             raise TypeError(f"a sequence of compiled operators is expected, not {type(operators).__name__}")
         operators = tuple(operators)
         for operator in operators:
-            required_object(self._state, operator, CompiledOperator, "an initializer")
+            required_object(self._state, operator, DispatchableOperator, "an initializer")
         self._state.require()
         return OperatorInitializer(self._state, operators)
 
@@ -196,7 +196,7 @@ class Device:
         HRESULT, and nothing is written, where the dispatch would read or write outside a buffer, or where something is
         not bound yet to an operator compiled with DESCRIPTORS_VOLATILE.
         """
-        required_object(self._state, dispatchable, (CompiledOperator, OperatorInitializer), "a dispatch")
+        required_object(self._state, dispatchable, (DispatchableOperator, OperatorInitializer), "a dispatch")
         required_object(self._state, table, BindingTable, "a dispatch")
         state = self._state
         if state.removed_reason is not None:
@@ -210,7 +210,10 @@ class Device:
             return
         unbound = table.unbound()
         if unbound:
-            if isinstance(dispatchable, CompiledOperator) and dispatchable.flags & ExecutionFlags.DESCRIPTORS_VOLATILE:
+            if (
+                isinstance(dispatchable, DispatchableOperator)
+                and dispatchable.flags & ExecutionFlags.DESCRIPTORS_VOLATILE
+            ):
                 state.refuse(unbound, name)  # may be bound until the GPU executes, which here it does at once
             state.remove(unbound, name)
             return
@@ -220,7 +223,7 @@ class Device:
         if run is None:
             run, table.warnings = (
                 prepare_operator(dispatchable, table)
-                if isinstance(dispatchable, CompiledOperator)
+                if isinstance(dispatchable, DispatchableOperator)
                 else prepare_initializer(dispatchable, table)
             )
             if run is None:
@@ -229,7 +232,7 @@ class Device:
         for diagnostic in [*_initialization(dispatchable), *table.warnings]:
             state.on_warning(diagnostic)
         run()
-        if not isinstance(dispatchable, CompiledOperator):
+        if not isinstance(dispatchable, DispatchableOperator):
             with state.lock:
                 for operator in dispatchable.operators:
                     operator.initializations += 1
@@ -237,7 +240,7 @@ class Device:
 
 def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
     """Warnings of operators that are initialized twice or never."""
-    if isinstance(dispatchable, CompiledOperator):
+    if isinstance(dispatchable, DispatchableOperator):
         if dispatchable.initializations:
             return []
         message = "the operator was never initialized"

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dmlsplit import _native
-from dmlsplit._binding import BoundTensor
 from dmlsplit._threads import thread_count
 from dmlsplit.buffer import Buffer
 from dmlsplit.device.bindings import BufferBinding
-from dmlsplit.device.dispatchables import CompiledOperator, OperatorInitializer
+from dmlsplit.device.dispatchables import DispatchableOperator, OperatorInitializer
 from dmlsplit.device.table import BindingTable
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity
 from dmlsplit.location import Location, Step
-from dmlsplit.rules import Rule
+from dmlsplit.rules import BindingSlot, Rule
 from dmlsplit.rules.binding import (
     INITIALIZER_SHARES,
     INPUT_OVERLAPS_OUTPUT,
@@ -34,7 +33,7 @@ Run = Callable[[], None]
 _OVERLAPPING = ("tensor/output-elements-overlap", "tensor/output-overlap-undecided")
 
 
-class Region(NamedTuple):
+class MemoryRange(NamedTuple):
     """Where a tensor's first element lies, and how many bytes may be touched from there on."""
 
     buffer: Buffer
@@ -48,59 +47,57 @@ class Region(NamedTuple):
         return self.buffer.address + self.offset
 
 
-def prepare_operator(op: CompiledOperator, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
+def prepare_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
     """The copies of an operator's dispatch, and warnings; None instead of the copies, and the reasons, where they would
     leave a buffer. The table binds all that the operator needs."""
     persistent = table.persistent
-    inputs: list[Region] = []
-    bound_inputs: list[tuple[Region, BoundTensor]] = []
-    for i, (tensor, ranges, at) in enumerate(zip(op.inputs, table.input_ranges(), op.persistent_offsets, strict=True)):
+    inputs: list[MemoryRange] = []
+    bound_inputs: list[tuple[MemoryRange, BindingSlot]] = []
+    for i, (slot, ranges, at) in enumerate(
+        zip(op.input_slots, table.input_ranges(), op.persistent_offsets, strict=True)
+    ):
         if at is None:
-            inputs.append(_region(ranges[0], "BindInputs", i))
-            bound_inputs.append((inputs[-1], tensor))
+            inputs.append(_memory_range(ranges[0], "BindInputs", i))
+            bound_inputs.append((inputs[-1], slot))
         else:
             assert persistent is not None
             assert persistent.buffer is not None
-            offset = persistent.offset + at
-            inputs.append(Region(persistent.buffer, offset, tensor.total, Location.of("BindPersistentResource")))
-    outputs = [_region(ranges[0], "BindOutputs", i) for i, ranges in enumerate(table.output_ranges())]
+            offset, size = persistent.offset + at, op.inputs[i].total
+            inputs.append(MemoryRange(persistent.buffer, offset, size, Location.of("BindPersistentResource")))
+    outputs = [_memory_range(ranges[0], "BindOutputs", i) for i, ranges in enumerate(table.output_ranges())]
     report = op.operator.report
     # Larger ranges do not help: where the size wraps, the build's indices may, too.
-    if any(tensor.extent > tensor.total for tensor in (*op.inputs, *op.outputs)):
+    if op.exceeds_totals:
         return None, [d for d in report.diagnostics if d.severity is Severity.ERROR and d.basis is Basis.OURS]
-    written = _Written(
-        [(region, tensor.path, tensor.total) for region, tensor in zip(outputs, op.outputs, strict=True)]
-    )
+    written = _Written(list(zip(outputs, op.output_slots, strict=True)))
     found = written.overlapping_each_other()
-    for region, tensor in bound_inputs:
-        found += written.overlapping(INPUT_OVERLAPS_OUTPUT, region, tensor.path, tensor.total)
+    for memory, slot in bound_inputs:
+        found += written.overlapping(INPUT_OVERLAPS_OUTPUT, memory, slot)
     if persistent is not None:
-        whole = _region(persistent, "BindPersistentResource")
-        size = op.binding_properties.persistent_resource_size
-        found += written.overlapping(PERSISTENT_OVERLAPS_OUTPUT, whole, "the persistent resource", size)
+        memory = _memory_range(persistent, "BindPersistentResource")
+        found += written.overlapping(PERSISTENT_OVERLAPS_OUTPUT, memory, op.persistent_slot)
     unordered = [d for d in report.diagnostics if d.rule in _OVERLAPPING]
     for d in unordered:
         message = f"{d.message}: which value remains is not promised"
         found.append(ORDER_NOT_PROMISED.diagnostic(d.location, message, expected=d.expected, actual=d.actual))
-    whole, parts = (inputs[0], outputs) if op.is_split else (outputs[0], inputs)
+    whole, parts = op.geometry.roles.whole_and_parts([*inputs, *outputs])
     return _Copies(op, whole, parts, one_thread=bool(unordered)).prepared(), found
 
 
 def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
     """The copies of owned inputs into the persistent resources, and warnings."""
-    copies: list[tuple[Region, Region]] = []
-    outputs: list[tuple[Region, str, int]] = []
-    for i, (op, sources, target) in enumerate(
-        zip(initializer.operators, table.input_ranges(), table.output_ranges(), strict=True)
+    copies: list[tuple[MemoryRange, MemoryRange]] = []
+    outputs: list[tuple[MemoryRange, BindingSlot]] = []
+    for i, (op, sources, target, slot) in enumerate(
+        zip(initializer.operators, table.input_ranges(), table.output_ranges(), initializer.output_slots, strict=True)
     ):
-        size = op.binding_properties.persistent_resource_size
-        if size == 0:
+        if slot.size == 0:
             continue
-        place = _region(target[0], "BindOutputs", i)
-        outputs.append((place, f"the persistent resource of operator {i}", size))
+        place = _memory_range(target[0], "BindOutputs", i)
+        outputs.append((place, slot))
         for k, (tensor, at) in enumerate(zip(op.inputs, op.persistent_offsets, strict=True)):
             if at is not None:
-                source = _region(sources[k], "BindInputs", i, "Bindings", k)
+                source = _memory_range(sources[k], "BindInputs", i, "Bindings", k)
                 copies.append((source._replace(size=tensor.total), place._replace(offset=place.offset + at)))
     found = _Written(outputs).overlapping_each_other()
     targets = {id(target.buffer): target for _, target in copies}
@@ -121,8 +118,8 @@ def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -
 class _Written:
     """The writable ranges of a dispatch's outputs, from the offset on up to TotalTensorSizeInBytes."""
 
-    def __init__(self, outputs: Sequence[tuple[Region, str, int]]) -> None:
-        ranges = sorted((region.address, region.address + size, i) for i, (region, _, size) in enumerate(outputs))
+    def __init__(self, outputs: Sequence[tuple[MemoryRange, BindingSlot]]) -> None:
+        ranges = sorted((memory.address, memory.address + slot.size, i) for i, (memory, slot) in enumerate(outputs))
         self._outputs = outputs
         self._begins = [begin for begin, _, _ in ranges]
         # Of the ranges up to each one, that which reaches furthest.
@@ -134,30 +131,29 @@ class _Written:
         for before, (begin, _, i) in zip(self._furthest, self._ranges[1:], strict=False):
             if before[1] > begin:
                 first, second = sorted((i, before[2]))
-                region, name, _ = self._outputs[second]
-                found.append(_overlap(OUTPUTS_OVERLAP, region, name, self._outputs[first][1]))
+                found.append(_overlap(OUTPUTS_OVERLAP, *self._outputs[second], self._outputs[first][1]))
         return found
 
-    def overlapping(self, rule: Rule, region: Region, name: str, size: int) -> list[Diagnostic]:
+    def overlapping(self, rule: Rule, memory: MemoryRange, slot: BindingSlot) -> list[Diagnostic]:
         """At most one finding: the output below the range's end that reaches furthest."""
-        below = bisect_left(self._begins, region.address + size)
-        if below == 0 or self._furthest[below - 1][1] <= region.address:
+        below = bisect_left(self._begins, memory.address + slot.size)
+        if below == 0 or self._furthest[below - 1][1] <= memory.address:
             return []
-        return [_overlap(rule, region, name, self._outputs[self._furthest[below - 1][2]][1])]
+        return [_overlap(rule, memory, slot, self._outputs[self._furthest[below - 1][2]][1])]
 
 
 def _reaching_further(a: tuple[int, int, int], b: tuple[int, int, int]) -> tuple[int, int, int]:
     return a if a[1] >= b[1] else b
 
 
-def _overlap(rule: Rule, region: Region, name: str, other: str) -> Diagnostic:
-    message = f"the range of {name} overlaps what is writable of {other}"
-    return rule.diagnostic(region.binding, message, expected="ranges apart")
+def _overlap(rule: Rule, memory: MemoryRange, slot: BindingSlot, other: BindingSlot) -> Diagnostic:
+    message = f"the range of {slot.tensor} overlaps what is writable of {other.tensor}"
+    return rule.diagnostic(memory.binding, message, expected="ranges apart")
 
 
-def _region(binding: BufferBinding, *steps: Step) -> Region:
+def _memory_range(binding: BufferBinding, *steps: Step) -> MemoryRange:
     assert binding.buffer is not None
-    return Region(binding.buffer, binding.offset, binding.size_in_bytes, Location(steps))
+    return MemoryRange(binding.buffer, binding.offset, binding.size_in_bytes, Location(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +162,7 @@ class _Bound:
 
     function: Callable[..., object]
     arguments: tuple[Any, ...]
-    regions: tuple[Region, ...]
+    memory: tuple[MemoryRange, ...]
 
     def __call__(self) -> None:
         self.function(*self.arguments)
@@ -175,7 +171,9 @@ class _Bound:
 class _Copies:
     """The copies between a whole tensor and its parts."""
 
-    def __init__(self, op: CompiledOperator, whole: Region, parts: Sequence[Region], one_thread: bool) -> None:
+    def __init__(
+        self, op: DispatchableOperator, whole: MemoryRange, parts: Sequence[MemoryRange], one_thread: bool
+    ) -> None:
         self._op, self._whole, self._parts = op, whole, parts
         self._one_thread = one_thread
 
@@ -190,18 +188,16 @@ class _Copies:
         return self._one_after_another
 
     def _one_after_another(self) -> None:
-        op = self._op
-        start = 0
-        for i, part in enumerate(self._parts):
-            plan = op.part_plan(i)
-            place = self._whole.address + start * op.whole.strides[op.axis]
-            start += op.lengths[i]
-            reach = plan.whole_range if op.is_split else plan.part_range(0)
-            source = place if op.is_split else part.address
+        geometry = self._op.geometry
+        sides = geometry.roles.sides
+        stride = geometry.whole.byte_strides[geometry.axis]
+        place = self._whole.address
+        for i, (part, length) in enumerate(zip(self._parts, geometry.lengths, strict=True)):
+            plan = self._op.plan(i)
+            source, target = sides(place, part.address)
+            read, _ = sides(plan.whole_range, plan.part_range(0))
             # The kernels take source and target to be apart, so that the one is read before the other is written.
-            content = _native.bytes_at(source, reach.end)
-            copied = _native.buffer(content, False)
-            if op.is_split:
-                plan.run(copied, _native.pointers([_native.address(part.address)]))
-            else:
-                plan.run(_native.address(place), _native.pointers([copied]))
+            copied = _native.buffer(_native.bytes_at(source, read.end), False)
+            whole, moved = sides(copied, _native.address(target))
+            plan.run(whole, _native.pointers([moved]))
+            place += length * stride

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from dmlsplit import _native
-from dmlsplit._binding import BoundTensor
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit._native import Plan
+from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.device.state import State
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import (
@@ -16,6 +15,7 @@ from dmlsplit.enums import (
     ExecutionFlags,
     TensorFlags,
 )
+from dmlsplit.geometry import Geometry, TensorLayout
 from dmlsplit.rules import BindingSlot, SlotKind
 
 _BOUND_LATER: Final = "it is not OWNED_BY_DML, and bound at execution"
@@ -40,7 +40,7 @@ class Operator:
         self.report = report
 
 
-class CompiledOperator:
+class DispatchableOperator:
     """IDMLCompiledOperator. Made by a Device."""
 
     def __init__(self, operator: Operator, flags: ExecutionFlags) -> None:
@@ -49,64 +49,41 @@ class CompiledOperator:
         self.flags = flags
         self.initializations = 0
         """How often an initializer with this operator was dispatched."""
-        desc = operator.desc
-        self.is_split = isinstance(desc, SplitOperatorDesc)
-        if isinstance(desc, SplitOperatorDesc):
-            whole, array, count, path = desc.input_tensor, desc.output_tensors, desc.output_count, "OutputTensors"
-        else:
-            whole, array, count, path = desc.output_tensor, desc.input_tensors, desc.input_count, "InputTensors"
-        descs = [_present(tensor) for tensor in (array or ())[:count]]
-        self.parts = [BoundTensor(f"{path}[{i}]", _buffer(tensor), self.is_split) for i, tensor in enumerate(descs)]
-        single = _present(whole)
-        self.whole = BoundTensor("InputTensor" if self.is_split else "OutputTensor", _buffer(single), not self.is_split)
-        inputs, input_descs = ([self.whole], [single]) if self.is_split else (self.parts, descs)
-        outputs, output_descs = (self.parts, descs) if self.is_split else ([self.whole], [single])
-        self.inputs, self.outputs = inputs, outputs
-        self.axis = desc.axis
-        self.lengths = [part.sizes[desc.axis] for part in self.parts]
-        self._plans: dict[int | None, _native.Plan] = {}
-        self.persistent_offsets, size = _persistent_placement(input_descs)
+        # No build creates an operator with null pointers.
+        self.geometry = Geometry.of(operator.desc)
+        self.inputs, self.outputs = self.geometry.inputs, self.geometry.outputs
+        self.exceeds_totals = any(tensor.extent * tensor.bits > tensor.total * 8 for tensor in self.geometry.tensors)
+        """Whether elements lie behind the end of their tensor, where sizes in bytes wrap."""
+        self._plans: dict[int | None, Plan] = {}
+        self.persistent_offsets, size = _persistent_placement(self.inputs)
         """Where an owned input lies in the persistent resource; None for one that is bound at execution."""
         multiple = self._state.release.traits.persistent_size_multiple
         size = -(-size // multiple) * multiple
-        self.binding_properties = BindingProperties(2 * count, 0, size)
+        self.binding_properties = BindingProperties(2 * len(self.geometry.parts), 0, size)
         self.persistent_slot = _persistent_slot("the persistent resource", size)
         self.temporary_slot = _NO_TEMPORARY
         self.initial_slots = tuple(
-            BindingSlot(t.path, SlotKind.NOTHING, why=_BOUND_LATER) if at is None else _tensor_slot(t, d)
-            for t, d, at in zip(inputs, input_descs, self.persistent_offsets, strict=True)
+            BindingSlot(tensor.name, SlotKind.NOTHING, why=_BOUND_LATER) if at is None else _tensor_slot(tensor)
+            for tensor, at in zip(self.inputs, self.persistent_offsets, strict=True)
         )
         """The entries of the array that is bound at initialization."""
         self.input_slots = tuple(
-            _tensor_slot(t, d)
+            _tensor_slot(tensor)
             if at is None
-            else BindingSlot(t.path, SlotKind.NOTHING, why=_BOUND_EARLIER, misreads_array=True)
-            for t, d, at in zip(inputs, input_descs, self.persistent_offsets, strict=True)
+            else BindingSlot(tensor.name, SlotKind.NOTHING, why=_BOUND_EARLIER, misreads_array=True)
+            for tensor, at in zip(self.inputs, self.persistent_offsets, strict=True)
         )
-        self.output_slots = tuple(_tensor_slot(t, d) for t, d in zip(outputs, output_descs, strict=True))
+        self.output_slots = tuple(map(_tensor_slot, self.outputs))
 
-    def plan(self) -> _native.Plan:
-        """The copies of all parts; only for operators whose elements lie within their tensors' totals."""
-        return self._plan(None, self.whole.sizes, self.parts)
+    def plan(self, part: int | None = None) -> Plan:
+        """The copies of all parts, or of one alone, for which the whole begins where that part does.
 
-    def part_plan(self, i: int) -> _native.Plan:
-        """The copy of one part alone; the whole begins where that part does."""
-        part = self.parts[i]
-        return self._plan(i, part.sizes, [part])
-
-    def _plan(self, key: int | None, sizes: tuple[int, ...], parts: Sequence[BoundTensor]) -> _native.Plan:
-        if key not in self._plans:
-            self._plans[key] = _native.Plan(
-                _native.SPLIT if self.is_split else _native.JOIN,
-                self.whole.dtype.itemsize,
-                sizes,
-                self.whole.strides,
-                self.axis,
-                [part.sizes[self.axis] for part in parts],
-                [stride for part in parts for stride in part.strides],
-                overlap_allowed=True,  # DirectML runs such an operator, too
-            )
-        return self._plans[key]
+        Only for operators whose elements lie within their tensors' totals.
+        """
+        if part not in self._plans:
+            geometry = self.geometry if part is None else self.geometry.of_part(part)
+            self._plans[part] = geometry.plan()
+        return self._plans[part]
 
     @property
     def desc(self) -> OperatorDesc:
@@ -124,7 +101,7 @@ class OperatorInitializer:
     persistent_slot = BindingSlot("the persistent resource of an initializer", SlotKind.NO_CALL)
     temporary_slot = _NO_TEMPORARY
 
-    def __init__(self, state: State, operators: Sequence[CompiledOperator]) -> None:
+    def __init__(self, state: State, operators: Sequence[DispatchableOperator]) -> None:
         self._state = state
         self.operators = tuple(operators)
         self.binding_properties = BindingProperties(0, 0, 0)
@@ -137,23 +114,12 @@ class OperatorInitializer:
         )
 
 
-Dispatchable: TypeAlias = CompiledOperator | OperatorInitializer
+Dispatchable: TypeAlias = DispatchableOperator | OperatorInitializer
 
 
-def _present(tensor: TensorDesc | None) -> TensorDesc:
-    # No build creates an operator with null pointers.
-    assert tensor is not None
-    return tensor
-
-
-def _buffer(tensor: TensorDesc) -> BufferTensorDesc:
-    assert tensor.desc is not None
-    return tensor.desc
-
-
-def _tensor_slot(tensor: BoundTensor, desc: TensorDesc) -> BindingSlot:
-    alignment = max(MINIMUM_BUFFER_TENSOR_ALIGNMENT, desc.guaranteed_base_offset_alignment)
-    return BindingSlot(tensor.path, SlotKind.BUFFER, tensor.total, alignment=alignment)
+def _tensor_slot(tensor: TensorLayout) -> BindingSlot:
+    alignment = max(MINIMUM_BUFFER_TENSOR_ALIGNMENT, tensor.alignment)
+    return BindingSlot(tensor.name, SlotKind.BUFFER, tensor.total, alignment=alignment)
 
 
 def _persistent_slot(name: str, size: int) -> BindingSlot:
@@ -162,7 +128,7 @@ def _persistent_slot(name: str, size: int) -> BindingSlot:
     return BindingSlot(name, SlotKind.BUFFER, size, "PersistentResourceSize", PERSISTENT_BUFFER_ALIGNMENT)
 
 
-def _persistent_placement(inputs: Sequence[TensorDesc]) -> tuple[list[int | None], int]:
+def _persistent_placement(inputs: Sequence[TensorLayout]) -> tuple[list[int | None], int]:
     """Where initialization copies each owned input to, and the end of the last one.
 
     Each lies behind the one before, at a multiple of 16 or of its GuaranteedBaseOffsetAlignment, of which no more than
@@ -174,9 +140,9 @@ def _persistent_placement(inputs: Sequence[TensorDesc]) -> tuple[list[int | None
         if not tensor.flags & TensorFlags.OWNED_BY_DML:
             offsets.append(None)
             continue
-        wanted = min(tensor.guaranteed_base_offset_alignment, PERSISTENT_BUFFER_ALIGNMENT)
+        wanted = min(tensor.alignment, PERSISTENT_BUFFER_ALIGNMENT)
         alignment = max(MINIMUM_BUFFER_TENSOR_ALIGNMENT, wanted)
         offset = -(-end // alignment) * alignment
         offsets.append(offset)
-        end = offset + (tensor.total_tensor_size_in_bytes or 0)
+        end = offset + tensor.total
     return offsets, end

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import dmlsplit as dml
-from dmlsplit.device.dispatchables import CompiledOperator
+from dmlsplit.device.dispatchables import DispatchableOperator
 from dmlsplit.rules import Rule
 
 
@@ -26,12 +26,12 @@ class Setup:
         self.owned = self.initialized(self.compiled(dml.TensorFlags.OWNED_BY_DML))
         self.table = self.device.create_binding_table(self.op)
 
-    def compiled(self, flags: dml.TensorFlags = dml.TensorFlags.NONE) -> CompiledOperator:
+    def compiled(self, flags: dml.TensorFlags = dml.TensorFlags.NONE) -> DispatchableOperator:
         x = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2), flags=flags)
         desc = dml.SplitOperatorDesc.from_lengths(x, 2, (2, 4))
         return self.device.compile_operator(self.device.create_operator(desc))
 
-    def initialized(self, op: CompiledOperator) -> CompiledOperator:
+    def initialized(self, op: DispatchableOperator) -> DispatchableOperator:
         initializer = self.device.create_operator_initializer([op])
         table = self.device.create_binding_table(initializer)
         if op.binding_properties.persistent_resource_size:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dmlsplit.descriptors import _uint
 from dmlsplit.device.bindings import Binding, BindingDesc, BufferBinding, binding_desc
-from dmlsplit.device.dispatchables import CompiledOperator, Dispatchable, OperatorInitializer
+from dmlsplit.device.dispatchables import Dispatchable, DispatchableOperator, OperatorInitializer
 from dmlsplit.device.state import State, removing
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BindingType
@@ -27,7 +27,7 @@ class BindingTable:
         self._assign(dispatchable, size_in_descriptors)
 
     def _assign(self, dispatchable: Dispatchable, size_in_descriptors: int | None) -> None:
-        required_object(self._state, dispatchable, (CompiledOperator, OperatorInitializer), "a table")
+        required_object(self._state, dispatchable, (DispatchableOperator, OperatorInitializer), "a table")
         required = dispatchable.binding_properties.required_descriptor_count
         size = required if size_in_descriptors is None else _uint(size_in_descriptors, "SizeInDescriptors")
         self._state.require()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, operands
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType, TensorDataType, TensorFlags
+from dmlsplit.geometry import Geometry, descriptor_of
 from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.legalize._loops import Loops, Strides
 from dmlsplit.legalize._obstacles import Obstacle, too_large
@@ -55,12 +56,6 @@ def data_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorData
     return (*(same or narrower)[:1], *wider)
 
 
-def whole_and_parts(desc: OperatorDesc) -> tuple[BufferTensorDesc, list[BufferTensorDesc]]:
-    """The tensor that is split or joined and its parts, of a descriptor without null pointers."""
-    inputs, outputs = operands(desc)
-    return (inputs[0], outputs) if isinstance(desc, SplitOperatorDesc) else (outputs[0], inputs)
-
-
 def dimension_counts(target: Target, kind: OperatorType) -> tuple[int, ...]:
     """The numbers of dimensions that every tensor of the operator may have."""
     rows = target.support[kind]
@@ -95,19 +90,15 @@ def build(
             tensor = known[key] = found
         tensors.append(tensor)
     whole, *parts = tensors
-    if kind is OperatorType.SPLIT:
-        return SplitOperatorDesc(whole, parts, loops.axis)
-    return JoinOperatorDesc(parts, whole, loops.axis)
+    return descriptor_of(kind, whole, parts, len(parts), loops.axis)
 
 
-def regions(operator: OperatorDesc, memory: Sequence[Operand]) -> tuple[Region, ...]:
+def regions(operator: Geometry, memory: Sequence[Operand]) -> tuple[Region, ...]:
     """The Regions of the tensors of an operator that was built, inputs before outputs."""
-    inputs, outputs = operands(operator)
-    ordered = memory if isinstance(operator, SplitOperatorDesc) else (*memory[1:], memory[0])
     return tuple(
         [
-            Region(operand.buffer, operand.buffer_index, operand.offset, tensor.total_tensor_size_in_bytes or 0)
-            for operand, tensor in zip(ordered, (*inputs, *outputs), strict=True)
+            Region(operand.buffer, operand.buffer_index, operand.offset, tensor.total)
+            for operand, tensor in zip(operator.roles.in_order(memory[0], memory[1:]), operator.tensors, strict=True)
         ]
     )
 

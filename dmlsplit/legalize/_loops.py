@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from dmlsplit.descriptors import BufferTensorDesc
-from dmlsplit.layout import ELEMENT_BITS, packed_strides
+from dmlsplit.geometry import TensorLayout
+from dmlsplit.layout import packed_strides
 
 Strides: TypeAlias = tuple[int | None, ...]
 """One for each loop; None where it is free, since the tensor takes one step of the loop only."""
@@ -33,17 +33,14 @@ class Loops(NamedTuple):
         return len(self.lengths) == 1
 
 
-def loops_of(whole: BufferTensorDesc, parts: Sequence[BufferTensorDesc], axis: int) -> Loops:
+def loops_of(whole: TensorLayout, parts: Sequence[TensorLayout], axis: int) -> Loops:
     """The loops of an operator without faults and without empty parts: the dimensions as they are, then the bits."""
-    bits = ELEMENT_BITS[whole.data_type]
-    rank = whole.dimension_count
+    bits = whole.bits
     rows: list[Strides] = []
     for tensor in (whole, *parts):
-        sizes = (tensor.sizes or ())[:rank]
-        strides = packed_strides(sizes) if tensor.strides is None else tensor.strides[:rank]
-        rows.append((*[None if n == 1 else s * bits for n, s in zip(sizes, strides, strict=True)], 1))
-    lengths = tuple([(part.sizes or ())[axis] for part in parts])
-    return Loops((*(whole.sizes or ())[:rank], bits), tuple(rows), axis, lengths)
+        strides = packed_strides(tensor.sizes) if tensor.strides is None else tensor.strides
+        rows.append((*[None if n == 1 else s * bits for n, s in zip(tensor.sizes, strides, strict=True)], 1))
+    return Loops((*whole.sizes, bits), tuple(rows), axis, tuple([part.sizes[axis] for part in parts]))
 
 
 def tensor_of(loops: Loops, i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

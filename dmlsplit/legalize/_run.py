@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dmlsplit import _native
-from dmlsplit._binding import NUMPY_DTYPE, Binding, BoundTensor
-from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, operands
+from dmlsplit._binding import NUMPY_DTYPE, BoundMemory, BoundTensor
+from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.errors import BindingError
 from dmlsplit.execution import CompiledOperator, refuse_undecided
+from dmlsplit.geometry import Geometry, members_of
 
 if TYPE_CHECKING:
     from dmlsplit._typing import Array
@@ -31,13 +32,13 @@ class Runner:
         temporary_bytes: int,
     ) -> None:
         refuse_undecided(report)
-        data_types = {tensor.data_type for tensor in (*operands(desc)[0], *operands(desc)[1])}
-        if not data_types <= set(NUMPY_DTYPE):
+        original = Geometry.of(desc)
+        if not {tensor.data_type for tensor in original.tensors} <= set(NUMPY_DTYPE):
             raise BindingError("numpy has no 4-bit elements: bind raw memory to the operators, as `bindings` says")
         self._original = CompiledOperator(desc, report)
-        self._is_split = isinstance(desc, SplitOperatorDesc)
+        self._sides = original.roles.sides
         self._steps = [
-            (CompiledOperator(operator, report), _tensors(operator), regions)
+            (CompiledOperator(operator, report), *members_of(operator).roles.whole_and_parts(regions))
             for operator, regions in zip(operators, bindings, strict=True)
         ]
         self._temporary_bytes = temporary_bytes
@@ -48,31 +49,20 @@ class Runner:
 
     def dispatch(self, input: object, out: object) -> None:
         """Checks the buffers against the original, then runs the operators."""
-        bound = self._original.bind_tensors(*((input, out) if self._is_split else (out, input)))
+        bound = self._original.bind_tensors(*self._sides(input, out))
         whole, parts = bound.bindings
         whole_tensor, part_tensors = self._original.tensors
         wholes = [_laid_out(whole_tensor, whole)]
         pieces = [_laid_out(tensor, part) for tensor, part in zip(part_tensors, parts, strict=True)]
-        memory = {
-            "input": wholes if self._is_split else pieces,
-            "output": pieces if self._is_split else wholes,
-            "temporary": [_Memory.fresh(self._temporary_bytes)],
-        }
-        for operator, tensors, regions in self._steps:
+        inputs, outputs = self._sides(wholes, pieces)
+        memory = {"input": inputs, "output": outputs, "temporary": [_Memory.fresh(self._temporary_bytes)]}
+        for operator, region, part_regions in self._steps:
+            tensor, tensors = operator.tensors
             views = [
                 memory[region.buffer][region.index].view(tensor, region.offset)
-                for tensor, region in zip(tensors, regions, strict=True)
+                for tensor, region in zip((tensor, *tensors), (region, *part_regions), strict=True)
             ]
-            if isinstance(operator.desc, SplitOperatorDesc):
-                operator.dispatch_tensors(views[0], views[1:])
-            else:
-                operator.dispatch_tensors(views[-1], views[:-1])
-
-
-def _tensors(operator: OperatorDesc) -> list[BoundTensor]:
-    """The tensors of an operator that `validate` has judged, inputs before outputs."""
-    inputs, outputs = operands(operator)
-    return [BoundTensor("", desc, False) for desc in inputs] + [BoundTensor("", desc, True) for desc in outputs]
+            operator.dispatch_tensors(views[0], views[1:])
 
 
 class _Memory:
@@ -107,11 +97,10 @@ class _Place:
         }
 
 
-def _laid_out(tensor: BoundTensor, binding: Binding) -> _Memory:
+def _laid_out(tensor: BoundTensor, binding: BoundMemory) -> _Memory:
     """The bound memory in the descriptor's layout: itself, or a copy of an input array with other strides."""
     if binding.strides == tensor.strides:
         return _Memory(_native.address_of(binding.pointer), binding)
-    extent = 1 + sum((n - 1) * s for n, s in zip(tensor.sizes, tensor.strides, strict=True)) // tensor.dtype.itemsize
-    block = np.empty(extent, tensor.dtype)
+    block = np.empty(tensor.extent, tensor.dtype)
     np.ndarray(tensor.sizes, tensor.dtype, block, 0, tensor.strides)[...] = binding.owner
     return _Memory(block.__array_interface__["data"][0], block)

@@ -8,11 +8,12 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from dmlsplit._typing import DescT
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, operands
+from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.enums import HResult, OperatorType, TensorDataType
+from dmlsplit.geometry import ROLES, Geometry, TensorLayout
 from dmlsplit.layout import ELEMENT_BITS
-from dmlsplit.legalize._build import Operand, build, data_types, dimension_counts, regions, whole_and_parts
+from dmlsplit.legalize._build import Operand, build, data_types, dimension_counts, regions
 from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutter, inputs_cut
 from dmlsplit.legalize._loops import bits_joined, divided, folded, loops_of, of_rank, without
 from dmlsplit.legalize._obstacles import Obstacle, Refusal, indivisible, refused, too_many_dimensions
@@ -22,7 +23,7 @@ from dmlsplit.legalize.result import BufferKind, Legalization, Region
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 from dmlsplit.target import Target
-from dmlsplit.validation import evaluate, faults, in_descriptor_order, operator_type
+from dmlsplit.validation import evaluate, faults, in_descriptor_order
 
 FEW_OPERATORS: Final = 32
 """More are worse than a temporary buffer, if that needs fewer."""
@@ -32,26 +33,28 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
     """`legalize` for one target."""
     report = evaluate(desc, target)
     if report.ok:
-        return _as_it_is(desc, report)
+        original = Geometry.of(desc)
+        bound = [Region("input", i, 0, tensor.total) for i, tensor in enumerate(original.inputs)]
+        bound += [Region("output", i, 0, tensor.total) for i, tensor in enumerate(original.outputs)]
+        return Legalization(desc, True, report, (desc,), (tuple(range(len(original.parts))),), (tuple(bound),))
     wrong = faults(desc)
     if wrong:
         known = {(d.rule, d.path) for d in report.diagnostics}
         hidden = [d for d in wrong if (d.rule, d.path) not in known]
         return Legalization.refused(desc, replace(report, diagnostics=in_descriptor_order(report.diagnostics, hidden)))
-    whole, parts = whole_and_parts(desc)
-    kept = [(i, part) for i, part in enumerate(parts) if 0 not in (part.sizes or ())[: part.dimension_count]]
-    found = Search(operator_type(desc), desc.axis, target, whole, kept).rewriting() if kept else Rewriting([])
+    original = Geometry.of(desc)
+    found = Search(original, target).rewriting() if any(not part.is_empty for part in original.parts) else Rewriting([])
     if isinstance(found, Refusal):
         reason = RULES["legalize/no-rewriting"].diagnostic(Location(), f"no rewriting for {target.name}: {found.words}")
         return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
     return Legalization(
         desc,
         True,
-        _report(operator_type(desc), target, [accepted.report for accepted in found.operators]),
+        _report(original.kind, target, [accepted.report for accepted in found.operators]),
         tuple([accepted.operator for accepted in found.operators]),
         tuple([accepted.parts for accepted in found.operators]),
         tuple([accepted.regions for accepted in found.operators]),
-        tuple(steps(desc, [accepted.operator for accepted in found.operators], found.temporary_bytes)),
+        tuple(steps(original, [accepted.geometry for accepted in found.operators], found.temporary_bytes)),
         found.temporary_bytes,
     )
 
@@ -60,6 +63,7 @@ class Accepted(NamedTuple):
     """An operator, the target's report, the Region of each of its tensors, and which parts its parts are."""
 
     operator: OperatorDesc
+    geometry: Geometry
     report: Report
     regions: tuple[Region, ...]
     parts: tuple[int, ...]
@@ -72,7 +76,7 @@ class Rewriting(NamedTuple):
     temporary_bytes: int = 0
 
 
-class Plan(NamedTuple):
+class Draft(NamedTuple):
     """Several operators, not yet built: copies, a box to be cut, copies; `operators` is their number together."""
 
     operators: int
@@ -84,27 +88,23 @@ class Plan(NamedTuple):
 
 
 class Search:
-    """The search for operators that move what an operator without faults moves, whose parts have elements."""
+    """The search for operators that move what an operator without faults moves, some part of which has elements."""
 
-    def __init__(
-        self,
-        kind: OperatorType,
-        axis: int,
-        target: Target,
-        whole: BufferTensorDesc,
-        parts: Sequence[tuple[int, BufferTensorDesc]],
-    ) -> None:
-        self._kind = kind
+    def __init__(self, original: Geometry, target: Target) -> None:
+        self._kind = kind = original.kind
         self._target = target
-        self._own_type = whole.data_type
+        self._own_type = original.whole.data_type
         self._dimension_counts = dimension_counts(target, kind)
-        self._data_types = data_types(target, kind, whole.data_type)
-        outer: BufferKind = "input" if kind is OperatorType.SPLIT else "output"
-        inner: BufferKind = "output" if kind is OperatorType.SPLIT else "input"
-        self._operands = (_operand(outer, 0, whole), *[_operand(inner, i, part) for i, part in parts])
-        self._own_loops = loops_of(whole, [part for _, part in parts], axis)
+        self._data_types = data_types(target, kind, self._own_type)
+        roles = original.roles
+        kept = [(i, part) for i, part in enumerate(original.parts) if not part.is_empty]
+        self._operands = (
+            _operand(roles.whole_side, 0, original.whole),
+            *[_operand(roles.part_side, i, part) for i, part in kept],
+        )
+        self._own_loops = loops_of(original.whole, [part for _, part in kept], original.axis)
         self._loops = folded(self._own_loops)
-        self._judged: dict[object, tuple[OperatorDesc, Report] | Obstacle] = {}
+        self._judged: dict[object, tuple[OperatorDesc, Geometry, Report] | Obstacle] = {}
         """Operators of a rewriting into several mostly differ by their Regions only."""
 
     def rewriting(self) -> Rewriting | Refusal:
@@ -114,23 +114,23 @@ class Search:
             if isinstance(found, Accepted):
                 return Rewriting([found])
             refusal.one.append(found)
-        for plan, obstacles in self._plans(refusal):
-            built = self._built(plan) if isinstance(plan, Plan) else plan
+        for draft, obstacles in self._drafts(refusal):
+            built = self._built(draft) if isinstance(draft, Draft) else draft
             if isinstance(built, Rewriting):
                 return built
             obstacles.append(built)
         return refusal
 
-    def _plans(self, refusal: Refusal) -> Iterator[tuple[Plan | Obstacle, list[Obstacle]]]:
-        """Plans, each with the obstacles of its way: as they are found, but those of many operators last."""
+    def _drafts(self, refusal: Refusal) -> Iterator[tuple[Draft | Obstacle, list[Obstacle]]]:
+        """Drafts, each with the obstacles of its way: as they are found, but those of many operators last."""
         boxes = [(t, box) for t in self._data_types if isinstance(box := self._elements(t), Box)]
-        many: list[tuple[Plan, list[Obstacle]]] = []
-        for obstacles, plans in ((refusal.cut, self._cut_plans(boxes)), (refusal.packed, self._packed_plans(boxes))):
-            for plan in plans:
-                if isinstance(plan, Plan) and plan.operators > FEW_OPERATORS:
-                    many.append((plan, obstacles))
+        many: list[tuple[Draft, list[Obstacle]]] = []
+        for obstacles, drafts in ((refusal.cut, self._cut_drafts(boxes)), (refusal.packed, self._packed_drafts(boxes))):
+            for draft in drafts:
+                if isinstance(draft, Draft) and draft.operators > FEW_OPERATORS:
+                    many.append((draft, obstacles))
                 else:
-                    yield plan, obstacles
+                    yield draft, obstacles
         yield from sorted(many, key=lambda item: item[0].operators)
 
     def _single_operators(self) -> Iterator[Accepted | Obstacle]:
@@ -158,15 +158,15 @@ class Search:
             return indivisible(self._own_type, ELEMENT_BITS[data_type])
         return Box(self._kind, without(loops, loops.sizes.index(min(loops.sizes))), self._operands)
 
-    def _cut_plans(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Plan | Obstacle]:
+    def _cut_drafts(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Draft | Obstacle]:
         """Operators on sub-ranges of the buffers: the fewest first; then with lead-in steps in a temporary buffer."""
-        found = [self._plan(t, box, self._cutter(t)) for t, box in boxes]
-        yield from sorted([plan for plan in found if isinstance(plan, Plan)], key=lambda plan: plan.operators)
-        yield from [plan for plan in found if not isinstance(plan, Plan)]
+        found = [self._draft(t, box, self._cutter(t)) for t, box in boxes]
+        yield from sorted([draft for draft in found if isinstance(draft, Draft)], key=lambda draft: draft.operators)
+        yield from [draft for draft in found if not isinstance(draft, Draft)]
         for data_type, box in boxes:
-            yield self._plan(data_type, box, self._cutter(data_type, use_temporary=True))
+            yield self._draft(data_type, box, self._cutter(data_type, use_temporary=True))
 
-    def _packed_plans(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Plan | Obstacle]:
+    def _packed_drafts(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Draft | Obstacle]:
         """Inputs packed, as far as it takes; outputs packed; both. What has to be cut besides comes last."""
         for data_type, box in boxes:
             cutter = self._cutter(data_type)
@@ -177,32 +177,32 @@ class Search:
                 for made in chain([start] if packing.after else [], packing.inputs_packed(start)):
                     copies = tuple(packing.before), tuple(packing.after)
                     if cutter.obstacle(made.loops) is None:
-                        yield self._plan(data_type, made, cutter, *copies)
+                        yield self._draft(data_type, made, cutter, *copies)
                     else:
                         to_cut.append((made, copies))
                 yield from packing.obstacles
             for made, copies in to_cut:
-                yield self._plan(data_type, made, cutter, *copies)
+                yield self._draft(data_type, made, cutter, *copies)
 
-    def _plan(
+    def _draft(
         self, data_type: TensorDataType, box: Box, cutter: Cutter, before: Sequence[Box] = (), after: Sequence[Box] = ()
-    ) -> Plan | Obstacle:
-        """The plan that cuts a box into operators that the target takes."""
+    ) -> Draft | Obstacle:
+        """The draft that cuts a box into operators that the target takes."""
         operators = cutter.operators(box)
         if isinstance(operators, int):
-            return Plan(len(before) + operators + len(after), data_type, cutter, box, before, after)
+            return Draft(len(before) + operators + len(after), data_type, cutter, box, before, after)
         return operators
 
     def _cutter(self, data_type: TensorDataType, *, use_temporary: bool = False) -> Cutter:
         return Cutter(self._kind, ELEMENT_BITS[data_type], self._dimension_counts, use_temporary=use_temporary)
 
-    def _built(self, plan: Plan) -> Rewriting | Obstacle:
-        """The operators of a plan."""
-        if plan.operators > MOST_OPERATORS:
+    def _built(self, draft: Draft) -> Rewriting | Obstacle:
+        """The operators of a draft."""
+        if draft.operators > MOST_OPERATORS:
             return TOO_MANY_OPERATORS
         made = []
-        for box in (*plan.before, *plan.cutter.boxes(plan.box), *plan.after):
-            built = self._accepted(box, plan.data_type)
+        for box in (*draft.before, *draft.cutter.boxes(draft.box), *draft.after):
+            built = self._accepted(box, draft.data_type)
             if not isinstance(built, Accepted):
                 return built
             made.append(built)
@@ -219,11 +219,13 @@ class Search:
         found = self._judged[key]
         if isinstance(found, Obstacle):
             return found
-        operator, report = found
-        bound = regions(operator, box.operands)
-        return Accepted(operator, report, bound, _parts(self._kind, operator, bound))
+        operator, geometry, report = found
+        bound = regions(geometry, box.operands)
+        return Accepted(operator, geometry, report, bound, _parts(self._kind, geometry, bound))
 
-    def _operator(self, box: Box, data_type: TensorDataType, *, own: bool) -> tuple[OperatorDesc, Report] | Obstacle:
+    def _operator(
+        self, box: Box, data_type: TensorDataType, *, own: bool
+    ) -> tuple[OperatorDesc, Geometry, Report] | Obstacle:
         ranked = of_rank(box.loops, self._dimension_counts)
         if ranked is None:
             return too_many_dimensions(len(box.loops.sizes), max(self._dimension_counts))
@@ -231,34 +233,23 @@ class Search:
         if isinstance(operator, Obstacle):
             return operator
         report = evaluate(operator, self._target)
-        return (operator, report) if report.ok else refused(report.errors[0].path, report.errors[0].message)
+        if not report.ok:
+            return refused(report.errors[0].path, report.errors[0].message)
+        return operator, Geometry.of(operator), report
 
 
-def _parts(kind: OperatorType, operator: OperatorDesc, bound: Sequence[Region]) -> tuple[int, ...]:
-    """The original's outputs that a split's operator writes to, its inputs that a join's reads; -1: none of these."""
-    inputs = len(operands(operator)[0])
-    named, buffer = (bound[inputs:], "output") if kind is OperatorType.SPLIT else (bound[:inputs], "input")
-    return tuple([region.index if region.buffer == buffer else -1 for region in named])
+def _parts(kind: OperatorType, operator: Geometry, bound: Sequence[Region]) -> tuple[int, ...]:
+    """The original's outputs that a split's operator writes to, its inputs that a join's reads; -1: none of these.
+
+    `kind` is the original's: an operator of a join's rewriting may be a copy, which is a split.
+    """
+    side = ROLES[kind].part_side
+    named = bound[: len(operator.inputs)] if side == "input" else bound[len(operator.inputs) :]
+    return tuple([region.index if region.buffer == side else -1 for region in named])
 
 
-def _operand(buffer: BufferKind, index: int, tensor: BufferTensorDesc) -> Operand:
-    strides = None if tensor.strides is None else tensor.strides[: tensor.dimension_count]
-    return Operand(
-        buffer,
-        index,
-        tensor.total_tensor_size_in_bytes or 0,
-        strides,
-        tensor.flags,
-        tensor.guaranteed_base_offset_alignment,
-    )
-
-
-def _as_it_is(desc: DescT, report: Report) -> Legalization[DescT]:
-    inputs, outputs = operands(desc)
-    bound = [Region("input", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(inputs)]
-    bound += [Region("output", i, 0, tensor.total_tensor_size_in_bytes or 0) for i, tensor in enumerate(outputs)]
-    _, parts = whole_and_parts(desc)
-    return Legalization(desc, True, report, (desc,), (tuple(range(len(parts))),), (tuple(bound),))
+def _operand(buffer: BufferKind, index: int, tensor: TensorLayout) -> Operand:
+    return Operand(buffer, index, tensor.total, tensor.strides, tensor.flags, tensor.alignment)
 
 
 def _report(kind: OperatorType, target: Target, reports: Sequence[Report]) -> Report:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.enums import TensorDataType
+from dmlsplit.geometry import Geometry
 from dmlsplit.layout import ELEMENT_BITS
-from dmlsplit.legalize._build import whole_and_parts
 
 
-def steps(desc: OperatorDesc, made: Sequence[OperatorDesc], temporary_bytes: int) -> Iterator[str]:
+def steps(original: Geometry, made: Sequence[Geometry], temporary_bytes: int) -> Iterator[str]:
     """How the operators of a rewriting differ from the original."""
-    whole, parts = whole_and_parts(desc)
-    path = "OutputTensors" if isinstance(desc, SplitOperatorDesc) else "InputTensors"
-    left_out = [i for i, part in enumerate(parts) if 0 in _sizes(part)]
+    whole = original.whole
+    left_out = [part for part in original.parts if part.is_empty]
     if left_out:
-        names = ", ".join(f"{path}[{i}]" for i in left_out)
-        yield f"{names} without elements: left out"
+        yield f"{', '.join([part.name for part in left_out])} without elements: left out"
     if not made:
         yield "no elements at all: nothing to run"
         return
-    made_whole, made_parts = whole_and_parts(made[-1])
+    made_whole, made_parts = made[-1].whole, made[-1].parts
     if made_whole.data_type != whole.data_type:
         yield _type_step(whole.data_type, made_whole.data_type)
     if len(made) > 1:
@@ -31,17 +28,17 @@ def steps(desc: OperatorDesc, made: Sequence[OperatorDesc], temporary_bytes: int
         else:
             yield f"{len(made)} operators one after another, each on a part of the buffers"
         return
-    if _sizes(made_whole) != _sizes(whole):
-        before, after = _braced(_sizes(whole)), _braced(_sizes(made_whole))
-        yield f"Sizes {before} on Axis {desc.axis} become {after} on Axis {made[0].axis}"
-    kept = [part for i, part in enumerate(parts) if i not in left_out]
+    if made_whole.sizes != whole.sizes:
+        before, after = _braced(whole.sizes), _braced(made_whole.sizes)
+        yield f"Sizes {before} on Axis {original.axis} become {after} on Axis {made[0].axis}"
+    kept = [part for part in original.parts if not part.is_empty]
     if len(made_parts) > len(kept):
         yield f"inputs of too many elements are bound as several: {len(made_parts)} in place of {len(kept)}"
         return
     pairs = list(zip([whole, *kept], [made_whole, *made_parts], strict=True))
-    if any((a.total_tensor_size_in_bytes or 0) > (b.total_tensor_size_in_bytes or 0) for a, b in pairs):
+    if any(a.total > b.total for a, b in pairs):
         yield "TotalTensorSizeInBytes becomes the implied size where it was too large"
-    if any(a.guaranteed_base_offset_alignment > b.guaranteed_base_offset_alignment for a, b in pairs):
+    if any(a.alignment > b.alignment for a, b in pairs):
         yield "GuaranteedBaseOffsetAlignment below 16 becomes 0, which promises as much"
 
 
@@ -58,7 +55,3 @@ def _type_step(own: int, new: int) -> str:
 def _braced(numbers: Sequence[int]) -> str:
     """{1,1,6,2}: sizes as Microsoft's pages write them."""
     return "{" + ",".join(map(str, numbers)) + "}"
-
-
-def _sizes(tensor: BufferTensorDesc) -> tuple[int, ...]:
-    return (tensor.sizes or ())[: tensor.dimension_count]

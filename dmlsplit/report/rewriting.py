@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, operands
+from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.enums import TensorDataType
+from dmlsplit.geometry import Geometry, TensorLayout
 from dmlsplit.legalize import Legalization, Region
 from dmlsplit.printable import printable
 from dmlsplit.target import Target
-from dmlsplit.validation import operator_type
 
 MOST_SHOWN = 8
 """Operators of a rewriting, and tensors of an operator, that are shown."""
@@ -20,14 +20,12 @@ def summary(found: Legalization) -> str:
     """What an operator that has a rewriting runs as: `UINT32 {1,1,8,16}`, `3 operators of UINT32`."""
     if not found.operators:
         return "nothing, since it has no elements"
-    last = found.operators[-1]
-    inputs, outputs = operands(last)
-    whole = (inputs if isinstance(last, SplitOperatorDesc) else outputs)[0]
+    whole = Geometry.of(found.operators[-1]).whole
     name = TensorDataType(whole.data_type).name
     if len(found.operators) > 1:
         memory = f" and {found.temporary_bytes} bytes of temporary memory" if found.temporary_bytes else ""
         return f"{len(found.operators)} operators of {name}{memory}"
-    return f"{name} {_sizes(whole)}"
+    return f"{name} {_braced(whole.sizes)}"
 
 
 def fix(found: Legalization, file: str, target: Target) -> str:
@@ -54,29 +52,25 @@ def lines(found: Legalization) -> Iterator[str]:
 
 
 def _operator_lines(desc: OperatorDesc, regions: Sequence[Region] | None) -> Iterator[str]:
-    inputs, outputs = operands(desc)
-    yield f"  {operator_type(desc).c_name} on Axis {desc.axis}"
-    for i, tensor in enumerate([*inputs, *outputs]):
+    geometry = Geometry.of(desc)
+    tensors = geometry.tensors
+    yield f"  {geometry.kind.c_name} on Axis {geometry.axis}"
+    for i, tensor in enumerate(tensors):
         if i == MOST_SHOWN + 1:
-            yield f"    ... and {len(inputs) + len(outputs) - i} tensors more"
+            yield f"    ... and {len(tensors) - i} tensors more"
             return
         place = "" if regions is None else _region_text(regions[i])
-        yield f"    {'from' if i < len(inputs) else 'to':<4} {_tensor_text(tensor)}{place}"
+        yield f"    {'to' if tensor.is_output else 'from':<4} {_tensor_text(tensor)}{place}"
 
 
-def _tensor_text(tensor: BufferTensorDesc) -> str:
-    strides = "" if tensor.strides is None else f" strides {_braced(tensor.strides[: tensor.dimension_count])}"
-    name = TensorDataType(tensor.data_type).name
-    return f"{name} {_sizes(tensor)}{strides}, {tensor.total_tensor_size_in_bytes} bytes"
+def _tensor_text(tensor: TensorLayout) -> str:
+    strides = "" if tensor.strides is None else f" strides {_braced(tensor.strides)}"
+    return f"{TensorDataType(tensor.data_type).name} {_braced(tensor.sizes)}{strides}, {tensor.total} bytes"
 
 
 def _region_text(region: Region) -> str:
     place = f" at byte {region.offset}" if region.offset else ""
     return f" in {region.buffer} {region.index}{place}"
-
-
-def _sizes(desc: BufferTensorDesc) -> str:
-    return _braced((desc.sizes or ())[: desc.dimension_count])
 
 
 def _braced(numbers: Sequence[int]) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import OperatorType
+from dmlsplit.geometry import ROLES
 from dmlsplit.rules import (
     binding,
     crash,
@@ -45,7 +46,6 @@ from dmlsplit.rules._model import (
 )
 from dmlsplit.rules._sources import Source
 from dmlsplit.rules._views import (
-    PART_MEMBERS,
     Aspect,
     BindingSlot,
     BindingView,
@@ -60,7 +60,6 @@ __all__ = [
     "CRASH_RULES",
     "NODE_RULES",
     "OPERATOR_RULES",
-    "PART_MEMBERS",
     "REDIRECTS",
     "RULES",
     "TENSOR_RULES",
@@ -118,9 +117,9 @@ OPERATOR_RULES: Final[Mapping[OperatorType, tuple[OperatorRule, ...]]] = {
     kind: tuple(
         rule for rule in _rules_of(operator) if isinstance(rule, OperatorRule) and rule.scope == kind.name.lower()
     )
-    for kind in PART_MEMBERS
+    for kind in ROLES
 }
-CRASH_RULES: Final = dict(zip(PART_MEMBERS, crash.crash, strict=True))
+CRASH_RULES: Final = dict(zip(ROLES, crash.crash, strict=True))
 """Run before all others, for a release: they find what ends the process before anything is checked."""
 reads_past_an_array: Final = crash.reads_past_an_array
 BINDING_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, BindingRule)])

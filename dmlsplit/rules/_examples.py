@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike
 from dmlsplit.enums import TensorDataType
+from dmlsplit.geometry import descriptor_of, members_of
 
 F32 = TensorDataType.FLOAT32
 WHOLE = (1, 1, 6, 2)
@@ -51,23 +51,23 @@ def with_input(tensor: TensorLike) -> SplitOperatorDesc:
 
 def with_part(desc: Any, index: int, part: BufferTensorDesc | TensorDesc | None) -> Any:
     """The operator with one output (of a split) or input (of a join) replaced."""
-    parts = list((desc.output_tensors if isinstance(desc, SplitOperatorDesc) else desc.input_tensors) or ())
+    parts: list[TensorLike] = list(members_of(desc).array or ())
     parts[index] = part
     return with_parts(desc, parts)
 
 
 def with_parts(desc: Any, parts: Any, count: int | None = None) -> Any:
     """The operator with another array of outputs (of a split) or inputs (of a join)."""
-    if isinstance(desc, SplitOperatorDesc):
-        return SplitOperatorDesc(desc.input_tensor, parts, desc.axis, count)
-    return JoinOperatorDesc(parts, desc.output_tensor, desc.axis, count)
+    kind, whole, _, _, axis = members_of(desc)
+    return descriptor_of(kind, whole, parts, count, axis)
 
 
 def with_count(desc: Any, count: int) -> Any:
     """The operator with another OutputCount (of a split) or InputCount (of a join)."""
-    return replace(desc, **{"output_count" if isinstance(desc, SplitOperatorDesc) else "input_count": count})
+    return descriptor_of(*members_of(desc)._replace(part_count=count))
 
 
 def with_whole(desc: Any, tensor: TensorLike) -> Any:
     """The operator with another input (of a split) or output (of a join)."""
-    return replace(desc, **{"input_tensor" if isinstance(desc, SplitOperatorDesc) else "output_tensor": tensor})
+    kind, _, parts, count, axis = members_of(desc)
+    return descriptor_of(kind, tensor, parts, count, axis)

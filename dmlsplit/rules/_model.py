@@ -18,9 +18,10 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
 from dmlsplit.enums import FeatureLevel, OperatorType, TensorDataType
+from dmlsplit.geometry import ROLES
 from dmlsplit.location import Location, Step
 from dmlsplit.rules._sources import JOIN_DESC, SPLIT_DESC, Source
-from dmlsplit.rules._views import PART_MEMBERS, BindingView, OperatorView, TensorView
+from dmlsplit.rules._views import BindingView, OperatorView, TensorView
 
 
 class Finding(NamedTuple):
@@ -261,8 +262,8 @@ def operator_rules(
 
     def _of_operator(id: str, make: Make, check: OperatorCheck) -> OperatorRule:
         scope = id.partition("/")[0]
-        array, count = PART_MEMBERS[OperatorType[scope.upper()]]
-        words = {**_WORDS[scope], "array": array, "count": count}
+        roles = ROLES[OperatorType[scope.upper()]]
+        words = {**_WORDS[scope], "array": roles.parts, "count": roles.part_count}
         return OperatorRule(
             id,
             summary.format(**words),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.enums import BindingType, OperatorType
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
+from dmlsplit.enums import BindingType
 from dmlsplit.feature_levels import TensorSupport
+from dmlsplit.geometry import ROLES, members_of
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.location import Location, Step, steps_text
 from dmlsplit.releases import SizeArithmetic
@@ -47,12 +47,6 @@ class Aspect(enum.Enum):
 DIMENSIONS: Final = frozenset({Aspect.DESC, Aspect.DIMENSION_COUNT, Aspect.SIZES})
 LAYOUT_SIZES: Final = DIMENSIONS | {Aspect.COMPLETE, Aspect.POSITIVE}
 EXTENT: Final = LAYOUT_SIZES | {Aspect.DATA_TYPE, Aspect.STRIDES}
-
-PART_MEMBERS: Final[Mapping[OperatorType, tuple[str, str]]] = {
-    OperatorType.SPLIT: ("OutputTensors", "OutputCount"),
-    OperatorType.JOIN: ("InputTensors", "InputCount"),
-}
-"""The members that hold an operator's parts, and their number."""
 
 
 class TensorView:
@@ -124,24 +118,16 @@ class OperatorView:
     def __init__(self, desc: OperatorDesc, target: Target) -> None:
         self.target = target
         self.spoilt: set[Aspect] = set()
-        array: Sequence[TensorDesc | None] | None
-        if isinstance(desc, SplitOperatorDesc):
-            self.type, is_split = OperatorType.SPLIT, True
-            whole, name, array, count = desc.input_tensor, "InputTensor", desc.output_tensors, desc.output_count
-        elif isinstance(desc, JoinOperatorDesc):
-            self.type, is_split = OperatorType.JOIN, False
-            whole, name, array, count = desc.output_tensor, "OutputTensor", desc.input_tensors, desc.input_count
-        else:
-            raise TypeError(f"{type(desc).__name__} is not a SplitOperatorDesc or JoinOperatorDesc")
-        self.axis = desc.axis
-        inputs, outputs = target.support[self.type]
-        of_whole, of_parts = (inputs, outputs) if is_split else (outputs, inputs)
-        self.array_name, self.count_name = PART_MEMBERS[self.type]
-        self.array, self.count = array, count
-        self.whole = TensorView((name,), whole, not is_split, of_whole, target)
+        members = members_of(desc)
+        self.type, whole, self.array, self.count, self.axis = members
+        roles = ROLES[self.type]
+        of_whole, of_parts = roles.sides(*target.support[self.type])
+        self.array_name, self.count_name = roles.parts, roles.part_count
+        writes_parts = roles.part_side == "output"
+        self.whole = TensorView((roles.whole,), whole, not writes_parts, of_whole, target)
         self.parts = [
-            TensorView((self.array_name, i), tensor, is_split, of_parts, target)
-            for i, tensor in enumerate((array or ())[:count])
+            TensorView((roles.parts, i), tensor, writes_parts, of_parts, target)
+            for i, tensor in enumerate(members.parts)
         ]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import dmlsplit as dml
-from dmlsplit.device import CompiledOperator, Dispatchable
+from dmlsplit.device import Dispatchable, DispatchableOperator
 from dmlsplit.enums import UINT64_MAX, UINT_MAX
 from dmlsplit.rules import BindingSlot, SlotKind
 from tests.directml.library import operator
@@ -166,7 +166,7 @@ class _Maker:
         return dml.JoinOperatorDesc(parts, tensor(sum(lengths), False), axis)
 
     def initialize(self) -> None:
-        operators = [(n, d) for n, d in self.dispatchables if isinstance(d, CompiledOperator)]
+        operators = [(n, d) for n, d in self.dispatchables if isinstance(d, DispatchableOperator)]
         chosen = self.rng.sample(operators, self.rng.randint(0 if self.chance(0.1) else 1, len(operators)))
         made = self.device.create_operator_initializer([op for _, op in chosen])
         number = self.add("initializer", [n for n, _ in chosen])

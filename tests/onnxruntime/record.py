@@ -17,10 +17,10 @@ from typing import Any
 
 import onnx
 
-from dmlsplit.descriptors import OperatorDesc, operands
-from dmlsplit.enums import OperatorType
+from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.formats import json as operator_json
 from dmlsplit.formats.onnx.tensors import type_of
+from dmlsplit.geometry import members_of
 from tests.directml.builds import Unavailable
 from tests.onnxruntime.builds import BUILDS, DEFAULT
 from tests.onnxruntime.compare import JOIN, SPLIT, operator_of
@@ -75,20 +75,16 @@ def summary(record: dict[str, Any]) -> str:
 
 def _bindings(operator: OperatorDesc, name: str, resources: dict[str, Any]) -> dict[str, Any] | None:
     """A buffer for each tensor; None where a tensor has no descriptor to make one of."""
-    try:
-        inputs, outputs = operands(operator)
-    except AttributeError:
+    members = members_of(operator)
+    descs = [None if tensor is None else tensor.desc for tensor in (members.whole, *members.parts)]
+    if None in descs:
         return None
-    split = json.loads(operator_json.dumps(operator))["Type"] == OperatorType.SPLIT.c_name
-    sides = (
-        {"InputTensor": inputs, "OutputTensors": outputs}
-        if split
-        else {"InputTensors": inputs, "OutputTensor": outputs}
-    )
+    roles = members.roles
     bindings: dict[str, Any] = {}
-    for member, tensors in sides.items():
+    for member, tensors in roles.sides((roles.whole, descs[:1]), (roles.parts, descs[1:])):
         names = []
         for number, tensor in enumerate(tensors):
+            assert tensor is not None
             names.append(f"{name}.{member}{number if member.endswith('s') else ''}")
             resources[names[-1]] = {
                 "initialValuesDataType": "UINT8",

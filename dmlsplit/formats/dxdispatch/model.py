@@ -20,7 +20,7 @@ from dmlsplit.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class ResourceBinding:
     """A range of a resource, from `element_offset` elements on to its end.
 
     The element size in bytes is None where the resource's data type says it. `elementCount`, `format`, `shape` and
@@ -33,7 +33,7 @@ class Binding:
     position: Position
 
 
-Bindings: TypeAlias = Mapping[str, tuple[Binding, ...]]
+Bindings: TypeAlias = Mapping[str, tuple[ResourceBinding, ...]]
 """Bind point -> what is bound to it, one for each tensor."""
 
 
@@ -179,15 +179,15 @@ class _ModelReader(ResourceReader):
                 bindings[point] = (self._binding(source, (*path, point)),)
         return bindings
 
-    def _binding(self, value: object, path: KeyPath) -> Binding:
+    def _binding(self, value: object, path: KeyPath) -> ResourceBinding:
         position = self.text.position(path)
         if isinstance(value, str):
             if value not in self._resources:
                 raise self.text.error(path, f"the model has no resource {shown(value)}")
-            return Binding(value, 0, None, position)
+            return ResourceBinding(value, 0, None, position)
         if not isinstance(value, dict):
             raise self.text.error(path, f"expected the name of a resource or an object, not {shown(value)}")
-        return Binding(
+        return ResourceBinding(
             self._known(value, path, "name", self._resources),
             self.optional(value, path, "elementOffset", self.uint64, 0),
             self.optional(value, path, "elementSizeInBytes", self.uint64, 0) or None,

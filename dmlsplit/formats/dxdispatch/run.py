@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,29 +16,29 @@ import numpy as np
 
 from dmlsplit.atomic_files import write_file
 from dmlsplit.buffer import Buffer
-from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.device import (
     BindingTable,
     BufferArrayBinding,
     BufferBinding,
-    CompiledOperator,
     Device,
+    DispatchableOperator,
     OperatorInitializer,
 )
 from dmlsplit.diagnostics import Diagnostic, Position, Report
 from dmlsplit.enums import UINT_MAX
 from dmlsplit.errors import DirectMLError, InputError
 from dmlsplit.formats.dxdispatch.model import (
-    Binding,
     Bindings,
     Dispatchable,
     DispatchCommand,
     Model,
     PrintCommand,
+    ResourceBinding,
     WriteFileCommand,
 )
 from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE, Resource
 from dmlsplit.formats.files import reason
+from dmlsplit.geometry import Geometry
 from dmlsplit.location import Step
 from dmlsplit.printable import printable
 from dmlsplit.releases import Release
@@ -101,7 +101,7 @@ def run(
     return RunResult(failures=tuple(runner.failures), warnings=tuple(runner.warnings))
 
 
-def _create_operators(model: Model, device: Device) -> tuple[dict[str, CompiledOperator], tuple[Report, ...]]:
+def _create_operators(model: Model, device: Device) -> tuple[dict[str, DispatchableOperator], tuple[Report, ...]]:
     operators, reports = {}, []
     for index, (name, dispatchable) in enumerate(model.dispatchables.items()):
         parsed = dispatchable.operator
@@ -119,15 +119,13 @@ class BindPoint:
     """A tensor, or an array of tensors, of an operator."""
 
     name: str
-    tensors: Sequence[TensorDesc | None]
+    tensor_count: int
 
 
-def _bind_points(desc: OperatorDesc) -> tuple[BindPoint, BindPoint]:
-    if isinstance(desc, SplitOperatorDesc):
-        outputs = (desc.output_tensors or ())[: desc.output_count]
-        return BindPoint("InputTensor", [desc.input_tensor]), BindPoint("OutputTensors", outputs)
-    inputs = (desc.input_tensors or ())[: desc.input_count]
-    return BindPoint("InputTensors", inputs), BindPoint("OutputTensor", [desc.output_tensor])
+def _bind_points(operator: Geometry) -> tuple[BindPoint, BindPoint]:
+    """That of the inputs, and that of the outputs."""
+    roles = operator.roles
+    return roles.sides(BindPoint(roles.whole, 1), BindPoint(roles.parts, len(operator.parts)))
 
 
 @dataclass
@@ -136,7 +134,7 @@ class _Runner:
 
     model: Model
     device: Device
-    operators: Mapping[str, CompiledOperator]
+    operators: Mapping[str, DispatchableOperator]
     write: Callable[[str], object]
     on_failure: Callable[[InputError], object]
     found: list[Diagnostic]
@@ -163,7 +161,7 @@ class _Runner:
     def _initialize(self, name: str, dispatchable: Dispatchable) -> None:
         """What initialization copies: later changes of the resource do not reach the operator."""
         operator = self.operators[name]
-        inputs, _ = _bind_points(dispatchable.operator.descriptor)
+        inputs, _ = _bind_points(operator.geometry)
         bindings = dispatchable.bindings
         owned = [at is not None for at in operator.persistent_offsets]
         if any(owned) and inputs.name not in bindings:
@@ -171,7 +169,7 @@ class _Runner:
             raise self.model.error(dispatchable.position, message)
         initializer = self.device.create_operator_initializer([operator])
         table = self.device.create_binding_table(initializer)
-        places: dict[tuple[Step, ...], Binding] = {}
+        places: dict[tuple[Step, ...], ResourceBinding] = {}
         if bindings:
             entries = self._ranges(inputs, bindings, dispatchable.position) if inputs.name in bindings else ()
             places = {("BindInputs", 0, "Bindings", i): bound for i, bound in enumerate(bindings.get(inputs.name, ()))}
@@ -188,16 +186,16 @@ class _Runner:
     def dispatch(self, command: DispatchCommand) -> None:
         operator = self.operators[command.dispatchable]
         dispatchable = self.model.dispatchables[command.dispatchable]
-        inputs, outputs = _bind_points(dispatchable.operator.descriptor)
+        inputs, outputs = _bind_points(operator.geometry)
         table = self.device.create_binding_table(operator)
         if inputs.name in dispatchable.bindings and inputs.name not in command.bindings:
-            table.bind_inputs([None] * len(inputs.tensors))
+            table.bind_inputs([None] * inputs.tensor_count)
         else:
             table.bind_inputs(self._ranges(inputs, command.bindings, command.position))
         if command.dispatchable in self.persistent:
             table.bind_persistent_resource(self.persistent[command.dispatchable])
         table.bind_outputs(self._ranges(outputs, command.bindings, command.position))
-        places: dict[tuple[Step, ...], Binding] = {
+        places: dict[tuple[Step, ...], ResourceBinding] = {
             (call, i): bound
             for call, point in (("BindInputs", inputs), ("BindOutputs", outputs))
             for i, bound in enumerate(command.bindings.get(point.name, ()))
@@ -206,14 +204,14 @@ class _Runner:
 
     def _record(
         self,
-        dispatchable: CompiledOperator | OperatorInitializer,
+        dispatchable: DispatchableOperator | OperatorInitializer,
         table: BindingTable,
         position: Position,
-        places: Mapping[tuple[Step, ...], Binding],
+        places: Mapping[tuple[Step, ...], ResourceBinding],
     ) -> None:
         """Dispatches; what the device says is told where the model says it. `places`: what is bound by which call."""
 
-        def bound(diagnostic: Diagnostic) -> Binding | None:
+        def bound(diagnostic: Diagnostic) -> ResourceBinding | None:
             steps = diagnostic.location.steps
             return next((binding for outer, binding in places.items() if steps[: len(outer)] == outer), None)
 
@@ -249,13 +247,13 @@ class _Runner:
         bound = bindings.get(point.name)
         if bound is None:
             raise self.model.error(position, f"nothing is bound to {point.name}")
-        if len(bound) != len(point.tensors):
+        if len(bound) != point.tensor_count:
             place = bound[0].position if bound else position
-            message = f"{point.name} has {len(point.tensors)} tensors, but {len(bound)} resources are bound to it"
+            message = f"{point.name} has {point.tensor_count} tensors, but {len(bound)} resources are bound to it"
             raise self.model.error(place, message)
         return [self._range(binding) for binding in bound]
 
-    def _range(self, binding: Binding) -> BufferBinding:
+    def _range(self, binding: ResourceBinding) -> BufferBinding:
         """From the offset to the end of the resource, in 64 bits, as DxDispatch computes it."""
         name = printable(binding.resource)
         resource = self.model.resources[binding.resource]
@@ -268,7 +266,7 @@ class _Runner:
             raise self.model.error(binding.position, message)
         return BufferBinding(buffer, offset, (buffer.size_in_bytes - offset) % 2**64)
 
-    def _element_size(self, resource: Resource, binding: Binding) -> int:
+    def _element_size(self, resource: Resource, binding: ResourceBinding) -> int:
         if binding.element_size_in_bytes is not None:
             return binding.element_size_in_bytes
         dtype = NUMPY_DTYPE.get(resource.data_type)

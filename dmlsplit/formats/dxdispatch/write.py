@@ -7,12 +7,12 @@ import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, operands
+from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.enums import UINT_MAX, TensorDataType, TensorFlags
 from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE
 from dmlsplit.formats.json import FieldReader, dumps
 from dmlsplit.formats.jsontext import JsonText, KeyPath
-from dmlsplit.layout import ELEMENT_BITS, extent
+from dmlsplit.geometry import Geometry, TensorLayout, members_of
 from dmlsplit.legalize import Legalization, Region
 
 Members: TypeAlias = dict[str, Any]
@@ -33,15 +33,16 @@ def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Membe
         buffers: dict[str, list[tuple[str, int]]] = {}
         printed = []
         assert found.desc is not None  # only what has no rewriting may lack it
-        for kind, tensors in zip(("input", "output"), operands(found.desc), strict=True):
+        geometry = Geometry.of(found.desc)
+        for kind, tensors in (("input", geometry.inputs), ("output", geometry.outputs)):
             buffers[kind] = []
             for i, tensor in enumerate(tensors):
                 resource = _free(
                     f"{operator} {kind} {i}" if len(tensors) > 1 else f"{operator} {kind}", model["resources"]
                 )
                 buffers[kind].append((resource, 0))
-                if 0 not in _sizes(tensor):
-                    model["resources"][resource] = _resource(tensor, is_input=kind == "input")
+                if not tensor.is_empty:
+                    model["resources"][resource] = _resource(tensor)
                     printed += [{"type": "print", "resource": resource}] if kind == "output" else []
         model["commands"] += _commands(_add(model, operator, found, buffers), found, buffers) + printed
     return model
@@ -116,7 +117,8 @@ class _Rewriter(FieldReader):
 
     def _check(self, found: Legalization, sources: Sources, path: KeyPath) -> None:
         assert found.desc is not None
-        for kind, tensors in zip(("input", "output"), operands(found.desc), strict=True):
+        geometry = Geometry.of(found.desc)
+        for kind, tensors in (("input", geometry.inputs), ("output", geometry.outputs)):
             count = len(sources.get(kind, ()))
             if count != len(tensors):
                 message = f"{len(tensors)} {kind} buffers are expected, but {count} are bound"
@@ -160,36 +162,30 @@ def _bindings(operator: OperatorDesc, regions: Sequence[Region], buffers: Source
         offset = start + region.offset
         # Bytes as elements, whatever the resource's type.
         bound.append({"name": name, "elementOffset": offset, "elementSizeInBytes": 1} if offset else name)
-    if isinstance(operator, SplitOperatorDesc):
-        return {"InputTensor": bound[0]}, {"OutputTensors": bound[1:]}
-    return {"InputTensors": bound[:-1]}, {"OutputTensor": bound[-1]}
+    roles = members_of(operator).roles
+    whole, parts = roles.whole_and_parts(bound)
+    return roles.sides({roles.whole: whole}, {roles.parts: parts})
 
 
 def _is_owned(operator: OperatorDesc) -> bool:
-    inputs, _ = operands(operator)
-    return any(tensor.flags & TensorFlags.OWNED_BY_DML for tensor in inputs)
+    return any(tensor.flags & TensorFlags.OWNED_BY_DML for tensor in Geometry.of(operator).inputs)
 
 
-def _resource(tensor: BufferTensorDesc, *, is_input: bool) -> Members:
+def _resource(tensor: TensorLayout) -> Members:
     """A buffer of the tensor's total size, whose elements have values: those of an output are 0."""
     data_type = TensorDataType(tensor.data_type)
-    strides = None if tensor.strides is None else tensor.strides[: tensor.dimension_count]
-    count = extent(_sizes(tensor), strides)
+    count = tensor.extent
     if data_type not in NUMPY_DTYPE:
-        data_type, count = _BYTES, -(-count * ELEMENT_BITS[data_type] // 8)
+        data_type, count = _BYTES, -(-count * tensor.bits // 8)
     resource = _zeros(data_type, min(count, UINT_MAX))
-    if is_input:
+    if not tensor.is_output:
         resource["initialValues"] = {"valueCount": min(count, UINT_MAX), "valueStart": 1, "valueDelta": 1}
-    resource["sizeInBytes"] = -(-(tensor.total_tensor_size_in_bytes or 0) // 4) * 4
+    resource["sizeInBytes"] = -(-tensor.total // 4) * 4
     return resource
 
 
 def _zeros(data_type: TensorDataType, count: int) -> Members:
     return {"initialValuesDataType": data_type.name, "initialValues": {"valueCount": count, "value": 0}}
-
-
-def _sizes(tensor: BufferTensorDesc) -> tuple[int, ...]:
-    return (tensor.sizes or ())[: tensor.dimension_count]
 
 
 def _free(name: str, taken: Container[str]) -> str:

@@ -9,9 +9,10 @@ from itertools import groupby
 from typing import Final
 
 from dmlsplit.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility, spans
-from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.formats.json import dumps
+from dmlsplit.geometry import members_of
 from dmlsplit.legalize import Legalization
 from dmlsplit.printable import printable
 from dmlsplit.report import svg
@@ -31,7 +32,6 @@ from dmlsplit.report.svg.subject import numbers_text, subject, type_text
 from dmlsplit.report.text import NodeCells, place
 from dmlsplit.results import Answer, Judged, NodeSummary, Note, Use
 from dmlsplit.rules import RULES
-from dmlsplit.validation import operator_type
 
 PREFIX: Final = "pic-"
 """What the ids of the patterns of all pictures begin with."""
@@ -120,9 +120,8 @@ class Builder:
         whole = axis = lengths = level = NOTHING
         rank = len(LEVELS.columns)
         if desc is not None:
-            tensor = desc.input_tensor if isinstance(desc, SplitOperatorDesc) else desc.output_tensor
             seen = subject(desc, report)
-            whole = " ".join(filter(None, [type_text(seen.whole), _numbers(tensor)]))
+            whole = " ".join(filter(None, [type_text(seen.whole), _numbers(seen.whole.desc)]))
             axis = str(desc.axis)
             lengths = _listed(["?" if n is None else str(n) for n in seen.lengths])
             by_level = detail.cells[:rank]
@@ -195,7 +194,7 @@ class Builder:
             text = dumps(operator)
             operators.append(
                 (
-                    operator_type(operator).c_name,
+                    members_of(operator).kind.c_name,
                     _tensors(operator, desc),
                     self._picture(operator, report),
                     text if len(text) <= JSON_SHOWN else None,
@@ -231,8 +230,8 @@ def _listed(texts: Sequence[str]) -> str:
     return ", ".join(texts[:_NUMBERS_SHOWN]) + more if texts else "none"
 
 
-def _numbers(tensor: TensorDesc | None) -> str:
-    return "null" if tensor is None or tensor.desc is None else numbers_text(tensor.sizes, _NUMBERS_SHOWN)
+def _numbers(desc: BufferTensorDesc | None) -> str:
+    return "null" if desc is None else numbers_text(desc.sizes, _NUMBERS_SHOWN)
 
 
 def _tensors(desc: OperatorDesc, original: OperatorDesc | None = None) -> Tensors:
@@ -249,11 +248,11 @@ def _tensors(desc: OperatorDesc, original: OperatorDesc | None = None) -> Tensor
 
 
 def _named(desc: OperatorDesc) -> list[tuple[str, TensorDesc | None]]:
-    if isinstance(desc, SplitOperatorDesc):
-        outputs = [(f"OutputTensors[{i}]", t) for i, t in enumerate(desc.output_tensors or ())]
-        return [("InputTensor", desc.input_tensor), *outputs]
-    inputs = [(f"InputTensors[{i}]", t) for i, t in enumerate(desc.input_tensors or ())]
-    return [*inputs, ("OutputTensor", desc.output_tensor)]
+    """Every tensor that is there, inputs first; the count may cover less."""
+    members = members_of(desc)
+    roles = members.roles
+    parts = [(f"{roles.parts}[{i}]", tensor) for i, tensor in enumerate(members.array or ())]
+    return roles.in_order((roles.whole, members.whole), parts)
 
 
 def _members(tensor: TensorDesc | None) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from dmlsplit.enums import OperatorType
+from dmlsplit.geometry import ROLES
 from dmlsplit.layout import extent, implied_size, is_packed, packed_strides
 from dmlsplit.report.svg import canvas
 from dmlsplit.report.svg.canvas import add, label, rectangle
-from dmlsplit.report.svg.subject import Subject, Tensor, element_text, numbers_text, type_text
+from dmlsplit.report.svg.subject import DrawnTensor, Subject, element_text, numbers_text, type_text
 
 PARTS_SHOWN: Final = 6
 CELLS_IN_ROW: Final = 32
@@ -36,7 +36,7 @@ class Cell(NamedTuple):
 class Strip(NamedTuple):
     """The first places of a tensor; those that `cells` does not have are padding."""
 
-    tensor: Tensor
+    tensor: DrawnTensor
     part: int | None
     """Which part the tensor is; None for the whole one."""
     places: int
@@ -45,7 +45,7 @@ class Strip(NamedTuple):
     """Places after which the layout repeats, as far as that fits into a row; 1 where it does not."""
 
 
-def strip(subject: Subject, tensor: Tensor, part: int | None) -> Strip:
+def strip(subject: Subject, tensor: DrawnTensor, part: int | None) -> Strip:
     """The first cells of a drawable tensor; nothing but the layout for any other."""
     if not tensor.drawable:
         return Strip(tensor, part, 0, {}, 1)
@@ -123,7 +123,7 @@ def strips(subject: Subject) -> tuple[list[Strip], int]:
     shown = [strip(subject, part, i) for i, part in enumerate(subject.parts[:PARTS_SHOWN])]
     whole = strip(subject, subject.whole, None)
     hidden = len(subject.parts) - len(shown)
-    return ([whole, *shown] if subject.type is OperatorType.SPLIT else [*shown, whole]), hidden
+    return ROLES[subject.type].in_order(whole, shown), hidden
 
 
 def draw(parent: ET.Element, subject: Subject, top: float, prefix: str) -> float:
@@ -228,7 +228,7 @@ def _look(cell: Cell | None, prefix: str) -> tuple[str, str | None]:
     return canvas.piece_class(cell.part), canvas.texture(cell.part, prefix)
 
 
-def _layout_text(tensor: Tensor) -> str:
+def _layout_text(tensor: DrawnTensor) -> str:
     desc = tensor.desc
     if desc is None:
         return ""

@@ -8,20 +8,19 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import OperatorType, TensorDataType
+from dmlsplit.geometry import ROLES, Side, dimensions_read, members_of
 from dmlsplit.layout import ELEMENT_BITS, packed_strides
 from dmlsplit.location import steps_text
-from dmlsplit.rules import PART_MEMBERS
-from dmlsplit.validation import operator_type
 
 RANK_SHOWN: Final = 16
 """DirectML has up to 8 dimensions; a wrong descriptor may have any number."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class DrawnTensor:
     """One tensor: `sizes` and `strides` as far as DimensionCount reads them, None where they are no layout."""
 
     path: str
@@ -36,17 +35,16 @@ class Tensor:
         return not self.obstacle
 
 
-def _tensor(path: str, tensor: TensorDesc | None) -> Tensor:
+def _tensor(path: str, tensor: TensorDesc | None) -> DrawnTensor:
     if tensor is None:
-        return Tensor(path, None, None, None, "null")
+        return DrawnTensor(path, None, None, None, "null")
     desc = tensor.desc
     if desc is None:
-        return Tensor(path, None, None, None, "Desc is null")
+        return DrawnTensor(path, None, None, None, "Desc is null")
     count = desc.dimension_count
-    if desc.sizes is None:
-        return Tensor(path, desc, None, None, "Sizes is null")
-    sizes = desc.sizes[:count]
-    strides = None if desc.strides is None else desc.strides[:count]
+    sizes, strides = dimensions_read(desc)
+    if sizes is None:
+        return DrawnTensor(path, desc, None, None, "Sizes is null")
     obstacle = ""
     if len(sizes) != count:
         obstacle = f"Sizes has {len(sizes)} entries, DimensionCount is {count}"
@@ -58,7 +56,7 @@ def _tensor(path: str, tensor: TensorDesc | None) -> Tensor:
         obstacle = f"{len(sizes)} dimensions are too many to draw"
     elif strides is not None and len(strides) != count:
         obstacle = f"Strides has {len(strides)} entries, DimensionCount is {count}"
-    return Tensor(path, desc, sizes, strides, obstacle)
+    return DrawnTensor(path, desc, sizes, strides, obstacle)
 
 
 @dataclass(slots=True)
@@ -70,8 +68,8 @@ class Subject:
     """
 
     type: OperatorType
-    whole: Tensor
-    parts: Sequence[Tensor]
+    whole: DrawnTensor
+    parts: Sequence[DrawnTensor]
     given_axis: int
     axis: int | None
     sizes: tuple[int, ...]
@@ -82,13 +80,13 @@ class Subject:
     _ends: Sequence[int] = field(default=(), repr=False)
 
     @property
-    def part_noun(self) -> str:
-        return "output" if self.type is OperatorType.SPLIT else "input"
+    def part_noun(self) -> Side:
+        return ROLES[self.type].part_side
 
     @property
-    def tensors(self) -> Sequence[Tensor]:
+    def tensors(self) -> Sequence[DrawnTensor]:
         """Inputs first."""
-        return [self.whole, *self.parts] if self.type is OperatorType.SPLIT else [*self.parts, self.whole]
+        return ROLES[self.type].in_order(self.whole, self.parts)
 
     @property
     def faults(self) -> Sequence[Diagnostic]:
@@ -117,13 +115,10 @@ class Subject:
 
 def subject(desc: OperatorDesc, report: Report) -> Subject:
     """What can be drawn of a descriptor, and what `report` finds faulty about it."""
-    kind = operator_type(desc)
-    name = PART_MEMBERS[kind][0]
-    if isinstance(desc, SplitOperatorDesc):
-        whole, array, count = _tensor("InputTensor", desc.input_tensor), desc.output_tensors, desc.output_count
-    else:
-        whole, array, count = _tensor("OutputTensor", desc.output_tensor), desc.input_tensors, desc.input_count
-    parts = [_tensor(f"{name}[{i}]", part) for i, part in enumerate((array or ())[:count])]
+    members = members_of(desc)
+    roles = members.roles
+    whole = _tensor(roles.whole, members.whole)
+    parts = [_tensor(f"{roles.parts}[{i}]", part) for i, part in enumerate(members.parts)]
     sizes = next((t.sizes for t in (whole, *parts) if t.sizes), ())
     axis = desc.axis if desc.axis < len(sizes) else None
     lengths = [
@@ -131,7 +126,7 @@ def subject(desc: OperatorDesc, report: Report) -> Subject:
     ]
     at_fault = (steps_text(d.location.tensor) for d in report.diagnostics if d.severity is Severity.ERROR)
     return Subject(
-        kind,
+        members.kind,
         whole,
         parts,
         desc.axis,
@@ -144,7 +139,7 @@ def subject(desc: OperatorDesc, report: Report) -> Subject:
     )
 
 
-def type_text(tensor: Tensor) -> str:
+def type_text(tensor: DrawnTensor) -> str:
     """FLOAT32; the number of a data type that has no name."""
     if tensor.desc is None:
         return ""
@@ -152,7 +147,7 @@ def type_text(tensor: Tensor) -> str:
     return data_type.name if isinstance(data_type, TensorDataType) else f"DataType {int(data_type)}"
 
 
-def element_text(tensor: Tensor) -> str:
+def element_text(tensor: DrawnTensor) -> str:
     """4 bytes, 4 bits; empty where the type has no size."""
     bits = ELEMENT_BITS.get(tensor.desc.data_type, 0) if tensor.desc is not None else 0
     if not bits:

@@ -9,10 +9,10 @@ from typing import Final
 
 import onnx
 
-from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc, operands
+from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.geometry import Geometry
 from dmlsplit.runtimes import Outcome, RuntimeAnswer
 from dmlsplit.runtimes.neighbours import ELEMENTWISE
 from dmlsplit.runtimes.predict import diagnostic
@@ -100,20 +100,21 @@ def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[
     node = graph.nodes[index]
     if not isinstance(desc, SplitOperatorDesc) or graph.origin(text(node.input[0])) not in group:
         return False
-    (whole,), parts = operands(desc)
-    if set((whole.sizes or ())[: desc.axis]) - {1}:
+    geometry = Geometry.of(desc)
+    whole, parts = geometry.whole, geometry.parts
+    if set(whole.sizes[: geometry.axis]) - {1}:
         return False
     used = [i for i, name in enumerate(node.output) if name and graph.ends(text(name))]
     if len(used) != 1:
         return False
     (ends,) = [graph.ends(text(node.output[used[0]]))]
     part = parts[used[0]]
-    offset = sum(math.prod(other.sizes or ()) for other in parts[: used[0]]) * ELEMENT_BITS[part.data_type] // 8
+    offset = sum(math.prod(other.sizes) for other in parts[: used[0]]) * part.bits // 8
     if len(ends) != 1 or ends[0] not in group or graph.nodes[ends[0]].op_type not in ELEMENTWISE:
         return False
     reader = graph.nodes[ends[0]]
     twice = [text(name) for name in reader.input].count(text(node.output[used[0]])) > 1
-    if twice or offset % BLOCK_ALIGNMENT or part.total_tensor_size_in_bytes == whole.total_tensor_size_in_bytes:
+    if twice or offset % BLOCK_ALIGNMENT or part.total == whole.total:
         return False
     after = [graph.nodes[i].op_type for name in reader.output for i in graph.ends(text(name)) if i >= 0]
     return None if "Concat" in after or "Split" in after else True
