@@ -11,10 +11,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final, TypeAlias, TypeVar
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import DescriptorError
 from dmlsplit.formats.limits import Limit
+from dmlsplit.geometry import ROLES, descriptor_of, members_of
 
 MAX_TENSOR_COUNT: Final = Limit.STRUCT_TENSORS.most
 """OutputCount or InputCount of an array that is read or written; a larger one is taken for garbage."""
@@ -62,6 +63,9 @@ class DML_JOIN_OPERATOR_DESC(ctypes.Structure):
     )
 
 
+_STRUCTS: Final = {OperatorType.SPLIT: DML_SPLIT_OPERATOR_DESC, OperatorType.JOIN: DML_JOIN_OPERATOR_DESC}
+
+
 class CStruct:
     """The structs of one descriptor, with everything that they point to.
 
@@ -87,18 +91,13 @@ def write(desc: OperatorDesc) -> CStruct:
     not pointers), a total size beyond 64 bits, a count above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT.
     """
     writer = _Writer()
-    struct: ctypes.Structure
-    if isinstance(desc, SplitOperatorDesc):
-        outputs = writer.tensors(desc.output_tensors, desc.output_count, "OutputTensors", "OutputCount")
-        whole = writer.tensor(desc.input_tensor, "InputTensor")
-        struct = DML_SPLIT_OPERATOR_DESC(whole, desc.output_count, outputs, desc.axis)
-        return CStruct(OperatorType.SPLIT, struct, writer.memory)
-    if isinstance(desc, JoinOperatorDesc):
-        inputs = writer.tensors(desc.input_tensors, desc.input_count, "InputTensors", "InputCount")
-        whole = writer.tensor(desc.output_tensor, "OutputTensor")
-        struct = DML_JOIN_OPERATOR_DESC(desc.input_count, inputs, whole, desc.axis)
-        return CStruct(OperatorType.JOIN, struct, writer.memory)
-    raise TypeError(f"{type(desc).__name__} is not a SplitOperatorDesc or JoinOperatorDesc")
+    members = members_of(desc)
+    roles = members.roles
+    struct = _STRUCTS[members.kind](Axis=members.axis)
+    setattr(struct, roles.parts, writer.tensors(members.array, members.part_count, roles.parts, roles.part_count))
+    setattr(struct, roles.part_count, members.part_count)
+    setattr(struct, roles.whole, writer.tensor(members.whole, roles.whole))
+    return CStruct(members.kind, struct, writer.memory)
 
 
 def read(address: int, type: OperatorType | None = None) -> OperatorDesc:
@@ -118,19 +117,13 @@ def read(address: int, type: OperatorType | None = None) -> OperatorDesc:
         number, address, name = operator.Type, operator.Desc or 0, "Desc"
     else:
         number, name = type, f"DML_{OperatorType(type).name}_OPERATOR_DESC"
-    if number == OperatorType.SPLIT:
-        split = _at(DML_SPLIT_OPERATOR_DESC, address, name)
-        outputs = _read_tensors(split.OutputTensors, split.OutputCount, "OutputTensors", "OutputCount")
-        return SplitOperatorDesc(
-            _read_tensor(split.InputTensor, "InputTensor"), outputs, split.Axis, output_count=split.OutputCount
-        )
-    if number == OperatorType.JOIN:
-        join = _at(DML_JOIN_OPERATOR_DESC, address, name)
-        inputs = _read_tensors(join.InputTensors, join.InputCount, "InputTensors", "InputCount")
-        return JoinOperatorDesc(
-            inputs, _read_tensor(join.OutputTensor, "OutputTensor"), join.Axis, input_count=join.InputCount
-        )
-    raise DescriptorError(f"Type: {int(number)} is neither DML_OPERATOR_SPLIT (62) nor DML_OPERATOR_JOIN (63)")
+    if number not in _STRUCTS:
+        raise DescriptorError(f"Type: {int(number)} is neither DML_OPERATOR_SPLIT (62) nor DML_OPERATOR_JOIN (63)")
+    kind = OperatorType(number)
+    roles, struct = ROLES[kind], _at(_STRUCTS[kind], address, name)
+    count = getattr(struct, roles.part_count)
+    parts = _read_tensors(getattr(struct, roles.parts), count, roles.parts, roles.part_count)
+    return descriptor_of(kind, _read_tensor(getattr(struct, roles.whole), roles.whole), parts, count, struct.Axis)
 
 
 Address: TypeAlias = int | None

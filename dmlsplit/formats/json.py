@@ -13,13 +13,14 @@ import enum
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Position
 from dmlsplit.enums import OperatorType, TensorDataType, TensorFlags, TensorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, shown
+from dmlsplit.geometry import ROLES, descriptor_of, members_of
 from dmlsplit.location import Location, Step
 from dmlsplit.rules import RULES
 
@@ -73,25 +74,12 @@ def loads(text: str | bytes) -> OperatorDesc:
 
 def dumps(desc: OperatorDesc, indent: int | None = None) -> str:
     """A descriptor in JSON. A total size that is unknown (None) is left out."""
-    if isinstance(desc, SplitOperatorDesc):
-        operator = OperatorType.SPLIT
-        members: dict[str, object] = {
-            "InputTensor": _tensor_json(desc.input_tensor),
-            "OutputCount": desc.output_count,
-            "OutputTensors": _tensors_json(desc.output_tensors),
-            "Axis": desc.axis,
-        }
-    elif isinstance(desc, JoinOperatorDesc):
-        operator = OperatorType.JOIN
-        members = {
-            "InputCount": desc.input_count,
-            "InputTensors": _tensors_json(desc.input_tensors),
-            "OutputTensor": _tensor_json(desc.output_tensor),
-            "Axis": desc.axis,
-        }
-    else:
-        raise TypeError(f"{type(desc).__name__} is not a SplitOperatorDesc or JoinOperatorDesc")
-    return json.dumps({"Type": operator.c_name, "Desc": members}, indent=indent)
+    members = members_of(desc)
+    roles = members.roles
+    whole: dict[str, object] = {roles.whole: _tensor_json(members.whole)}
+    parts: dict[str, object] = {roles.part_count: members.part_count, roles.parts: _tensors_json(members.array)}
+    inputs, outputs = roles.sides(whole, parts)
+    return json.dumps({"Type": members.kind.c_name, "Desc": inputs | outputs | {"Axis": members.axis}}, indent=indent)
 
 
 def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> ParsedOperator:
@@ -107,21 +95,12 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
     if desc_key is not None:
         path = (*path, desc_key)
         members = reader.members_of(members[desc_key], path)
-    descriptor: OperatorDesc
-    if operator is OperatorType.SPLIT:
-        descriptor = SplitOperatorDesc(
-            reader.field(members, path, "InputTensor", reader.tensor),
-            reader.field(members, path, "OutputTensors", reader.tensors),
-            reader.field(members, path, "Axis", reader.uint32),
-            reader.field(members, path, "OutputCount", reader.uint32),
-        )
-    else:
-        descriptor = JoinOperatorDesc(
-            reader.field(members, path, "InputTensors", reader.tensors),
-            reader.field(members, path, "OutputTensor", reader.tensor),
-            reader.field(members, path, "Axis", reader.uint32),
-            reader.field(members, path, "InputCount", reader.uint32),
-        )
+    roles = ROLES[operator]
+    readers: dict[str, Callable[[object, KeyPath], Any]] = {roles.whole: reader.tensor, roles.parts: reader.tensors}
+    tensors = {name: reader.field(members, path, name, readers[name]) for name in roles.sides(roles.whole, roles.parts)}
+    axis = reader.field(members, path, "Axis", reader.uint32)
+    count = reader.field(members, path, roles.part_count, reader.uint32)
+    descriptor = descriptor_of(operator, tensors[roles.whole], tensors[roles.parts], count, axis)
     return ParsedOperator(descriptor, tuple(reader.notes), text, key_path)
 
 
