@@ -16,7 +16,7 @@ from dmlsplit.formats.openvino.constants import Weights
 from dmlsplit.formats.openvino.document import read_document
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.splits import Split, path_of
-from dmlsplit.formats.openvino.tensors import Given, Names, Tensor, put_out
+from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Tensor, put_out
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES
@@ -65,7 +65,7 @@ def read_model(
         if dims and everywhere:
             raise InputError(f"there is no symbolic dimension '{printable(next(iter(dims)))}'; an IR has none")
         weights = Weights(name, AllowedFolders(os.path.dirname(name), allow_paths))
-        given = Given(shapes or {})
+        given = GivenShapes(shapes or {})
         found = sorted(_items(model, weights, given), key=lambda item: item[0])
         if everywhere:
             given.check_used(model)
@@ -76,7 +76,7 @@ def read_model(
     return ModelNodes(tuple([_in_file(item, name, i) for i, (_, item) in enumerate(found)]))
 
 
-def _items(model: Graph, weights: Weights, given: Given) -> Iterator[tuple[Position, SplitNode | OtherNode]]:
+def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple[Position, SplitNode | OtherNode]]:
     """What is found in the model and in the bodies inside it, with its place."""
     graphs, names = [model], Names()
     while graphs:

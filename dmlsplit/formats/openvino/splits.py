@@ -10,7 +10,7 @@ from dmlsplit.dims import Shape, compatible, shape_text
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.openvino.constants import Value, Weights, resolve
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
-from dmlsplit.formats.openvino.tensors import Given, Names, Output, Tensor, is_static, merged
+from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, Tensor, is_static, merged
 from dmlsplit.formats.openvino.types import element_type, type_name
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
@@ -80,7 +80,7 @@ class Split:
             facts=facts,
         )
 
-    def put_out(self, given: Given) -> dict[PortId, Tensor]:
+    def put_out(self, given: GivenShapes) -> dict[PortId, Tensor]:
         """The outputs, as what they feed sees them."""
         tensors = {}
         for port, computed in zip(self.layer.outputs, self._output_shapes(), strict=True):

@@ -77,7 +77,7 @@ class Names:
         return name
 
 
-class Given:
+class GivenShapes:
     """The caller's shapes, by the names of tensors or layers."""
 
     def __init__(self, shapes: Mapping[str, Sequence[int | None]]) -> None:
@@ -103,7 +103,7 @@ class Given:
                 raise InputError(f"there is no tensor '{printable(name)}'; the inputs are {listed(parameters)}")
 
 
-def put_out(graph: Graph, layer: Layer, first: Tensor | None, given: Given) -> dict[PortId, Tensor]:
+def put_out(graph: Graph, layer: Layer, first: Tensor | None, given: GivenShapes) -> dict[PortId, Tensor]:
     """What a layer other than a split puts out; `first` is its first input."""
     tensors = {}
     for port in layer.outputs:
