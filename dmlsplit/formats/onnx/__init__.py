@@ -3,14 +3,15 @@
     for node in onnx.read("model.onnx", shapes={"images": (1, 3, 640, 640)}, dims={"batch": 1}):
         print(node.name, node.lengths, node.report)
 
-Shapes come from onnx's shape inference, which runs in a process of its own: hostile models bring it down.
+`read_joins` gives the Concat nodes likewise. Shapes come from onnx's shape inference, which runs in a process of its
+own: hostile models bring it down.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dmlsplit.dims import Dim
 from dmlsplit.errors import InputError
@@ -19,9 +20,11 @@ from dmlsplit.formats.nodes import ModelNodes, SplitNode
 if TYPE_CHECKING:
     import onnx
 
+    from dmlsplit.formats.joins import JoinNode
+
 Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
-__all__ = ["read", "read_model"]
+__all__ = ["read", "read_joins", "read_model"]
 
 
 def read(
@@ -58,6 +61,34 @@ def read_model(
 
     `everywhere`: whether a tensor or symbol that this model does not have is an error.
     """
+    return ModelNodes(tuple(_items("Split", source, shapes, dims, values, allow_paths, everywhere)))
+
+
+def read_joins(
+    source: Source,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    *,
+    values: Mapping[str, Sequence[int]] | None = None,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> list[JoinNode]:
+    """The Concat nodes of a model, versions 1, 4, 11 and 13; otherwise as `read`."""
+    from dmlsplit.formats.joins import JoinNode
+
+    found = _items("Concat", source, shapes, dims, values, allow_paths, everywhere=True)
+    return [item for item in found if isinstance(item, JoinNode)]
+
+
+def _items(
+    operator: str,
+    source: Source,
+    shapes: Mapping[str, Sequence[Dim]] | None,
+    dims: Mapping[str, int] | None,
+    values: Mapping[str, Sequence[int]] | None,
+    allow_paths: Iterable[str | os.PathLike[str]],
+    everywhere: bool,
+) -> list[Any]:
+    """The nodes of an operator, and those that are not judged."""
     try:
         import onnx
         from google.protobuf.message import DecodeError, EncodeError
@@ -66,7 +97,8 @@ def read_model(
     from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.formats.limits import Budget
     from dmlsplit.formats.onnx import functions, given, loading, tensors
-    from dmlsplit.formats.onnx.reading import Reader
+    from dmlsplit.formats.onnx.concats import ConcatReader
+    from dmlsplit.formats.onnx.reading import SplitReader
 
     read_external: tensors.ReadExternal = tensors.no_external_data
     if isinstance(source, onnx.ModelProto):
@@ -83,7 +115,9 @@ def read_model(
         given.fill_in(model, shapes or {}, dims or {}, everywhere)
         constants = given.constants(model, values or {})
         budget = Budget(model.ByteSize())
-        reader = Reader(model, read_external, frozenset(shapes or ()), resized=bool(shapes or dims), budget=budget)
-        return ModelNodes(tuple(reader.items(model, constants)))
+        reader = (ConcatReader if operator == "Concat" else SplitReader)(
+            model, read_external, frozenset(shapes or ()), resized=bool(shapes or dims), budget=budget
+        )
+        return list(reader.items(model, constants))
     except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
         raise InputError("its graphs are nested too deeply") from None

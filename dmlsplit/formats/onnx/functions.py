@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 import onnx
@@ -28,10 +28,14 @@ def domain_of(node: onnx.NodeProto | onnx.FunctionProto) -> str:
 
 
 class Functions:
-    """The functions of a model by what calls them; `budget` is what the file may use."""
+    """The functions of a model by what calls them; `budget` is what the file may use, `wanted` which operators are
+    looked for."""
 
-    def __init__(self, functions: Iterable[onnx.FunctionProto], budget: Budget) -> None:
+    def __init__(
+        self, functions: Iterable[onnx.FunctionProto], budget: Budget, wanted: Collection[str] = SPLITS
+    ) -> None:
         self._budget = budget
+        self._wanted = wanted
         self._functions = {(domain_of(f), text(f.name), _overload(f)): f for f in functions}
         self._names = {name for _, name, _ in self._functions}
         self._calls = {key: self._called(f.node) for key, f in self._functions.items()}
@@ -51,9 +55,9 @@ class Functions:
         return self._functions[key]
 
     def splits(self, nodes: Iterable[onnx.NodeProto]) -> bool:
-        """Whether there is a Split of any domain among nodes, in their graphs or in the functions that they call."""
+        """Whether there is a wanted operator of any domain among nodes, in their graphs or in functions they call."""
         return any(
-            node.op_type in SPLITS if key is None else key in self._splitting
+            node.op_type in self._wanted if key is None else key in self._splitting
             for node in all_nodes(nodes)
             for key in (self.key_of(node),)
         )
@@ -131,7 +135,7 @@ class Functions:
         todo = [
             key
             for key, function in self._functions.items()
-            if any(node.op_type in SPLITS and self.key_of(node) is None for node in all_nodes(function.node))
+            if any(node.op_type in self._wanted and self.key_of(node) is None for node in all_nodes(function.node))
         ]
         found = set(todo)
         while todo:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from typing import ClassVar, Final, Generic, TypeVar
 
 import onnx
 from onnx import TensorProto, numpy_helper
@@ -14,7 +15,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.folding import Constant
-from dmlsplit.formats.onnx.functions import SPLITS, Functions, Key, all_nodes, domain_of
+from dmlsplit.formats.onnx.functions import Functions, Key, all_nodes, domain_of
 from dmlsplit.formats.onnx.given import subgraphs, symbols_of
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.scope import Origin, Scope, label_of, opset_of
@@ -31,8 +32,15 @@ _DATA_TYPES: Final = dict(TensorProto.DataType.items())
 _UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 
 
-class Reader:
-    """Reads one model."""
+NodeT = TypeVar("NodeT")
+
+
+class Reader(ABC, Generic[NodeT]):
+    """Reads the nodes of one operator of one model."""
+
+    operator: ClassVar[str]
+    related: ClassVar[tuple[str, ...]]
+    """What is named and not judged, as is the operator in any other domain."""
 
     def __init__(
         self, model: onnx.ModelProto, read_external: ReadExternal, given: Collection[str], resized: bool, budget: Budget
@@ -40,13 +48,22 @@ class Reader:
         """`given`: the tensors whose shapes are the caller's; `resized`: whether any size is; `budget`: what the file
         may use."""
         self._budget = budget
-        self._functions = Functions(model.functions, budget)
+        self._wanted = (self.operator, *self.related)
+        self._functions = Functions(model.functions, budget, self._wanted)
         self._inference = Inference()
         self._read_external = read_external
         self._calls = 0
         self._hint = _hint(model.graph)
         self._given = given
         self._outdated = resized
+
+    @abstractmethod
+    def _node(self, node: onnx.NodeProto, scope: Scope, hint: str) -> NodeT:
+        """The judged node; `hint` says what the caller can pass where a shape is unknown."""
+
+    @abstractmethod
+    def _is_given(self, node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
+        """Whether the node can be judged by what the graph says of these names: no more is to be inferred."""
 
     def items(
         self,
@@ -55,8 +72,8 @@ class Reader:
         label: str = "",
         calls: tuple[Key, ...] = (),
         depth: int = 0,
-    ) -> Iterator[SplitNode | OtherNode]:
-        """The Splits of a model, or of the body of a function with `depth` graphs around it, in order."""
+    ) -> Iterator[NodeT | OtherNode]:
+        """The nodes of a model, or of the body of a function with `depth` graphs around it, in order."""
         if not self._functions.splits(model.graph.node):
             return
         symbols = {name: number for number, name in enumerate(symbols_of(model.graph), 1)}
@@ -67,15 +84,15 @@ class Reader:
 
     def _graph(
         self, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...], failure: str
-    ) -> Iterator[SplitNode | OtherNode]:
+    ) -> Iterator[NodeT | OtherNode]:
         for index, node in enumerate(scope.graph.node):
             key = self._functions.key_of(node)
             if key is not None:
                 yield from self._call(node, key, scope, model, calls)
-            elif node.op_type == "Split" and domain_of(node) == "":
-                yield split_node(node, scope, failure + self._hint)
-            elif node.op_type in SPLITS:
-                yield _other(node, scope)
+            elif node.op_type == self.operator and domain_of(node) == "":
+                yield self._node(node, scope, failure + self._hint)
+            elif node.op_type in self._wanted:
+                yield _other(node, scope, self.operator)
             for _, child in scope.children(index) if node.attribute else ():
                 if self._functions.splits(child.graph.node):
                     if child.depth > Limit.ONNX_DEPTH.most:
@@ -84,7 +101,7 @@ class Reader:
 
     def _call(
         self, node: onnx.NodeProto, key: Key, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...]
-    ) -> Iterator[SplitNode | OtherNode]:
+    ) -> Iterator[NodeT | OtherNode]:
         function = self._functions[key]
         if not self._functions.splits([node]):
             return
@@ -95,7 +112,9 @@ class Reader:
             return
         self._calls += 1
         if self._calls > MAX_CALLS or len(calls) >= MAX_CALL_DEPTH:
-            raise InputError(f"functions with a Split are called over {MAX_CALLS} times, or over {MAX_CALL_DEPTH} deep")
+            raise InputError(
+                f"functions with a {self.operator} are called over {MAX_CALLS} times, or over {MAX_CALL_DEPTH} deep"
+            )
         body, constants = self._body(key, node, scope)
         called = onnx.ModelProto(ir_version=max(model.ir_version, 8), graph=body)
         called.opset_import.extend(function.opset_import)
@@ -166,18 +185,30 @@ class Reader:
         return fed
 
     def _needs_none(self, graph: onnx.GraphProto) -> bool:
-        """Whether all Splits are of inputs and initializers, so that there is nothing to infer."""
+        """Whether all nodes are of inputs and initializers, so that there is nothing to infer."""
         given = {text(v.name) for v in (*graph.input, *graph.initializer)}
         constants = given | {text(name) for node in graph.node if node.op_type == "Constant" for name in node.output}
         for node in graph.node:
             if self._functions.key_of(node) is not None or any(True for _ in subgraphs(node)):
                 if self._functions.splits([node]):
                     return False
-            elif node.op_type == "Split":
-                names = [text(name) for name in node.input]
-                if not set(names[:1]) <= given or not set(filter(None, names[1:2])) <= constants:
-                    return False
+            elif node.op_type == self.operator and not self._is_given(node, given, constants):
+                return False
         return True
+
+
+class SplitReader(Reader[SplitNode]):
+    """Reads the Splits."""
+
+    operator = "Split"
+    related = ("SplitToSequence",)
+
+    def _node(self, node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
+        return split_node(node, scope, hint)
+
+    def _is_given(self, node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
+        names = [text(name) for name in node.input]
+        return set(names[:1]) <= set(given) and set(filter(None, names[1:2])) <= set(constants)
 
 
 def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) -> bool:
@@ -197,13 +228,13 @@ def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) ->
     return fed
 
 
-def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
+def _other(node: onnx.NodeProto, scope: Scope, judged: str) -> OtherNode:
     domain = domain_of(node)
     operator = printable(f"{domain}.{text(node.op_type)}" if domain else text(node.op_type))
     found = RULES["input/operator-not-judged"].diagnostic(
         Location(node=name_of(node, scope)),
         f"{operator} is not judged",
-        expected="Split of the domain ai.onnx",
+        expected=f"{judged} of the domain ai.onnx",
         actual=operator,
     )
     return OtherNode(text(node.name), operator, found)

@@ -1,0 +1,240 @@
+"""A Concat node of a framework's model, as the front ends describe it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dmlsplit._binding import NUMPY_DTYPE
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc
+from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.dims import Dim, Shape, agrees, shape_text
+from dmlsplit.enums import FeatureLevel
+from dmlsplit.errors import BindingError, InputError
+from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.nodes import MAX_SIZE
+from dmlsplit.legalize import Legalization, legalized
+from dmlsplit.location import Location
+from dmlsplit.printable import printable
+from dmlsplit.releases import Release
+from dmlsplit.rules import RULES, NodeFacts, judge_node
+from dmlsplit.target import Target, find_target
+
+if TYPE_CHECKING:
+    from dmlsplit._typing import Bindable
+
+NO_OPERATOR: Final = JoinOperatorDesc(None, None, 0)
+"""The `desc` of a node that stands for no operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNode:
+    """One Concat of a model; as SplitNode, with inputs and one output.
+
+    `axis` is resolved to 0..rank-1 where the rank is known; `lengths` are the inputs' sizes on it. Sizes are None, or a
+    symbol's name, where the model says no more.
+    """
+
+    name: str
+    op: str
+    version: int
+    input_shapes: tuple[Shape | None, ...]
+    data_type: str | None
+    """The framework's name of the element type: FLOAT, f32."""
+    axis: int | None
+    lengths: tuple[Dim, ...] | None
+    output_shape: Shape | None
+    report: Report
+    element: ElementType | None = field(repr=False)
+    graph: str = ""
+    input_names: tuple[str, ...] = ()
+    output_name: str = ""
+    facts: NodeFacts | None = field(default=None, repr=False)
+    """What the report was made from; with it, `execute` judges a node of unknown sizes anew for those of the arrays."""
+
+    def descriptor(self) -> JoinOperatorDesc:
+        """The node as one DirectML operator with packed tensors, before any level's limits: it may have nine
+        dimensions or empty inputs. An element of 2 or 4 DirectML elements adds an innermost dimension.
+
+        InputError where there is no such operator: unknown sizes, faults, or elements that no data type carries.
+        """
+        obstacle = self.obstacle()
+        if obstacle is not None:
+            raise InputError(f"{self.path}: {obstacle.message}")
+        assert self.element is not None
+        assert self.element.data_type is not None
+        assert self.axis is not None
+        sizes, lengths = _numbers(self.output_shape), _numbers(self.lengths)
+        if self.element.count > 1:
+            sizes = (*sizes, self.element.count)
+        return JoinOperatorDesc.from_lengths(BufferTensorDesc(self.element.data_type, sizes), self.axis, lengths)
+
+    def obstacle(self) -> Diagnostic | None:
+        """Why the node stands for no DirectML operator; None where it does."""
+        here = Location(node=self.path)
+        unknown = RULES["node/shape-unknown"]
+        if not self.report.ok:
+            return RULES["node/not-lowered"].diagnostic(here, "the node is not valid by its framework's rules")
+        for diagnostic in self.report.diagnostics:
+            if diagnostic.rule == "node/shape-unknown":
+                return diagnostic
+        if self.element is None:
+            return unknown.diagnostic(here, "the element type is not known", actual=self.data_type)
+        if self.element.data_type is None:
+            message = f"{self.data_type} cannot be lowered: {self.element.refusal}"
+            return RULES["node/type-not-lowered"].diagnostic(here, message, actual=self.data_type)
+        for what, sizes in (("output shape", self.output_shape), ("lengths", self.lengths)):
+            if sizes is None or not all(isinstance(size, int) for size in sizes):
+                message = f"the {what} {shape_text(sizes)} is not known; --shape or --dim gives it"
+                return unknown.diagnostic(here, message, actual=shape_text(sizes))
+        if self.axis is None:
+            return unknown.diagnostic(here, "the axis is not known")
+        largest = max(_numbers(self.output_shape), default=0)
+        if largest > MAX_SIZE:
+            message = f"the output shape {shape_text(self.output_shape)} does not fit DirectML's UINTs of 32 bits"
+            return RULES["node/not-lowered"].diagnostic(here, message, expected=f"sizes to {MAX_SIZE}", actual=largest)
+        return None
+
+    @property
+    def path(self) -> str:
+        """What diagnostics call the node, safe to print: its name, or that of its output, after that of its graph."""
+        name = self.name or self.output_name or self.op
+        return printable(f"{self.graph}/{name}" if self.graph else name)
+
+    def legalize(
+        self,
+        feature_level: FeatureLevel | int | str | None = None,
+        *,
+        directml: Release | str | None = None,
+    ) -> Legalization[JoinOperatorDesc]:
+        """The node as operators that a feature level or a release takes, as `dmlsplit.legalize` gives them.
+
+        Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
+        operator, `ok` is False, and the report says why.
+        """
+        return legalized_join(self, find_target(feature_level, directml))
+
+    def execute(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        """The node's output for its inputs, bit for bit as the framework defines it, copied by the C core.
+
+        The arrays have the node's element type and shapes that agree with `input_shapes`; of strings they are arrays of
+        str (dtype object, U or T). InputError for what does not fit, and for a node that its framework refuses.
+        """
+        given = self._checked(arrays)
+        axis = self._axis(tuple([array.shape for array in given]))
+        from dmlsplit.arrays import join
+
+        if given[0].dtype.kind in "OUT":
+            # Objects are not bytes to be copied: their places are joined.
+            ends = np.cumsum([array.size for array in given])
+            places = [
+                np.arange(end - array.size, end).reshape(array.shape) for array, end in zip(given, ends, strict=True)
+            ]
+            whole: np.ndarray = np.concatenate([array.ravel() for array in given])[join(places, axis)]
+            return whole
+        # As raw bytes: extension types are no concern of the kernels.
+        dtype = given[0].dtype
+        return join([array.view(np.dtype(f"V{dtype.itemsize}")) for array in given], axis).view(dtype)
+
+    def _checked(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if not self.report.ok:
+            raise InputError(f"{self.path}: {(self.report.errors or self.report.hidden)[0].message}")
+        if self.element is None:
+            raise InputError(f"{self.path}: the element type is not known")
+        if isinstance(arrays, np.ndarray) or len(arrays) != len(self.input_shapes):
+            got = "one array" if isinstance(arrays, np.ndarray) else f"{len(arrays)} arrays"
+            raise InputError(f"{self.path}: {len(self.input_shapes)} arrays are expected, not {got}")
+        for i, (array, shape) in enumerate(zip(arrays, self.input_shapes, strict=True)):
+            what = f"{self.path}: input {i}"
+            if isinstance(array, np.ma.MaskedArray) or not isinstance(array, np.ndarray):
+                raise InputError(f"{what} is {type(array).__name__}, not a plain numpy array")
+            if not (
+                array.dtype.kind in "OUT" if self.element.name == "string" else array.dtype == self.element.dtype()
+            ):
+                raise InputError(f"{what} is {self.element.name}, not {array.dtype}")
+            if shape is not None and not agrees(array.shape, shape):
+                raise InputError(f"{what} has the shape {shape_text(shape)}, not {array.shape}")
+        return [np.asarray(array) for array in arrays]
+
+    def _axis(self, shapes: tuple[tuple[int, ...], ...]) -> int:
+        """The axis for inputs of these shapes, by the framework's rules where the model does not fix them."""
+        axis = self.axis
+        if self.facts is not None and self.input_shapes != shapes:
+            facts = self.facts.with_shapes(shapes)  # type: ignore[attr-defined]
+            errors = [d for d in judge_node(facts, self.path) if d.severity is Severity.ERROR]
+            if errors:
+                raise InputError(f"{errors[0].path}: {errors[0].message}")
+            axis = facts.axis_index
+        if axis is None:
+            raise InputError(f"{self.path}: the axis is not known")
+        return axis
+
+
+@dataclass(frozen=True)
+class JoinLegalization(Legalization[JoinOperatorDesc]):
+    """A Legalization whose arrays are the framework's; other buffers are raw memory, as for any."""
+
+    element: ElementType | None = None
+    path: str = ""
+
+    def execute(self, input: Sequence[Bindable]) -> np.ndarray:
+        """Runs the operators on arrays of the framework's type and shapes into a fresh one."""
+        lowered: Any = [self._lowered(array, f"inputs[{i}]") for i, array in enumerate(input)]
+        whole: np.ndarray = super().execute(lowered)
+        assert self.element is not None
+        if self.element.count == 1:
+            return whole.view(self.element.dtype())
+        return whole.reshape(-1).view(self.element.dtype()).reshape(whole.shape[:-1])
+
+    def dispatch(self, input: Sequence[Bindable], out: Bindable) -> None:
+        """Runs the operators in the caller's buffers; arrays of several DirectML elements each are C-contiguous."""
+        lowered: Any = [self._lowered(array, f"inputs[{i}]") for i, array in enumerate(input)]
+        super().dispatch(lowered, self._lowered(out, "output", copies=False))
+
+    def _lowered(self, array: Bindable, what: str, copies: bool = True) -> Bindable:
+        if not isinstance(array, np.ndarray) or self.element is None or self.element.data_type is None:
+            return array
+        dtype = self.element.dtype()
+        if array.dtype != dtype:
+            if array.dtype == np.uint8 and array.ndim == 1:
+                return array
+            raise BindingError(f"{self.path}: {what} is of type {array.dtype}, {dtype} is expected")
+        held = NUMPY_DTYPE[self.element.data_type]
+        if self.element.count == 1:
+            return array.view(held)
+        if not array.flags.c_contiguous:
+            if not copies:
+                raise BindingError(f"{self.path}: {what} is not C-contiguous, as elements in {held} have to be")
+            array = np.ascontiguousarray(array)
+        return array.view(held).reshape(*array.shape, self.element.count)
+
+
+def legalized_join(node: JoinNode, target: Target) -> Legalization[JoinOperatorDesc]:
+    """`JoinNode.legalize` for one target."""
+    obstacle = node.obstacle()
+    if obstacle is not None:
+        return Legalization.refused(NO_OPERATOR, Report((obstacle,), target.name, None, node.report.operator))
+    found = legalized(node.descriptor(), target)
+    given = {f.name: getattr(found, f.name) for f in fields(found)}
+    changed = {"steps": (*_steps(node), *found.steps)}
+    return JoinLegalization(**{**given, **changed}, element=node.element, path=node.path)
+
+
+def _steps(node: JoinNode) -> Iterator[str]:
+    """What the descriptor itself changed of the framework's node."""
+    assert node.element is not None
+    assert node.element.data_type is not None
+    count, held = node.element.count, node.element.data_type
+    if not node.element.is_native:
+        yield f"{node.data_type} is moved as {f'{count} of ' if count > 1 else ''}{held.name}, the same bits"
+    given = getattr(node.facts, "axis", None)
+    if isinstance(given, int) and given < 0:
+        yield f"axis {given} becomes {node.axis}"
+
+
+def _numbers(shape: Collection[Dim] | None) -> tuple[int, ...]:
+    assert shape is not None
+    return tuple([dim for dim in shape if isinstance(dim, int)])

@@ -1,0 +1,128 @@
+"""From a Concat of an ONNX graph to what is known of it, and to the node that the front end answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import onnx
+from onnx import AttributeProto, defs
+
+from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.dims import Dim, Shape, shape_text
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.onnx.reading import Reader
+from dmlsplit.formats.onnx.scope import Scope
+from dmlsplit.formats.onnx.splits import name_of
+from dmlsplit.formats.onnx.tensors import element_type, text
+from dmlsplit.location import Location
+from dmlsplit.printable import printable
+from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules.onnx.concat_facts import VERSIONS, OnnxConcat
+
+
+class ConcatReader(Reader[JoinNode]):
+    """Reads the Concats."""
+
+    operator = "Concat"
+    related = ("ConcatFromSequence",)
+
+    def _node(self, node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
+        return concat_node(node, scope, hint)
+
+    def _is_given(self, node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
+        return {text(name) for name in node.input} <= set(given)
+
+
+def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
+    """What the model says of a Concat."""
+    inputs, outputs = [text(name) for name in node.input], [text(name) for name in node.output]
+    types = [scope.type_of(name) if name else (None, None) for name in inputs]
+    declared_type, declared_shape = scope.declared(outputs[0]) if outputs and outputs[0] else (None, None)
+    opset = scope.origin.opset
+    axis, others, mistyped = _attributes(node)
+    return OnnxConcat(
+        max((version for version in VERSIONS if version <= opset), default=0),
+        tuple([_safe(shape) for _, shape in types]),
+        tuple([data_type for data_type, _ in types]) if any(data_type for data_type, _ in types) else (),
+        axis,
+        tuple([i for i, name in enumerate(inputs) if not name]),
+        len(outputs),
+        bool(outputs and not outputs[0]),
+        other_attributes=others,
+        mistyped_attributes=mistyped,
+        declared_type=declared_type,
+        declared_shape=_safe(declared_shape),
+        opset=opset or None,
+        newest_opset=defs.onnx_opset_version(),
+    )
+
+
+def _attributes(node: onnx.NodeProto) -> tuple[int | None, tuple[str, ...], tuple[str, ...]]:
+    """The axis, names that no version has, names whose type is wrong."""
+    axis: int | None = None
+    others, mistyped = [], []
+    for attribute in node.attribute:
+        if text(attribute.name) != "axis":
+            others.append(printable(text(attribute.name)))
+        # Before IR version 2 there was no type to state.
+        elif attribute.type != AttributeProto.INT and not (
+            attribute.type == AttributeProto.UNDEFINED and attribute.HasField("i")
+        ):
+            mistyped.append("axis")
+        elif axis is None:
+            axis = int(attribute.i)
+    return axis, tuple(others), tuple(mistyped)
+
+
+def _safe(shape: Shape | None) -> Shape | None:
+    """The same with the names of sizes safe to print."""
+    return None if shape is None else tuple([printable(dim, 60) if isinstance(dim, str) else dim for dim in shape])
+
+
+def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
+    """The judged node; `hint` says what the caller can pass where a shape is unknown."""
+    scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
+    facts, path = facts_of(node, scope), name_of(node, scope)
+    found = judge_node(facts, path)
+    report = Report((*found, *_unknown(facts, path, hint)), facts.specification, None, "Join")
+    return JoinNode(
+        text(node.name),
+        "Concat",
+        facts.version,
+        facts.shapes,
+        facts.data_type,
+        facts.axis_index if facts.rank is not None else facts.given_axis,
+        facts.lengths,
+        _laid_out(node, facts, scope) if report.ok else None,
+        report,
+        element_type(facts.data_type),
+        scope.label,
+        tuple([text(name) for name in node.input]),
+        text(node.output[0]) if node.output else "",
+        facts,
+    )
+
+
+def _laid_out(node: onnx.NodeProto, facts: OnnxConcat, scope: Scope) -> Shape | None:
+    """The output's shape: by the rules, and where these leave sizes open, as the model declares."""
+    shape = facts.output_shape
+    declared = _safe(scope.type_of(text(node.output[0]))[1]) if node.output and node.output[0] else None
+    if shape is None or declared is None or len(shape) != len(declared):
+        return shape
+    merged: list[Dim] = [dim if size is None else size for size, dim in zip(shape, declared, strict=True)]
+    return tuple(merged)
+
+
+def _unknown(facts: OnnxConcat, path: str, hint: str) -> list[Diagnostic]:
+    """What DirectML would have to know."""
+    rule = RULES["node/shape-unknown"]
+    found = []
+    for i, shape in enumerate(facts.shapes):
+        if i not in facts.omitted and (shape is None or not all(isinstance(dim, int) for dim in shape)):
+            message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known{hint}"
+            here = Location(("inputs", i), path)
+            found.append(rule.diagnostic(here, message, actual=shape_text(shape)))
+    if facts.shapes and facts.data_type is None:
+        found.append(rule.diagnostic(Location(("inputs",), path), "the element type is not known"))
+    return found
