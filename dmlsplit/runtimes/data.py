@@ -47,16 +47,12 @@ class Runtime:
     @property
     def release(self) -> Release:
         """The DirectML release whose verdicts hold for its packed descriptors."""
-        return find_release(_SAME_VERDICTS.get(self.directml, self.directml))
+        return find_release(self.directml)
 
     @property
     def key(self) -> tuple[int, ...]:
         """Orders versions."""
         return tuple(int(part) for part in self.version.split("."))
-
-
-# DirectML versions that are no release of their own here: builds before and after them judge packed tensors alike.
-_SAME_VERDICTS: Final = {"1.12.1": "1.12.0", "1.14.1": "1.15.1", "1.15.2": "1.15.4"}
 
 
 def _not_observed(version: str, directml: str, newest_opset: int, newest_ir_version: int) -> Runtime:
