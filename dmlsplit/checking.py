@@ -84,7 +84,7 @@ def check_files(
 
     target = find_target(feature_level, directml)
     folders = tuple([os.fspath(path) for path in allow_paths])
-    question = Question((target,), Given(dict(shapes or {}), dict(dims or {}), folders, everywhere=False))
+    question = Question((target,), Given(dict(shapes or {}), dict(dims or {}), folders, require_known_names=False))
     found = judge_files((os.fspath(path) for path in paths), question, executor)
     return (answer.report for results in found for answer in answers(results))
 

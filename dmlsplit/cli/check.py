@@ -130,7 +130,7 @@ def check(
         console = terminal.console(sys.stdout)
     question = Question(
         targets,
-        replace(given, everywhere=sum(map(is_model, names)) == 1),
+        replace(given, require_known_names=sum(map(is_model, names)) == 1),
         keep,
         name_fixes=format_ == "text",
     )

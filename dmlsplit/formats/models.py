@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from dmlsplit.diagnostics import Diagnostic, Position
 from dmlsplit.formats.operators import Entry, failed, fault_of, read_operators
@@ -18,20 +18,40 @@ if TYPE_CHECKING:  # numpy is not for who reads JSON only
     from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 
 FRONT_ENDS: Final[Mapping[str, str]] = {".onnx": "onnx", ".xml": "openvino"}
-"""The module of dmlsplit.formats that reads files of a suffix."""
+"""The module of dmlsplit.formats, a FrontEnd, that reads files of a suffix; imported when the first one is read."""
+
+
+class FrontEnd(Protocol):
+    """A module that reads the models of a framework."""
+
+    def read_model(
+        self,
+        source: str,
+        shapes: Mapping[str, Sequence[Dim]],
+        dims: Mapping[str, int],
+        /,
+        *,
+        allow_paths: Sequence[str],
+        require_known_names: bool,
+    ) -> ModelNodes:
+        """What is in the model of a file, in its order.
+
+        `shapes`, `dims`, `allow_paths` and `require_known_names` are those of Given. InputError, with line and column
+        where there are such, for what cannot be read, and for what is given and contradicts the model; OSError.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
     """What the caller says of models: shapes of tensors, sizes of symbols, further folders for their files.
 
-    Of several models not each need have every tensor and symbol: `everywhere` says whether each must.
+    Of several models not each need have every tensor and symbol: `require_known_names` says whether each must.
     """
 
     shapes: Mapping[str, Sequence[Dim]] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
     allow_paths: tuple[str, ...] = ()
-    everywhere: bool = True
+    require_known_names: bool = True
 
 
 def is_model(file: str) -> bool:
@@ -66,10 +86,15 @@ def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
 
 
 def _read(file: str, given: Given) -> ModelNodes:
-    front_end: Any = importlib.import_module(f"dmlsplit.formats.{FRONT_ENDS[os.path.splitext(file)[1].lower()]}")
-    known = {} if given.everywhere else {"everywhere": False}
-    model: ModelNodes = front_end.read_model(file, given.shapes, given.dims, allow_paths=given.allow_paths, **known)
-    return model
+    suffix = os.path.splitext(file)[1].lower()
+    front_end = cast("FrontEnd", importlib.import_module(f"dmlsplit.formats.{FRONT_ENDS[suffix]}"))
+    return front_end.read_model(
+        file,
+        given.shapes,
+        given.dims,
+        allow_paths=given.allow_paths,
+        require_known_names=given.require_known_names,
+    )
 
 
 def _entry(file: str, index: int, node: SplitNode | OtherNode) -> Entry:

@@ -45,7 +45,7 @@ def test_names_may_be_of_other_models(path):
     file = path(node("Split", ["x"], ["a", "b"]))
     [entry] = read_entries(file, Given({"other": (1,)}, {"n": 1}))
     assert "there is no" in str(entry.error)
-    [entry] = read_entries(file, Given({"other": (1,)}, {"n": 1}, everywhere=False))
+    [entry] = read_entries(file, Given({"other": (1,)}, {"n": 1}, require_known_names=False))
     assert entry.node.lengths == (1, 1)
 
 

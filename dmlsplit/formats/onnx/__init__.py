@@ -55,13 +55,13 @@ def read_model(
     *,
     values: Mapping[str, Sequence[int]] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
-    everywhere: bool = True,
+    require_known_names: bool = True,
 ) -> ModelNodes:
     """As `read`, with the nodes that are not judged: SplitToSequence, and Splits of other domains.
 
-    `everywhere`: whether a tensor or symbol that this model does not have is an error.
+    `require_known_names`: whether a tensor or symbol that this model does not have is an error.
     """
-    return ModelNodes(tuple(_items("Split", source, shapes, dims, values, allow_paths, everywhere)))
+    return ModelNodes(tuple(_items("Split", source, shapes, dims, values, allow_paths, require_known_names)))
 
 
 def read_joins(
@@ -75,7 +75,7 @@ def read_joins(
     """The Concat nodes of a model, versions 1, 4, 11 and 13; otherwise as `read`."""
     from dmlsplit.formats.joins import JoinNode
 
-    found = _items("Concat", source, shapes, dims, values, allow_paths, everywhere=True)
+    found = _items("Concat", source, shapes, dims, values, allow_paths, require_known_names=True)
     return [item for item in found if isinstance(item, JoinNode)]
 
 
@@ -86,7 +86,7 @@ def _items(
     dims: Mapping[str, int] | None,
     values: Mapping[str, Sequence[int]] | None,
     allow_paths: Iterable[str | os.PathLike[str]],
-    everywhere: bool,
+    require_known_names: bool,
 ) -> list[Any]:
     """The nodes of an operator, and those that are not judged."""
     try:
@@ -112,7 +112,7 @@ def _items(
     try:
         model = loading.without_weights(model)
         functions.check_references(model)
-        given.fill_in(model, shapes or {}, dims or {}, everywhere)
+        given.fill_in(model, shapes or {}, dims or {}, require_known_names)
         constants = given.constants(model, values or {})
         budget = Budget(model.ByteSize())
         reader = (ConcatReader if operator == "Concat" else SplitReader)(

@@ -19,17 +19,17 @@ Shapes: TypeAlias = Mapping[str, Sequence[Dim]]
 Dims: TypeAlias = Mapping[str, int]
 
 
-def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, everywhere: bool = True) -> None:
+def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_names: bool = True) -> None:
     """Gives tensors their shapes, and symbols their sizes wherever they stand.
 
     Of a name that several graphs have the outermost tensor is meant. A size given for a symbolic dimension binds the
-    symbol. InputError for what contradicts the model, and for what is not in it unless `everywhere` is False.
+    symbol. InputError for what contradicts the model, and for what is not in it unless `require_known_names` is False.
     """
     known = symbols_of(model.graph)
     sizes: dict[str, int] = {}
     for name, size in dims.items():
         if name not in known:
-            if not everywhere:
+            if not require_known_names:
                 continue
             raise InputError(f"there is no symbolic dimension '{printable(name)}'; the model has {listed(known)}")
         sizes[name] = given_size(size, f"dimension '{printable(name)}'")
@@ -43,7 +43,7 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, everywhere: bool
     for name, given in shapes.items():
         if name not in declared:
             if name not in computed:
-                if not everywhere:
+                if not require_known_names:
                     continue
                 raise _no_tensor(name, model.graph)
             declared[name] = computed[name].value_info.add(name=name)

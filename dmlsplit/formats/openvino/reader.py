@@ -51,23 +51,23 @@ def read_model(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     dims: Mapping[str, int] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
-    everywhere: bool = True,
+    require_known_names: bool = True,
 ) -> ModelNodes:
     """As `read`, with the layers of these names that are not judged: those of extensions.
 
-    `everywhere`: whether a tensor or symbol that this model does not have is an error.
+    `require_known_names`: whether a tensor or symbol that this model does not have is an error.
     """
     name = os.fspath(path)
     try:
         regular_file_size(name)
         with open(name, "rb") as stream:
             model = read_document(stream)
-        if dims and everywhere:
+        if dims and require_known_names:
             raise InputError(f"there is no symbolic dimension '{printable(next(iter(dims)))}'; an IR has none")
         weights = Weights(name, AllowedFolders(os.path.dirname(name), allow_paths))
         given = GivenShapes(shapes or {})
         found = sorted(_items(model, weights, given), key=lambda item: item[0])
-        if everywhere:
+        if require_known_names:
             given.check_used(model)
     except InputError as error:
         raise error.in_file(name) from None

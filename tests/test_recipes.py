@@ -1,0 +1,138 @@
+"""CONTRIBUTING's recipes on a copy of the package: a release, a rule, a format and a front end that do not exist."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dmlsplit
+
+PACKAGE = Path(dmlsplit.__file__).parent
+
+RELEASE = """    _build("9.9.9", WINDOWS, _L.FL_6_4, _W_6_4, "made-up-directml 1.0"),
+)
+"""
+
+RULE = """
+
+@TensorRule(
+    "tensor/made-up",
+    "A tensor has 7 dimensions.",
+    "Nobody asked for so many.",
+    sources=(OURS,),
+    severity=Severity.WARNING,
+    basis=Basis.OURS,
+    needs={Aspect.DESC},
+    bad=lambda: eg.split((1,) * 5 + (6, 2), 5),
+    good=lambda: eg.split(),
+)
+def made_up(t: TensorView) -> Findings:
+    if t.desc.dimension_count == 7:
+        yield Finding("DimensionCount", "is 7", "another number", 7)
+"""
+
+FORMAT = """
+def chunks(results, targets=1):
+    for result in results:
+        yield f"made up: {result.report.ok}\\n"
+"""
+
+FRONT_END = """
+from dmlsplit.diagnostics import Report
+from dmlsplit.enums import TensorDataType
+from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.nodes import ModelNodes, SplitNode
+
+
+def read_model(source, shapes, dims, /, *, allow_paths, require_known_names):
+    size = int(open(source).read())
+    node = SplitNode(
+        name="cut",
+        op="Cut",
+        version=1,
+        input_shape=(size, 6),
+        data_type="f32",
+        axis=1,
+        lengths=(2, 4),
+        output_shapes=((size, 2), (size, 4)),
+        report=Report((), "Made-up Cut 1", None, "Cut"),
+        element=ElementType("float32", 4, TensorDataType.FLOAT32),
+    )
+    return ModelNodes((node,))
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A folder with the package, changed by the recipes' words."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(PACKAGE, folder / "dmlsplit", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def changed(module, old, new):
+        path = folder / "dmlsplit" / module
+        before, found, after = path.read_text("utf-8").partition(old)
+        assert found
+        path.write_text(before + new + after, "utf-8")
+
+    releases = folder / "dmlsplit" / "releases.py"
+    rows, end, after = releases.read_text("utf-8").partition("\n)\n\nNEWEST")
+    assert end
+    releases.write_text(rows + "\n" + RELEASE + end.removeprefix("\n)\n") + after, "utf-8")
+    with open(folder / "dmlsplit" / "rules" / "tensor.py", "a", encoding="utf-8") as stream:
+        stream.write(RULE)
+    (folder / "dmlsplit" / "report" / "made_up.py").write_text(FORMAT, "utf-8")
+    changed(
+        "report/formats.py", '    "text": Format(', '    "madeup": Format("made_up", "chunks"),\n    "text": Format('
+    )
+    (folder / "dmlsplit" / "formats" / "made_up.py").write_text(FRONT_END, "utf-8")
+    changed("formats/models.py", '{".onnx": "onnx"', '{".cut": "made_up", ".onnx": "onnx"')
+    (folder / "a.cut").write_text("3")
+    tensor = {"DataType": "FLOAT32", "Sizes": [1, 1, 1, 1, 1, 6, 2]}
+    members = {"InputTensor": tensor, "OutputCount": 1, "OutputTensors": [tensor], "Axis": 5}
+    (folder / "bad.json").write_text(json.dumps({"Type": "DML_OPERATOR_SPLIT", "Desc": members}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(copy):
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run(*arguments, status=0):
+        command = [sys.executable, "-m", "dmlsplit", *arguments]
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (status, "")
+        return done.stdout
+
+    return run
+
+
+def test_a_release(run):
+    assert "9.9.9" in run("levels", "--releases")
+    assert "9.9.9" in json.loads(run("levels", "bad.json", "--releases", "--json"))[0]["releases"]
+    assert "(directml 9.9.9, S_OK)" in run("check", "bad.json", "--directml", "9.9.9")
+    assert "(directml 9.9.9, S_OK)" in run("check", "bad.json", "--directml", "made-up-directml-1.0")
+
+
+def test_a_rule(run):
+    assert "tensor/made-up  warning  ours  A tensor has 7 dimensions.\n" in run("rule")
+    assert "Nobody asked for so many." in run("rule", "tensor/made-up")
+    assert run("check", "bad.json").count("warning[tensor/made-up]") == 2
+    log = json.loads(run("check", "bad.json", "--format", "sarif"))
+    assert "tensor/made-up" in [rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]]
+
+
+def test_a_format(run):
+    assert "madeup" in run("check", "--help")
+    assert run("check", "bad.json", "--format", "madeup") == "made up: True\n"
+
+
+def test_a_front_end(run):
+    found = run("check", "a.cut", "--directml", "1.15.4")
+    assert "Cut 1" in found
+    assert "1 operator: 1 ok" in found
+    assert "taken by" in run("levels", "a.cut")
+    assert "FLOAT32" in run("legalize", "a.cut", "--feature-level", "2_1")
