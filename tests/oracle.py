@@ -49,3 +49,34 @@ def operator(record: dict[str, Any]) -> dml.OperatorDesc:
     return dml.JoinOperatorDesc(
         tensors(record["InputTensors"]), tensor(record["OutputTensor"]), record["Axis"], record["InputCount"]
     )
+
+
+# name of the probe, or what its record has -> why no caller of CreateOperator with sound pointers can express it
+LEFT_OUT = {
+    "OutputCount 0xffffffff, array has 2": "whether so many can be copied depends on the memory",
+    "NullOperatorDesc": "no operator descriptor at all",
+    "NullPpv": "about the out pointer of the call, not about the descriptor",
+    "OperatorType": "the type names another operator",
+    "NULLDESC": "no operator descriptor at all",
+    "too large": "a size that no UINT holds; the recording truncated it",
+}
+
+
+def _too_large(record: dict[str, Any]) -> bool:
+    tensors = [record.get("InputTensor"), record.get("OutputTensor")]
+    tensors += [*(record.get("InputTensors") or ()), *(record.get("OutputTensors") or ())]
+    sizes = [s for t in tensors if t and t["Desc"] and t["Desc"]["Sizes"] for s in t["Desc"]["Sizes"]]
+    return any(size >= 2**32 for size in sizes)
+
+
+def reason_to_leave_out(record: dict[str, Any]) -> str | None:
+    """Why no descriptor says what was asked; None where one does."""
+    desc = record["desc"]
+    if record.get("name") in LEFT_OUT:
+        return LEFT_OUT[record["name"]]
+    if desc["op"] not in ("SPLIT", "JOIN"):
+        return LEFT_OUT[desc["op"]]
+    for key in ("NullOperatorDesc", "NullPpv", "OperatorType"):
+        if key in desc:
+            return LEFT_OUT[key]
+    return LEFT_OUT["too large"] if _too_large(desc) else None

@@ -1,7 +1,6 @@
 """Whether bound tensors share bytes: exact, and quick for thousands of columns of one array."""
 
 import re
-import time
 from unittest import mock
 
 import numpy as np
@@ -13,6 +12,7 @@ import dmlsplit as dml
 from dmlsplit import _binding, _native
 from dmlsplit._binding import BoundMemory, BoundTensor
 from dmlsplit.geometry import TensorLayout
+from tests.effort import calls
 
 MEMORY = 600
 TYPES = {1: dml.TensorDataType.UINT8, 2: dml.TensorDataType.UINT16, 8: dml.TensorDataType.FLOAT64}
@@ -98,12 +98,7 @@ def columns(rows, count):
 
 def test_thousands_of_columns():
     _, operands = columns(64, 4096)
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        _binding.check_apart(operands)
-        times.append(time.process_time() - start)
-    assert min(times) < 0.2, "in pairs it takes seconds"
+    assert calls(lambda: _binding.check_apart(operands)) < 100 * len(operands), "in pairs there are millions"
 
 
 @pytest.mark.parametrize("i", [0, 2000, 4094])

@@ -6,9 +6,8 @@ import dmlsplit as dml
 from dmlsplit.diagnostics import Severity
 from dmlsplit.rules import RULES
 from dmlsplit.rules._debug_layer import MESSAGES
-from tests.oracle import operator, records
+from tests.oracle import operator, reason_to_leave_out, records
 from tests.reasons import RELEASE, is_among, reasons
-from tests.test_recorded_verdicts import reason_to_leave_out
 
 RECORDED = {
     name: {record["id"]: record for record in records(name)[1:]} for name in ("random", "boundary", "systematic")

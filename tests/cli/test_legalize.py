@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 import dmlsplit as dml
 from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, INT64, MALFORMED, OTHER
-from tests.test_documentation import ROOT
 
 T = dml.TensorDataType
 ODD = dml.dumps(dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(T.UINT8, (1, 1, 2, 3)), 2, (1, 1)))
+ROOT = Path(__file__).parents[2]
 MODELS = ROOT / "tests/data/dxdispatch"
 
 

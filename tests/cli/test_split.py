@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ import dmlsplit as dml
 from dmlsplit import file_split
 from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, environment
 from tests.cli.test_process import on_terminal, posix
-from tests.test_file_split import Usage
+
+Usage = namedtuple("Usage", "total used free")
 
 RNG = np.random.default_rng(1)
 RECORD = np.dtype([("a", "<i2"), ("b", ">f8", (2,))])

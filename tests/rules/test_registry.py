@@ -5,15 +5,10 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.rules import REDIRECTS, RULES, DescriptorRule, find_rule
+from dmlsplit.rules import REDIRECTS, RULES, find_rule
+from tests.rules.judging import JUDGING, ids
 
 DOCS = Path(__file__).parents[2] / "docs" / "rules.md"
-JUDGING = [rule for rule in RULES.values() if isinstance(rule, DescriptorRule)]
-"""Those that look at a descriptor."""
-
-
-def ids(report):
-    return {diagnostic.rule for diagnostic in report.diagnostics}
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)

@@ -11,7 +11,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.rules import RULES
-from tests.rules.test_registry import JUDGING, ids
+from tests.rules.judging import JUDGING, ids
 
 T = dml.TensorDataType
 
