@@ -13,7 +13,7 @@ from tests.directml.compare import compare, representatives, shrunk
 from tests.directml.conftest import COUNT, FRESH_SEED, compared
 from tests.directml.generator import descriptor
 from tests.directml.library import HarnessError, Library, operator
-from tests.test_recorded_verdicts import reason_to_leave_out
+from tests.oracle import reason_to_leave_out
 
 pytestmark = pytest.mark.directml
 
