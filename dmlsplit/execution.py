@@ -78,10 +78,11 @@ class CompiledOperator(Generic[DescT_co]):
         self.report = report
         geometry = Geometry.of(desc)
         self._roles = geometry.roles
-        self._sides = self._roles.sides
+        # Asked at every dispatch, which may take less than a microsecond.
+        self._whole_is_input = self._roles.whole_side == "input"
         self._whole = BoundTensor(geometry.whole)
         self._parts = [BoundTensor(part) for part in geometry.parts]
-        _, self._outputs = self._sides([self._whole], self._parts)
+        _, self._outputs = self._roles.sides([self._whole], self._parts)
         self._fresh = FreshArrays([tensor.sizes for tensor in self._outputs if tensor.packed], self._whole.dtype)
         self._other_plan = lru_cache(PLANS_PER_OPERATOR)(geometry.plan)
         self._own_strides = self._whole.strides, tuple(part.strides for part in self._parts)
@@ -108,7 +109,7 @@ class CompiledOperator(Generic[DescT_co]):
     def __call__(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
         """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
         out = self.new_outputs()
-        whole, parts = self._sides(input, out)
+        whole, parts = (input, out) if self._whole_is_input else (out, input)
         self.dispatch_tensors(whole, parts)
         return out
 
@@ -139,7 +140,7 @@ class CompiledOperator(Generic[DescT_co]):
 
         `num_threads` None: as many as the operator was compiled for.
         """
-        whole, parts = self._sides(input, out)
+        whole, parts = (input, out) if self._whole_is_input else (out, input)
         self.dispatch_tensors(whole, parts, num_threads)
 
     def dispatch_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> None:
@@ -166,7 +167,7 @@ class CompiledOperator(Generic[DescT_co]):
     ) -> BoundOperator: ...
     def bind(self, input: object, out: object, *, num_threads: NumThreads = None) -> BoundOperator:
         """Resolves the buffers once, for many dispatches. The result keeps them alive."""
-        whole, parts = self._sides(input, out)
+        whole, parts = (input, out) if self._whole_is_input else (out, input)
         return self.bind_tensors(whole, parts, num_threads)
 
     def bind_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> BoundOperator:

@@ -152,9 +152,10 @@ class TensorLayout(NamedTuple):
         The stride of a size-1 dimension is never used: it is the packed one here, which compares equal to numpy's.
         """
         size = self.bits // 8
-        packed = packed_strides(self.sizes)
-        given = packed if self.strides is None else self.strides
-        return tuple([(p if n == 1 else s) * size for n, s, p in zip(self.sizes, given, packed, strict=True)])
+        strides = packed = packed_strides(self.sizes)
+        if self.strides is not None:
+            strides = tuple([p if n == 1 else s for n, s, p in zip(self.sizes, self.strides, packed, strict=True)])
+        return tuple([stride * size for stride in strides])
 
     @property
     def extent(self) -> int:
