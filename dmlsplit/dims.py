@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from dmlsplit.printable import printable
 
 
-class Interval(NamedTuple):
-    """A size between two bounds, both included; `high` None: no upper bound."""
+class Bounds(NamedTuple):
+    """The least and the greatest size, both included; `high` None: no upper bound."""
 
     low: int
     high: int | None
 
-    def __str__(self) -> str:
-        """2..10, 3.. or ..7, as OpenVINO writes them."""
-        return f"{self.low or ''}..{'' if self.high is None else self.high}"
+
+class Interval(str):
+    """A size between two bounds, as OpenVINO writes it: 2..10, 3.. or ..7."""
+
+    bounds: Bounds
+
+    def __new__(cls, low: int, high: int | None) -> Interval:
+        interval = super().__new__(cls, f"{low or ''}..{'' if high is None else high}")
+        interval.bounds = Bounds(low, high)
+        return interval
+
+    def __getnewargs__(self) -> tuple[int, int | None]:  # type: ignore[override]
+        return self.bounds
 
 
-Dim: TypeAlias = int | str | Interval | None
-"""A size, the name (of ONNX) or the interval (of OpenVINO) that stands for one, or None where nothing is known."""
+Dim: TypeAlias = int | str | None
+"""A size, the name (of ONNX) or the Interval (of OpenVINO) that stands for one, or None where nothing is known."""
 Shape: TypeAlias = tuple[Dim, ...]
 
 
-def bounds(dim: Dim) -> Interval:
-    """The least and the greatest size that a dimension may have."""
+def bounds(dim: Dim) -> Bounds:
+    """The sizes that a dimension may have."""
     if isinstance(dim, Interval):
-        return dim
-    return Interval(dim, dim) if isinstance(dim, int) else Interval(0, None)
+        return dim.bounds
+    return Bounds(dim, dim) if isinstance(dim, int) else Bounds(0, None)
 
 
 def interval(low: int, high: int | None) -> Dim:
@@ -49,11 +59,16 @@ def compatible(a: Shape | None, b: Shape | None) -> bool:
     return a is None or b is None or (len(a) == len(b) and all(map(overlap, a, b)))
 
 
+def is_name(dim: Dim) -> TypeGuard[str]:
+    """Whether a dimension is a name of ONNX."""
+    return isinstance(dim, str) and not isinstance(dim, Interval)
+
+
 def agrees(sizes: Sequence[int], declared: Shape) -> bool:
     """Whether sizes fit a declared shape; one name stands for one size throughout."""
     named: dict[str, int] = {}
     return len(sizes) == len(declared) and all(
-        named.setdefault(dim, size) == size if isinstance(dim, str) else overlap(size, dim)
+        overlap(size, dim) and (not is_name(dim) or named.setdefault(dim, size) == size)
         for size, dim in zip(sizes, declared, strict=True)
     )
 

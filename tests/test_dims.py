@@ -1,8 +1,10 @@
 """Sizes of models: what fits, and how they are written."""
 
+import pickle
+
 import pytest
 
-from dmlsplit.dims import Interval, agrees, bounds, compatible, interval, overlap, shape_text
+from dmlsplit.dims import Interval, agrees, bounds, compatible, interval, is_name, overlap, shape_text
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,14 @@ def test_overlap(a, b, expected):
     assert overlap(a, b) is expected
     assert overlap(b, a) is expected
     assert compatible((a, 1), (b, 1)) is expected
+
+
+def test_an_interval_is_its_text_and_knows_its_bounds():
+    found = Interval(2, 10)
+    assert found == "2..10"
+    assert pickle.loads(pickle.dumps(found)).bounds == (2, 10)
+    assert not is_name(found)
+    assert is_name("batch")
 
 
 def test_an_unknown_rank_fits_any():

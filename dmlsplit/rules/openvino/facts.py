@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dmlsplit.dims import Dim, Interval, Shape, bounds, interval
+from dmlsplit.dims import Bounds, Dim, Interval, Shape, bounds, interval
 from dmlsplit.rules._facts import Fact, NodeFacts
 
 INTEGER_TYPES: Final = ("i4", "i8", "i16", "i32", "i64", "u1", "u2", "u3", "u4", "u6", "u8", "u16", "u32", "u64")
@@ -91,7 +91,7 @@ class OpenVinoSplit(NodeFacts):
         return None if self.data_shape is None or self.axis_index is None else self.data_shape[self.axis_index]
 
     @property
-    def axis_bounds(self) -> Interval:
+    def axis_bounds(self) -> Bounds:
         return bounds(self.axis_size)
 
     @property
@@ -161,8 +161,8 @@ class OpenVinoSplit(NodeFacts):
         if isinstance(size, int):
             return size // count if size % count == 0 else None
         # Both ends are rounded down, as OpenVINO does; a size that divides evenly lies between them.
-        size = bounds(size)
-        return interval(size.low // count, None if size.high is None else size.high // count)
+        low, high = bounds(size)
+        return interval(low // count, None if high is None else high // count)
 
     def _rest(self) -> Dim:
         """What -1 stands for; of an interval OpenVINO makes an unknown size, and so does this."""
