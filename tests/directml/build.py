@@ -135,10 +135,12 @@ class Toolchain:
 COMMON: Final = (
     "main.cpp",
     "device.cpp",
+    "graph.cpp",
     "guarded.cpp",
     "library.cpp",
     "messages.cpp",
     "objects.cpp",
+    "recording.cpp",
     "session.cpp",
     "wire.cpp",
 )

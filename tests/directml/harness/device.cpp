@@ -5,6 +5,7 @@
 
 #include "messages.h"
 #include "objects.h"
+#include "recording.h"
 
 namespace harness {
 namespace {
@@ -119,9 +120,9 @@ public:
     NOT_IMPLEMENTED(CreateCommandQueue)
     NOT_IMPLEMENTED(CreateCommandAllocator)
     NOT_IMPLEMENTED(CreateGraphicsPipelineState)
-    virtual HResult CreateComputePipelineState(const void*, const Guid&, void** object) {
+    virtual HResult CreateComputePipelineState(const void* desc, const Guid&, void** object) {
         trace("ID3D12Device::CreateComputePipelineState");
-        *object = createObject(this);
+        *object = createPipeline(this, desc);
         return ok;
     }
     NOT_IMPLEMENTED(CreateCommandList)
@@ -135,8 +136,9 @@ public:
     }
     NOT_IMPLEMENTED(CreateConstantBufferView)
     NOT_IMPLEMENTED(CreateShaderResourceView)
-    virtual void CreateUnorderedAccessView(Unknown*, Unknown*, const void*, std::uint64_t) {
+    virtual void CreateUnorderedAccessView(Unknown* buffer, Unknown*, const void* desc, std::uint64_t handle) {
         trace("ID3D12Device::CreateUnorderedAccessView");
+        recordView(handle, buffer, desc);
     }
     NOT_IMPLEMENTED(CreateRenderTargetView)
     NOT_IMPLEMENTED(CreateDepthStencilView)

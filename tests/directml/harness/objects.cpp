@@ -1,6 +1,5 @@
 #include "objects.h"
 
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -35,18 +34,6 @@ HResult getDevice(const Object* self, const Guid& iid, void** device) {
 template <std::size_t... places>
 std::array<const void*, sizeof...(places)> functions(std::index_sequence<places...>) {
     return {reinterpret_cast<const void*>(&doesNothing<places>)...};
-}
-
-// The functions by place; more than ID3D12GraphicsCommandList6 has.
-using Functions = std::array<const void*, 128>;
-
-Functions anyFunctions() {
-    Functions all = functions(std::make_index_sequence<128>());
-    all[0] = reinterpret_cast<const void*>(&queryInterface);
-    all[1] = reinterpret_cast<const void*>(&addRef);
-    all[2] = reinterpret_cast<const void*>(&release);
-    all[7] = reinterpret_cast<const void*>(&getDevice);
-    return all;
 }
 
 struct ResourceDesc {  // D3D12_RESOURCE_DESC
@@ -127,10 +114,21 @@ Unknown* made(const Functions& functions, Unknown* device, std::uint64_t bytes) 
 
 }  // namespace
 
+Functions anyFunctions() {
+    Functions all = functions(std::make_index_sequence<128>());
+    all[0] = reinterpret_cast<const void*>(&queryInterface);
+    all[1] = reinterpret_cast<const void*>(&addRef);
+    all[2] = reinterpret_cast<const void*>(&release);
+    all[7] = reinterpret_cast<const void*>(&getDevice);
+    return all;
+}
+
 Unknown* createObject(Unknown* device) {
     static const Functions functions = anyFunctions();
-    return made(functions, device, 0);
+    return createObject(device, functions);
 }
+
+Unknown* createObject(Unknown* device, const Functions& functions) { return made(functions, device, 0); }
 
 Unknown* createBuffer(Unknown* device, std::uint64_t bytes) {
     static const Functions functions = bufferFunctions();

@@ -3,11 +3,14 @@
 #include <limits>
 #include <vector>
 
+#include "graph.h"
 #include "objects.h"
+#include "recording.h"
 
 namespace harness {
 namespace {
 
+constexpr std::uint32_t bufferType = 1;  // DML_BINDING_TYPE_BUFFER
 constexpr std::uint64_t anyNumber = std::numeric_limits<std::uint64_t>::max();
 
 class Session {
@@ -47,6 +50,16 @@ private:
 
     // Of a void function: the device tells what came of it.
     std::string afterwards() { return answerOf(device_.GetDeviceRemovedReason()); }
+
+    // How a recorded view names a buffer.
+    std::string nameOf(Unknown* buffer) const {
+        for (std::size_t i = 0; i < objects_.size(); ++i) {
+            if (objects_[i] == buffer) return std::to_string(i);
+        }
+        return "-";
+    }
+
+    std::string run();
 
     void* objectAt(std::uint32_t number) {
         if (number >= objects_.size()) throw MalformedLine("no object has the number " + std::to_string(number));
@@ -97,6 +110,40 @@ private:
     bool missing_ = false;  // this step uses an object that was not made
 };
 
+std::string Session::run() {
+    auto* dispatchable = object<DmlDispatchable>();
+    const BindingDesc* sides[2];
+    std::uint32_t counts[2];
+    for (int side = 0; side < 2; ++side) {
+        counts[side] = words_.uint();
+        auto* all = memory_.array<BindingDesc>(counts[side]);
+        for (std::uint32_t i = 0; i < counts[side]; ++i) all[i] = {bufferType, ranges(1)};
+        sides[side] = all;
+    }
+    auto* scratch = object<Unknown>();
+    if (missing_) return "skipped";
+    const BindingProperties needed = dispatchable->bindingProperties();
+    const BindingTableDesc desc{dispatchable, 0x10000, 0x20000, needed.requiredDescriptorCount};
+    startRecording();
+    void* made = nullptr;
+    const HResult result = device_.CreateBindingTable(&desc, iidDmlBindingTable, &made);
+    if (made == nullptr) return answerOf(result);
+    auto* table = static_cast<DmlBindingTable*>(made);
+    table->BindInputs(counts[0], sides[0]);
+    table->BindOutputs(counts[1], sides[1]);
+    const BufferBinding temporary{scratch, 0, needed.temporaryResourceSize};
+    const BindingDesc binding{bufferType, &temporary};
+    if (needed.temporaryResourceSize != 0) table->BindTemporaryResource(&binding);
+    if (device_.GetDeviceRemovedReason() < 0) return afterwards();
+    if (recorder_ == nullptr) {
+        void* recorder = nullptr;
+        device_.CreateCommandRecorder(iidDmlCommandRecorder, &recorder);
+        recorder_ = static_cast<DmlCommandRecorder*>(recorder);
+    }
+    recorder_->RecordDispatch(createCommandList(d3d12Device_), dispatchable, table);
+    return afterwards();
+}
+
 std::string Session::step(const std::string& name) {
     missing_ = false;
     made_ = nullptr;
@@ -119,6 +166,17 @@ std::string Session::step(const std::string& name) {
         const std::uint32_t flags = words_.uint();
         if (missing_) return nothingKept();
         return kept(device_.CompileOperator(op, flags, iidDmlCompiledOperator, &made_));
+    }
+    if (name == "graph") {
+        const GraphDesc* graph = readGraph(words_, memory_, [this](std::uint32_t number) {
+            return static_cast<Unknown*>(objectAt(number));
+        });
+        const std::uint32_t flags = words_.uint();
+        if (missing_) return nothingKept();
+        void* device = nullptr;
+        const HResult result = device_.QueryInterface(iidDmlDevice1, &device);
+        if (device == nullptr) return kept(result);
+        return kept(static_cast<DmlDevice1*>(device)->CompileGraph(graph, flags, iidDmlCompiledOperator, &made_));
     }
     if (name == "initializer") {
         const std::uint32_t count = words_.uint();
@@ -148,8 +206,12 @@ std::string Session::step(const std::string& name) {
             if (made_ == nullptr) return answerOf(result);
             recorder_ = static_cast<DmlCommandRecorder*>(made_);
         }
-        recorder_->RecordDispatch(createObject(d3d12Device_), dispatchable, table);
+        recorder_->RecordDispatch(createCommandList(d3d12Device_), dispatchable, table);
         return afterwards();
+    }
+    if (name == "run") return run();
+    if (name == "recorded") {
+        return recorded([this](Unknown* buffer) { return nameOf(buffer); }, words_.uint() != 0);
     }
     auto* table = object<DmlBindingTable>();
     if (name == "reset") {

@@ -62,12 +62,41 @@ public:
         } else if (desc->Type == DML_OPERATOR_JOIN) {
             desc->Desc = join();
         } else {
-            throw MalformedLine("only the descriptors of Split and Join can be described");
+            desc->Desc = members();
         }
         return desc;
     }
 
 private:
+    // Any struct: its members one after another, each at a multiple of its size.
+    const void* members() {
+        constexpr std::size_t most = 256;
+        char* bytes = static_cast<char*>(memory_.allocate(most));
+        std::memset(bytes, 0, most);
+        std::size_t at = 0;
+        auto put = [&](const auto& value) {
+            at = (at + sizeof value - 1) / sizeof value * sizeof value;
+            if (at + sizeof value > most) throw MalformedLine("too many members");
+            std::memcpy(bytes + at, &value, sizeof value);
+            at += sizeof value;
+        };
+        while (words_.more() && !words_.take("end")) {
+            const std::string kind = words_.name();
+            if (kind == "tensor") {
+                put(tensor());
+            } else if (kind == "tensors") {
+                put(tensors());
+            } else if (kind == "uint") {  // also an int or a float, by its bits
+                put(words_.uint());
+            } else if (kind == "uints") {
+                put(uints());
+            } else {
+                throw MalformedLine("unknown kind of member: " + kind);
+            }
+        }
+        return bytes;
+    }
+
     const void* split() {
         auto* desc = memory_.array<DML_SPLIT_OPERATOR_DESC>(1);
         desc->InputTensor = tensor();

@@ -1,0 +1,159 @@
+"""DirectML's graph descriptors as frozen dataclasses.
+
+Building one never judges it: an index out of range, a cycle, or an edge whose ends differ are representable, so that
+`validate` can report them. What is refused is a value that the member's C type cannot hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensor, _uint
+from dmlsplit.graphs.operators import operator_number
+
+Value: TypeAlias = int | float | tuple[int, ...] | tuple[float, ...] | None
+"""A member of a neighbour that is no tensor: a number, an array of numbers, a null pointer."""
+Tensors: TypeAlias = tuple[TensorDesc | None, ...]
+
+_NO_MEMBERS: Final[Mapping[str, Value]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class InputGraphEdgeDesc:
+    """DML_INPUT_GRAPH_EDGE_DESC: a graph input feeds an input of a node."""
+
+    graph_input_index: int
+    to_node_index: int
+    to_node_input_index: int
+
+    def __init__(self, graph_input_index: int, to_node_index: int, to_node_input_index: int) -> None:
+        put = object.__setattr__
+        put(self, "graph_input_index", _uint(graph_input_index, "GraphInputIndex"))
+        put(self, "to_node_index", _uint(to_node_index, "ToNodeIndex"))
+        put(self, "to_node_input_index", _uint(to_node_input_index, "ToNodeInputIndex"))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class OutputGraphEdgeDesc:
+    """DML_OUTPUT_GRAPH_EDGE_DESC: an output of a node is a graph output."""
+
+    from_node_index: int
+    from_node_output_index: int
+    graph_output_index: int
+
+    def __init__(self, from_node_index: int, from_node_output_index: int, graph_output_index: int) -> None:
+        put = object.__setattr__
+        put(self, "from_node_index", _uint(from_node_index, "FromNodeIndex"))
+        put(self, "from_node_output_index", _uint(from_node_output_index, "FromNodeOutputIndex"))
+        put(self, "graph_output_index", _uint(graph_output_index, "GraphOutputIndex"))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class IntermediateGraphEdgeDesc:
+    """DML_INTERMEDIATE_GRAPH_EDGE_DESC: an output of a node feeds an input of another."""
+
+    from_node_index: int
+    from_node_output_index: int
+    to_node_index: int
+    to_node_input_index: int
+
+    def __init__(
+        self, from_node_index: int, from_node_output_index: int, to_node_index: int, to_node_input_index: int
+    ) -> None:
+        put = object.__setattr__
+        put(self, "from_node_index", _uint(from_node_index, "FromNodeIndex"))
+        put(self, "from_node_output_index", _uint(from_node_output_index, "FromNodeOutputIndex"))
+        put(self, "to_node_index", _uint(to_node_index, "ToNodeIndex"))
+        put(self, "to_node_input_index", _uint(to_node_input_index, "ToNodeInputIndex"))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NeighbourOperatorDesc:
+    """An operator of a graph that is neither Split nor Join: its type and tensors are known, its arithmetic is not.
+
+    `type` is a DML_OPERATOR_TYPE by name (with or without DML_OPERATOR_) or number. `inputs` and `outputs` are the
+    tensors in the order of the members, None for a null pointer; `members` are the other members by name, in order.
+
+    Raises ValueError for a name that is unknown, DescriptorError for a number that is no UINT.
+    """
+
+    type: int
+    inputs: Tensors
+    outputs: Tensors
+    members: Mapping[str, Value] = field(hash=False)
+
+    def __init__(
+        self,
+        type: int | str,
+        inputs: Iterable[TensorLike],
+        outputs: Iterable[TensorLike],
+        members: Mapping[str, Value] = _NO_MEMBERS,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "type", operator_number(type) if isinstance(type, str) else _uint(type, "Type"))
+        put(self, "inputs", _all(inputs, "inputs"))
+        put(self, "outputs", _all(outputs, "outputs"))
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in members.items()}
+        put(self, "members", MappingProxyType(values))
+
+
+GraphNode: TypeAlias = SplitOperatorDesc | JoinOperatorDesc | NeighbourOperatorDesc
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class GraphDesc:
+    """DML_GRAPH_DESC: nodes, and edges between them and the graph's inputs and outputs.
+
+    `inputs` and `outputs` are the tensors at the graph's ends (the C struct has their counts only). A BufferTensorDesc
+    is wrapped in a TensorDesc. The same descriptor may stand at several indices: each is a node of its own.
+    """
+
+    inputs: Tensors
+    outputs: Tensors
+    nodes: tuple[GraphNode, ...]
+    input_edges: tuple[InputGraphEdgeDesc, ...]
+    output_edges: tuple[OutputGraphEdgeDesc, ...]
+    intermediate_edges: tuple[IntermediateGraphEdgeDesc, ...]
+
+    def __init__(
+        self,
+        inputs: Iterable[TensorLike],
+        outputs: Iterable[TensorLike],
+        nodes: Iterable[GraphNode],
+        input_edges: Iterable[InputGraphEdgeDesc],
+        output_edges: Iterable[OutputGraphEdgeDesc],
+        intermediate_edges: Iterable[IntermediateGraphEdgeDesc] = (),
+    ) -> None:
+        put = object.__setattr__
+        put(self, "inputs", _all(inputs, "Inputs"))
+        put(self, "outputs", _all(outputs, "Outputs"))
+        put(self, "nodes", _instances(nodes, (SplitOperatorDesc, JoinOperatorDesc, NeighbourOperatorDesc), "Nodes"))
+        put(self, "input_edges", _instances(input_edges, (InputGraphEdgeDesc,), "InputEdges"))
+        put(self, "output_edges", _instances(output_edges, (OutputGraphEdgeDesc,), "OutputEdges"))
+        edges = _instances(intermediate_edges, (IntermediateGraphEdgeDesc,), "IntermediateEdges")
+        put(self, "intermediate_edges", edges)
+
+
+def _all(tensors: Iterable[TensorLike], path: str) -> Tensors:
+    return tuple([_tensor(tensor, f"{path}[{i}]") for i, tensor in enumerate(tensors)])
+
+
+def _instances(values: Iterable[object], types: tuple[type, ...], path: str) -> tuple[object, ...]:
+    found = tuple(values)
+    for i, value in enumerate(found):
+        if not isinstance(value, types):
+            names = " or ".join(type.__name__ for type in types)
+            raise TypeError(f"{path}[{i}]: {type(value).__name__} is not a {names}")
+    return found
+
+
+def node_tensors(node: GraphNode) -> tuple[Tensors, Tensors]:
+    """The inputs and the outputs of a node, as far as its arrays and counts reach."""
+    if isinstance(node, SplitOperatorDesc):
+        return (node.input_tensor,), (node.output_tensors or ())[: node.output_count]
+    if isinstance(node, JoinOperatorDesc):
+        return (node.input_tensors or ())[: node.input_count], (node.output_tensor,)
+    return node.inputs, node.outputs

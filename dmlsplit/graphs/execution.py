@@ -1,0 +1,231 @@
+"""What the dispatches of a plan compute, without computing it: whether each one reads what it should.
+
+A read is right where every byte was last written by the dispatch that made the tensor, or the part of it that lives
+there. What a wrong read comes to is passed on to what is computed from it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dmlsplit.graphs.memory import Plan, Region, Tensor, Unmodelled
+
+MOST_COMPARISONS: Final = 400
+"""Of regions, per dispatch on average; beyond, a graph is too entangled to say."""
+MOST_RUNS: Final = 4096
+"""Of a region that is compared run by run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an output does not hold what it should: the node that is at fault (None: a copy), and what happened."""
+
+    kind: str
+    """"fusion", "overwritten" or "never written"."""
+    node: int | None
+    message: str
+
+
+@dataclass(slots=True)
+class _Write:
+    time: int
+    region: Region
+    tensor: Tensor
+    node: int | None
+    name: str
+
+
+@dataclass(slots=True)
+class _Memory:
+    """The writes so far, by buffer, in the order of their times."""
+
+    writes: dict[str, list[_Write]] = field(default_factory=lambda: defaultdict(list))
+    times: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    of_tensor: dict[Tensor, list[_Write]] = field(default_factory=lambda: defaultdict(list))
+
+    def write(self, write: _Write) -> None:
+        self.writes[write.region.buffer].append(write)
+        self.times[write.region.buffer].append(write.time)
+        self.of_tensor[write.tensor].append(write)
+
+    def since(self, buffer: str, time: int) -> Iterator[_Write]:
+        times = self.times[buffer]
+        for i in range(bisect.bisect_right(times, time), len(times)):
+            yield self.writes[buffer][i]
+
+
+class Execution:
+    """The execution of one plan; `faults` says of each graph output what is wrong with it, None where it is right."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.memory = _Memory()
+        self.wrong: dict[Tensor, Fault] = {}
+        self.same: dict[Tensor, Tensor] = {}
+        """Of a copy: what it is a copy of."""
+        self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
+        for time, dispatch in enumerate(plan.dispatches):
+            fault = None
+            if dispatch.wrong is not None:
+                fault = Fault("fusion", dispatch.node, f"it computes {dispatch.wrong}")
+            for tensor, region in dispatch.reads:
+                fault = self._read(tensor, region) or fault
+            if dispatch.copies and len(dispatch.reads) == 1:
+                self.same[dispatch.output] = self._value(dispatch.reads[0][0])
+            if fault is not None:
+                self.wrong.setdefault(dispatch.output, fault)
+            self.memory.write(_Write(time, dispatch.writes, dispatch.output, dispatch.node, dispatch.name))
+        self.faults = [self._held(home) for home in plan.homes]
+
+    def _held(self, home: Tensor) -> Fault | None:
+        assert home.region is not None
+        return self._read(home, home.region)
+
+    def _value(self, tensor: Tensor) -> Tensor:
+        return self.same.get(tensor, tensor)
+
+    def _sources(self, tensor: Tensor) -> Iterator[Tensor]:
+        """The tensors that were written to make this one."""
+        stack = [tensor]
+        while stack:
+            last = stack.pop()
+            parts = self.plan.parts.get(last)
+            if parts is None:
+                yield last
+            else:
+                stack += parts
+
+    def _read(self, tensor: Tensor, region: Region) -> Fault | None:
+        """What is wrong with the bytes of a region that should hold the tensor, or a part of it."""
+        if tensor.producer is None:
+            return None
+        for output, place, k in self.plan.lost:
+            if (output is tensor or _within(output, tensor)) and self._overlap(place, region):
+                number = output.producer.number if output.producer else None
+                return Fault("never written", number, f"the place of input {k} of the Join (node {number}) is never written")
+        sources = list(self._sources(tensor))
+        written: list[_Write] = []
+        for source in sources:
+            found = self.memory.of_tensor.get(source)
+            if not found:
+                raise Unmodelled("a tensor is read before it is written")
+            needed = [w for w in found if len(sources) + len(found) == 2 or self._overlap(w.region, region)]
+            if needed and source in self.wrong:
+                return self.wrong[source]
+            written += needed
+        if not written:
+            return None
+        mine = {write.time for write in written}
+        for write in self.memory.since(region.buffer, min(mine)):
+            if write.time in mine or not self._overlap(write.region, region):
+                continue
+            for earlier in written:
+                if earlier.time >= write.time or not self._overlap(earlier.region, write.region):
+                    continue
+                if write.region == earlier.region and self._value(write.tensor) is self._value(earlier.tensor):
+                    continue
+                node = write.node
+                what = f"node {node} ({write.name})" if node is not None else "a copy"
+                return Fault("overwritten", node, f"{what} has written over it")
+        return None
+
+    def _overlap(self, one: Region, other: Region) -> bool:
+        self.budget -= 1
+        if self.budget < 0:
+            raise Unmodelled("too much memory is shared to follow")
+        return overlap(one, other)
+
+
+def _within(tensor: Tensor, outer: Tensor) -> bool:
+    while tensor.joined is not None:
+        tensor = tensor.joined[0]
+        if tensor is outer:
+            return True
+    return False
+
+
+def overlap(one: Region, other: Region) -> bool:
+    """Whether two regions have an element in common; Unmodelled where that would take too long to find out."""
+    if one.buffer != other.buffer or one.end <= other.offset or other.end <= one.offset:
+        return False
+    first, second = _rows(one), _rows(other)
+    if first.count == 1 and second.count == 1:
+        return True
+    if len(first.outer) <= 1 and len(second.outer) <= 1:
+        return _rows_meet(first, second)
+    if first.count > MOST_RUNS or second.count > MOST_RUNS:
+        raise Unmodelled("parts of several Joins lie between each other")
+    return _runs_meet(first, second)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A region as runs of bytes without a gap: `outer` are the (count, step) of the dimensions around a run."""
+
+    offset: int
+    run: int
+    outer: tuple[tuple[int, int], ...]
+
+    @property
+    def count(self) -> int:
+        return math.prod(count for count, _ in self.outer)
+
+    def starts(self) -> list[int]:
+        found = [self.offset]
+        for count, step in self.outer:
+            found = [start + i * step for start in found for i in range(count)]
+        return sorted(found)
+
+
+def _rows(region: Region) -> _Rows:
+    dimensions = [(size, step) for size, step in zip(region.sizes, region.steps, strict=True) if size > 1]
+    run = region.element_bytes
+    outer: list[tuple[int, int]] = []
+    for size, step in sorted(dimensions, key=lambda dimension: dimension[1]):
+        if step == run and not outer:
+            run *= size
+        elif outer and step == outer[-1][0] * outer[-1][1]:
+            outer[-1] = (outer[-1][0] * size, outer[-1][1])
+        else:
+            outer.append((size, step))
+    return _Rows(region.offset, run, tuple(reversed(outer)))
+
+
+def _rows_meet(one: _Rows, other: _Rows) -> bool:
+    """Rows of at most one step each."""
+    (count, step), (count2, step2) = (*one.outer, (1, 0))[0], (*other.outer, (1, 0))[0]
+    if count > count2:
+        return _rows_meet(other, one)
+    if step == step2 or count == 1:
+        # Rows of `one` against the rows of `other` that are nearest.
+        rows = range(count) if count <= 2 else (0, count - 1)
+        if count > 2 and step == step2:
+            shift = (one.offset - other.offset) % step
+            meets = shift < other.run or shift + one.run > step
+            first = (one.offset - other.offset) // step
+            return meets and first < count2 and first + count >= 0
+        return any(_row_meets(one.offset + i * step, one.run, other, count2, step2) for i in rows)
+    return _runs_meet(one, other)
+
+
+def _row_meets(start: int, run: int, rows: _Rows, count: int, step: int) -> bool:
+    if count == 1:
+        return start < rows.offset + rows.run and rows.offset < start + run
+    first = max(0, -(-(start - rows.run - rows.offset + 1) // step))
+    return first < count and rows.offset + first * step < start + run
+
+
+def _runs_meet(one: _Rows, other: _Rows) -> bool:
+    if one.count > MOST_RUNS or other.count > MOST_RUNS:
+        raise Unmodelled("parts of several Joins lie between each other")
+    starts: Sequence[int] = other.starts()
+    for start in one.starts():
+        i = bisect.bisect_left(starts, start - other.run + 1)
+        if i < len(starts) and starts[i] < start + one.run:
+            return True
+    return False

@@ -1,0 +1,834 @@
+"""What CompileGraph makes of a graph: a list of dispatches, and the memory that each one reads and writes.
+
+Found by asking builds of DirectML, and true of them as far as `Unmodelled` does not say otherwise. It happens in this
+order, each step a function below:
+
+    fuse        p * sigmoid(q) becomes one dispatch
+    bypass      identities are taken out
+    elide       what reads a part of a Split reads the Split's input at an offset instead: the part is a *view*
+    place       an input of a Join is computed straight into the joined buffer: the input *lives* in the output
+    home        a graph output is computed straight into the buffer that is bound for it, or copied there
+    order       nodes are executed by depth, the deepest first
+    share       an element-by-element operator works *in place*: its output takes the memory of one input
+    locate      every tensor gets its place in a buffer
+
+Each step asks how often a tensor is used, and counts uses of the tensor itself only. So memory is shared although
+something else still needs it: a view of it, or a tensor that lives in it. That is what goes wrong in graphs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dmlsplit.enums import TensorDataType
+from dmlsplit.graphs.descriptors import GraphDesc, node_tensors
+from dmlsplit.graphs.operators import BY_NUMBER, JOIN, MULTIPLY, SIGMOID, SPLIT, Family, short_name
+from dmlsplit.graphs.releases import Fusion, GraphTraits, JoinPlacement
+from dmlsplit.layout import packed_strides
+
+VECTOR: Final = 16
+"""Bytes that a dispatch reads and writes at once, and that places of tensors are aligned to."""
+ELEMENT_BYTES: Final = {int(TensorDataType.FLOAT32): 4, int(TensorDataType.FLOAT16): 2}
+"""Of the data types that were observed in graphs."""
+
+
+class Unmodelled(Exception):
+    """The model does not say what comes of this graph; the message is the reason."""
+
+
+class Refused(Exception):
+    """CompileGraph returns E_INVALIDARG: a tensor does not fit the memory that it was given."""
+
+    def __init__(self, node: int, message: str) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class Crash(Exception):
+    """CompileGraph ends the process."""
+
+    def __init__(self, node: int, message: str) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A tensor of the graph while it is compiled. `home` and `shares` decide where it lies; `strides` count elements."""
+
+    sizes: tuple[int, ...]
+    element_bytes: int
+    producer: Node | None
+    index: int
+    """Among the producer's outputs; of a graph input, among the graph's."""
+    strides: tuple[int, ...] = ()
+    """Where it lies among others; packed until it is placed in rows of a Join."""
+    graph_output: int | None = None
+    """The buffer of this graph output is its home."""
+    joined: tuple[Tensor, int] | None = None
+    """It lives in this output of a Join, so many bytes behind its beginning."""
+    shares: Tensor | None = None
+    """An operator works in place: its output, whose memory this tensor takes."""
+    region: Region | None = None
+
+    def __post_init__(self) -> None:
+        self.strides = self.strides or packed_strides(self.sizes)
+
+    @property
+    def bytes(self) -> int:
+        return -(-math.prod(self.sizes) * self.element_bytes // 4) * 4
+
+    @property
+    def packed(self) -> bool:
+        return same_layout(self.sizes, self.strides, packed_strides(self.sizes))
+
+
+@dataclass(eq=False, slots=True)
+class Operand:
+    """An input of a node: a tensor, or a view of it."""
+
+    tensor: Tensor
+    rank: tuple[int, int]
+    """Orders the uses of a tensor: edges as the graph lists them, those that a bypassed identity had behind."""
+    offset: int = 0
+    """Bytes from the tensor's beginning."""
+    sizes: tuple[int, ...] = ()
+    view: bool = False
+
+    def __post_init__(self) -> None:
+        self.sizes = self.sizes or self.tensor.sizes
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node of the graph, or a copy that was put in (`number` None)."""
+
+    family: Family
+    type: int
+    operands: list[Operand]
+    outputs: list[Tensor]
+    number: int | None
+    axis: int = 0
+    offsets: tuple[int, ...] = ()
+    """Of a Slice, in elements."""
+    steps: tuple[int, ...] = ()
+    from_split: bool = False
+    kept: bool = False
+    """A Join that copies its inputs itself."""
+    fused: bool = False
+    copies: bool = False
+    """It only copies, never in place."""
+    wrong: str | None = None
+    """What it computes instead of what it should."""
+
+    @property
+    def output(self) -> Tensor:
+        return self.outputs[0]
+
+    @property
+    def slices_everything(self) -> bool:
+        return self.family is Family.SLICE and self.output.sizes == self.operands[0].tensor.sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Elements in a buffer: `offset` and `steps` in bytes."""
+
+    buffer: str
+    offset: int
+    sizes: tuple[int, ...]
+    steps: tuple[int, ...]
+    element_bytes: int
+
+    @property
+    def end(self) -> int:
+        """Bytes, up to the last element and with it."""
+        last = sum((size - 1) * step for size, step in zip(self.sizes, self.steps, strict=True))
+        return self.offset + last + self.element_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """One shader: what it reads of which tensors, and what it writes. `node` is the graph's, None for a copy."""
+
+    node: int | None
+    name: str
+    reads: tuple[tuple[Tensor, Region], ...]
+    output: Tensor
+    writes: Region
+    copies: bool = False
+    """Its output is its input."""
+    wrong: str | None = None
+    """What it computes instead of what it should."""
+    view_offset: int | None = None
+    """Where the binding of the output begins, if elsewhere than the region."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a graph compiles to."""
+
+    dispatches: list[Dispatch]
+    outputs: list[Tensor]
+    """What each graph output should hold."""
+    homes: list[Tensor]
+    """What lies in the buffer of each graph output."""
+    parts: dict[Tensor, list[Tensor]]
+    """The output of a Join: the tensors that live in it, in order; None of them is written twice."""
+    lost: list[tuple[Tensor, Region, int]] = field(default_factory=list)
+    """Outputs of Joins, with the place that is never written, and the number of the input."""
+
+
+def same_layout(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:
+    return all(size == 1 or a == b for size, a, b in zip(sizes, one, other, strict=True))
+
+
+def whole_vectors(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> bool:
+    """Whether runs without a gap, and the steps between them, are multiples of 16 bytes."""
+    run = 1
+    steps = []
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if stride == run and not steps:
+            run *= size
+        else:
+            steps.append(stride)
+    return all(step * element_bytes % VECTOR == 0 for step in (run, *steps))
+
+
+Uses = dict[Tensor, list[tuple[Node, int]]]
+"""The nodes that read a tensor, and as which operand; in the order of the edges."""
+
+
+class Compiler:
+    """One graph on its way to dispatches, for builds of these traits."""
+
+    def __init__(self, graph: GraphDesc, traits: GraphTraits) -> None:
+        self.traits = traits
+        self.nodes: list[Node] = []
+        self.outputs: list[Tensor] = []
+        self.parts: dict[Tensor, list[Tensor]] = {}
+        self.lost: list[tuple[Tensor, int]] = []
+        self.copies_for_outputs: set[Tensor] = set()
+        self.buffers: dict[str, int] = {}
+        """Bytes of each buffer."""
+        self.homes_of_nodes: dict[Node, Tensor] = {}
+        self._read(graph)
+        self.results = list(self.outputs)
+
+    def compile(self) -> Plan:
+        self._fuse()
+        self._bypass()
+        if self.traits.splits_are_slices:
+            self._cut()
+        if self.traits.join_placement is JoinPlacement.ALL_OR_NONE:
+            self._keep_joins()
+        self._elide()
+        self._place()
+        homes = self._home()
+        order = self._order(homes)
+        self._share(homes)
+        dispatches = list(self._dispatches(order))
+        return Plan(dispatches, self.results, homes, self.parts, [self._lost_place(*lost) for lost in self.lost])
+
+    # The graph as it is described
+
+    def _read(self, graph: GraphDesc) -> None:
+        inputs = []
+        for i, tensor in enumerate(graph.inputs):
+            assert tensor is not None
+            inputs.append(self._tensor(tensor.desc, None, i))
+        for number, desc in enumerate(graph.nodes):
+            kind = _type_of(desc)
+            row = BY_NUMBER.get(kind)
+            if row is None:
+                raise Unmodelled(f"{short_name(kind)} (node {number}) was not observed in graphs")
+            node = Node(row.family, kind, [], [], number)
+            node.outputs = [
+                self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(node_tensors(desc)[1])
+            ]
+            if kind in (SPLIT, JOIN):
+                node.axis = desc.axis  # type: ignore[union-attr]
+            if row.family is Family.SLICE:
+                node.offsets = tuple(desc.members["InputWindowOffsets"])  # type: ignore
+                node.steps = tuple(desc.members["InputWindowStrides"])  # type: ignore
+            self.nodes.append(node)
+        operands: list[dict[int, Operand]] = [{} for _ in self.nodes]
+        for edge in graph.input_edges:
+            operands[edge.to_node_index][edge.to_node_input_index] = Operand(inputs[edge.graph_input_index], (0, 0))
+        for i, wire in enumerate(graph.intermediate_edges):
+            tensor = self.nodes[wire.from_node_index].outputs[wire.from_node_output_index]
+            operands[wire.to_node_index][wire.to_node_input_index] = Operand(tensor, (0, i))
+        for node, found in zip(self.nodes, operands, strict=True):
+            node.operands = [found[i] for i in sorted(found)]
+        by_output = {edge.graph_output_index: edge for edge in graph.output_edges}
+        self.outputs = [
+            self.nodes[by_output[i].from_node_index].outputs[by_output[i].from_node_output_index]
+            for i in sorted(by_output)
+        ]
+
+    def _tensor(self, desc: object, producer: Node | None, index: int) -> Tensor:
+        from dmlsplit.descriptors import BufferTensorDesc
+
+        assert isinstance(desc, BufferTensorDesc) and desc.sizes is not None
+        size = ELEMENT_BYTES.get(int(desc.data_type))
+        if size is None:
+            raise Unmodelled(f"data type {desc.data_type!s} was not observed in graphs")
+        if desc.strides is not None and not same_layout(desc.sizes, desc.strides, packed_strides(desc.sizes)):
+            raise Unmodelled("tensors with strides of their own were hardly observed in graphs")
+        return Tensor(desc.sizes, size, producer, index)
+
+    def _uses(self) -> Uses:
+        uses: Uses = defaultdict(list)
+        found = [(operand.rank, node, k) for node in self.nodes for k, operand in enumerate(node.operands)]
+        found.sort(key=lambda use: use[0])
+        for _, node, k in found:
+            uses[node.operands[k].tensor].append((node, k))
+        return uses
+
+    def _topological(self) -> list[Node]:
+        return depth_first(self.nodes)
+
+    # x * sigmoid(x)
+
+    def _fuse(self) -> None:
+        """p * sigmoid(q) becomes q * sigmoid(q): what is compared is the node that p and q come from.
+
+        So p may be another output of the same Split. (p * q) * sigmoid(r) becomes (r * sigmoid(r)) * rest, and of the
+        rest its output index is right, but its node is that of r.
+        """
+        if self.traits.fusion is Fusion.NONE:
+            return
+        uses, outputs = self._uses(), set(self.outputs)
+        removed: set[Node] = set()
+        for product in self.nodes:
+            if product.type != MULTIPLY:
+                continue
+            for k in (0, 1):
+                gate, other = product.operands[k].tensor, product.operands[1 - k].tensor
+                sigmoid = gate.producer
+                if sigmoid is None or sigmoid.type != SIGMOID or sigmoid in removed or sigmoid.fused:
+                    continue
+                if len(uses[gate]) != 1 or gate in outputs:
+                    continue
+                source = sigmoid.operands[0]
+                if _origin(source.tensor) is _origin(other):
+                    if other is not source.tensor:
+                        product.wrong = f"q * sigmoid(q) of q = {_named(source.tensor)}, not {_named(other)} * sigmoid(q)"
+                    product.operands, product.fused = [source], True
+                    removed.add(sigmoid)
+                    break
+                inner = other.producer
+                if self.traits.fusion is not Fusion.CHAIN or inner is None or inner.type != MULTIPLY or inner.fused:
+                    continue
+                if inner in removed or len(uses[other]) != 1 or other in outputs:
+                    continue
+                p, q = (operand.tensor for operand in inner.operands)
+                if p is source.tensor:
+                    rest = q
+                elif _origin(q) is _origin(source.tensor):
+                    rest = p
+                else:
+                    continue
+                place = rest.index if rest.producer is not None else 0
+                origin = source.tensor.producer
+                found = [source.tensor] if origin is None else origin.outputs
+                if place >= len(found):
+                    raise Crash(product.number or 0, f"its fusion wants output {place} of a node that has {len(found)}")
+                taken = source.tensor if origin is None else found[place]
+                if {p, q} != {source.tensor, taken} or (p is q) != (source.tensor is taken):
+                    product.wrong = (
+                        f"{_named(taken)} * r * sigmoid(r) of r = {_named(source.tensor)}, "
+                        f"not {_named(p)} * {_named(q)} * sigmoid(r)"
+                    )
+                sigmoid.fused = True
+                removed.add(inner)
+                product.operands[1 - k] = Operand(gate, product.operands[k].rank)
+                product.operands[k] = Operand(taken, product.operands[1 - k].rank)
+                break
+        self.nodes = [node for node in self.nodes if node not in removed]
+
+    # Identities
+
+    def _bypass(self) -> None:
+        """What reads an identity's output reads its input instead. Of a graph output only the home is left."""
+        instead: dict[Tensor, Tensor] = {}
+        for node in self._topological():
+            for operand in node.operands:
+                if operand.tensor in instead:
+                    operand.tensor = instead[operand.tensor]
+                    operand.rank = (operand.rank[0] + 1, operand.rank[1])
+            if node.family is Family.IDENTITY and not self.traits.keeps_identities:
+                instead[node.output] = node.operands[0].tensor
+        self.outputs = [instead.get(tensor, tensor) for tensor in self.outputs]
+        self.nodes = [node for node in self.nodes if node.output not in instead]
+
+    # Splits
+
+    def _cut(self) -> None:
+        """A Split becomes a Slice for each output that is used."""
+        uses, outputs = self._uses(), set(self.outputs)
+        nodes: list[Node] = []
+        for node in self.nodes:
+            if node.family is not Family.SPLIT:
+                nodes.append(node)
+                continue
+            for tensor, offsets in zip(node.outputs, _split_offsets(node), strict=True):
+                if tensor not in outputs and not uses[tensor]:
+                    continue
+                source = node.operands[0]
+                operand = Operand(source.tensor, source.rank)
+                tensor.producer = Node(
+                    Family.SLICE, node.type, [operand], [tensor], node.number, 0, offsets, (), from_split=True
+                )
+                nodes.append(tensor.producer)
+        self.nodes = nodes
+
+    def _elide(self) -> None:
+        """A Split, or a Slice, whose parts are read by operators that can read with strides is no dispatch.
+
+        Not where a part is a graph output, is read by a Join that is computed in place, or has views itself. A view
+        begins at a multiple of 16 bytes. What reads the part reads the Split's input; the input's other views do not
+        know of it.
+        """
+        traits = self.traits
+        uses, outputs = self._uses(), set(self.outputs)
+        families = {Family.SPLIT, Family.SLICE} if traits.slices_are_views else {Family.SPLIT}
+        removed: set[Node] = set()
+        for node in reversed(self._topological()):
+            if node.family not in families:
+                continue
+            source = node.operands[0]
+            if node.slices_everything and not traits.splits_are_slices:
+                continue
+            element = source.tensor.element_bytes
+            strides = packed_strides(source.tensor.sizes)
+            parts = [
+                (tensor, sum(a * b for a, b in zip(offsets, strides, strict=True)) * element)
+                for tensor, offsets in zip(node.outputs, _offsets(node), strict=True)
+            ]
+            if self._elidable(node, parts, strides, uses, outputs):
+                for tensor, offset in parts:
+                    for reader, k in uses[tensor]:
+                        old = reader.operands[k]
+                        whole = node.slices_everything
+                        operand = Operand(
+                            source.tensor,
+                            old.rank,
+                            source.offset + offset + old.offset,
+                            old.sizes,
+                            view=source.view if whole and not old.view else True,
+                        )
+                        reader.operands[k] = operand
+                        uses[source.tensor].append((reader, k))
+                uses[source.tensor] = [use for use in uses[source.tensor] if use[0] is not node]
+                removed.add(node)
+            elif traits.splits_are_slices:
+                source.offset += parts[0][1]
+                source.sizes = node.output.sizes
+                if node.slices_everything:
+                    node.family, node.copies = Family.IDENTITY, True
+                else:
+                    source.view = True
+        self.nodes = [node for node in self.nodes if node not in removed]
+
+    def _elidable(
+        self,
+        node: Node,
+        parts: Sequence[tuple[Tensor, int]],
+        strides: Sequence[int],
+        uses: Uses,
+        outputs: set[Tensor],
+    ) -> bool:
+        traits = self.traits
+        if any(step != 1 for step in node.steps):
+            return False
+        if node.family is Family.SLICE and not traits.splits_are_slices:
+            changed = zip(node.output.sizes, node.operands[0].tensor.sizes, strict=True)
+            if sum(a != b for a, b in changed) != 1:
+                return False
+        for tensor, offset in parts:
+            if tensor in outputs:
+                return False
+            readers = uses[tensor]
+            if offset % VECTOR and (readers or traits.all_places_aligned):
+                copies = readers and all(_only_copies(reader) for reader, _ in readers)
+                if not (traits.splits_are_slices and copies):
+                    return False
+            if readers and traits.vector_reads and not whole_vectors(tensor.sizes, strides, tensor.element_bytes):
+                return False
+            for reader, k in readers:
+                if reader.family is Family.JOIN and not reader.kept:
+                    return False
+                if reader.operands[k].view:
+                    return False
+                if traits.splits_are_slices and reader.family is Family.SLICE and not reader.slices_everything:
+                    return False
+                if traits.narrow_activations and len(strides) > 4 and _narrow(reader):
+                    return False
+        return True
+
+    # Joins
+
+    def _keep_joins(self) -> None:
+        """Where one input of a Join would begin at an odd place, the Join copies all of them itself."""
+        for node in self.nodes:
+            if node.family is not Family.JOIN:
+                continue
+            strides = packed_strides(node.output.sizes)
+            for operand, place in zip(node.operands, _join_places(node, strides), strict=True):
+                producer = operand.tensor.producer
+                if place % VECTOR:
+                    node.kept = True
+                if producer is None or producer.family in (Family.SPLIT, Family.JOIN):
+                    continue
+                tensor = operand.tensor
+                if self.traits.vector_joins and not whole_vectors(tensor.sizes, strides, tensor.element_bytes):
+                    node.kept = True
+                if self.traits.narrow_activations and len(strides) > 4 and _narrow(producer):
+                    node.kept = True
+
+    def _place(self) -> None:
+        """The inputs of a Join live in its output: their producers write there, copies where they cannot.
+
+        A tensor that several Joins take lives in the first that it is one block of, else in the last. A graph output
+        does so only as a block, and is then copied to its own buffer. The tensor's other readers read it where it
+        lives.
+        """
+        traits = self.traits
+        uses, outputs = self._uses(), set(self.outputs)
+        for node in self.nodes:
+            if node.family is Family.JOIN and len(node.operands) == 1 and node.operands[0].tensor.producer is not None:
+                if sum(reader.family is Family.JOIN for reader, _ in uses[node.operands[0].tensor]) > 1:
+                    raise Unmodelled("a Join of one input, which another Join takes, too, is compiled in other ways")
+        chosen = self._choices(uses)
+        pinned = self._pinned(uses)
+        if traits.one_home_per_node:
+            for node in self.nodes:
+                for tensor in node.outputs:
+                    if tensor in outputs or tensor in chosen:
+                        self.homes_of_nodes.setdefault(node, tensor)
+        for node in reversed(self._topological()):
+            if node.family is not Family.JOIN or node.kept:
+                continue
+            output = node.output
+            self.parts[output] = []
+            places = list(_join_places(node, output.strides))
+            block = _is_block(node)
+            placed = []
+            # A tensor that lives here is placed before it is copied to its other places.
+            lives = [chosen.get(operand.tensor) == (node, k) for k, operand in enumerate(node.operands)]
+            for k in sorted(range(len(lives)), key=lambda k: not lives[k]):
+                operand, place = node.operands[k], places[k]
+                tensor, producer = operand.tensor, operand.tensor.producer
+                in_rows = not same_layout(tensor.sizes, output.strides, packed_strides(tensor.sizes))
+                if tensor in outputs and block and producer is not None and tensor not in pinned:
+                    self.copies_for_outputs.add(tensor)
+                fits = lives[k] and producer is not None and not operand.view and place % VECTOR == 0
+                if fits and tensor in outputs:
+                    fits = block and tensor not in pinned
+                if fits and in_rows:
+                    fits = not any(reader.operands[i].view for reader, i in uses[tensor])
+                    if not traits.joins_reuse_rows and len(uses[tensor]) > 1:
+                        fits = False
+                if fits and traits.join_placement is JoinPlacement.EACH:
+                    assert producer is not None
+                    if producer.family not in (Family.SPLIT, Family.JOIN) and not producer.from_split:
+                        fits = whole_vectors(tensor.sizes, output.strides, tensor.element_bytes)
+                if fits and traits.one_home_per_node:
+                    assert producer is not None
+                    fits = self.homes_of_nodes[producer] is tensor
+                if fits:
+                    tensor.joined, tensor.strides = (output, place), output.strides
+                    placed.append(tensor)
+                    self.parts[output].append(tensor)
+                elif traits.forgets_repeats and self._is_in(tensor, output):
+                    self.lost.append((output, k))
+                else:
+                    copy = self._copy(operand)
+                    copy.joined, copy.strides = (output, place), output.strides
+                    self.parts[output].append(copy)
+                    node.operands[k] = Operand(copy, operand.rank)
+
+    def _choices(self, uses: Uses) -> dict[Tensor, tuple[Node, int]]:
+        """The Join, and the place in it, that each tensor would live in."""
+        chosen = {}
+        for node in self.nodes:
+            for tensor in node.outputs:
+                joins = [(reader, k) for reader, k in uses[tensor] if reader.family is Family.JOIN and not reader.kept]
+                blocks = [use for use in joins if _is_block(use[0])]
+                if joins:
+                    chosen[tensor] = blocks[0] if blocks else joins[-1]
+        return chosen
+
+    def _pinned(self, uses: Uses) -> set[Tensor]:
+        """Graph outputs that stay in their own buffer: no edge of the graph leads from them to a Join in one block."""
+        pinned = set()
+        for tensor in self.results:
+            joins = [reader for reader, k in uses[tensor] if reader.operands[k].rank[0] == 0]
+            if not any(join.family is Family.JOIN and not join.kept and _is_block(join) for join in joins):
+                pinned.add(tensor)
+        return pinned
+
+    def _is_in(self, tensor: Tensor, output: Tensor) -> bool:
+        """Whether the tensor lives in the buffer that this output of a Join lies in."""
+        return tensor.joined is not None and _outermost(tensor) is _outermost(output)
+
+    def _copy(self, operand: Operand) -> Tensor:
+        source = operand.tensor
+        node = Node(Family.IDENTITY, 0, [Operand(source, operand.rank, operand.offset, operand.sizes)], [], None, copies=True)
+        node.outputs = [Tensor(operand.sizes, source.element_bytes, node, 0)]
+        self.nodes.append(node)
+        return node.output
+
+    # Graph outputs and order
+
+    def _home(self) -> list[Tensor]:
+        """A graph output's buffer is the home of its tensor, or of a copy where the tensor has its home elsewhere."""
+        direct = set(self.results)
+        homes = []
+        for i, tensor in enumerate(self.outputs):
+            elsewhere = (
+                tensor.producer is None
+                or tensor.joined is not None
+                or tensor.graph_output is not None
+                or tensor in self.copies_for_outputs
+                or (self.results[i] is not tensor and tensor in direct)
+                or self.homes_of_nodes.get(tensor.producer, tensor) is not tensor
+            )
+            home = self._copy(Operand(tensor, (9, i))) if elsewhere else tensor
+            home.graph_output = i
+            homes.append(home)
+        return homes
+
+    def _order(self, homes: Sequence[Tensor]) -> list[Node]:
+        """Level by level from the graph outputs, the last one first; executed the other way round."""
+        waiting: dict[Node, int] = defaultdict(int)
+        for node in self.nodes:
+            for operand in node.operands:
+                if operand.tensor.producer is not None:
+                    waiting[operand.tensor.producer] += 1
+        for tensor in homes:
+            assert tensor.producer is not None
+            waiting[tensor.producer] += 1
+        ready: deque[Node] = deque()
+
+        def visited(tensor: Tensor) -> None:
+            node = tensor.producer
+            if node is not None:
+                waiting[node] -= 1
+                if waiting[node] == 0:
+                    ready.append(node)
+
+        for tensor in reversed(homes):
+            visited(tensor)
+        order = []
+        while ready:
+            node = ready.popleft()
+            order.append(node)
+            for operand in node.operands:
+                visited(operand.tensor)
+        order.reverse()
+        return order
+
+    # Memory
+
+    def _share(self, homes: Sequence[Tensor]) -> None:
+        """An operator that computes element by element takes the memory of an input that nothing else uses.
+
+        One use is counted, of the tensor itself: that it lives in a Join's output, or has views, is not looked at.
+        Where both inputs could be taken, the order of a depth-first walk decides.
+        """
+        uses = self._uses()
+        roots = [tensor.producer for tensor in homes if tensor.producer is not None]
+        claimed: set[Node] = set()
+        for node in reversed(depth_first(roots)):
+            for tensor in node.outputs:
+                readers = uses[tensor]
+                if tensor.graph_output is not None or tensor.joined is not None or len(readers) != 1:
+                    continue
+                reader, k = readers[0]
+                if not reader.family.computes or reader.copies or reader.fused or reader in claimed:
+                    continue
+                operand, output = reader.operands[k], reader.output
+                if operand.view and not same_layout(operand.sizes, tensor.strides, packed_strides(operand.sizes)):
+                    continue
+                if not output.packed:
+                    continue
+                tensor.shares = output
+                claimed.add(reader)
+
+    def _dispatches(self, order: Sequence[Node]) -> Iterator[Dispatch]:
+        for node in order:
+            if node.family is Family.JOIN and not node.kept:
+                self._region(node.output)
+                continue
+            reads = [self._read_region(operand) for operand in node.operands]
+            name = "COPY" if node.number is None else "SWISH" if node.fused else short_name(node.type)
+            if node.family is Family.JOIN:
+                yield from self._kept_join(node, reads)
+                continue
+            for tensor, offsets in zip(node.outputs, _offsets(node), strict=True):
+                found = reads
+                copies = node.copies or node.family in (Family.SPLIT, Family.SLICE, Family.IDENTITY)
+                if node.family in (Family.SPLIT, Family.SLICE):
+                    if self.traits.splits_are_slices:  # its operand is the part already
+                        offsets = (0,) * len(offsets)
+                    found = [(reads[0][0], _part(reads[0][1], tensor.sizes, offsets, node.steps))]
+                yield Dispatch(node.number, name, tuple(found), tensor, self._region(tensor), copies, node.wrong)
+
+    def _kept_join(self, node: Node, reads: Sequence[tuple[Tensor, Region]]) -> Iterator[Dispatch]:
+        whole = self._region(node.output)
+        for k, (read, place) in enumerate(zip(reads, _join_places(node, node.output.strides), strict=True)):
+            region = Region(whole.buffer, whole.offset + place, read[1].sizes, whole.steps, whole.element_bytes)
+            yield Dispatch(node.number, "JOIN", (read,), node.output, region, True, None, whole.offset)
+
+    def _read_region(self, operand: Operand) -> tuple[Tensor, Region]:
+        region = self._region(operand.tensor)
+        return operand.tensor, Region(region.buffer, region.offset + operand.offset, operand.sizes, region.steps, region.element_bytes)
+
+    def _region(self, tensor: Tensor) -> Region:
+        """Where the tensor lies; Refused where it does not fit there."""
+        chain = [tensor]
+        while chain[-1].region is None:
+            last = chain[-1]
+            onward = last.joined[0] if last.joined else last.shares
+            if last.graph_output is not None or last.producer is None or onward is None:
+                self._settle(last)
+                break
+            chain.append(onward)
+        for near, far in zip(reversed(chain[:-1]), reversed(chain[1:]), strict=True):
+            assert far.region is not None
+            offset = far.region.offset + (near.joined[1] if near.joined else 0)
+            steps = tuple(stride * near.element_bytes for stride in near.strides)
+            near.region = Region(far.region.buffer, offset, near.sizes, steps, near.element_bytes)
+            self._fit(near, offset)
+        assert tensor.region is not None
+        return tensor.region
+
+    def _lost_place(self, output: Tensor, k: int) -> tuple[Tensor, Region, int]:
+        node = output.producer
+        assert node is not None
+        whole, place = self._region(output), list(_join_places(node, output.strides))[k]
+        return output, Region(whole.buffer, whole.offset + place, node.operands[k].sizes, whole.steps, whole.element_bytes), k
+
+    def _settle(self, tensor: Tensor) -> None:
+        """Memory of its own, or a graph's input or output buffer."""
+        if tensor.graph_output is not None:
+            buffer = f"output {tensor.graph_output}"
+        elif tensor.producer is None:
+            buffer = f"input {tensor.index}"
+        else:
+            buffer = f"temporary {len(self.buffers)}"
+        self.buffers[buffer] = tensor.bytes
+        steps = tuple(stride * tensor.element_bytes for stride in tensor.strides)
+        tensor.region = Region(buffer, 0, tensor.sizes, steps, tensor.element_bytes)
+
+    def _fit(self, tensor: Tensor, offset: int) -> None:
+        if tensor.joined is not None:
+            return
+        assert tensor.region is not None
+        available = self.buffers[tensor.region.buffer]
+        if offset + tensor.bytes > available:
+            producer = tensor.producer
+            number = producer.number if producer is not None and producer.number is not None else 0
+            raise Refused(number, f"{tensor.bytes} bytes at {offset} do not fit the {available} of {tensor.region.buffer}")
+
+
+def compile_graph(graph: GraphDesc, traits: GraphTraits) -> Plan:
+    """The dispatches that a sound graph compiles to; Refused, Crash or Unmodelled."""
+    compiler = Compiler(graph, traits)
+    return compiler.compile()
+
+
+def depth_first(roots: Iterable[Node]) -> list[Node]:
+    """The nodes that these depend on, and themselves, each behind what it depends on; operands in order."""
+    done: set[Node] = set()
+    order = []
+    for root in roots:
+        stack = [(root, 0)]
+        while stack:
+            node, k = stack.pop()
+            if node in done:
+                continue
+            if k < len(node.operands):
+                stack.append((node, k + 1))
+                producer = node.operands[k].tensor.producer
+                if producer is not None and producer not in done:
+                    stack.append((producer, 0))
+            else:
+                done.add(node)
+                order.append(node)
+    return order
+
+
+def _type_of(desc: object) -> int:
+    from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc
+
+    if isinstance(desc, SplitOperatorDesc):
+        return SPLIT
+    return JOIN if isinstance(desc, JoinOperatorDesc) else desc.type  # type: ignore[attr-defined, no-any-return]
+
+
+def _origin(tensor: Tensor) -> object:
+    """What the fusion compares: the node, whichever of its outputs it is."""
+    return tensor.producer if tensor.producer is not None else tensor
+
+
+def _named(tensor: Tensor) -> str:
+    """How messages name a tensor."""
+    if tensor.producer is None:
+        return f"graph input {tensor.index}"
+    return f"output {tensor.index} of node {tensor.producer.number}"
+
+
+def _outermost(tensor: Tensor) -> Tensor:
+    while tensor.joined is not None:
+        tensor = tensor.joined[0]
+    return tensor
+
+
+def _narrow(node: Node) -> bool:
+    return node.family in (Family.ACTIVATION, Family.SLICE)
+
+
+def _only_copies(node: Node) -> bool:
+    return node.family is Family.IDENTITY or node.slices_everything
+
+
+def _is_block(join: Node) -> bool:
+    """Whether each input is one block of the output, without gaps."""
+    return len(join.operands) == 1 or math.prod(join.output.sizes[: join.axis]) == 1
+
+
+def _split_offsets(node: Node) -> Iterator[tuple[int, ...]]:
+    start = 0
+    for tensor in node.outputs:
+        yield tuple(start if d == node.axis else 0 for d in range(len(tensor.sizes)))
+        start += tensor.sizes[node.axis]
+
+
+def _offsets(node: Node) -> list[tuple[int, ...]]:
+    """Where each output begins in the input, in elements."""
+    if node.family is Family.SPLIT:
+        return list(_split_offsets(node))
+    return [node.offsets or (0,) * len(node.output.sizes)]
+
+
+def _join_places(node: Node, strides: Sequence[int]) -> Iterator[int]:
+    """Where each input begins in the output, in bytes."""
+    place = 0
+    for operand in node.operands:
+        yield place * strides[node.axis] * node.output.element_bytes
+        place += operand.sizes[node.axis]
+
+
+def _part(region: Region, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> Region:
+    offset = region.offset + sum(a * b for a, b in zip(offsets, region.steps, strict=True))
+    scaled = tuple(a * b for a, b in zip(region.steps, steps, strict=True)) if steps else region.steps
+    return Region(region.buffer, offset, sizes, scaled, region.element_bytes)

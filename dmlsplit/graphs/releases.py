@@ -1,0 +1,104 @@
+"""How builds of DirectML differ in what they make of a graph: one row of traits for each range of builds.
+
+Observed: CompileGraph and a recorded dispatch of every build in a row, over a Direct3D 12 device without a GPU; and
+executions of the same builds. A build without a row was not observed compiling graphs.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from typing import Final
+
+
+class Fusion(enum.Enum):
+    """What is taken for x * sigmoid(x) and computed in one dispatch."""
+
+    NONE = "nothing"
+    PRODUCT = "p * sigmoid(q), where p and q come from the same node, whichever outputs they are"
+    CHAIN = "also (p * q) * sigmoid(r)"
+
+
+class JoinPlacement(enum.Enum):
+    """When the inputs of a Join are computed into the joined buffer."""
+
+    EACH = "each input by itself, where its place is aligned"
+    ALL_OR_NONE = "all or none: every place must be aligned"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTraits:
+    """What a build does in compiling a graph, as far as builds differ."""
+
+    fusion: Fusion = Fusion.PRODUCT
+    join_placement: JoinPlacement = JoinPlacement.EACH
+    splits_are_slices: bool = False
+    """A Split becomes a Slice for each output that is used, so that each is elided, or copied, by itself."""
+    slices_are_views: bool = True
+    """A Slice can be elided, as a Split can."""
+    all_places_aligned: bool = False
+    """A Split is elided only where all its outputs begin at a multiple of 16 bytes, those that nothing uses, too."""
+    one_home_per_node: bool = False
+    """Of a node's outputs only one is written to a graph output, or into a joined buffer, directly."""
+    forgets_repeats: bool = False
+    """Of a tensor that a Join takes more than once, only one place is written."""
+    vector_reads: bool = False
+    """A Split is elided only where its parts are made of whole 16-byte vectors."""
+    vector_joins: bool = False
+    """The same of the inputs of a Join that is computed in place."""
+    narrow_activations: bool = False
+    """Activations, and Slices, of five dimensions take no views."""
+    keeps_identities: bool = False
+    """Identities are copies, in place where they can be."""
+    joins_reuse_rows: bool = True
+    """A tensor that is used elsewhere, too, can be computed straight into rows of a Join."""
+    breaks_five_dimensions: bool = False
+    """A Split of five dimensions whose first size is not 1 is compiled wrong."""
+    observed: bool = True
+    """Whether the model of memory was compared with what the builds of the row do, with every graph agreeing but those
+    of which the model itself says that it does not know."""
+
+
+_NEW: Final = GraphTraits()
+_SLICES: Final = replace(_NEW, splits_are_slices=True, fusion=Fusion.CHAIN)
+_OLD: Final = replace(
+    _NEW,
+    fusion=Fusion.NONE,
+    join_placement=JoinPlacement.ALL_OR_NONE,
+    slices_are_views=False,
+    all_places_aligned=True,
+    one_home_per_node=True,
+)
+_FORGETFUL: Final = replace(_OLD, vector_reads=True, vector_joins=True, forgets_repeats=True)
+_TF_1_15_8: Final = replace(_OLD, narrow_activations=True)
+_LEVEL_4_1: Final = replace(_TF_1_15_8, keeps_identities=True, joins_reuse_rows=False)
+_LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
+_LEVEL_3_0: Final = replace(_LEVEL_4_1, breaks_five_dimensions=True)
+
+_TF, _TORCH, _ORT = "tensorflow-directml", "torch-directml", "onnxruntime-directml"
+
+TRAITS: Final[dict[str, GraphTraits]] = {
+    f"{_TF}-1.15.3.dev200619": _LEVEL_4_1,
+    f"{_TF}-1.15.4.dev201216": _LEVEL_3_0,
+    f"{_TF}-1.15.5.dev210422": _LEVEL_3_0,
+    f"{_TF}-1.15.5": _LEVEL_4_1,
+    f"{_ORT}-1.10.0": _LEVEL_4_1,
+    f"{_TF}-1.15.6": _LEVEL_4_1,
+    f"{_TF}-1.15.7": _LEVEL_4_1,
+    f"{_ORT}-1.12.1": _LEVEL_5_0,
+    f"{_TORCH}-0.1.13.1.dev230119": _LEVEL_5_0,
+    f"{_TF}-1.15.8": _TF_1_15_8,
+    f"{_ORT}-1.13.1": _TF_1_15_8,
+    f"{_TORCH}-0.1.13.1.dev230413": _FORGETFUL,
+    f"{_ORT}-1.14.1": _FORGETFUL,
+    f"{_TORCH}-0.2.0.dev230426": _FORGETFUL,
+    f"{_ORT}-1.15.1": _OLD,
+    f"{_ORT}-1.16.3": _OLD,
+    f"{_TORCH}-0.2.5.dev240914": _NEW,
+    f"{_ORT}-1.17.3": _NEW,
+    f"{_ORT}-1.18.1": _NEW,
+    f"{_ORT}-1.19.2": _SLICES,
+    f"{_ORT}-1.20.1": _SLICES,
+    f"{_ORT}-1.24.4": _SLICES,
+}
+"""By the package that ships the build, as dmlsplit.releases() names it; the oldest first."""

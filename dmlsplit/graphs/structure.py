@@ -1,0 +1,164 @@
+"""What is wrong with a graph whatever becomes of it: indices, edges whose ends differ, what no edge reaches, cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dmlsplit.descriptors import BufferTensorDesc, TensorDesc
+from dmlsplit.graphs.descriptors import GraphDesc, Tensors, node_tensors
+from dmlsplit.graphs.operators import SPLIT
+from dmlsplit.graphs.memory import _type_of
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: the rule, the member at fault as a path, and a sentence."""
+
+    rule: str
+    path: str
+    message: str
+    expected: int | str | None = None
+    actual: int | str | None = None
+
+
+def faults(graph: GraphDesc) -> list[Fault]:
+    """All of them, in the order of the members; linear in the size of the graph."""
+    ends = [node_tensors(node) for node in graph.nodes]
+    found = list(_nulls(graph, ends))
+    reached: list[set[int]] = [set() for _ in ends]
+    used: list[set[int]] = [set() for _ in ends]
+    outputs: set[int] = set()
+    found += _edges(graph, ends, reached, used, outputs)
+    if not graph.nodes:
+        found.append(Fault("graph/empty", "Nodes", "the graph has no nodes"))
+    for i, (inputs, _) in enumerate(ends):
+        for k in range(len(inputs)):
+            if k not in reached[i]:
+                found.append(Fault("graph/input-unconnected", f"Nodes[{i}]", f"no edge reaches its input {k}"))
+    for i, (_, results) in enumerate(ends):
+        if results and not used[i]:
+            many = "none of its outputs is" if _type_of(graph.nodes[i]) == SPLIT else "its output is not"
+            found.append(Fault("graph/node-unused", f"Nodes[{i}]", f"{many} used by a node or the graph"))
+    for i in range(len(graph.outputs)):
+        if i not in outputs:
+            found.append(Fault("graph/output-unconnected", f"Outputs[{i}]", "no edge reaches this graph output"))
+    if not found:
+        cycle = _cycle(graph)
+        if cycle is not None:
+            found.append(Fault("graph/cycle", f"Nodes[{cycle}]", "it needs its own output"))
+    return found
+
+
+def _nulls(graph: GraphDesc, ends: list[tuple[Tensors, Tensors]]) -> Iterator[Fault]:
+    for name, tensors in (("Inputs", graph.inputs), ("Outputs", graph.outputs)):
+        for i, tensor in enumerate(tensors):
+            if _buffer(tensor) is None:
+                yield Fault("graph/tensor-null", f"{name}[{i}]", "the tensor, or its Desc, is null")
+    for i, (inputs, outputs) in enumerate(ends):
+        for tensor in (*inputs, *outputs):
+            if _buffer(tensor) is None:
+                yield Fault("graph/tensor-null", f"Nodes[{i}]", "one of its tensors, or its Desc, is null")
+                break
+
+
+def _buffer(tensor: TensorDesc | None) -> BufferTensorDesc | None:
+    return None if tensor is None or tensor.desc is None or tensor.desc.sizes is None else tensor.desc
+
+
+def _edges(
+    graph: GraphDesc,
+    ends: list[tuple[Tensors, Tensors]],
+    reached: list[set[int]],
+    used: list[set[int]],
+    outputs: set[int],
+) -> Iterator[Fault]:
+    nodes = len(ends)
+    for i, edge in enumerate(graph.input_edges):
+        path = f"InputEdges[{i}]"
+        bad = list(_range(path, "GraphInputIndex", edge.graph_input_index, len(graph.inputs)))
+        bad += _end(path, "To", edge.to_node_index, "Input", edge.to_node_input_index, ends, 0)
+        yield from bad
+        if not bad:
+            here = ends[edge.to_node_index][0][edge.to_node_input_index]
+            yield from _ends(path, graph.inputs[edge.graph_input_index], here)
+            yield from _taken(path, reached[edge.to_node_index], edge.to_node_input_index)
+    for i, wire in enumerate(graph.intermediate_edges):
+        path = f"IntermediateEdges[{i}]"
+        bad = list(_end(path, "From", wire.from_node_index, "Output", wire.from_node_output_index, ends, 1))
+        bad += _end(path, "To", wire.to_node_index, "Input", wire.to_node_input_index, ends, 0)
+        yield from bad
+        if not bad:
+            there = ends[wire.from_node_index][1][wire.from_node_output_index]
+            yield from _ends(path, there, ends[wire.to_node_index][0][wire.to_node_input_index])
+            yield from _taken(path, reached[wire.to_node_index], wire.to_node_input_index)
+            used[wire.from_node_index].add(wire.from_node_output_index)
+    for i, out in enumerate(graph.output_edges):
+        path = f"OutputEdges[{i}]"
+        bad = list(_end(path, "From", out.from_node_index, "Output", out.from_node_output_index, ends, 1))
+        bad += _range(path, "GraphOutputIndex", out.graph_output_index, len(graph.outputs))
+        yield from bad
+        if not bad:
+            there = ends[out.from_node_index][1][out.from_node_output_index]
+            yield from _ends(path, there, graph.outputs[out.graph_output_index])
+            if out.graph_output_index in outputs:
+                yield Fault("graph/edge-twice", path, f"another edge reaches graph output {out.graph_output_index}")
+            outputs.add(out.graph_output_index)
+            used[out.from_node_index].add(out.from_node_output_index)
+    assert len(ends) == nodes
+
+
+def _range(path: str, name: str, index: int, count: int) -> Iterator[Fault]:
+    if index >= count:
+        yield Fault("graph/index-range", f"{path}.{name}", f"{name} {index} is out of range", f"below {count}", index)
+
+
+def _end(
+    path: str, side: str, node: int, kind: str, index: int, ends: list[tuple[Tensors, Tensors]], which: int
+) -> Iterator[Fault]:
+    if node >= len(ends):
+        yield from _range(path, f"{side}NodeIndex", node, len(ends))
+    else:
+        yield from _range(path, f"{side}Node{kind}Index", index, len(ends[node][which]))
+
+
+def _taken(path: str, reached: set[int], index: int) -> Iterator[Fault]:
+    if index in reached:
+        yield Fault("graph/edge-twice", path, "another edge reaches the same input")
+    reached.add(index)
+
+
+def _ends(path: str, one: TensorDesc | None, other: TensorDesc | None) -> Iterator[Fault]:
+    """The two ends of an edge: CompileGraph compares data types and total sizes, not the sizes themselves."""
+    first, second = _buffer(one), _buffer(other)
+    if first is None or second is None:
+        return
+    if first.data_type != second.data_type:
+        yield Fault("graph/edge-data-type", path, "its ends differ in data type", str(first.data_type), str(second.data_type))
+    elif first.total_tensor_size_in_bytes != second.total_tensor_size_in_bytes:
+        yield Fault(
+            "graph/edge-size",
+            path,
+            "its ends differ in total size",
+            first.total_tensor_size_in_bytes,
+            second.total_tensor_size_in_bytes,
+        )
+
+
+def _cycle(graph: GraphDesc) -> int | None:
+    """A node that depends on itself."""
+    waiting = [0] * len(graph.nodes)
+    readers: list[list[int]] = [[] for _ in graph.nodes]
+    for edge in graph.intermediate_edges:
+        waiting[edge.to_node_index] += 1
+        readers[edge.from_node_index].append(edge.to_node_index)
+    ready = [i for i, count in enumerate(waiting) if not count]
+    done = 0
+    while ready:
+        node = ready.pop()
+        done += 1
+        for reader in readers[node]:
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                ready.append(reader)
+    return None if done == len(waiting) else next(i for i, count in enumerate(waiting) if count)
