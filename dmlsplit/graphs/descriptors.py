@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensor, _uint
-from dmlsplit.graphs.operators import operator_number
+from dmlsplit.graphs.operators import JOIN, SPLIT, operator_number
 
 Value: TypeAlias = int | float | tuple[int, ...] | tuple[float, ...] | None
 """A member of a neighbour that is no tensor: a number, an array of numbers, a null pointer."""
@@ -157,3 +157,10 @@ def node_tensors(node: GraphNode) -> tuple[Tensors, Tensors]:
     if isinstance(node, JoinOperatorDesc):
         return (node.input_tensors or ())[: node.input_count], (node.output_tensor,)
     return node.inputs, node.outputs
+
+
+def node_type(node: GraphNode) -> int:
+    """The DML_OPERATOR_TYPE."""
+    if isinstance(node, NeighbourOperatorDesc):
+        return node.type
+    return SPLIT if isinstance(node, SplitOperatorDesc) else JOIN

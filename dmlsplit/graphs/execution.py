@@ -13,12 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dmlsplit.graphs.memory import Plan, Region, Tensor, Unmodelled
+from dmlsplit.graphs.memory import Dispatch, Plan, Region, Tensor, Unmodelled
 
 MOST_COMPARISONS: Final = 400
 """Of regions, per dispatch on average; beyond, a graph is too entangled to say."""
 MOST_RUNS: Final = 4096
 """Of a region that is compared run by run."""
+NEVER_NEGATIVE: Final = {"ABS", "EXP", "HARD_SIGMOID", "RELU", "SIGMOID", "SOFTPLUS"}
+"""Operators whose results are not negative, so that an ABS or RELU of them changes nothing."""
+KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MIN", "MULTIPLY", "SLICE1", "SPLIT"}
+"""Operators whose results are not negative where their inputs are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Execution:
         self.wrong: dict[Tensor, Fault] = {}
         self.same: dict[Tensor, Tensor] = {}
         """Of a copy: what it is a copy of."""
+        self.never_negative: set[Tensor] = set()
         self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
         for time, dispatch in enumerate(plan.dispatches):
             fault = None
@@ -75,8 +80,7 @@ class Execution:
                 fault = Fault("fusion", dispatch.node, f"it computes {dispatch.wrong}")
             for tensor, region in dispatch.reads:
                 fault = self._read(tensor, region) or fault
-            if dispatch.copies and len(dispatch.reads) == 1:
-                self.same[dispatch.output] = self._value(dispatch.reads[0][0])
+            self._note_value(dispatch)
             if fault is not None:
                 self.wrong.setdefault(dispatch.output, fault)
             self.memory.write(_Write(time, dispatch.writes, dispatch.output, dispatch.node, dispatch.name))
@@ -87,7 +91,32 @@ class Execution:
         return self._read(home, home.region)
 
     def _value(self, tensor: Tensor) -> Tensor:
+        """The tensor that has the same value and was there first."""
+        parts = self.plan.parts.get(tensor)
+        if parts is not None and len(parts) == 1 and parts[0].sizes == tensor.sizes:
+            tensor = parts[0]
         return self.same.get(tensor, tensor)
+
+    def _note_value(self, dispatch: Dispatch) -> None:
+        """Remembers what has the value of its input, and what is never negative."""
+        values = [self._value(tensor) for tensor, _ in dispatch.reads]
+        output, name = dispatch.output, dispatch.name
+        positive = [self._never_negative(value) for value in values]
+        whole = len(values) == 1 and dispatch.reads[0][1].sizes == values[0].sizes
+        if (dispatch.copies and whole) or (name in ("RELU", "ABS") and positive[0] and whole) or (name in ("MAX", "MIN") and values[0] is values[1]):
+            self.same[output] = values[0]
+        if name in NEVER_NEGATIVE or (name == "MULTIPLY" and values[0] is values[1]) or (all(positive) and name in KEEPS_POSITIVE) or (name == "MAX" and any(positive)):
+            self.never_negative.add(output)
+
+    def _never_negative(self, tensor: Tensor) -> bool:
+        return all(self._value(source) in self.never_negative for source in self._sources(tensor))
+
+    def _unchanged(self, write: _Write, earlier: _Write) -> bool:
+        """Whether the bytes of the earlier write are still the same: the later one wrote the value that was there."""
+        value = self._value(write.tensor)
+        if value is self._value(earlier.tensor):
+            return write.region.offset == earlier.region.offset and write.region.steps == earlier.region.steps
+        return _within(earlier.tensor, value) and value.region is not None and _same_place(value.region, write.region)
 
     def _sources(self, tensor: Tensor) -> Iterator[Tensor]:
         """The tensors that were written to make this one."""
@@ -107,7 +136,9 @@ class Execution:
         for output, place, k in self.plan.lost:
             if (output is tensor or _within(output, tensor)) and self._overlap(place, region):
                 number = output.producer.number if output.producer else None
-                return Fault("never written", number, f"the place of input {k} of the Join (node {number}) is never written")
+                return Fault(
+                    "never written", number, f"the place of input {k} of the Join (node {number}) is never written"
+                )
         sources = list(self._sources(tensor))
         written: list[_Write] = []
         for source in sources:
@@ -127,7 +158,7 @@ class Execution:
             for earlier in written:
                 if earlier.time >= write.time or not self._overlap(earlier.region, write.region):
                     continue
-                if write.region == earlier.region and self._value(write.tensor) is self._value(earlier.tensor):
+                if self._unchanged(write, earlier):
                     continue
                 node = write.node
                 what = f"node {node} ({write.name})" if node is not None else "a copy"
@@ -139,6 +170,10 @@ class Execution:
         if self.budget < 0:
             raise Unmodelled("too much memory is shared to follow")
         return overlap(one, other)
+
+
+def _same_place(one: Region, other: Region) -> bool:
+    return (one.buffer, one.offset, one.steps) == (other.buffer, other.offset, other.steps)
 
 
 def _within(tensor: Tensor, outer: Tensor) -> bool:

@@ -24,9 +24,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from dmlsplit.descriptors import BufferTensorDesc
 from dmlsplit.enums import TensorDataType
-from dmlsplit.graphs.descriptors import GraphDesc, node_tensors
-from dmlsplit.graphs.operators import BY_NUMBER, JOIN, MULTIPLY, SIGMOID, SPLIT, Family, short_name
+from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
+from dmlsplit.graphs.operators import BY_NUMBER, MULTIPLY, SIGMOID, Family, short_name
 from dmlsplit.graphs.releases import Fusion, GraphTraits, JoinPlacement
 from dmlsplit.layout import packed_strides
 
@@ -190,7 +191,7 @@ def same_layout(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) 
 def whole_vectors(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> bool:
     """Whether runs without a gap, and the steps between them, are multiples of 16 bytes."""
     run = 1
-    steps = []
+    steps: list[int] = []
     for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
         if size == 1:
             continue
@@ -229,6 +230,8 @@ class Compiler:
         if self.traits.join_placement is JoinPlacement.ALL_OR_NONE:
             self._keep_joins()
         self._elide()
+        if self.traits.breaks_five_dimensions:
+            self._break_splits()
         self._place()
         homes = self._home()
         order = self._order(homes)
@@ -244,7 +247,7 @@ class Compiler:
             assert tensor is not None
             inputs.append(self._tensor(tensor.desc, None, i))
         for number, desc in enumerate(graph.nodes):
-            kind = _type_of(desc)
+            kind = node_type(desc)
             row = BY_NUMBER.get(kind)
             if row is None:
                 raise Unmodelled(f"{short_name(kind)} (node {number}) was not observed in graphs")
@@ -252,18 +255,19 @@ class Compiler:
             node.outputs = [
                 self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(node_tensors(desc)[1])
             ]
-            if kind in (SPLIT, JOIN):
-                node.axis = desc.axis  # type: ignore[union-attr]
-            if row.family is Family.SLICE:
-                node.offsets = tuple(desc.members["InputWindowOffsets"])  # type: ignore
-                node.steps = tuple(desc.members["InputWindowStrides"])  # type: ignore
+            if not isinstance(desc, NeighbourOperatorDesc):
+                node.axis = desc.axis
+            elif row.family is Family.SLICE:
+                rank = len(node.output.sizes)
+                node.offsets = _numbers(desc, "InputWindowOffsets", rank)
+                node.steps = _numbers(desc, "InputWindowStrides", rank)
             self.nodes.append(node)
         operands: list[dict[int, Operand]] = [{} for _ in self.nodes]
         for edge in graph.input_edges:
             operands[edge.to_node_index][edge.to_node_input_index] = Operand(inputs[edge.graph_input_index], (0, 0))
         for i, wire in enumerate(graph.intermediate_edges):
-            tensor = self.nodes[wire.from_node_index].outputs[wire.from_node_output_index]
-            operands[wire.to_node_index][wire.to_node_input_index] = Operand(tensor, (0, i))
+            source = self.nodes[wire.from_node_index].outputs[wire.from_node_output_index]
+            operands[wire.to_node_index][wire.to_node_input_index] = Operand(source, (0, i))
         for node, found in zip(self.nodes, operands, strict=True):
             node.operands = [found[i] for i in sorted(found)]
         by_output = {edge.graph_output_index: edge for edge in graph.output_edges}
@@ -272,10 +276,8 @@ class Compiler:
             for i in sorted(by_output)
         ]
 
-    def _tensor(self, desc: object, producer: Node | None, index: int) -> Tensor:
-        from dmlsplit.descriptors import BufferTensorDesc
-
-        assert isinstance(desc, BufferTensorDesc) and desc.sizes is not None
+    def _tensor(self, desc: BufferTensorDesc | None, producer: Node | None, index: int) -> Tensor:
+        assert desc is not None and desc.sizes is not None
         size = ELEMENT_BYTES.get(int(desc.data_type))
         if size is None:
             raise Unmodelled(f"data type {desc.data_type!s} was not observed in graphs")
@@ -319,7 +321,9 @@ class Compiler:
                 source = sigmoid.operands[0]
                 if _origin(source.tensor) is _origin(other):
                     if other is not source.tensor:
-                        product.wrong = f"q * sigmoid(q) of q = {_named(source.tensor)}, not {_named(other)} * sigmoid(q)"
+                        product.wrong = (
+                            f"q * sigmoid(q) of q = {_named(source.tensor)}, not {_named(other)} * sigmoid(q)"
+                        )
                     product.operands, product.fused = [source], True
                     removed.add(sigmoid)
                     break
@@ -358,13 +362,15 @@ class Compiler:
     def _bypass(self) -> None:
         """What reads an identity's output reads its input instead. Of a graph output only the home is left."""
         instead: dict[Tensor, Tensor] = {}
+        depth: dict[Tensor, int] = {}
         for node in self._topological():
             for operand in node.operands:
                 if operand.tensor in instead:
+                    operand.rank = (depth[operand.tensor], operand.rank[1])
                     operand.tensor = instead[operand.tensor]
-                    operand.rank = (operand.rank[0] + 1, operand.rank[1])
             if node.family is Family.IDENTITY and not self.traits.keeps_identities:
                 instead[node.output] = node.operands[0].tensor
+                depth[node.output] = node.operands[0].rank[0] + 1
         self.outputs = [instead.get(tensor, tensor) for tensor in self.outputs]
         self.nodes = [node for node in self.nodes if node.output not in instead]
 
@@ -446,6 +452,7 @@ class Compiler:
         outputs: set[Tensor],
     ) -> bool:
         traits = self.traits
+        into_rows = narrow = False
         if any(step != 1 for step in node.steps):
             return False
         if node.family is Family.SLICE and not traits.splits_are_slices:
@@ -460,18 +467,67 @@ class Compiler:
                 copies = readers and all(_only_copies(reader) for reader, _ in readers)
                 if not (traits.splits_are_slices and copies):
                     return False
-            if readers and traits.vector_reads and not whole_vectors(tensor.sizes, strides, tensor.element_bytes):
+            if readers and traits.vector_reads and _block_bytes(tensor, node.axis) % VECTOR:
                 return False
             for reader, k in readers:
                 if reader.family is Family.JOIN and not reader.kept:
-                    return False
+                    if traits.joins_reuse_rows or _is_block(reader) or len(readers) == 1:
+                        return False
+                    into_rows = True
+                    continue
                 if reader.operands[k].view:
                     return False
                 if traits.splits_are_slices and reader.family is Family.SLICE and not reader.slices_everything:
                     return False
-                if traits.narrow_activations and len(strides) > 4 and _narrow(reader):
-                    return False
+                if self._too_narrow(reader, tensor.sizes, strides):
+                    narrow = True
+        if narrow and not into_rows:
+            return False
+        if into_rows:
+            raise Unmodelled("a part of a Split is used elsewhere, and copied to rows of a Join from a wrong place")
         return True
+
+    def _break_splits(self) -> None:
+        """A Split of five dimensions is compiled as one of four: what lies behind the first index is not found."""
+        uses = self._uses()
+        for node in self.nodes:
+            sizes = node.operands[0].tensor.sizes
+            if node.family is Family.SPLIT and len(sizes) == 5 and sizes[0] > 1:
+                if node.axis == 0:
+                    raise Refused(node.number or 0, "a Split of five dimensions along the first one")
+                if self._cuts_first_dimension(node, uses):
+                    raise Unmodelled("what is cut out of a broken part may be right")
+                node.wrong = "the elements of the second and later first index from wrong places"
+
+    def _too_narrow(self, node: Node, sizes: Sequence[int], strides: Sequence[int]) -> bool:
+        """Whether an operator of at most four dimensions would have to read, or write, five that do not fold."""
+        if not self.traits.narrow_activations or len(sizes) < 5:
+            return False
+        if node.family not in (Family.ACTIVATION, Family.SLICE, Family.JOIN):
+            return False
+        if sizes[1] == sizes[2] == 1:
+            return False
+        if same_layout(sizes, strides, packed_strides(sizes)):
+            return sum(size > 1 for size in sizes) > 3
+        rows = (*packed_strides(sizes[:-1]), 1)
+        step = min((stride for size, stride in zip(sizes[:-1], strides[:-1], strict=True) if size > 1), default=1)
+        folds = same_layout(sizes[:-1], strides[:-1], [row * step for row in rows[:-1]]) and sizes[-1] > 1
+        return not (self.traits.narrow_activations_take_rows and folds)
+
+    def _cuts_first_dimension(self, node: Node, uses: Uses) -> bool:
+        """Whether something that comes of a node may be made of elements of one first index only."""
+        seen: set[Node] = {node}
+        stack = [node]
+        while stack:
+            for tensor in stack.pop().outputs:
+                for reader, k in uses[tensor]:
+                    cuts = reader.family is Family.SLICE or (reader.family is Family.SPLIT and reader.axis == 0)
+                    if cuts or reader.operands[k].view:
+                        return True
+                    if reader not in seen:
+                        seen.add(reader)
+                        stack.append(reader)
+        return False
 
     # Joins
 
@@ -488,9 +544,9 @@ class Compiler:
                 if producer is None or producer.family in (Family.SPLIT, Family.JOIN):
                     continue
                 tensor = operand.tensor
-                if self.traits.vector_joins and not whole_vectors(tensor.sizes, strides, tensor.element_bytes):
+                if self.traits.vector_joins and _block_bytes(tensor, node.axis) % VECTOR:
                     node.kept = True
-                if self.traits.narrow_activations and len(strides) > 4 and _narrow(producer):
+                if self._too_narrow(producer, tensor.sizes, strides):
                     node.kept = True
 
     def _place(self) -> None:
@@ -534,8 +590,6 @@ class Compiler:
                     fits = block and tensor not in pinned
                 if fits and in_rows:
                     fits = not any(reader.operands[i].view for reader, i in uses[tensor])
-                    if not traits.joins_reuse_rows and len(uses[tensor]) > 1:
-                        fits = False
                 if fits and traits.join_placement is JoinPlacement.EACH:
                     assert producer is not None
                     if producer.family not in (Family.SPLIT, Family.JOIN) and not producer.from_split:
@@ -562,6 +616,8 @@ class Compiler:
             for tensor in node.outputs:
                 joins = [(reader, k) for reader, k in uses[tensor] if reader.family is Family.JOIN and not reader.kept]
                 blocks = [use for use in joins if _is_block(use[0])]
+                if not blocks and not self.traits.joins_reuse_rows and len(uses[tensor]) > 1:
+                    continue
                 if joins:
                     chosen[tensor] = blocks[0] if blocks else joins[-1]
         return chosen
@@ -581,7 +637,9 @@ class Compiler:
 
     def _copy(self, operand: Operand) -> Tensor:
         source = operand.tensor
-        node = Node(Family.IDENTITY, 0, [Operand(source, operand.rank, operand.offset, operand.sizes)], [], None, copies=True)
+        node = Node(
+            Family.IDENTITY, 0, [Operand(source, operand.rank, operand.offset, operand.sizes)], [], None, copies=True
+        )
         node.outputs = [Tensor(operand.sizes, source.element_bytes, node, 0)]
         self.nodes.append(node)
         return node.output
@@ -690,7 +748,9 @@ class Compiler:
 
     def _read_region(self, operand: Operand) -> tuple[Tensor, Region]:
         region = self._region(operand.tensor)
-        return operand.tensor, Region(region.buffer, region.offset + operand.offset, operand.sizes, region.steps, region.element_bytes)
+        return operand.tensor, Region(
+            region.buffer, region.offset + operand.offset, operand.sizes, region.steps, region.element_bytes
+        )
 
     def _region(self, tensor: Tensor) -> Region:
         """Where the tensor lies; Refused where it does not fit there."""
@@ -715,7 +775,11 @@ class Compiler:
         node = output.producer
         assert node is not None
         whole, place = self._region(output), list(_join_places(node, output.strides))[k]
-        return output, Region(whole.buffer, whole.offset + place, node.operands[k].sizes, whole.steps, whole.element_bytes), k
+        return (
+            output,
+            Region(whole.buffer, whole.offset + place, node.operands[k].sizes, whole.steps, whole.element_bytes),
+            k,
+        )
 
     def _settle(self, tensor: Tensor) -> None:
         """Memory of its own, or a graph's input or output buffer."""
@@ -737,7 +801,15 @@ class Compiler:
         if offset + tensor.bytes > available:
             producer = tensor.producer
             number = producer.number if producer is not None and producer.number is not None else 0
-            raise Refused(number, f"{tensor.bytes} bytes at {offset} do not fit the {available} of {tensor.region.buffer}")
+            sisters = producer.outputs if producer is not None else []
+            housed = any(sister.graph_output is not None or sister.joined is not None for sister in sisters)
+            if housed and not self.traits.joins_reuse_rows:
+                raise Unmodelled(
+                    "a part of a Split that is cut further, and whose sisters are used, is not always shared"
+                )
+            raise Refused(
+                number, f"{tensor.bytes} bytes at {offset} do not fit the {available} of {tensor.region.buffer}"
+            )
 
 
 def compile_graph(graph: GraphDesc, traits: GraphTraits) -> Plan:
@@ -767,12 +839,11 @@ def depth_first(roots: Iterable[Node]) -> list[Node]:
     return order
 
 
-def _type_of(desc: object) -> int:
-    from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc
-
-    if isinstance(desc, SplitOperatorDesc):
-        return SPLIT
-    return JOIN if isinstance(desc, JoinOperatorDesc) else desc.type  # type: ignore[attr-defined, no-any-return]
+def _numbers(desc: NeighbourOperatorDesc, name: str, count: int) -> tuple[int, ...]:
+    value = desc.members.get(name)
+    if not isinstance(value, tuple) or len(value) != count:
+        raise Unmodelled(f"{name} is needed to know which elements a Slice takes")
+    return tuple(int(number) for number in value)
 
 
 def _origin(tensor: Tensor) -> object:
@@ -793,12 +864,13 @@ def _outermost(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _narrow(node: Node) -> bool:
-    return node.family in (Family.ACTIVATION, Family.SLICE)
-
-
 def _only_copies(node: Node) -> bool:
     return node.family is Family.IDENTITY or node.slices_everything
+
+
+def _block_bytes(tensor: Tensor, axis: int) -> int:
+    """Bytes of the tensor's part in one row of the dimensions before the axis."""
+    return math.prod(tensor.sizes[axis:]) * tensor.element_bytes
 
 
 def _is_block(join: Node) -> bool:

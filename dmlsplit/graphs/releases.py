@@ -48,6 +48,8 @@ class GraphTraits:
     """The same of the inputs of a Join that is computed in place."""
     narrow_activations: bool = False
     """Activations, and Slices, of five dimensions take no views."""
+    narrow_activations_take_rows: bool = False
+    """Unless the view is of rows that follow each other at one distance."""
     keeps_identities: bool = False
     """Identities are copies, in place where they can be."""
     joins_reuse_rows: bool = True
@@ -71,7 +73,9 @@ _OLD: Final = replace(
 )
 _FORGETFUL: Final = replace(_OLD, vector_reads=True, vector_joins=True, forgets_repeats=True)
 _TF_1_15_8: Final = replace(_OLD, narrow_activations=True)
-_LEVEL_4_1: Final = replace(_TF_1_15_8, keeps_identities=True, joins_reuse_rows=False)
+_LEVEL_4_1: Final = replace(
+    _TF_1_15_8, keeps_identities=True, joins_reuse_rows=False, narrow_activations_take_rows=True
+)
 _LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
 _LEVEL_3_0: Final = replace(_LEVEL_4_1, breaks_five_dimensions=True)
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dmlsplit.descriptors import BufferTensorDesc, TensorDesc
-from dmlsplit.graphs.descriptors import GraphDesc, Tensors, node_tensors
+from dmlsplit.graphs.descriptors import GraphDesc, Tensors, node_tensors, node_type
 from dmlsplit.graphs.operators import SPLIT
-from dmlsplit.graphs.memory import _type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def faults(graph: GraphDesc) -> list[Fault]:
                 found.append(Fault("graph/input-unconnected", f"Nodes[{i}]", f"no edge reaches its input {k}"))
     for i, (_, results) in enumerate(ends):
         if results and not used[i]:
-            many = "none of its outputs is" if _type_of(graph.nodes[i]) == SPLIT else "its output is not"
+            many = "none of its outputs is" if node_type(graph.nodes[i]) == SPLIT else "its output is not"
             found.append(Fault("graph/node-unused", f"Nodes[{i}]", f"{many} used by a node or the graph"))
     for i in range(len(graph.outputs)):
         if i not in outputs:
@@ -73,7 +72,6 @@ def _edges(
     used: list[set[int]],
     outputs: set[int],
 ) -> Iterator[Fault]:
-    nodes = len(ends)
     for i, edge in enumerate(graph.input_edges):
         path = f"InputEdges[{i}]"
         bad = list(_range(path, "GraphInputIndex", edge.graph_input_index, len(graph.inputs)))
@@ -105,7 +103,6 @@ def _edges(
                 yield Fault("graph/edge-twice", path, f"another edge reaches graph output {out.graph_output_index}")
             outputs.add(out.graph_output_index)
             used[out.from_node_index].add(out.from_node_output_index)
-    assert len(ends) == nodes
 
 
 def _range(path: str, name: str, index: int, count: int) -> Iterator[Fault]:
@@ -134,7 +131,8 @@ def _ends(path: str, one: TensorDesc | None, other: TensorDesc | None) -> Iterat
     if first is None or second is None:
         return
     if first.data_type != second.data_type:
-        yield Fault("graph/edge-data-type", path, "its ends differ in data type", str(first.data_type), str(second.data_type))
+        types = (str(first.data_type), str(second.data_type))
+        yield Fault("graph/edge-data-type", path, "its ends differ in data type", *types)
     elif first.total_tensor_size_in_bytes != second.total_tensor_size_in_bytes:
         yield Fault(
             "graph/edge-size",
