@@ -10,3 +10,31 @@ execution     what the dispatches compute, without numbers
 rules         what can go wrong, why, where, and the cure
 validation    validate(graph, directml=...)
 """
+
+from dmlsplit.graphs.descriptors import (
+    GraphDesc,
+    GraphNode,
+    InputGraphEdgeDesc,
+    IntermediateGraphEdgeDesc,
+    NeighbourOperatorDesc,
+    OutputGraphEdgeDesc,
+)
+from dmlsplit.graphs.json import dumps, loads
+from dmlsplit.graphs.rules import GRAPH_RULES, GraphRule
+from dmlsplit.graphs.validation import GraphReport, judge, validate
+
+__all__ = [
+    "GRAPH_RULES",
+    "GraphDesc",
+    "GraphNode",
+    "GraphReport",
+    "GraphRule",
+    "InputGraphEdgeDesc",
+    "IntermediateGraphEdgeDesc",
+    "NeighbourOperatorDesc",
+    "OutputGraphEdgeDesc",
+    "dumps",
+    "judge",
+    "loads",
+    "validate",
+]

@@ -27,10 +27,9 @@ KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MI
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an output does not hold what it should: the node that is at fault (None: a copy), and what happened."""
+    """Why an output does not hold what it should: the rule, the node at fault (None: a copy), and what happened."""
 
-    kind: str
-    """"fusion", "overwritten" or "never written"."""
+    rule: str
     node: int | None
     message: str
 
@@ -77,7 +76,7 @@ class Execution:
         for time, dispatch in enumerate(plan.dispatches):
             fault = None
             if dispatch.wrong is not None:
-                fault = Fault("fusion", dispatch.node, f"it computes {dispatch.wrong}")
+                fault = Fault(dispatch.wrong.rule, dispatch.node, dispatch.wrong.message)
             for tensor, region in dispatch.reads:
                 fault = self._read(tensor, region) or fault
             self._note_value(dispatch)
@@ -103,9 +102,12 @@ class Execution:
         output, name = dispatch.output, dispatch.name
         positive = [self._never_negative(value) for value in values]
         whole = len(values) == 1 and dispatch.reads[0][1].sizes == values[0].sizes
-        if (dispatch.copies and whole) or (name in ("RELU", "ABS") and positive[0] and whole) or (name in ("MAX", "MIN") and values[0] is values[1]):
+        unchanged = dispatch.copies or (name in ("RELU", "ABS") and positive[0])
+        if (unchanged and whole) or (name in ("MAX", "MIN") and values[0] is values[1]):
             self.same[output] = values[0]
-        if name in NEVER_NEGATIVE or (name == "MULTIPLY" and values[0] is values[1]) or (all(positive) and name in KEEPS_POSITIVE) or (name == "MAX" and any(positive)):
+        squares = name == "MULTIPLY" and values[0] is values[1]
+        keeps = (name in KEEPS_POSITIVE and all(positive)) or (name == "MAX" and any(positive))
+        if name in NEVER_NEGATIVE or squares or keeps:
             self.never_negative.add(output)
 
     def _never_negative(self, tensor: Tensor) -> bool:
@@ -122,6 +124,7 @@ class Execution:
         """The tensors that were written to make this one."""
         stack = [tensor]
         while stack:
+            self._spend()
             last = stack.pop()
             parts = self.plan.parts.get(last)
             if parts is None:
@@ -134,10 +137,13 @@ class Execution:
         if tensor.producer is None:
             return None
         for output, place, k in self.plan.lost:
+            self._spend()
             if (output is tensor or _within(output, tensor)) and self._overlap(place, region):
                 number = output.producer.number if output.producer else None
                 return Fault(
-                    "never written", number, f"the place of input {k} of the Join (node {number}) is never written"
+                    "graph/place-not-written",
+                    number,
+                    f"the place of input {k} of the Join (node {number}) is never written",
                 )
         sources = list(self._sources(tensor))
         written: list[_Write] = []
@@ -162,14 +168,17 @@ class Execution:
                     continue
                 node = write.node
                 what = f"node {node} ({write.name})" if node is not None else "a copy"
-                return Fault("overwritten", node, f"{what} has written over it")
+                return Fault("graph/memory-overwritten", node, f"{what} has written over it")
         return None
 
     def _overlap(self, one: Region, other: Region) -> bool:
+        self._spend()
+        return overlap(one, other)
+
+    def _spend(self) -> None:
         self.budget -= 1
         if self.budget < 0:
             raise Unmodelled("too much memory is shared to follow")
-        return overlap(one, other)
 
 
 def _same_place(one: Region, other: Region) -> bool:

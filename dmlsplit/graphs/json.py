@@ -1,0 +1,176 @@
+"""Graphs in JSON.
+
+    {"Type": "DML_GRAPH", "Desc": {"Inputs": [T, ...], "Outputs": [T, ...], "Nodes": [operator, ...],
+     "InputEdges": [{"GraphInputIndex", "ToNodeIndex", "ToNodeInputIndex"}, ...],
+     "OutputEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "GraphOutputIndex"}, ...],
+     "IntermediateEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "ToNodeIndex", "ToNodeInputIndex"}, ...]}}
+
+A Split or Join, and a tensor T, are as dmlsplit.formats.json has them. Of another operator the tensors have the names
+of its struct (operators.py has them); one without a row has "Inputs" and "Outputs", arrays of tensors. Its other
+members are numbers, arrays of numbers, or null.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final, TypeVar
+
+from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.formats.json import _OperatorReader, _tensor_json, read_operator
+from dmlsplit.formats.json import dumps as dumps_operator
+from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
+from dmlsplit.graphs.descriptors import (
+    GraphDesc,
+    GraphNode,
+    InputGraphEdgeDesc,
+    IntermediateGraphEdgeDesc,
+    NeighbourOperatorDesc,
+    OutputGraphEdgeDesc,
+    Value,
+)
+from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT, OperatorInfo, operator_name, operator_number
+
+GRAPH: Final = "DML_GRAPH"
+
+_INPUT_EDGE: Final = ("GraphInputIndex", "ToNodeIndex", "ToNodeInputIndex")
+_OUTPUT_EDGE: Final = ("FromNodeIndex", "FromNodeOutputIndex", "GraphOutputIndex")
+_WIRE: Final = ("FromNodeIndex", "FromNodeOutputIndex", "ToNodeIndex", "ToNodeInputIndex")
+
+_Edge = TypeVar("_Edge", InputGraphEdgeDesc, OutputGraphEdgeDesc, IntermediateGraphEdgeDesc)
+
+
+def loads(text: str | bytes) -> GraphDesc:
+    """The graph in a JSON text; InputError, with line and column, where it is malformed."""
+    return read_graph(JsonText(text))
+
+
+def dumps(graph: GraphDesc, indent: int | None = None) -> str:
+    """A graph in JSON; `loads(dumps(graph)) == graph`."""
+    desc = {
+        "Inputs": [_tensor_json(tensor) for tensor in graph.inputs],
+        "Outputs": [_tensor_json(tensor) for tensor in graph.outputs],
+        "Nodes": [_node(node) for node in graph.nodes],
+        "InputEdges": [
+            dict(zip(_INPUT_EDGE, (e.graph_input_index, e.to_node_index, e.to_node_input_index), strict=True))
+            for e in graph.input_edges
+        ],
+        "OutputEdges": [
+            dict(zip(_OUTPUT_EDGE, (e.from_node_index, e.from_node_output_index, e.graph_output_index), strict=True))
+            for e in graph.output_edges
+        ],
+        "IntermediateEdges": [
+            dict(
+                zip(
+                    _WIRE,
+                    (e.from_node_index, e.from_node_output_index, e.to_node_index, e.to_node_input_index),
+                    strict=True,
+                )
+            )
+            for e in graph.intermediate_edges
+        ],
+    }
+    return json.dumps({"Type": GRAPH, "Desc": desc}, indent=indent)
+
+
+def _node(node: GraphNode) -> object:
+    if isinstance(node, (SplitOperatorDesc, JoinOperatorDesc)):
+        return json.loads(dumps_operator(node))
+    row = BY_NUMBER.get(node.type)
+    members: dict[str, object] = {}
+    tensors = [_tensor_json(tensor) for tensor in (*node.inputs, *node.outputs)]
+    if row is not None and _fits(node, row):
+        members.update(zip(row.tensors, tensors, strict=True))
+    else:
+        members = {"Inputs": tensors[: len(node.inputs)], "Outputs": tensors[len(node.inputs) :]}
+    members.update({name: list(v) if isinstance(v, tuple) else v for name, v in node.members.items()})
+    return {"Type": node.type if row is None else operator_name(node.type), "Desc": members}
+
+
+def _fits(node: NeighbourOperatorDesc, row: OperatorInfo) -> bool:
+    return len(node.inputs) == len(row.tensors) - 1 and len(node.outputs) == 1
+
+
+def is_graph(text: JsonText, key_path: KeyPath = ()) -> bool:
+    """Whether what stands there says that it is a graph."""
+    value = text.get(key_path)
+    return isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH
+
+
+def read_graph(text: JsonText, key_path: KeyPath = ()) -> GraphDesc:
+    """The graph at `key_path` of a parsed text; InputError where it is malformed."""
+    return _Reader(text).graph(key_path)
+
+
+class _Reader(_OperatorReader):
+    def __init__(self, text: JsonText) -> None:
+        super().__init__(text, whole_model=False)
+
+    def graph(self, path: KeyPath) -> GraphDesc:
+        members = self.members_of(self.text.get(path), path)
+        if members.get("Type") != GRAPH:
+            raise self.text.error(path, f"Type: expected {GRAPH!r}, not {shown(members.get('Type'))}")
+        path = (*path, "Desc")
+        members = self.members_of(members.get("Desc"), path)
+
+        def items(name: str) -> list[KeyPath]:
+            value = self.field(members, path, name, self.items_of)
+            return [(*path, name, i) for i in range(len(value))]
+
+        return GraphDesc(
+            [self.end(place) for place in items("Inputs")],
+            [self.end(place) for place in items("Outputs")],
+            [self.node(place) for place in items("Nodes")],
+            [self.edge(place, _INPUT_EDGE, InputGraphEdgeDesc) for place in items("InputEdges")],
+            [self.edge(place, _OUTPUT_EDGE, OutputGraphEdgeDesc) for place in items("OutputEdges")],
+            [self.edge(place, _WIRE, IntermediateGraphEdgeDesc) for place in items("IntermediateEdges")],
+        )
+
+    def end(self, path: KeyPath) -> TensorDesc | None:
+        return self.tensor(self.text.get(path), path)
+
+    def edge(self, path: KeyPath, names: tuple[str, ...], kind: type[_Edge]) -> _Edge:
+        members = self.members_of(self.text.get(path), path)
+        return kind(*[self.field(members, path, name, self.uint32) for name in names])
+
+    def node(self, path: KeyPath) -> GraphNode:
+        members = self.members_of(self.text.get(path), path)
+        number = self._number(self.field(members, path, "Type", lambda value, _: value), (*path, "Type"))
+        if number in (SPLIT, JOIN):
+            return read_operator(self.text, path).descriptor
+        path = (*path, "Desc")
+        members = self.members_of(members.get("Desc"), path)
+        row = BY_NUMBER.get(number)
+        if row is not None and "Inputs" not in members:
+            places: list[KeyPath] = [(*path, name) for name in row.tensors]
+            for name in row.tensors:
+                self.field(members, path, name, lambda value, _: value)
+            inputs, outputs = places[:-1], places[-1:]
+            taken = set(row.tensors)
+        else:
+            sides = [self.field(members, path, name, self.items_of) for name in ("Inputs", "Outputs")]
+            inputs, outputs = (
+                [(*path, name, i) for i in range(len(side))]
+                for name, side in zip(("Inputs", "Outputs"), sides, strict=True)
+            )
+            taken = {"Inputs", "Outputs"}
+        values = {name: self._value(value, (*path, name)) for name, value in members.items() if name not in taken}
+        return NeighbourOperatorDesc(
+            number, [self.end(place) for place in inputs], [self.end(place) for place in outputs], values
+        )
+
+    def _number(self, value: object, path: KeyPath) -> int:
+        if isinstance(value, str):
+            try:
+                return operator_number(value)
+            except ValueError as unknown:
+                raise self.text.error(path, f"Type: {unknown}") from None
+        return self.uint32(value, path)
+
+    def _value(self, value: object, path: KeyPath) -> Value:
+        if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+            return value
+        if isinstance(value, list) and all(
+            isinstance(item, (int, float)) and not isinstance(item, bool) for item in value
+        ):
+            return tuple(value)
+        raise self.text.error(path, f"{path[-1]}: expected a number, an array of numbers or null, not {shown(value)}")

@@ -57,9 +57,17 @@ class Crash(Exception):
         self.node = node
 
 
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A dispatch computes something else than its node: the rule that says why, and what it is."""
+
+    rule: str
+    message: str
+
+
 @dataclass(eq=False, slots=True)
 class Tensor:
-    """A tensor of the graph while it is compiled. `home` and `shares` decide where it lies; `strides` count elements."""
+    """A tensor of the graph while it is compiled; where it lies is decided step by step."""
 
     sizes: tuple[int, ...]
     element_bytes: int
@@ -123,8 +131,7 @@ class Node:
     fused: bool = False
     copies: bool = False
     """It only copies, never in place."""
-    wrong: str | None = None
-    """What it computes instead of what it should."""
+    wrong: Wrong | None = None
 
     @property
     def output(self) -> Tensor:
@@ -163,8 +170,7 @@ class Dispatch:
     writes: Region
     copies: bool = False
     """Its output is its input."""
-    wrong: str | None = None
-    """What it computes instead of what it should."""
+    wrong: Wrong | None = None
     view_offset: int | None = None
     """Where the binding of the output begins, if elsewhere than the region."""
 
@@ -243,9 +249,8 @@ class Compiler:
 
     def _read(self, graph: GraphDesc) -> None:
         inputs = []
-        for i, tensor in enumerate(graph.inputs):
-            assert tensor is not None
-            inputs.append(self._tensor(tensor.desc, None, i))
+        for i, end in enumerate(graph.inputs):
+            inputs.append(self._tensor(end.desc if end else None, None, i))
         for number, desc in enumerate(graph.nodes):
             kind = node_type(desc)
             row = BY_NUMBER.get(kind)
@@ -268,8 +273,18 @@ class Compiler:
         for i, wire in enumerate(graph.intermediate_edges):
             source = self.nodes[wire.from_node_index].outputs[wire.from_node_output_index]
             operands[wire.to_node_index][wire.to_node_input_index] = Operand(source, (0, i))
-        for node, found in zip(self.nodes, operands, strict=True):
+        for node, found, desc in zip(self.nodes, operands, graph.nodes, strict=True):
             node.operands = [found[i] for i in sorted(found)]
+            for operand, tensor in zip(node.operands, node_tensors(desc)[0], strict=True):
+                if (
+                    tensor is None
+                    or tensor.sizes != operand.sizes
+                    or ELEMENT_BYTES.get(int(tensor.data_type)) != (operand.tensor.element_bytes)
+                ):
+                    raise Unmodelled("edges whose ends differ in sizes or data type were not observed")
+                self._tensor(tensor.desc, None, 0)
+            if node.family.computes and any(operand.sizes != node.output.sizes for operand in node.operands):
+                raise Unmodelled(f"{short_name(node.type)} of tensors of different sizes was not observed")
         by_output = {edge.graph_output_index: edge for edge in graph.output_edges}
         self.outputs = [
             self.nodes[by_output[i].from_node_index].outputs[by_output[i].from_node_output_index]
@@ -277,13 +292,19 @@ class Compiler:
         ]
 
     def _tensor(self, desc: BufferTensorDesc | None, producer: Node | None, index: int) -> Tensor:
-        assert desc is not None and desc.sizes is not None
+        assert desc is not None
+        assert desc.sizes is not None
         size = ELEMENT_BYTES.get(int(desc.data_type))
         if size is None:
             raise Unmodelled(f"data type {desc.data_type!s} was not observed in graphs")
         if desc.strides is not None and not same_layout(desc.sizes, desc.strides, packed_strides(desc.sizes)):
             raise Unmodelled("tensors with strides of their own were hardly observed in graphs")
-        return Tensor(desc.sizes, size, producer, index)
+        if desc.flags:
+            raise Unmodelled("tensors that DirectML owns were not observed in graphs")
+        tensor = Tensor(desc.sizes, size, producer, index)
+        if desc.total_tensor_size_in_bytes != tensor.bytes:
+            raise Unmodelled("tensors that are larger than their elements were not observed in graphs")
+        return tensor
 
     def _uses(self) -> Uses:
         uses: Uses = defaultdict(list)
@@ -321,8 +342,10 @@ class Compiler:
                 source = sigmoid.operands[0]
                 if _origin(source.tensor) is _origin(other):
                     if other is not source.tensor:
-                        product.wrong = (
-                            f"q * sigmoid(q) of q = {_named(source.tensor)}, not {_named(other)} * sigmoid(q)"
+                        product.wrong = Wrong(
+                            "graph/fused-wrongly",
+                            f"it computes q * sigmoid(q) of q = {_named(source.tensor)}, "
+                            f"not {_named(other)} * sigmoid(q)",
                         )
                     product.operands, product.fused = [source], True
                     removed.add(sigmoid)
@@ -346,9 +369,10 @@ class Compiler:
                     raise Crash(product.number or 0, f"its fusion wants output {place} of a node that has {len(found)}")
                 taken = source.tensor if origin is None else found[place]
                 if {p, q} != {source.tensor, taken} or (p is q) != (source.tensor is taken):
-                    product.wrong = (
-                        f"{_named(taken)} * r * sigmoid(r) of r = {_named(source.tensor)}, "
-                        f"not {_named(p)} * {_named(q)} * sigmoid(r)"
+                    product.wrong = Wrong(
+                        "graph/fused-wrongly",
+                        f"it computes {_named(taken)} * r * sigmoid(r) of r = {_named(source.tensor)}, "
+                        f"not {_named(p)} * {_named(q)} * sigmoid(r)",
                     )
                 sigmoid.fused = True
                 removed.add(inner)
@@ -497,7 +521,9 @@ class Compiler:
                     raise Refused(node.number or 0, "a Split of five dimensions along the first one")
                 if self._cuts_first_dimension(node, uses):
                     raise Unmodelled("what is cut out of a broken part may be right")
-                node.wrong = "the elements of the second and later first index from wrong places"
+                node.wrong = Wrong(
+                    "graph/five-dimensions", "all but the elements of the first index come from wrong places"
+                )
 
     def _too_narrow(self, node: Node, sizes: Sequence[int], strides: Sequence[int]) -> bool:
         """Whether an operator of at most four dimensions would have to read, or write, five that do not fold."""
@@ -559,9 +585,11 @@ class Compiler:
         traits = self.traits
         uses, outputs = self._uses(), set(self.outputs)
         for node in self.nodes:
-            if node.family is Family.JOIN and len(node.operands) == 1 and node.operands[0].tensor.producer is not None:
-                if sum(reader.family is Family.JOIN for reader, _ in uses[node.operands[0].tensor]) > 1:
-                    raise Unmodelled("a Join of one input, which another Join takes, too, is compiled in other ways")
+            if node.family is not Family.JOIN or len(node.operands) > 1:
+                continue
+            only = node.operands[0].tensor
+            if only.producer is not None and sum(reader.family is Family.JOIN for reader, _ in uses[only]) > 1:
+                raise Unmodelled("a Join of one input, which another Join takes, too, is compiled in other ways")
         chosen = self._choices(uses)
         pinned = self._pinned(uses)
         if traits.one_home_per_node:
@@ -742,7 +770,7 @@ class Compiler:
 
     def _kept_join(self, node: Node, reads: Sequence[tuple[Tensor, Region]]) -> Iterator[Dispatch]:
         whole = self._region(node.output)
-        for k, (read, place) in enumerate(zip(reads, _join_places(node, node.output.strides), strict=True)):
+        for read, place in zip(reads, _join_places(node, node.output.strides), strict=True):
             region = Region(whole.buffer, whole.offset + place, read[1].sizes, whole.steps, whole.element_bytes)
             yield Dispatch(node.number, "JOIN", (read,), node.output, region, True, None, whole.offset)
 

@@ -1,0 +1,153 @@
+"""Small graphs, built from their nodes: for the rules' examples, and for whoever wants to try something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
+from dmlsplit.enums import TensorDataType
+from dmlsplit.graphs.descriptors import (
+    GraphDesc,
+    GraphNode,
+    InputGraphEdgeDesc,
+    IntermediateGraphEdgeDesc,
+    NeighbourOperatorDesc,
+    OutputGraphEdgeDesc,
+    Value,
+)
+from dmlsplit.graphs.operators import operator_number
+
+Sizes: TypeAlias = Sequence[int]
+End: TypeAlias = tuple[int | None, int]
+"""A tensor of the graph under construction: the node (None: the graph's inputs) and the index of its output."""
+
+
+class Sketch:
+    """A graph that is built node by node; every tensor is packed FLOAT32. Each method gives the node's outputs."""
+
+    def __init__(self) -> None:
+        self.inputs: list[BufferTensorDesc] = []
+        self.nodes: list[GraphNode] = []
+        self.sources: list[list[End]] = []
+        self.tensors: dict[End, BufferTensorDesc] = {}
+
+    def input(self, *sizes: int) -> End:
+        end = (None, len(self.inputs))
+        self.tensors[end] = BufferTensorDesc(TensorDataType.FLOAT32, sizes)
+        self.inputs.append(self.tensors[end])
+        return end
+
+    def split(self, source: End, axis: int, lengths: Sequence[int]) -> list[End]:
+        desc = SplitOperatorDesc.from_lengths(self.tensors[source], axis, lengths)
+        return self._add(desc, [source], [tensor.desc for tensor in desc.output_tensors or () if tensor])
+
+    def join(self, sources: Sequence[End], axis: int) -> End:
+        parts = [self.tensors[source] for source in sources]
+        sizes = list(parts[0].sizes or ())
+        sizes[axis] = sum((part.sizes or ())[axis] for part in parts)
+        whole = BufferTensorDesc(TensorDataType.FLOAT32, sizes)
+        return self._add(JoinOperatorDesc(parts, whole, axis), sources, [whole])[0]
+
+    def slice(self, source: End, axis: int, start: int, length: int) -> End:
+        before = self.tensors[source].sizes or ()
+        sizes = [length if d == axis else size for d, size in enumerate(before)]
+        members: dict[str, Value] = {
+            "DimensionCount": len(sizes),
+            "InputWindowOffsets": tuple(start if d == axis else 0 for d in range(len(sizes))),
+            "InputWindowSizes": tuple(sizes),
+            "InputWindowStrides": (1,) * len(sizes),
+        }
+        return self._neighbour("SLICE1", [source], sizes, members)
+
+    def __call__(self, operator: str, *sources: End) -> End:
+        """An operator that computes element by element."""
+        return self._neighbour(operator, sources, self.tensors[sources[0]].sizes or (), {})
+
+    def _neighbour(self, operator: str, sources: Sequence[End], sizes: Sizes, members: Mapping[str, Value]) -> End:
+        output = BufferTensorDesc(TensorDataType.FLOAT32, sizes)
+        inputs = [self.tensors[source] for source in sources]
+        desc = NeighbourOperatorDesc(operator_number(operator), inputs, [output], members)
+        return self._add(desc, sources, [output])[0]
+
+    def _add(self, desc: GraphNode, sources: Iterable[End], outputs: Iterable[BufferTensorDesc | None]) -> list[End]:
+        number = len(self.nodes)
+        self.nodes.append(desc)
+        self.sources.append(list(sources))
+        ends: list[End] = []
+        for k, tensor in enumerate(outputs):
+            assert tensor is not None
+            ends.append((number, k))
+            self.tensors[number, k] = tensor
+        return ends
+
+    def graph(self, *outputs: End) -> GraphDesc:
+        """The graph with these outputs, in order."""
+        inputs, wires = [], []
+        for node, sources in enumerate(self.sources):
+            for k, (start, index) in enumerate(sources):
+                if start is None:
+                    inputs.append(InputGraphEdgeDesc(index, node, k))
+                else:
+                    wires.append(IntermediateGraphEdgeDesc(start, index, node, k))
+        ends = [OutputGraphEdgeDesc(node or 0, index, i) for i, (node, index) in enumerate(outputs)]
+        tensors = [self.tensors[output] for output in outputs]
+        return GraphDesc(self.inputs, tensors, self.nodes, inputs, ends, wires)
+
+
+def gated(cured: bool) -> GraphDesc:
+    """a * sigmoid(b), the halves of a Split; cured: of two Slices."""
+    g = Sketch()
+    x = g.input(1, 8, 1, 16)
+    a, b = (g.slice(x, 1, 0, 4), g.slice(x, 1, 4, 4)) if cured else g.split(x, 1, (4, 4))
+    return g.graph(g("ELEMENT_WISE_MULTIPLY", a, g("ACTIVATION_SIGMOID", b)))
+
+
+def joined(cured: bool) -> GraphDesc:
+    """relu of a Join of tanh(x), which is a graph output, too; cured: the Join's output is one as well."""
+    g = Sketch()
+    v, y = g("ACTIVATION_TANH", g.input(1, 4, 1, 16)), g.input(1, 4, 1, 16)
+    j = g.join((v, y), 1)
+    return g.graph(g("ACTIVATION_RELU", j), v, *([j] if cured else []))
+
+
+def repeated(cured: bool) -> GraphDesc:
+    """A Join that takes tanh(x) twice; cured: computed twice."""
+    g = Sketch()
+    x = g.input(1, 4, 1, 16)
+    v = g("ACTIVATION_TANH", x)
+    return g.graph(g.join((v, g("ACTIVATION_TANH", x) if cured else v), 1))
+
+
+def half(cured: bool) -> GraphDesc:
+    """tanh of the first half of sigmoid(x); cured: of both halves."""
+    g = Sketch()
+    a, b = g.split(g("ACTIVATION_SIGMOID", g.input(1, 8, 1, 16)), 1, (4, 4))
+    return g.graph(g("ACTIVATION_TANH", a), *([b] if cured else []))
+
+
+def five_dimensions(cured: bool) -> GraphDesc:
+    """A Split of five dimensions; cured: of four."""
+    g = Sketch()
+    x = g.input(6, 4, 2, 2) if cured else g.input(2, 3, 4, 2, 2)
+    return g.graph(*g.split(x, 1 if cured else 2, (2, 2)))
+
+
+def chained(cured: bool) -> GraphDesc:
+    """(b * v) * sigmoid(v) of a half and tanh(y); cured: b * (v * sigmoid(v))."""
+    g = Sketch()
+    _, b = g.split(g.input(1, 8, 1, 16), 1, (4, 4))
+    v = g("ACTIVATION_TANH", g.input(1, 4, 1, 16))
+    gate = g("ACTIVATION_SIGMOID", v)
+    if cured:
+        return g.graph(g("ELEMENT_WISE_MULTIPLY", b, g("ELEMENT_WISE_MULTIPLY", v, gate)))
+    return g.graph(g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", b, v), gate))
+
+
+def rows(cured: bool) -> GraphDesc:
+    """A part of a Split in rows of a Join, and elsewhere; cured: a Slice for each use."""
+    g = Sketch()
+    x, y = g.input(3, 8, 4), g.input(3, 4, 4)
+    a, b = g.split(x, 1, (4, 4))
+    other = g.slice(x, 1, 4, 4) if cured else b
+    return g.graph(g.join((b, y), 1), g("ACTIVATION_SIGMOID", a), g("ELEMENT_WISE_ADD", other, other))
