@@ -142,12 +142,3 @@ def chained(cured: bool) -> GraphDesc:
     if cured:
         return g.graph(g("ELEMENT_WISE_MULTIPLY", b, g("ELEMENT_WISE_MULTIPLY", v, gate)))
     return g.graph(g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", b, v), gate))
-
-
-def rows(cured: bool) -> GraphDesc:
-    """A part of a Split in rows of a Join, and elsewhere; cured: a Slice for each use."""
-    g = Sketch()
-    x, y = g.input(3, 8, 4), g.input(3, 4, 4)
-    a, b = g.split(x, 1, (4, 4))
-    other = g.slice(x, 1, 4, 4) if cured else b
-    return g.graph(g.join((b, y), 1), g("ACTIVATION_SIGMOID", a), g("ELEMENT_WISE_ADD", other, other))

@@ -15,7 +15,7 @@ from typing import Final
 
 from dmlsplit.graphs.memory import Dispatch, Plan, Region, Tensor, Unmodelled
 
-MOST_COMPARISONS: Final = 400
+MOST_COMPARISONS: Final = 100
 """Of regions, per dispatch on average; beyond, a graph is too entangled to say."""
 MOST_RUNS: Final = 4096
 """Of a region that is compared run by run."""
@@ -159,7 +159,8 @@ class Execution:
             return None
         mine = {write.time for write in written}
         for write in self.memory.since(region.buffer, min(mine)):
-            if write.time in mine or not self._overlap(write.region, region):
+            self._spend()
+            if write.time in mine or not overlap(write.region, region):
                 continue
             for earlier in written:
                 if earlier.time >= write.time or not self._overlap(earlier.region, write.region):

@@ -151,12 +151,12 @@ class Region:
     sizes: tuple[int, ...]
     steps: tuple[int, ...]
     element_bytes: int
+    end: int = field(init=False, compare=False)
+    """Bytes, up to the last element and with it."""
 
-    @property
-    def end(self) -> int:
-        """Bytes, up to the last element and with it."""
+    def __post_init__(self) -> None:
         last = sum((size - 1) * step for size, step in zip(self.sizes, self.steps, strict=True))
-        return self.offset + last + self.element_bytes
+        object.__setattr__(self, "end", self.offset + last + self.element_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +173,12 @@ class Dispatch:
     wrong: Wrong | None = None
     view_offset: int | None = None
     """Where the binding of the output begins, if elsewhere than the region."""
+    binding: int | None = None
+    """The same of its one input."""
+
+    def binding_of(self, tensor: Tensor, region: Region) -> int:
+        """Where the binding of an input begins, in bytes of its buffer."""
+        return region.offset if self.binding is None else self.binding
 
 
 @dataclass(slots=True)
@@ -442,9 +448,10 @@ class Compiler:
                 (tensor, sum(a * b for a, b in zip(offsets, strides, strict=True)) * element)
                 for tensor, offsets in zip(node.outputs, _offsets(node), strict=True)
             ]
-            if self._elidable(node, parts, strides, uses, outputs):
-                for tensor, offset in parts:
-                    for reader, k in uses[tensor]:
+            readers = [[use for use in uses[tensor] if use[0] not in removed] for tensor, _ in parts]
+            if self._elidable(node, parts, strides, readers, outputs):
+                for (_, offset), part_readers in zip(parts, readers, strict=True):
+                    for reader, k in part_readers:
                         old = reader.operands[k]
                         whole = node.slices_everything
                         operand = Operand(
@@ -456,7 +463,6 @@ class Compiler:
                         )
                         reader.operands[k] = operand
                         uses[source.tensor].append((reader, k))
-                uses[source.tensor] = [use for use in uses[source.tensor] if use[0] is not node]
                 removed.add(node)
             elif traits.splits_are_slices:
                 source.offset += parts[0][1]
@@ -472,7 +478,7 @@ class Compiler:
         node: Node,
         parts: Sequence[tuple[Tensor, int]],
         strides: Sequence[int],
-        uses: Uses,
+        uses: Sequence[Sequence[tuple[Node, int]]],
         outputs: set[Tensor],
     ) -> bool:
         traits = self.traits
@@ -483,10 +489,9 @@ class Compiler:
             changed = zip(node.output.sizes, node.operands[0].tensor.sizes, strict=True)
             if sum(a != b for a, b in changed) != 1:
                 return False
-        for tensor, offset in parts:
+        for (tensor, offset), readers in zip(parts, uses, strict=True):
             if tensor in outputs:
                 return False
-            readers = uses[tensor]
             if offset % VECTOR and (readers or traits.all_places_aligned):
                 copies = readers and all(_only_copies(reader) for reader, _ in readers)
                 if not (traits.splits_are_slices and copies):
@@ -760,13 +765,15 @@ class Compiler:
                 yield from self._kept_join(node, reads)
                 continue
             for tensor, offsets in zip(node.outputs, _offsets(node), strict=True):
-                found = reads
+                found, begins = reads, None
                 copies = node.copies or node.family in (Family.SPLIT, Family.SLICE, Family.IDENTITY)
                 if node.family in (Family.SPLIT, Family.SLICE):
                     if self.traits.splits_are_slices:  # its operand is the part already
                         offsets = (0,) * len(offsets)
                     found = [(reads[0][0], _part(reads[0][1], tensor.sizes, offsets, node.steps))]
-                yield Dispatch(node.number, name, tuple(found), tensor, self._region(tensor), copies, node.wrong)
+                    begins = reads[0][1].offset
+                region = self._region(tensor)
+                yield Dispatch(node.number, name, tuple(found), tensor, region, copies, node.wrong, None, begins)
 
     def _kept_join(self, node: Node, reads: Sequence[tuple[Tensor, Region]]) -> Iterator[Dispatch]:
         whole = self._region(node.output)

@@ -1,7 +1,7 @@
 """How builds of DirectML differ in what they make of a graph: one row of traits for each range of builds.
 
-Observed: CompileGraph and a recorded dispatch of every build in a row, over a Direct3D 12 device without a GPU; and
-executions of the same builds. A build without a row was not observed compiling graphs.
+Observed: CompileGraph and a recorded dispatch, over a Direct3D 12 device without a GPU, and executions. A version
+without a row was not observed compiling graphs.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 from typing import Final
+
+from dmlsplit.releases import Release
 
 
 class Fusion(enum.Enum):
@@ -56,9 +58,6 @@ class GraphTraits:
     """A tensor that is used elsewhere, too, can be computed straight into rows of a Join."""
     breaks_five_dimensions: bool = False
     """A Split of five dimensions whose first size is not 1 is compiled wrong."""
-    observed: bool = True
-    """Whether the model of memory was compared with what the builds of the row do, with every graph agreeing but those
-    of which the model itself says that it does not know."""
 
 
 _NEW: Final = GraphTraits()
@@ -79,30 +78,38 @@ _LEVEL_4_1: Final = replace(
 _LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
 _LEVEL_3_0: Final = replace(_LEVEL_4_1, breaks_five_dimensions=True)
 
-_TF, _TORCH, _ORT = "tensorflow-directml", "torch-directml", "onnxruntime-directml"
-
 TRAITS: Final[dict[str, GraphTraits]] = {
-    f"{_TF}-1.15.3.dev200619": _LEVEL_4_1,
-    f"{_TF}-1.15.4.dev201216": _LEVEL_3_0,
-    f"{_TF}-1.15.5.dev210422": _LEVEL_3_0,
-    f"{_TF}-1.15.5": _LEVEL_4_1,
-    f"{_ORT}-1.10.0": _LEVEL_4_1,
-    f"{_TF}-1.15.6": _LEVEL_4_1,
-    f"{_TF}-1.15.7": _LEVEL_4_1,
-    f"{_ORT}-1.12.1": _LEVEL_5_0,
-    f"{_TORCH}-0.1.13.1.dev230119": _LEVEL_5_0,
-    f"{_TF}-1.15.8": _TF_1_15_8,
-    f"{_ORT}-1.13.1": _TF_1_15_8,
-    f"{_TORCH}-0.1.13.1.dev230413": _FORGETFUL,
-    f"{_ORT}-1.14.1": _FORGETFUL,
-    f"{_TORCH}-0.2.0.dev230426": _FORGETFUL,
-    f"{_ORT}-1.15.1": _OLD,
-    f"{_ORT}-1.16.3": _OLD,
-    f"{_TORCH}-0.2.5.dev240914": _NEW,
-    f"{_ORT}-1.17.3": _NEW,
-    f"{_ORT}-1.18.1": _NEW,
-    f"{_ORT}-1.19.2": _SLICES,
-    f"{_ORT}-1.20.1": _SLICES,
-    f"{_ORT}-1.24.4": _SLICES,
+    "1.0.200610": _LEVEL_4_1,
+    "1.4.0": _LEVEL_3_0,
+    "1.5.0": _LEVEL_3_0,
+    "1.7.0": _LEVEL_4_1,
+    "1.8.0": _LEVEL_4_1,
+    "1.8.2": _LEVEL_4_1,
+    "1.9.0": _LEVEL_5_0,
+    "1.9.1": _TF_1_15_8,
+    "1.10.1": _FORGETFUL,
+    "1.12.0": _OLD,
+    "1.12.1": _OLD,
+    "1.13.1": _NEW,
+    "1.14.1": _NEW,
+    "1.15.1": _SLICES,
+    "1.15.2": _SLICES,
+    "1.15.4": _SLICES,
 }
-"""By the package that ships the build, as dmlsplit.releases() names it; the oldest first."""
+"""By DirectML version, the oldest first: the builds of one version for Linux and Windows compile alike."""
+
+_OF_LINUX_BUILDS: Final = {
+    "tensorflow-directml-1.15.3.dev200619": "1.0.200610",
+    "tensorflow-directml-1.15.4.dev201216": "1.4.0",
+    "tensorflow-directml-1.15.5.dev210422": "1.5.0",
+    "tensorflow-directml-1.15.5": "1.7.0",
+    "tensorflow-directml-1.15.8": "1.9.1",
+    "torch-directml-0.2.0.dev230426": "1.10.1",
+    "torch-directml-0.2.5.dev240914": "1.13.1",
+}
+"""The version of a build that states none: that of the Windows build in the same package."""
+
+
+def traits_of(release: Release) -> GraphTraits | None:
+    """The row of a release; None where no build of its version was observed."""
+    return TRAITS.get(release.directml or _OF_LINUX_BUILDS.get(release.name, ""))

@@ -13,7 +13,7 @@ from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_t
 from dmlsplit.graphs.execution import Execution
 from dmlsplit.graphs.memory import Crash, Refused, Unmodelled, compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, operator_name
-from dmlsplit.graphs.releases import TRAITS, GraphTraits
+from dmlsplit.graphs.releases import GraphTraits, traits_of
 from dmlsplit.graphs.rules import GRAPH_RULES
 from dmlsplit.graphs.structure import faults
 from dmlsplit.releases import NEWEST, Release, find_release
@@ -82,7 +82,7 @@ def validate(graph: GraphDesc, *, directml: Release | str | None = None) -> Grap
     if not isinstance(graph, GraphDesc):
         raise TypeError(f"{type(graph).__name__} is not a GraphDesc")
     release = NEWEST if directml is None else find_release(directml)
-    return judge(graph, release, TRAITS.get(release.name))
+    return judge(graph, release, traits_of(release))
 
 
 def judge(graph: GraphDesc, release: Release, traits: GraphTraits | None) -> GraphReport:
@@ -104,7 +104,7 @@ def judge(graph: GraphDesc, release: Release, traits: GraphTraits | None) -> Gra
         hresult = HResult.S_OK if known and not crashes else None
         return GraphReport(tuple(found), release.judged_by, hresult, known and not crashes if known else None, unknown)
     try:
-        if traits is None or not release.compiling_observed:
+        if traits is None:
             raise Unmodelled("this build was not observed compiling graphs")
         plan = compile_graph(graph, traits)
         execution = Execution(plan)

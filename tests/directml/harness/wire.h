@@ -32,7 +32,9 @@ private:
 
 // Builds the descriptor that the words describe in `memory`, which owns it.
 //
-//     operator := type [ split | join ]               type: DML_OPERATOR_TYPE; alone, its Desc is a null pointer
+//     operator := type [ split | join | members ]     type: DML_OPERATOR_TYPE; alone, its Desc is a null pointer
+//     members  := { member } "end"                    of any other struct, in order
+//     member   := "tensor" tensor | "tensors" tensors | "uint" number | "uints" uints      also ints and floats, by bits
 //     split    := tensor count tensors axis           the members in the order of DML_SPLIT_OPERATOR_DESC
 //     join     := count tensors tensor axis           DML_JOIN_OPERATOR_DESC
 //     tensors  := "-" | length entry ...

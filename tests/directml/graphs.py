@@ -1,0 +1,212 @@
+"""Graphs: in the harness's words, at random, and what the model of memory says that they compile to."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import dmlsplit as dml
+from dmlsplit import graphs
+from dmlsplit.graphs.descriptors import node_tensors
+from dmlsplit.graphs.examples import End, Sketch
+from dmlsplit.graphs.memory import Crash, Plan, Refused, Region, Unmodelled, compile_graph
+from dmlsplit.graphs.operators import BY_NUMBER
+from dmlsplit.graphs.releases import GraphTraits
+from tests.directml.library import Library, _tensor, operator
+
+SCRATCH: Final = 1 << 26
+"""Bytes of the buffer for temporary resources."""
+VECTOR: Final = 16
+"""Views begin at a multiple of it; what lies between is in the shader's constants."""
+
+View = tuple[str, int]
+"""A buffer, and where in it a binding begins, rounded down to 16 bytes. Temporary memory has no place here."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What CompileGraph, or the model of it, makes of a graph."""
+
+    outcome: str
+    """"00000000", another HRESULT, "refused" of the model, "crash", "unknown: " and why."""
+    dispatches: tuple[tuple[View, ...], ...] = ()
+
+    def agrees(self, said: Compiled) -> bool:
+        if said.outcome == "refused":
+            return self.outcome in ("80070057", "80000003")
+        return self == said
+
+
+def modelled(graph: graphs.GraphDesc, traits: GraphTraits) -> Compiled:
+    """What the model says."""
+    try:
+        plan = compile_graph(graph, traits)
+    except Refused:
+        return Compiled("refused")
+    except Crash:
+        return Compiled("crash")
+    except Unmodelled as reason:
+        return Compiled(f"unknown: {reason}")
+    return Compiled("00000000", tuple(_views(plan, i) for i in range(len(plan.dispatches))))
+
+
+def _views(plan: Plan, i: int) -> tuple[View, ...]:
+    dispatch = plan.dispatches[i]
+    reads = [_view(region, dispatch.binding_of(tensor, region)) for tensor, region in dispatch.reads]
+    offset = dispatch.writes.offset if dispatch.view_offset is None else dispatch.view_offset
+    return (*reads, _view(dispatch.writes, offset))
+
+
+def _view(region: Region, offset: int) -> View:
+    if region.buffer.startswith("temporary"):
+        return ("temporary", 0)
+    return (region.buffer, offset // VECTOR * VECTOR)
+
+
+def compiled(library: Library, descs: Sequence[graphs.GraphDesc]) -> list[Compiled]:
+    """What the library makes of graphs whose operators it creates."""
+    found = []
+    for desc, answer in zip(descs, library.sessions([steps(desc) for desc in descs]), strict=True):
+        if answer is None:
+            found.append(Compiled("crash"))
+            continue
+        *_, result, removed, recorded = answer
+        if result == "00000000" and removed != result:
+            raise AssertionError(f"the dispatch of {graphs.dumps(desc)} removes the device: {removed}")
+        dispatches = recorded.split(";")[:-1] if result == "00000000" else []
+        found.append(Compiled(result, tuple(_recorded(words, desc) for words in dispatches)))
+    return found
+
+
+def _recorded(words: str, desc: graphs.GraphDesc) -> tuple[View, ...]:
+    views: list[View] = []
+    for word in words.split(","):
+        number, offset, _ = word.split("+")
+        index = int(number)
+        inputs, ends = len(desc.inputs), len(desc.inputs) + len(desc.outputs)
+        if index == ends:
+            views.append(("temporary", 0))
+        else:
+            name = f"input {index}" if index < inputs else f"output {index - inputs}"
+            views.append((name, int(offset) // VECTOR * VECTOR))
+    return tuple(views)
+
+
+def steps(desc: graphs.GraphDesc) -> list[str]:
+    """A session (harness/session.h): buffers for the graph's ends, its operators, CompileGraph, a recorded dispatch."""
+    sizes = [tensor.total_tensor_size_in_bytes for tensor in (*desc.inputs, *desc.outputs) if tensor]
+    words = [f"buffer {size}" for size in (*sizes, SCRATCH)]
+    first = len(words)
+    words += [f"operator {operator_words(node)}" for node in desc.nodes]
+    numbers = [first + i for i in range(len(desc.nodes))]
+    edges = [
+        [(e.graph_input_index, e.to_node_index, e.to_node_input_index) for e in desc.input_edges],
+        [(e.from_node_index, e.from_node_output_index, e.graph_output_index) for e in desc.output_edges],
+        [
+            (e.from_node_index, e.from_node_output_index, e.to_node_index, e.to_node_input_index)
+            for e in desc.intermediate_edges
+        ],
+    ]
+    lists = [_list(numbers), *(" ".join([str(len(side)), *(_words(edge) for edge in side)]) for side in edges)]
+    words.append(f"graph {len(desc.inputs)} {len(desc.outputs)} {' '.join(lists)} 0")
+    ranges = [f"{i} 0 {size}" for i, size in enumerate(sizes)]
+    inputs, outputs = ranges[: len(desc.inputs)], ranges[len(desc.inputs) :]
+    bound = f"{len(inputs)} {' '.join(inputs)} {len(outputs)} {' '.join(outputs)} {len(sizes)}"
+    return [*words, f"run {first + len(desc.nodes)} {' '.join(bound.split())}", "recorded"]
+
+
+def operator_words(node: graphs.GraphNode) -> str:
+    """A node's descriptor in the words of harness/wire.h."""
+    if not isinstance(node, graphs.NeighbourOperatorDesc):
+        return operator(node)
+    row = BY_NUMBER[node.type]
+    words = [str(node.type)]
+    for tensor in (*node.inputs, *node.outputs):
+        words.append("tensor")
+        _tensor(tensor, words)
+    values = dict(node.members)
+    for name in row.members:
+        if name.endswith("Tensor"):
+            continue
+        value = values.get(name)
+        if isinstance(value, tuple):
+            words.append(f"uints {_list(value)}")
+        elif name == "ScaleBias":
+            words.append("tensors -")
+        else:
+            number = struct.unpack("<I", struct.pack("<f", value or 1))[0] if name != "DimensionCount" else value
+            words.append(f"uint {number}")
+    return " ".join([*words, "end"])
+
+
+def _words(numbers: Sequence[object]) -> str:
+    return " ".join(map(str, numbers))
+
+
+def _list(numbers: Sequence[object]) -> str:
+    return " ".join([str(len(numbers)), *map(str, numbers)])
+
+
+UNARY: Final = ("ACTIVATION_RELU", "ACTIVATION_SIGMOID", "ACTIVATION_TANH", "ELEMENT_WISE_EXP", "ELEMENT_WISE_ABS")
+BINARY: Final = ("ELEMENT_WISE_ADD", "ELEMENT_WISE_MULTIPLY", "ELEMENT_WISE_MULTIPLY", "ELEMENT_WISE_MAX")
+
+
+def random_graph(seed: int, index: int, *, most_nodes: int = 10) -> graphs.GraphDesc:
+    """The graph with that number of a seed's endless row: every node's output is used."""
+    rng = random.Random(f"{seed}:{index}")
+    sketch = Sketch()
+    sizes = [rng.choice((1, 1, 2, 3, 4)) for _ in range(rng.choice((2, 3, 4, 4)))]
+    sizes[rng.randrange(len(sizes))] = rng.choice((4, 8, 12, 16))
+    ends: list[End] = [sketch.input(*sizes) for _ in range(rng.choice((1, 1, 2)))]
+    for _ in range(rng.randint(1, most_nodes)):
+        ends += _grown(sketch, ends, rng)
+    used = {end for sources in sketch.sources for end in sources}
+    loose = [end for end in ends if end[0] is not None and end not in used]
+    split = {node for node, desc in enumerate(sketch.nodes) if isinstance(desc, dml.SplitOperatorDesc)}
+    reached = {node for node, _ in used}
+    outputs = []
+    for end in loose:  # of a Split one output in use is enough
+        if end[0] in split and end[0] in reached and rng.random() < 0.5:
+            continue
+        outputs.append(end)
+        reached.add(end[0])
+    outputs += [end for end in ends if end[0] is not None and end in used and rng.random() < 0.1]
+    rng.shuffle(outputs)
+    taken = {index for sources in sketch.sources for node, index in sources if node is None}
+    unused = [i for i in range(len(sketch.inputs)) if i not in taken]
+    for i in unused:  # a graph input that nothing uses is bound as NONE, which is not what is tested
+        outputs.append(sketch("ACTIVATION_RELU", (None, i)))
+    return sketch.graph(*outputs)
+
+
+def _grown(sketch: Sketch, ends: Sequence[End], rng: random.Random) -> list[End]:
+    """The outputs of one more node."""
+    source = rng.choice(ends[-6:] if rng.random() < 0.7 else ends)
+    sizes = sketch.tensors[source].sizes or ()
+    alike = [end for end in ends if sketch.tensors[end].sizes == sizes]
+    kind = rng.choice(("split", "split", "join", "join", "slice", "unary", "unary", "binary", "binary", "identity"))
+    if kind in ("split", "slice"):
+        axes = [d for d, size in enumerate(sizes) if size > 1]
+        if axes:
+            axis = rng.choice(axes)
+            cut = rng.choice((sizes[axis] // 2, rng.randint(1, sizes[axis] - 1)))
+            if kind == "split":
+                return sketch.split(source, axis, (cut, sizes[axis] - cut))
+            return [sketch.slice(source, axis, rng.randint(0, sizes[axis] - cut), cut)]
+    if kind == "join" and len(sizes) > 0:
+        parts = [source, *(rng.choice(alike) for _ in range(rng.choice((1, 1, 2))))]
+        rng.shuffle(parts)
+        return [sketch.join(parts, rng.randrange(len(sizes)))]
+    if kind == "binary":
+        return [sketch(rng.choice(BINARY), source, rng.choice(alike))]
+    if kind == "identity":
+        return [sketch("ELEMENT_WISE_IDENTITY", source)]
+    return [sketch(rng.choice(UNARY), source)]
+
+
+def smaller(graph: graphs.GraphDesc) -> int:
+    """What makes a failure easier to read: few nodes, few edges."""
+    return sum(len(side) for node in graph.nodes for side in node_tensors(node)) + 10 * len(graph.nodes)

@@ -1,0 +1,76 @@
+"""Graphs that 22 builds executed: what the model says of each output, and what came out."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import pytest
+
+from dmlsplit.graphs.execution import Execution
+from dmlsplit.graphs.memory import Crash, Refused, Unmodelled, compile_graph
+from dmlsplit.graphs.releases import TRAITS, GraphTraits
+from tests.graphs.spec import executions, graph
+
+MOST_UNKNOWN = 0.02
+"""Of the executions of all builds together."""
+BUILDS_RECORDED = 22
+
+
+def predicted(desc, traits: GraphTraits) -> str | list[str]:
+    """In the words of the recording, and "unknown"."""
+    try:
+        faults = Execution(compile_graph(desc, traits)).faults
+    except Refused:
+        return "refused"
+    except Crash:
+        return "crash"
+    except Unmodelled:
+        return "unknown"
+    return ["right" if fault is None else "wrong" for fault in faults]
+
+
+def agrees(said: str | list[str], recorded: str | list[str]) -> bool:
+    if recorded == "right":
+        return isinstance(said, list) and "wrong" not in said
+    if recorded == "wrong":  # it was not recorded which of the outputs
+        return isinstance(said, list) and "wrong" in said
+    return said == recorded
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """(build, name of the graph, recorded, predicted); what CreateOperator refuses is not CompileGraph's."""
+    found = []
+    for execution in executions():
+        desc = graph(execution.spec)
+        known: dict[GraphTraits, str | list[str]] = {}
+        for build, recorded in execution.verdicts.items():
+            traits = TRAITS[build.directml]
+            if traits not in known:
+                known[traits] = predicted(desc, traits)
+            if recorded != "error":
+                found.append((build, execution.name, recorded, known[traits]))
+    return found
+
+
+def test_every_build_is_there(answers):
+    counts = Counter(build for build, *_ in answers)
+    assert len(counts) == BUILDS_RECORDED
+    assert min(counts.values()) > 700
+
+
+def test_what_is_said_is_what_came_out(answers):
+    wrong = [answer for answer in answers if answer[3] != "unknown" and not agrees(answer[3], answer[2])]
+    assert wrong == []
+
+
+def test_little_is_unknown(answers):
+    unknown = sum(said == "unknown" for *_, said in answers)
+    assert unknown <= MOST_UNKNOWN * len(answers)
+
+
+def test_every_class_of_verdict_is_said(answers):
+    said = defaultdict(set)
+    for build, _, _, verdict in answers:
+        said[build].update([verdict] if isinstance(verdict, str) else verdict)
+    assert all({"right", "wrong", "refused"} <= words for words in said.values())

@@ -1,0 +1,66 @@
+"""Graphs in JSON and back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit import graphs
+from tests.graphs.spec import executions, graph
+
+EXAMPLE = graphs.GRAPH_RULES["graph/fused-wrongly"].example(True)
+
+
+def test_every_recorded_graph_comes_back():
+    for execution in executions():
+        desc = graph(execution.spec)
+        assert graphs.loads(graphs.dumps(desc)) == desc
+
+
+def test_the_form():
+    form = json.loads(graphs.dumps(EXAMPLE))
+    assert form["Type"] == "DML_GRAPH"
+    assert list(form["Desc"]) == ["Inputs", "Outputs", "Nodes", "InputEdges", "OutputEdges", "IntermediateEdges"]
+    slice_, _, sigmoid, product = form["Desc"]["Nodes"]
+    assert slice_["Type"] == "DML_OPERATOR_SLICE1"
+    assert slice_["Desc"]["InputWindowOffsets"] == [0, 0, 0, 0]
+    assert {"InputTensor", "OutputTensor"} <= set(sigmoid["Desc"])
+    assert {"ATensor", "BTensor", "OutputTensor"} == set(product["Desc"])
+    assert form["Desc"]["OutputEdges"] == [{"FromNodeIndex": 3, "FromNodeOutputIndex": 0, "GraphOutputIndex": 0}]
+
+
+def test_nodes_without_a_row_keep_their_tensors():
+    tensor = dml.BufferTensorDesc(1, (1, 1, 2, 2))
+    node = graphs.NeighbourOperatorDesc(53, [tensor, None], [tensor], {"Mode": 1, "Strides": (1, 1), "Fused": None})
+    desc = graphs.GraphDesc([tensor], [tensor], [node], [], [])
+    assert graphs.loads(graphs.dumps(desc)) == desc
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("Nodes"), "Field 'Nodes' is required"),
+        (lambda d: d["InputEdges"][0].pop("ToNodeIndex"), "Field 'ToNodeIndex' is required"),
+        (lambda d: d["InputEdges"][0].update(ToNodeIndex=-1), "ToNodeIndex: expected an unsigned integer"),
+        (lambda d: d["Nodes"][2].update(Type="DML_OPERATOR_SIGMOID"), "unknown operator"),
+        (lambda d: d["Nodes"][2]["Desc"].pop("InputTensor"), "Field 'InputTensor' is required"),
+        (lambda d: d["Nodes"][0]["Desc"].update(InputWindowOffsets="x"), "expected a number"),
+        (lambda d: d.update(Inputs=3), "expected an array"),
+    ],
+)
+def test_malformed_graphs_get_one_error_with_a_place(change, message):
+    form = json.loads(graphs.dumps(EXAMPLE))
+    change(form["Desc"])
+    with pytest.raises(dml.InputError, match=message) as error:
+        graphs.loads(json.dumps(form, indent=1))
+    assert error.value.line is not None
+
+
+def test_descriptors_are_not_judged():
+    assert graphs.loads(graphs.dumps(graphs.GraphDesc([None], [None], [], [], []))).inputs == (None,)
+    with pytest.raises(dml.DescriptorError):
+        graphs.InputGraphEdgeDesc(2**32, 0, 0)
+    with pytest.raises(TypeError):
+        graphs.GraphDesc([], [], [3], [], [])

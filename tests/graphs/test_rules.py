@@ -1,0 +1,104 @@
+"""Each rule's examples break it and, cured, do not; on the builds that the rule names."""
+
+from __future__ import annotations
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit import graphs
+from dmlsplit.graphs.examples import Sketch
+from dmlsplit.graphs.releases import traits_of
+
+DOES = {
+    "graph/fused-wrongly": {"torch-directml-0.2.5.dev240914", "1.13.1", "1.15.1", "1.15.4"},
+    "graph/place-not-written": {"torch-directml-0.2.0.dev230426", "1.10.1"},
+    "graph/fusion-crashes": {"1.15.1", "1.15.4"},
+    "graph/five-dimensions": {"tensorflow-directml-1.15.4.dev201216", "tensorflow-directml-1.15.5.dev210422"},
+}
+"""The releases that a rule's example is wrong on; all of them where a rule is not named."""
+EXAMPLES = [rule for rule in graphs.GRAPH_RULES.values() if rule.example]
+OBSERVED = [release for release in dml.releases() if traits_of(release)]
+
+
+@pytest.mark.parametrize("release", OBSERVED, ids=lambda release: release.name)
+@pytest.mark.parametrize("rule", EXAMPLES, ids=lambda rule: rule.id)
+def test_examples(rule, release):
+    does = DOES.get(rule.id)
+    names = {release.name, release.directml}
+    broken = graphs.validate(rule.example(False), directml=release)
+    cured = graphs.validate(rule.example(True), directml=release)
+    if any("rank" in d.rule or "dimension-count" in d.rule for d in broken.diagnostics):
+        pytest.skip("this build takes no tensors of so many dimensions")
+    assert cured.ok
+    assert set(cured.outputs) == {"right"}
+    found = {d.rule for d in broken.diagnostics}
+    assert found == ({rule.id} if does is None or names & does else set())
+
+
+@pytest.mark.parametrize("rule", graphs.GRAPH_RULES.values(), ids=lambda rule: rule.id)
+def test_every_rule_says_everything(rule):
+    assert rule.id.startswith("graph/")
+    assert all((rule.summary, rule.explanation, rule.releases, rule.source, rule.cure))
+
+
+def test_a_glu_says_what_it_computes():
+    report = graphs.validate(graphs.GRAPH_RULES["graph/fused-wrongly"].example(False), directml="1.15.4")
+    (fault,) = report.diagnostics
+    assert report.hresult == 0
+    assert fault.path == "Outputs[0]"
+    assert "q * sigmoid(q) of q = output 1 of node 0" in fault.message
+    assert report.to_dict()["graph"] == {"compiles": True, "outputs": ["wrong"]}
+    assert report.to_dict()["ok"] is False
+
+
+def test_a_refused_graph_says_so():
+    report = graphs.validate(graphs.GRAPH_RULES["graph/memory-too-small"].example(False), directml="1.15.4")
+    assert (report.hresult, report.compiles, report.outputs) == (dml.HResult.E_INVALIDARG, False, ("unknown",))
+    elsewhere = graphs.validate(
+        graphs.GRAPH_RULES["graph/memory-too-small"].example(False), directml="tensorflow-directml-1.15.5.dev210422"
+    )
+    assert elsewhere.hresult == 0x80000003
+
+
+def test_an_output_listed_first_is_read_before_it_is_overwritten():
+    g = Sketch()
+    v, y = g("ACTIVATION_TANH", g.input(1, 4, 1, 16)), g.input(1, 4, 1, 16)
+    r = g("ACTIVATION_RELU", g.join((v, y), 1))
+    assert graphs.validate(g.graph(r, v)).outputs == ("right", "wrong")
+    assert graphs.validate(g.graph(v, r)).outputs == ("right", "right")
+
+
+def test_overwriting_with_the_same_value_is_not_wrong():
+    g = Sketch()
+    v, y = g("ACTIVATION_SIGMOID", g.input(1, 4, 1, 16)), g("ELEMENT_WISE_EXP", g.input(1, 4, 1, 16))
+    assert set(graphs.validate(g.graph(g("ACTIVATION_RELU", g.join((v, y), 1)), v)).outputs) == {"right"}
+
+
+def test_a_split_that_create_operator_refuses():
+    x = dml.BufferTensorDesc(1, (1, 8, 1, 16))
+    part = dml.BufferTensorDesc(1, (1, 5, 1, 16))
+    node = dml.SplitOperatorDesc(x, [part, part], 1)
+    edges = [graphs.OutputGraphEdgeDesc(0, i, i) for i in range(2)]
+    report = graphs.validate(graphs.GraphDesc([x], [part, part], [node], [graphs.InputGraphEdgeDesc(0, 0, 0)], edges))
+    assert report.hresult == dml.HResult.E_INVALIDARG
+    assert {d.path.partition(".")[0] for d in report.diagnostics} == {"Nodes[0]"}
+
+
+def test_unknown_operators_and_builds_are_unknown():
+    g = Sketch()
+    x = g.input(1, 8, 1, 16)
+    known = g.graph(g("ACTIVATION_RELU", x))
+    tensor = known.inputs[0]
+    other = graphs.NeighbourOperatorDesc(53, [tensor], [tensor])
+    desc = graphs.GraphDesc([tensor], [tensor], [other], known.input_edges, known.output_edges)
+    report = graphs.validate(desc)
+    assert (report.hresult, report.compiles, report.outputs) == (None, None, ("unknown",))
+    assert report.ok
+    assert graphs.validate(known, directml="1.5.1").outputs == ("unknown",)
+
+
+def test_what_is_no_graph_is_refused():
+    with pytest.raises(TypeError):
+        graphs.validate(dml.BufferTensorDesc(1, (1,)))
+    with pytest.raises(ValueError, match="unknown DirectML release"):
+        graphs.validate(graphs.GRAPH_RULES["graph/fused-wrongly"].example(True), directml="9.9")
