@@ -80,6 +80,8 @@ class Tensor:
     """The buffer of this graph output is its home."""
     joined: tuple[Tensor, int] | None = None
     """It lives in this output of a Join, so many bytes behind its beginning."""
+    joined_as: tuple[Node, int] | None = None
+    """The Join, and which of its inputs."""
     shares: Tensor | None = None
     """An operator works in place: its output, whose memory this tensor takes."""
     region: Region | None = None
@@ -233,6 +235,7 @@ class Compiler:
         self.homes_of_nodes: dict[Node, Tensor] = {}
         self._read(graph)
         self.results = list(self.outputs)
+        self.result_set = set(self.results)
 
     def compile(self) -> Plan:
         self._fuse()
@@ -244,6 +247,7 @@ class Compiler:
         self._elide()
         if self.traits.breaks_five_dimensions:
             self._break_splits()
+        self.output_set = set(self.outputs)
         self._place()
         homes = self._home()
         order = self._order(homes)
@@ -500,7 +504,7 @@ class Compiler:
                 return False
             for reader, k in readers:
                 if reader.family is Family.JOIN and not reader.kept:
-                    if traits.joins_reuse_rows or _is_block(reader) or len(readers) == 1:
+                    if traits.joins_reuse_rows or _is_block(tensor, reader.output) or len(readers) == 1:
                         return False
                     into_rows = True
                     continue
@@ -583,86 +587,68 @@ class Compiler:
     def _place(self) -> None:
         """The inputs of a Join live in its output: their producers write there, copies where they cannot.
 
-        A tensor that several Joins take lives in the first that it is one block of, else in the last. A graph output
-        does so only as a block, and is then copied to its own buffer. The tensor's other readers read it where it
-        lives.
+        From the last Joins to the first, so that it is known where each output lies. A tensor that several Joins take
+        lives in the first that it is one block of, else in the last. A graph output does so only as a block, and is
+        then copied to its own buffer. The tensor's other readers read it where it lives.
         """
-        traits = self.traits
-        uses, outputs = self._uses(), set(self.outputs)
-        for node in self.nodes:
-            if node.family is not Family.JOIN or len(node.operands) > 1:
-                continue
-            only = node.operands[0].tensor
-            if only.producer is not None and sum(reader.family is Family.JOIN for reader, _ in uses[only]) > 1:
-                raise Unmodelled("a Join of one input, which another Join takes, too, is compiled in other ways")
-        chosen = self._choices(uses)
-        pinned = self._pinned(uses)
-        if traits.one_home_per_node:
-            for node in self.nodes:
-                for tensor in node.outputs:
-                    if tensor in outputs or tensor in chosen:
-                        self.homes_of_nodes.setdefault(node, tensor)
+        uses = self._uses()
+        joins = []
         for node in reversed(self._topological()):
-            if node.family is not Family.JOIN or node.kept:
-                continue
-            output = node.output
-            self.parts[output] = []
-            places = list(_join_places(node, output.strides))
-            block = _is_block(node)
-            placed = []
-            # A tensor that lives here is placed before it is copied to its other places.
-            lives = [chosen.get(operand.tensor) == (node, k) for k, operand in enumerate(node.operands)]
-            for k in sorted(range(len(lives)), key=lambda k: not lives[k]):
-                operand, place = node.operands[k], places[k]
-                tensor, producer = operand.tensor, operand.tensor.producer
-                in_rows = not same_layout(tensor.sizes, output.strides, packed_strides(tensor.sizes))
-                if tensor in outputs and block and producer is not None and tensor not in pinned:
-                    self.copies_for_outputs.add(tensor)
-                fits = lives[k] and producer is not None and not operand.view and place % VECTOR == 0
-                if fits and tensor in outputs:
-                    fits = block and tensor not in pinned
-                if fits and in_rows:
-                    fits = not any(reader.operands[i].view for reader, i in uses[tensor])
-                if fits and traits.join_placement is JoinPlacement.EACH:
-                    assert producer is not None
-                    if producer.family not in (Family.SPLIT, Family.JOIN) and not producer.from_split:
-                        fits = whole_vectors(tensor.sizes, output.strides, tensor.element_bytes)
-                if fits and traits.one_home_per_node:
-                    assert producer is not None
-                    fits = self.homes_of_nodes[producer] is tensor
-                if fits:
-                    tensor.joined, tensor.strides = (output, place), output.strides
-                    placed.append(tensor)
-                    self.parts[output].append(tensor)
-                elif traits.forgets_repeats and self._is_in(tensor, output):
-                    self.lost.append((output, k))
-                else:
-                    copy = self._copy(operand)
-                    copy.joined, copy.strides = (output, place), output.strides
-                    self.parts[output].append(copy)
-                    node.operands[k] = Operand(copy, operand.rank)
-
-    def _choices(self, uses: Uses) -> dict[Tensor, tuple[Node, int]]:
-        """The Join, and the place in it, that each tensor would live in."""
-        chosen = {}
-        for node in self.nodes:
             for tensor in node.outputs:
-                joins = [(reader, k) for reader, k in uses[tensor] if reader.family is Family.JOIN and not reader.kept]
-                blocks = [use for use in joins if _is_block(use[0])]
-                if not blocks and not self.traits.joins_reuse_rows and len(uses[tensor]) > 1:
-                    continue
-                if joins:
-                    chosen[tensor] = blocks[0] if blocks else joins[-1]
-        return chosen
+                self._place_tensor(tensor, uses)
+            if node.family is Family.JOIN and not node.kept:
+                joins.append(node)
+        for node in joins:
+            self._fill(node)
 
-    def _pinned(self, uses: Uses) -> set[Tensor]:
-        """Graph outputs that stay in their own buffer: no edge of the graph leads from them to a Join in one block."""
-        pinned = set()
-        for tensor in self.results:
-            joins = [reader for reader, k in uses[tensor] if reader.operands[k].rank[0] == 0]
-            if not any(join.family is Family.JOIN and not join.kept and _is_block(join) for join in joins):
-                pinned.add(tensor)
-        return pinned
+    def _place_tensor(self, tensor: Tensor, uses: Uses) -> None:
+        traits, readers = self.traits, uses[tensor]
+        joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
+        blocks = [(node, k) for node, k in joins if _is_block(tensor, node.output)]
+        direct = any(node.operands[k].rank[0] == 0 for node, k in blocks)
+        is_output = tensor in self.output_set
+        if is_output and blocks and (direct or tensor not in self.result_set):
+            self.copies_for_outputs.add(tensor)
+        chosen = None
+        if blocks:
+            chosen = blocks[0]
+        elif joins and (traits.joins_reuse_rows or len(readers) == 1):
+            chosen = joins[-1]
+        producer = tensor.producer
+        assert producer is not None
+        if traits.one_home_per_node and (is_output or chosen):
+            self.homes_of_nodes.setdefault(producer, tensor)
+        if chosen is None or (is_output and tensor not in self.copies_for_outputs):
+            return
+        node, k = chosen
+        output, operand = node.output, node.operands[k]
+        place = list(_join_places(node, output.strides))[k]
+        if operand.view or place % VECTOR or self.homes_of_nodes.get(producer, tensor) is not tensor:
+            return
+        if not blocks and any(reader.operands[i].view for reader, i in readers):
+            return
+        anywhere = traits.join_placement is JoinPlacement.ALL_OR_NONE or _copies_anywhere(producer)
+        if not anywhere and not whole_vectors(tensor.sizes, output.strides, tensor.element_bytes):
+            return
+        tensor.joined, tensor.strides = (output, place), output.strides
+        tensor.joined_as = (node, k)
+
+    def _fill(self, node: Node) -> None:
+        """Copies to the places of a Join that no tensor lives in."""
+        output = node.output
+        self.parts[output] = []
+        places = list(_join_places(node, output.strides))
+        for k, operand in enumerate(node.operands):
+            tensor = operand.tensor
+            if tensor.joined_as == (node, k):
+                self.parts[output].append(tensor)
+            elif self.traits.forgets_repeats and self._is_in(tensor, output):
+                self.lost.append((output, k))
+            else:
+                copy = self._copy(operand)
+                copy.joined, copy.strides = (output, places[k]), output.strides
+                self.parts[output].append(copy)
+                node.operands[k] = Operand(copy, operand.rank)
 
     def _is_in(self, tensor: Tensor, output: Tensor) -> bool:
         """Whether the tensor lives in the buffer that this output of a Join lies in."""
@@ -681,7 +667,6 @@ class Compiler:
 
     def _home(self) -> list[Tensor]:
         """A graph output's buffer is the home of its tensor, or of a copy where the tensor has its home elsewhere."""
-        direct = set(self.results)
         homes = []
         for i, tensor in enumerate(self.outputs):
             elsewhere = (
@@ -689,7 +674,7 @@ class Compiler:
                 or tensor.joined is not None
                 or tensor.graph_output is not None
                 or tensor in self.copies_for_outputs
-                or (self.results[i] is not tensor and tensor in direct)
+                or (self.results[i] is not tensor and tensor in self.result_set)
                 or self.homes_of_nodes.get(tensor.producer, tensor) is not tensor
             )
             home = self._copy(Operand(tensor, (9, i))) if elsewhere else tensor
@@ -908,9 +893,14 @@ def _block_bytes(tensor: Tensor, axis: int) -> int:
     return math.prod(tensor.sizes[axis:]) * tensor.element_bytes
 
 
-def _is_block(join: Node) -> bool:
-    """Whether each input is one block of the output, without gaps."""
-    return len(join.operands) == 1 or math.prod(join.output.sizes[: join.axis]) == 1
+def _is_block(tensor: Tensor, output: Tensor) -> bool:
+    """Whether an input of a Join is one block of the output, without gaps."""
+    return same_layout(tensor.sizes, output.strides, packed_strides(tensor.sizes))
+
+
+def _copies_anywhere(node: Node) -> bool:
+    """Whether a node writes to any place, not only to whole vectors."""
+    return node.family in (Family.SPLIT, Family.JOIN) or node.from_split
 
 
 def _split_offsets(node: Node) -> Iterator[tuple[int, ...]]:
