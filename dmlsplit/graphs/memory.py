@@ -109,6 +109,8 @@ class Operand:
     """Bytes from the tensor's beginning."""
     sizes: tuple[int, ...] = ()
     view: bool = False
+    thin: bool = False
+    """A view whose size along the Split's axis is 1."""
 
     def __post_init__(self) -> None:
         self.sizes = self.sizes or self.tensor.sizes
@@ -252,7 +254,7 @@ class Compiler:
         homes = self._home()
         order = self._order(homes)
         self._share(homes)
-        dispatches = list(self._dispatches(order))
+        dispatches = [self._fit(dispatch) for dispatch in self._dispatches(order)]
         return Plan(dispatches, self.results, homes, self.parts, [self._lost_place(*lost) for lost in self.lost])
 
     # The graph as it is described
@@ -394,7 +396,13 @@ class Compiler:
     # Identities
 
     def _bypass(self) -> None:
-        """What reads an identity's output reads its input instead. Of a graph output only the home is left."""
+        """What reads an identity's output reads its input instead. Of a graph output only the home is left.
+
+        Several identities of one tensor are taken out in an order that was not found out. It decides where the tensor
+        lives, if Joins or graph outputs want it behind more than one of them.
+        """
+        uses = self._uses()
+        wanted: dict[Tensor, list[bool]] = defaultdict(list)
         instead: dict[Tensor, Tensor] = {}
         depth: dict[Tensor, int] = {}
         for node in self._topological():
@@ -405,6 +413,12 @@ class Compiler:
             if node.family is Family.IDENTITY and not self.traits.keeps_identities:
                 instead[node.output] = node.operands[0].tensor
                 depth[node.output] = node.operands[0].rank[0] + 1
+                joined = any(reader.family is Family.JOIN for reader, _ in uses[node.output])
+                if joined or node.output in self.result_set:
+                    wanted[node.operands[0].tensor].append(joined)
+        for tensor, joins in wanted.items():
+            if len(joins) > 1 and any(joins) and tensor.producer is not None and tensor not in self.result_set:
+                raise Unmodelled("several identities of one tensor lead to Joins and graph outputs")
         self.outputs = [instead.get(tensor, tensor) for tensor in self.outputs]
         self.nodes = [node for node in self.nodes if node.output not in instead]
 
@@ -454,7 +468,7 @@ class Compiler:
             ]
             readers = [[use for use in uses[tensor] if use[0] not in removed] for tensor, _ in parts]
             if self._elidable(node, parts, strides, readers, outputs):
-                for (_, offset), part_readers in zip(parts, readers, strict=True):
+                for (tensor, offset), part_readers in zip(parts, readers, strict=True):
                     for reader, k in part_readers:
                         old = reader.operands[k]
                         whole = node.slices_everything
@@ -464,6 +478,7 @@ class Compiler:
                             source.offset + offset + old.offset,
                             old.sizes,
                             view=source.view if whole and not old.view else True,
+                            thin=node.family is Family.SPLIT and tensor.sizes[node.axis] == 1,
                         )
                         reader.operands[k] = operand
                         uses[source.tensor].append((reader, k))
@@ -734,7 +749,7 @@ class Compiler:
                 operand, output = reader.operands[k], reader.output
                 if operand.view and not same_layout(operand.sizes, tensor.strides, packed_strides(operand.sizes)):
                     continue
-                if not output.packed:
+                if not output.packed or (operand.thin and not self.traits.shares_thin_parts):
                     continue
                 tensor.shares = output
                 claimed.add(reader)
@@ -773,7 +788,7 @@ class Compiler:
         )
 
     def _region(self, tensor: Tensor) -> Region:
-        """Where the tensor lies; Refused where it does not fit there."""
+        """Where the tensor lies."""
         chain = [tensor]
         while chain[-1].region is None:
             last = chain[-1]
@@ -787,7 +802,6 @@ class Compiler:
             offset = far.region.offset + (near.joined[1] if near.joined else 0)
             steps = tuple(stride * near.element_bytes for stride in near.strides)
             near.region = Region(far.region.buffer, offset, near.sizes, steps, near.element_bytes)
-            self._fit(near, offset)
         assert tensor.region is not None
         return tensor.region
 
@@ -813,23 +827,15 @@ class Compiler:
         steps = tuple(stride * tensor.element_bytes for stride in tensor.strides)
         tensor.region = Region(buffer, 0, tensor.sizes, steps, tensor.element_bytes)
 
-    def _fit(self, tensor: Tensor, offset: int) -> None:
-        if tensor.joined is not None:
-            return
-        assert tensor.region is not None
-        available = self.buffers[tensor.region.buffer]
-        if offset + tensor.bytes > available:
-            producer = tensor.producer
-            number = producer.number if producer is not None and producer.number is not None else 0
-            sisters = producer.outputs if producer is not None else []
-            housed = any(sister.graph_output is not None or sister.joined is not None for sister in sisters)
-            if housed and not self.traits.joins_reuse_rows:
-                raise Unmodelled(
-                    "a part of a Split that is cut further, and whose sisters are used, is not always shared"
-                )
-            raise Refused(
-                number, f"{tensor.bytes} bytes at {offset} do not fit the {available} of {tensor.region.buffer}"
-            )
+    def _fit(self, dispatch: Dispatch) -> Dispatch:
+        """The dispatch; Refused where what it writes does not fit the memory that its output was given."""
+        written = dispatch.writes
+        available = self.buffers[written.buffer]
+        if written.end <= available:
+            return dispatch
+        bytes = written.end - written.offset
+        message = f"{bytes} bytes at {written.offset} do not fit the {available} of {written.buffer}"
+        raise Refused(dispatch.node or 0, message)
 
 
 def compile_graph(graph: GraphDesc, traits: GraphTraits) -> Plan:

@@ -56,6 +56,8 @@ class GraphTraits:
     """Identities are copies, in place where they can be."""
     joins_reuse_rows: bool = True
     """A tensor that is used elsewhere, too, can be computed straight into rows of a Join."""
+    shares_thin_parts: bool = True
+    """An operator works in place on a part of a Split whose size along the axis is 1, as on any other."""
     breaks_five_dimensions: bool = False
     """A Split of five dimensions whose first size is not 1 is compiled wrong."""
 
@@ -73,7 +75,11 @@ _OLD: Final = replace(
 _FORGETFUL: Final = replace(_OLD, vector_reads=True, vector_joins=True, forgets_repeats=True)
 _TF_1_15_8: Final = replace(_OLD, narrow_activations=True)
 _LEVEL_4_1: Final = replace(
-    _TF_1_15_8, keeps_identities=True, joins_reuse_rows=False, narrow_activations_take_rows=True
+    _TF_1_15_8,
+    keeps_identities=True,
+    joins_reuse_rows=False,
+    narrow_activations_take_rows=True,
+    shares_thin_parts=False,
 )
 _LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
 _LEVEL_3_0: Final = replace(_LEVEL_4_1, breaks_five_dimensions=True)
