@@ -30,6 +30,7 @@ FLOORS = [
     ["execution"],
     ["legalize", "device"],
     ["formats"],
+    ["graphs"],
     ["results"],
     ["compatibility"],
     ["report"],

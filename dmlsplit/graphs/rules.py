@@ -9,6 +9,7 @@ from typing import Final
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
 from dmlsplit.graphs import examples
 from dmlsplit.graphs.descriptors import GraphDesc
+from dmlsplit.location import Location
 
 EXECUTED: Final = "observed: graphs executed by 22 DirectML builds, feature levels 2_1 to 6_4"
 COMPILED: Final = "observed: CompileGraph of 7 DirectML builds, feature levels 2_1 to 6_4"
@@ -31,8 +32,10 @@ class GraphRule:
     """CompileGraph returns E_INVALIDARG."""
     example: Callable[[bool], GraphDesc] | None = None
 
-    def diagnostic(self, path: str, message: str, *, expected: Value = None, actual: Value = None) -> Diagnostic:
-        return Diagnostic(self.id, self.severity, self.basis, path, message, expected, actual, self.source)
+    def diagnostic(
+        self, location: Location, message: str, *, expected: Value = None, actual: Value = None
+    ) -> Diagnostic:
+        return Diagnostic(self.id, self.severity, self.basis, location, message, expected, actual, self.source)
 
 
 def _structure(id: str, summary: str, explanation: str, cure: str, **other: bool) -> GraphRule:

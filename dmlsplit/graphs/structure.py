@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from dmlsplit.descriptors import BufferTensorDesc, TensorDesc
 from dmlsplit.graphs.descriptors import GraphDesc, Tensors, node_tensors, node_type
 from dmlsplit.graphs.operators import SPLIT
+from dmlsplit.location import Location
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: the rule, the member at fault as a path, and a sentence."""
+    """One fault: the rule, where the member at fault is, and a sentence."""
 
     rule: str
-    path: str
+    location: Location
     message: str
     expected: int | str | None = None
     actual: int | str | None = None
@@ -30,22 +31,26 @@ def faults(graph: GraphDesc) -> list[Fault]:
     outputs: set[int] = set()
     found += _edges(graph, ends, reached, used, outputs)
     if not graph.nodes:
-        found.append(Fault("graph/empty", "Nodes", "the graph has no nodes"))
+        found.append(Fault("graph/empty", Location.of("Nodes"), "the graph has no nodes"))
     for i, (inputs, _) in enumerate(ends):
         for k in range(len(inputs)):
             if k not in reached[i]:
-                found.append(Fault("graph/input-unconnected", f"Nodes[{i}]", f"no edge reaches its input {k}"))
+                found.append(
+                    Fault("graph/input-unconnected", Location.of("Nodes", i), f"no edge reaches its input {k}")
+                )
     for i, (_, results) in enumerate(ends):
         if results and not used[i]:
             many = "none of its outputs is" if node_type(graph.nodes[i]) == SPLIT else "its output is not"
-            found.append(Fault("graph/node-unused", f"Nodes[{i}]", f"{many} used by a node or the graph"))
+            found.append(Fault("graph/node-unused", Location.of("Nodes", i), f"{many} used by a node or the graph"))
     for i in range(len(graph.outputs)):
         if i not in outputs:
-            found.append(Fault("graph/output-unconnected", f"Outputs[{i}]", "no edge reaches this graph output"))
+            found.append(
+                Fault("graph/output-unconnected", Location.of("Outputs", i), "no edge reaches this graph output")
+            )
     if not found:
         cycle = _cycle(graph)
         if cycle is not None:
-            found.append(Fault("graph/cycle", f"Nodes[{cycle}]", "it needs its own output"))
+            found.append(Fault("graph/cycle", Location.of("Nodes", cycle), "it needs its own output"))
     return found
 
 
@@ -53,11 +58,11 @@ def _nulls(graph: GraphDesc, ends: list[tuple[Tensors, Tensors]]) -> Iterator[Fa
     for name, tensors in (("Inputs", graph.inputs), ("Outputs", graph.outputs)):
         for i, tensor in enumerate(tensors):
             if _buffer(tensor) is None:
-                yield Fault("graph/tensor-null", f"{name}[{i}]", "the tensor, or its Desc, is null")
+                yield Fault("graph/tensor-null", Location.of(name, i), "the tensor, or its Desc, is null")
     for i, (inputs, outputs) in enumerate(ends):
         for tensor in (*inputs, *outputs):
             if _buffer(tensor) is None:
-                yield Fault("graph/tensor-null", f"Nodes[{i}]", "one of its tensors, or its Desc, is null")
+                yield Fault("graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null")
                 break
 
 
@@ -73,7 +78,7 @@ def _edges(
     outputs: set[int],
 ) -> Iterator[Fault]:
     for i, edge in enumerate(graph.input_edges):
-        path = f"InputEdges[{i}]"
+        path = Location.of("InputEdges", i)
         bad = list(_range(path, "GraphInputIndex", edge.graph_input_index, len(graph.inputs)))
         bad += _end(path, "To", edge.to_node_index, "Input", edge.to_node_input_index, ends, 0)
         yield from bad
@@ -82,7 +87,7 @@ def _edges(
             yield from _ends(path, graph.inputs[edge.graph_input_index], here)
             yield from _taken(path, reached[edge.to_node_index], edge.to_node_input_index)
     for i, wire in enumerate(graph.intermediate_edges):
-        path = f"IntermediateEdges[{i}]"
+        path = Location.of("IntermediateEdges", i)
         bad = list(_end(path, "From", wire.from_node_index, "Output", wire.from_node_output_index, ends, 1))
         bad += _end(path, "To", wire.to_node_index, "Input", wire.to_node_input_index, ends, 0)
         yield from bad
@@ -92,7 +97,7 @@ def _edges(
             yield from _taken(path, reached[wire.to_node_index], wire.to_node_input_index)
             used[wire.from_node_index].add(wire.from_node_output_index)
     for i, out in enumerate(graph.output_edges):
-        path = f"OutputEdges[{i}]"
+        path = Location.of("OutputEdges", i)
         bad = list(_end(path, "From", out.from_node_index, "Output", out.from_node_output_index, ends, 1))
         bad += _range(path, "GraphOutputIndex", out.graph_output_index, len(graph.outputs))
         yield from bad
@@ -105,13 +110,13 @@ def _edges(
             used[out.from_node_index].add(out.from_node_output_index)
 
 
-def _range(path: str, name: str, index: int, count: int) -> Iterator[Fault]:
+def _range(path: Location, name: str, index: int, count: int) -> Iterator[Fault]:
     if index >= count:
-        yield Fault("graph/index-range", f"{path}.{name}", f"{name} {index} is out of range", f"below {count}", index)
+        yield Fault("graph/index-range", path.member(name), f"{name} {index} is out of range", f"below {count}", index)
 
 
 def _end(
-    path: str, side: str, node: int, kind: str, index: int, ends: list[tuple[Tensors, Tensors]], which: int
+    path: Location, side: str, node: int, kind: str, index: int, ends: list[tuple[Tensors, Tensors]], which: int
 ) -> Iterator[Fault]:
     if node >= len(ends):
         yield from _range(path, f"{side}NodeIndex", node, len(ends))
@@ -119,13 +124,13 @@ def _end(
         yield from _range(path, f"{side}Node{kind}Index", index, len(ends[node][which]))
 
 
-def _taken(path: str, reached: set[int], index: int) -> Iterator[Fault]:
+def _taken(path: Location, reached: set[int], index: int) -> Iterator[Fault]:
     if index in reached:
         yield Fault("graph/edge-twice", path, "another edge reaches the same input")
     reached.add(index)
 
 
-def _ends(path: str, one: TensorDesc | None, other: TensorDesc | None) -> Iterator[Fault]:
+def _ends(path: Location, one: TensorDesc | None, other: TensorDesc | None) -> Iterator[Fault]:
     """The two ends of an edge: CompileGraph compares data types and total sizes, not the sizes themselves."""
     first, second = _buffer(one), _buffer(other)
     if first is None or second is None:

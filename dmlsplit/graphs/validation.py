@@ -16,9 +16,11 @@ from dmlsplit.graphs.operators import BY_NUMBER, operator_name
 from dmlsplit.graphs.releases import GraphTraits, traits_of
 from dmlsplit.graphs.rules import GRAPH_RULES
 from dmlsplit.graphs.structure import faults
-from dmlsplit.releases import NEWEST, Release, find_release
-from dmlsplit.validation import find_judge
-from dmlsplit.validation import judge as judge_descriptor
+from dmlsplit.location import Location
+from dmlsplit.release_names import find_release
+from dmlsplit.releases import NEWEST, Release
+from dmlsplit.target import target_of
+from dmlsplit.validation import evaluate
 
 Outcome: TypeAlias = Literal["right", "wrong", "unknown"]
 OPERATOR: Final = "DML_GRAPH"
@@ -91,7 +93,7 @@ def judge(graph: GraphDesc, release: Release, traits: GraphTraits | None) -> Gra
     if created:
         return _refused(graph, release, created)
     found = [
-        GRAPH_RULES[fault.rule].diagnostic(fault.path, fault.message, expected=fault.expected, actual=fault.actual)
+        GRAPH_RULES[fault.rule].diagnostic(fault.location, fault.message, expected=fault.expected, actual=fault.actual)
         for fault in faults(graph)
     ]
     if any(GRAPH_RULES[d.rule].refuses for d in found):
@@ -109,13 +111,13 @@ def judge(graph: GraphDesc, release: Release, traits: GraphTraits | None) -> Gra
         plan = compile_graph(graph, traits)
         execution = Execution(plan)
     except Unmodelled as reason:
-        note = GRAPH_RULES["graph/unknown"].diagnostic("", str(reason))
+        note = GRAPH_RULES["graph/unknown"].diagnostic(Location(), str(reason))
         return GraphReport((note,), release.judged_by, None, None, unknown)
     except Refused as refused:
-        found = [GRAPH_RULES["graph/memory-too-small"].diagnostic(f"Nodes[{refused.node}]", str(refused))]
+        found = [GRAPH_RULES["graph/memory-too-small"].diagnostic(Location.of("Nodes", refused.node), str(refused))]
         return _refused(graph, release, found)
     except Crash as crash:
-        found = [GRAPH_RULES["graph/fusion-crashes"].diagnostic(f"Nodes[{crash.node}]", str(crash))]
+        found = [GRAPH_RULES["graph/fusion-crashes"].diagnostic(Location.of("Nodes", crash.node), str(crash))]
         return GraphReport(tuple(found), release.judged_by, None, False, unknown)
     outputs: list[Outcome] = []
     for i, fault in enumerate(execution.faults):
@@ -123,7 +125,7 @@ def judge(graph: GraphDesc, release: Release, traits: GraphTraits | None) -> Gra
         if fault is not None:
             by = f"Nodes[{fault.node}]" if fault.node is not None else "a copy"
             message = f"graph output {i} is wrong: {fault.message} ({by})"
-            found.append(GRAPH_RULES[fault.rule].diagnostic(f"Outputs[{i}]", message))
+            found.append(GRAPH_RULES[fault.rule].diagnostic(Location.of("Outputs", i), message))
     return GraphReport(tuple(found), release.judged_by, HResult.S_OK, True, tuple(outputs))
 
 
@@ -138,17 +140,17 @@ def _refused(graph: GraphDesc, release: Release, found: Sequence[Diagnostic]) ->
 def _created(graph: GraphDesc, release: Release) -> list[Diagnostic]:
     """Why CreateOperator refuses the first node that it refuses; empty where it takes all that are judged."""
     known: dict[object, list[Diagnostic]] = {}
-    split_or_join = find_judge(directml=release)
+    split_or_join = target_of(release)
     for i, node in enumerate(graph.nodes):
         if isinstance(node, NeighbourOperatorDesc):
             found = _neighbour(node, release)
         else:
             if node not in known:
-                report = judge_descriptor(node, split_or_join)
+                report = evaluate(node, split_or_join)
                 known[node] = [] if report.hresult == HResult.S_OK else list(report.errors)
             found = known[node]
         if found:
-            return [replace(d, path=f"Nodes[{i}].{d.path}" if d.path else f"Nodes[{i}]") for d in found]
+            return [replace(d, location=Location.of("Nodes", i, *d.location.steps)) for d in found]
     return []
 
 
@@ -162,7 +164,7 @@ def _neighbour(node: NeighbourOperatorDesc, release: Release) -> list[Diagnostic
                 allowed = " or ".join(map(str, row.first_level_ranks))
                 message = f"{operator_name(node.type)} takes {allowed} dimensions at feature level 2_1"
                 rank = GRAPH_RULES["graph/neighbour-rank"]
-                return [rank.diagnostic("", message, expected=allowed, actual=_rank(tensor))]
+                return [rank.diagnostic(Location(), message, expected=allowed, actual=_rank(tensor))]
     return []
 
 

@@ -108,7 +108,7 @@ def test_accepted(name):
 
 def test_a_place_is_named():
     (fault,) = graphs.validate(REFUSED["wire to input"][1]).diagnostics[:1]
-    assert fault.path == "IntermediateEdges[0].ToNodeInputIndex"
+    assert str(fault.location) == "IntermediateEdges[0].ToNodeInputIndex"
     assert (fault.expected, fault.actual) == ("below 1", 1)
 
 
