@@ -28,7 +28,7 @@ from dmlsplit.descriptors import BufferTensorDesc
 from dmlsplit.enums import TensorDataType
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, MULTIPLY, SIGMOID, Family, short_name
-from dmlsplit.graphs.releases import Fusion, GraphTraits, JoinPlacement
+from dmlsplit.graphs.releases import FiveDimensions, Fusion, GraphTraits, JoinPlacement
 from dmlsplit.layout import packed_strides
 
 VECTOR: Final = 16
@@ -133,6 +133,7 @@ class Node:
     kept: bool = False
     """A Join that copies its inputs itself."""
     fused: bool = False
+    removed: bool = False
     copies: bool = False
     """It only copies, never in place."""
     wrong: Wrong | None = None
@@ -240,6 +241,7 @@ class Compiler:
         self.result_set = set(self.results)
 
     def compile(self) -> Plan:
+        self.output_set = set(self.outputs)
         self._fuse()
         self._bypass()
         if self.traits.splits_are_slices:
@@ -247,7 +249,7 @@ class Compiler:
         if self.traits.join_placement is JoinPlacement.ALL_OR_NONE:
             self._keep_joins()
         self._elide()
-        if self.traits.breaks_five_dimensions:
+        if self.traits.five_dimensions is not FiveDimensions.SOUND:
             self._break_splits()
         self.output_set = set(self.outputs)
         self._place()
@@ -334,22 +336,16 @@ class Compiler:
     def _fuse(self) -> None:
         """p * sigmoid(q) becomes q * sigmoid(q): what is compared is the node that p and q come from.
 
-        So p may be another output of the same Split. (p * q) * sigmoid(r) becomes (r * sigmoid(r)) * rest, and of the
-        rest its output index is right, but its node is that of r.
+        So p may be another output of the same Split.
         """
         if self.traits.fusion is Fusion.NONE:
             return
-        uses, outputs = self._uses(), set(self.outputs)
-        removed: set[Node] = set()
+        uses = self._uses()
         for product in self.nodes:
-            if product.type != MULTIPLY:
-                continue
-            for k in (0, 1):
+            for k in (0, 1) if product.type == MULTIPLY else ():
                 gate, other = product.operands[k].tensor, product.operands[1 - k].tensor
-                sigmoid = gate.producer
-                if sigmoid is None or sigmoid.type != SIGMOID or sigmoid in removed or sigmoid.fused:
-                    continue
-                if len(uses[gate]) != 1 or gate in outputs:
+                sigmoid = self._only_maker(gate, SIGMOID, uses)
+                if sigmoid is None:
                     continue
                 source = sigmoid.operands[0]
                 if _origin(source.tensor) is _origin(other):
@@ -360,38 +356,74 @@ class Compiler:
                             f"not {_named(other)} * sigmoid(q)",
                         )
                     product.operands, product.fused = [source], True
-                    removed.add(sigmoid)
+                    sigmoid.removed = True
                     break
-                inner = other.producer
-                if self.traits.fusion is not Fusion.CHAIN or inner is None or inner.type != MULTIPLY or inner.fused:
+                if self.traits.fusion is Fusion.CHAIN and self._fuse_chain(product, k, sigmoid, uses):
+                    break
+        self.nodes = [node for node in self.nodes if not node.removed]
+        if self.traits.fusion is Fusion.CHAIN:
+            self._fuse_products()
+
+    def _only_maker(self, tensor: Tensor, type: int, uses: Uses) -> Node | None:
+        """The node that a tensor comes from, if it is of this type, not fused, and the tensor is used once."""
+        node = tensor.producer
+        if node is None or node.type != type or node.removed or node.fused:
+            return None
+        return node if len(uses[tensor]) == 1 and tensor not in self.output_set else None
+
+    def _fuse_chain(self, product: Node, k: int, sigmoid: Node, uses: Uses) -> bool:
+        """(p * q) * sigmoid(r) becomes (r * sigmoid(r)) * rest: of the rest the output index is right, its node r's."""
+        gate, other = product.operands[k], product.operands[1 - k]
+        inner = self._only_maker(other.tensor, MULTIPLY, uses)
+        if inner is None:
+            return False
+        source = sigmoid.operands[0].tensor
+        p, q = (operand.tensor for operand in inner.operands)
+        if p is source:
+            rest = q
+        elif _origin(q) is _origin(source):
+            rest = p
+        else:
+            return False
+        place = rest.index if rest.producer is not None else 0
+        found = [source] if source.producer is None else source.producer.outputs
+        if place >= len(found):
+            raise Crash(product.number or 0, f"its fusion wants output {place} of a node that has {len(found)}")
+        taken = found[place]
+        if {p, q} != {source, taken} or (p is q) != (source is taken):
+            product.wrong = Wrong(
+                "graph/fused-wrongly",
+                f"it computes {_named(taken)} * r * sigmoid(r) of r = {_named(source)}, "
+                f"not {_named(p)} * {_named(q)} * sigmoid(r)",
+            )
+        sigmoid.fused = inner.removed = True
+        product.operands[1 - k] = Operand(gate.tensor, gate.rank)
+        product.operands[k] = Operand(taken, gate.rank)
+        return True
+
+    def _fuse_products(self) -> None:
+        """((x * sigmoid(x)) * y) * z, once the first is fused, is one dispatch of x, y and z."""
+        uses = self._uses()
+        for outer in self.nodes:
+            for k in (0, 1) if outer.type == MULTIPLY and len(outer.operands) == 2 else ():
+                inner = self._only_maker(outer.operands[k].tensor, MULTIPLY, uses)
+                if inner is None:
                     continue
-                if inner in removed or len(uses[other]) != 1 or other in outputs:
+                i = next((i for i in (0, 1) if self._is_swish(inner.operands[i].tensor, uses)), None)
+                if i is None:
                     continue
-                p, q = (operand.tensor for operand in inner.operands)
-                if p is source.tensor:
-                    rest = q
-                elif _origin(q) is _origin(source.tensor):
-                    rest = p
-                else:
-                    continue
-                place = rest.index if rest.producer is not None else 0
-                origin = source.tensor.producer
-                found = [source.tensor] if origin is None else origin.outputs
-                if place >= len(found):
-                    raise Crash(product.number or 0, f"its fusion wants output {place} of a node that has {len(found)}")
-                taken = source.tensor if origin is None else found[place]
-                if {p, q} != {source.tensor, taken} or (p is q) != (source.tensor is taken):
-                    product.wrong = Wrong(
-                        "graph/fused-wrongly",
-                        f"it computes {_named(taken)} * r * sigmoid(r) of r = {_named(source.tensor)}, "
-                        f"not {_named(p)} * {_named(q)} * sigmoid(r)",
-                    )
-                sigmoid.fused = True
-                removed.add(inner)
-                product.operands[1 - k] = Operand(gate, product.operands[k].rank)
-                product.operands[k] = Operand(taken, product.operands[1 - k].rank)
+                swish = inner.operands[i].tensor.producer
+                assert swish is not None
+                outer.operands = [swish.operands[0], inner.operands[1 - i], outer.operands[1 - k]]
+                outer.wrong = outer.wrong or inner.wrong or swish.wrong
+                outer.fused = inner.removed = swish.removed = True
                 break
-        self.nodes = [node for node in self.nodes if node not in removed]
+        self.nodes = [node for node in self.nodes if not node.removed]
+
+    def _is_swish(self, tensor: Tensor, uses: Uses) -> bool:
+        """Whether this is x * sigmoid(x), fused, and used once."""
+        node = tensor.producer
+        return node is not None and node.fused and len(uses[tensor]) == 1 and tensor not in self.output_set
 
     # Identities
 
@@ -399,7 +431,7 @@ class Compiler:
         """What reads an identity's output reads its input instead. Of a graph output only the home is left.
 
         Several identities of one tensor are taken out in an order that was not found out. It decides where the tensor
-        lives, if Joins or graph outputs want it behind more than one of them.
+        lives, if Joins or graph outputs want it behind more than one of them, and it is used otherwise.
         """
         uses = self._uses()
         wanted: dict[Tensor, list[bool]] = defaultdict(list)
@@ -413,11 +445,12 @@ class Compiler:
             if node.family is Family.IDENTITY and not self.traits.keeps_identities:
                 instead[node.output] = node.operands[0].tensor
                 depth[node.output] = node.operands[0].rank[0] + 1
-                joined = any(reader.family is Family.JOIN for reader, _ in uses[node.output])
+                readers = uses[node.output]
+                joined = any(reader.family is Family.JOIN for reader, _ in readers)
                 if joined or node.output in self.result_set:
-                    wanted[node.operands[0].tensor].append(joined)
-        for tensor, joins in wanted.items():
-            if len(joins) > 1 and any(joins) and tensor.producer is not None and tensor not in self.result_set:
+                    wanted[node.operands[0].tensor].append(bool(readers))
+        for tensor, used in wanted.items():
+            if len(used) > 1 and any(used) and tensor.producer is not None and tensor not in self.result_set:
                 raise Unmodelled("several identities of one tensor lead to Joins and graph outputs")
         self.outputs = [instead.get(tensor, tensor) for tensor in self.outputs]
         self.nodes = [node for node in self.nodes if node.output not in instead]
@@ -543,6 +576,8 @@ class Compiler:
             if node.family is Family.SPLIT and len(sizes) == 5 and sizes[0] > 1:
                 if node.axis == 0:
                     raise Refused(node.number or 0, "a Split of five dimensions along the first one")
+                if self.traits.five_dimensions is FiveDimensions.UNKNOWN:
+                    raise Unmodelled("what a Split of five dimensions computes was not observed of this build")
                 if self._cuts_first_dimension(node, uses):
                     raise Unmodelled("what is cut out of a broken part may be right")
                 node.wrong = Wrong(

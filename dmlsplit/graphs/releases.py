@@ -28,6 +28,14 @@ class JoinPlacement(enum.Enum):
     ALL_OR_NONE = "all or none: every place must be aligned"
 
 
+class FiveDimensions(enum.Enum):
+    """What becomes of a Split of five dimensions whose first size is not 1. Along that dimension it is refused."""
+
+    SOUND = "it is compiled as any other, along the first dimension, too"
+    BROKEN = "it is compiled wrong"
+    UNKNOWN = "what it computes was not observed"
+
+
 @dataclass(frozen=True, slots=True)
 class GraphTraits:
     """What a build does in compiling a graph, as far as builds differ."""
@@ -58,12 +66,12 @@ class GraphTraits:
     """A tensor that is used elsewhere, too, can be computed straight into rows of a Join."""
     shares_thin_parts: bool = True
     """An operator works in place on a part of a Split whose size along the axis is 1, as on any other."""
-    breaks_five_dimensions: bool = False
-    """A Split of five dimensions whose first size is not 1 is compiled wrong."""
+    five_dimensions: FiveDimensions = FiveDimensions.SOUND
 
 
 _NEW: Final = GraphTraits()
-_SLICES: Final = replace(_NEW, splits_are_slices=True, fusion=Fusion.CHAIN)
+_CHAINS: Final = replace(_NEW, fusion=Fusion.CHAIN)
+_SLICES: Final = replace(_CHAINS, splits_are_slices=True)
 _OLD: Final = replace(
     _NEW,
     fusion=Fusion.NONE,
@@ -82,12 +90,15 @@ _LEVEL_4_1: Final = replace(
     shares_thin_parts=False,
 )
 _LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
-_LEVEL_3_0: Final = replace(_LEVEL_4_1, breaks_five_dimensions=True)
+_LEVEL_3_0: Final = replace(_LEVEL_4_1, five_dimensions=FiveDimensions.BROKEN)
+_LEVEL_3_0_NOT_EXECUTED: Final = replace(_LEVEL_3_0, five_dimensions=FiveDimensions.UNKNOWN)
 
 TRAITS: Final[dict[str, GraphTraits]] = {
     "1.0.200610": _LEVEL_4_1,
+    "1.3.0-dev2": _LEVEL_3_0_NOT_EXECUTED,
     "1.4.0": _LEVEL_3_0,
     "1.5.0": _LEVEL_3_0,
+    "1.5.1": _LEVEL_3_0_NOT_EXECUTED,
     "1.7.0": _LEVEL_4_1,
     "1.8.0": _LEVEL_4_1,
     "1.8.2": _LEVEL_4_1,
@@ -98,6 +109,7 @@ TRAITS: Final[dict[str, GraphTraits]] = {
     "1.12.1": _OLD,
     "1.13.1": _NEW,
     "1.14.1": _NEW,
+    "1.14.2": _CHAINS,
     "1.15.1": _SLICES,
     "1.15.2": _SLICES,
     "1.15.4": _SLICES,
@@ -106,8 +118,10 @@ TRAITS: Final[dict[str, GraphTraits]] = {
 
 _OF_LINUX_BUILDS: Final = {
     "tensorflow-directml-1.15.3.dev200619": "1.0.200610",
+    "tensorflow-directml-1.15.3.dev200911": "1.3.0-dev2",
     "tensorflow-directml-1.15.4.dev201216": "1.4.0",
     "tensorflow-directml-1.15.5.dev210422": "1.5.0",
+    "tensorflow-directml-1.15.5.dev210429": "1.5.1",
     "tensorflow-directml-1.15.5": "1.7.0",
     "tensorflow-directml-1.15.8": "1.9.1",
     "torch-directml-0.2.0.dev230426": "1.10.1",

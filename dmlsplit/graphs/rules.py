@@ -55,9 +55,9 @@ _RULES: Final = (
         "A product with a sigmoid is fused, and an operand is lost",
         "CompileGraph computes p * sigmoid(q) in one dispatch where it takes p and q for the same tensor. It compares "
         "the nodes that they come from, not which outputs: two different outputs of one Split are the same to it, and "
-        "a * sigmoid(b), a GLU, comes out as b * sigmoid(b). From 1.15.1 on it also takes (p * q) * sigmoid(r) for "
+        "a * sigmoid(b), a GLU, comes out as b * sigmoid(b). From 1.14.2 on it also takes (p * q) * sigmoid(r) for "
         "such a product, and puts an output of r's node in the place of the operand that is left.",
-        "p * sigmoid(q): torch-directml 0.2.5, DirectML 1.13.1 to 1.15.4; (p * q) * sigmoid(r): 1.15.1 to 1.15.4",
+        "p * sigmoid(q): torch-directml 0.2.5, DirectML 1.13.1 to 1.15.4; (p * q) * sigmoid(r): 1.14.2 to 1.15.4",
         EXECUTED,
         "Take the operands from two Slices, or from a Split and a Slice, in place of one Split. Or make the sigmoid a "
         "graph output, too. Of (p * q) * sigmoid(q): compute p * (q * sigmoid(q)).",
@@ -111,8 +111,8 @@ _RULES: Final = (
         "A product with a sigmoid is fused, and CompileGraph ends the process",
         "As graph/fused-wrongly, of (p * q) * sigmoid(r): the operand that is left is a later output of a Split, and "
         "r's node has no output of that index.",
-        "DirectML 1.15.1 to 1.15.4",
-        "observed: CompileGraph of DirectML 1.15.1 and 1.15.4",
+        "DirectML 1.14.2 to 1.15.4",
+        "observed: CompileGraph of DirectML 1.14.2, 1.15.1 and 1.15.4",
         "Compute p * (q * sigmoid(q)).",
         example=examples.chained,
     ),

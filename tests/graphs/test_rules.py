@@ -7,7 +7,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.graphs.examples import Sketch
-from dmlsplit.graphs.releases import traits_of
+from dmlsplit.graphs.releases import FiveDimensions, traits_of
 
 DOES = {
     "graph/fused-wrongly": {"torch-directml-0.2.5.dev240914", "1.13.1", "1.15.1", "1.15.4"},
@@ -25,6 +25,8 @@ OBSERVED = [release for release in dml.releases() if traits_of(release)]
 def test_examples(rule, release):
     does = DOES.get(rule.id)
     names = {release.name, release.directml}
+    if rule.id == "graph/five-dimensions" and traits_of(release).five_dimensions is FiveDimensions.UNKNOWN:
+        pytest.skip("what it computes was not observed")
     broken = graphs.validate(rule.example(False), directml=release)
     cured = graphs.validate(rule.example(True), directml=release)
     if any("rank" in d.rule or "dimension-count" in d.rule for d in broken.diagnostics):
@@ -94,7 +96,7 @@ def test_unknown_operators_and_builds_are_unknown():
     report = graphs.validate(desc)
     assert (report.hresult, report.compiles, report.outputs) == (None, None, ("unknown",))
     assert report.ok
-    assert graphs.validate(known, directml="1.5.1").outputs == ("unknown",)
+    assert graphs.judge(known, dml.find_release("1.15.4"), None).outputs == ("unknown",)
 
 
 def test_what_is_no_graph_is_refused():
