@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dmlsplit.graphs.memory import Dispatch, Plan, Region, Tensor, Unmodelled
+from dmlsplit.graphs.program import Dispatch, Plan, Region, Tensor, Unmodelled
 
 MOST_COMPARISONS: Final = 100
 """Of regions, per dispatch on average; beyond, a graph is too entangled to say."""

@@ -116,20 +116,7 @@ TRAITS: Final[dict[str, GraphTraits]] = {
 }
 """By DirectML version, the oldest first: the builds of one version for Linux and Windows compile alike."""
 
-_OF_LINUX_BUILDS: Final = {
-    "tensorflow-directml-1.15.3.dev200619": "1.0.200610",
-    "tensorflow-directml-1.15.3.dev200911": "1.3.0-dev2",
-    "tensorflow-directml-1.15.4.dev201216": "1.4.0",
-    "tensorflow-directml-1.15.5.dev210422": "1.5.0",
-    "tensorflow-directml-1.15.5.dev210429": "1.5.1",
-    "tensorflow-directml-1.15.5": "1.7.0",
-    "tensorflow-directml-1.15.8": "1.9.1",
-    "torch-directml-0.2.0.dev230426": "1.10.1",
-    "torch-directml-0.2.5.dev240914": "1.13.1",
-}
-"""The version of a build that states none: that of the Windows build in the same package."""
-
 
 def traits_of(release: Release) -> GraphTraits | None:
     """The row of a release; None where no build of its version was observed."""
-    return TRAITS.get(release.directml or _OF_LINUX_BUILDS.get(release.name, ""))
+    return TRAITS.get(release.directml)

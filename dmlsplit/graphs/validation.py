@@ -11,8 +11,9 @@ from dmlsplit.diagnostics import SCHEMA, Diagnostic, Severity
 from dmlsplit.enums import HResult
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
 from dmlsplit.graphs.execution import Execution
-from dmlsplit.graphs.memory import Crash, Refused, Unmodelled, compile_graph
+from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, operator_name
+from dmlsplit.graphs.program import Crash, Refused, Unmodelled
 from dmlsplit.graphs.releases import GraphTraits, traits_of
 from dmlsplit.graphs.rules import GRAPH_RULES
 from dmlsplit.graphs.structure import faults

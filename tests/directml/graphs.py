@@ -12,8 +12,9 @@ import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.graphs.descriptors import node_tensors
 from dmlsplit.graphs.examples import End, Sketch
-from dmlsplit.graphs.memory import Crash, Plan, Refused, Region, Unmodelled, compile_graph
+from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER
+from dmlsplit.graphs.program import Crash, Plan, Refused, Region, Unmodelled
 from dmlsplit.graphs.releases import GraphTraits
 from tests.directml.library import Library, _tensor, operator
 

@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from dmlsplit.graphs.execution import Execution
-from dmlsplit.graphs.memory import Crash, Refused, Unmodelled, compile_graph
+from dmlsplit.graphs.memory import compile_graph
+from dmlsplit.graphs.program import Crash, Refused, Unmodelled
 from dmlsplit.graphs.releases import TRAITS, GraphTraits
 from tests.graphs.spec import executions, graph
 

@@ -1,0 +1,330 @@
+"""Which nodes are left when a graph is compiled: the passes before memory is given."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from dmlsplit.graphs.operators import MULTIPLY, SIGMOID, Family
+from dmlsplit.graphs.program import (
+    VECTOR,
+    Crash,
+    Node,
+    Operand,
+    Refused,
+    Tensor,
+    Unmodelled,
+    Uses,
+    Wrong,
+    block_bytes,
+    is_block,
+    join_places,
+    name_of,
+    offsets_of,
+    only_copies,
+    origin_of,
+    same_layout,
+    split_offsets,
+)
+from dmlsplit.graphs.reading import Program
+from dmlsplit.graphs.releases import FiveDimensions, Fusion
+from dmlsplit.layout import packed_strides
+
+
+class Passes(Program):
+    """The passes over nodes: what is fused, bypassed, cut and elided, and which Splits and Joins stay."""
+
+    def _fuse(self) -> None:
+        """p * sigmoid(q) becomes q * sigmoid(q): what is compared is the node that p and q come from.
+
+        So p may be another output of the same Split.
+        """
+        if self.traits.fusion is Fusion.NONE:
+            return
+        uses = self._uses()
+        for product in self.nodes:
+            for k in (0, 1) if product.type == MULTIPLY else ():
+                gate, other = product.operands[k].tensor, product.operands[1 - k].tensor
+                sigmoid = self._only_maker(gate, SIGMOID, uses)
+                if sigmoid is None:
+                    continue
+                source = sigmoid.operands[0]
+                if origin_of(source.tensor) is origin_of(other):
+                    if other is not source.tensor:
+                        product.wrong = Wrong(
+                            "graph/fused-wrongly",
+                            f"it computes q * sigmoid(q) of q = {name_of(source.tensor)}, "
+                            f"not {name_of(other)} * sigmoid(q)",
+                        )
+                    product.operands, product.fused = [source], True
+                    sigmoid.removed = True
+                    break
+                if self.traits.fusion is Fusion.CHAIN and self._fuse_chain(product, k, sigmoid, uses):
+                    break
+        self.nodes = [node for node in self.nodes if not node.removed]
+        if self.traits.fusion is Fusion.CHAIN:
+            self._fuse_products()
+
+    def _only_maker(self, tensor: Tensor, type: int, uses: Uses) -> Node | None:
+        """The node that a tensor comes from, if it is of this type, not fused, and the tensor is used once."""
+        node = tensor.producer
+        if node is None or node.type != type or node.removed or node.fused:
+            return None
+        return node if len(uses[tensor]) == 1 and tensor not in self.output_set else None
+
+    def _fuse_chain(self, product: Node, k: int, sigmoid: Node, uses: Uses) -> bool:
+        """(p * q) * sigmoid(r) becomes (r * sigmoid(r)) * rest: of the rest the output index is right, its node r's."""
+        gate, other = product.operands[k], product.operands[1 - k]
+        inner = self._only_maker(other.tensor, MULTIPLY, uses)
+        if inner is None:
+            return False
+        source = sigmoid.operands[0].tensor
+        p, q = (operand.tensor for operand in inner.operands)
+        if p is source:
+            rest = q
+        elif origin_of(q) is origin_of(source):
+            rest = p
+        else:
+            return False
+        place = rest.index if rest.producer is not None else 0
+        found = [source] if source.producer is None else source.producer.outputs
+        if place >= len(found):
+            raise Crash(product.number or 0, f"its fusion wants output {place} of a node that has {len(found)}")
+        taken = found[place]
+        if {p, q} != {source, taken} or (p is q) != (source is taken):
+            product.wrong = Wrong(
+                "graph/fused-wrongly",
+                f"it computes {name_of(taken)} * r * sigmoid(r) of r = {name_of(source)}, "
+                f"not {name_of(p)} * {name_of(q)} * sigmoid(r)",
+            )
+        sigmoid.fused = inner.removed = True
+        product.operands[1 - k] = Operand(gate.tensor, gate.rank)
+        product.operands[k] = Operand(taken, gate.rank)
+        return True
+
+    def _fuse_products(self) -> None:
+        """((x * sigmoid(x)) * y) * z, once the first is fused, is one dispatch of x, y and z."""
+        uses = self._uses()
+        for outer in self.nodes:
+            for k in (0, 1) if outer.type == MULTIPLY and len(outer.operands) == 2 else ():
+                inner = self._only_maker(outer.operands[k].tensor, MULTIPLY, uses)
+                if inner is None:
+                    continue
+                i = next((i for i in (0, 1) if self._is_swish(inner.operands[i].tensor, uses)), None)
+                if i is None:
+                    continue
+                swish = inner.operands[i].tensor.producer
+                assert swish is not None
+                outer.operands = [swish.operands[0], inner.operands[1 - i], outer.operands[1 - k]]
+                outer.wrong = outer.wrong or inner.wrong or swish.wrong
+                outer.fused = inner.removed = swish.removed = True
+                break
+        self.nodes = [node for node in self.nodes if not node.removed]
+
+    def _is_swish(self, tensor: Tensor, uses: Uses) -> bool:
+        """Whether this is x * sigmoid(x), fused, and used once."""
+        node = tensor.producer
+        return node is not None and node.fused and len(uses[tensor]) == 1 and tensor not in self.output_set
+
+    def _bypass(self) -> None:
+        """What reads an identity's output reads its input instead. Of a graph output only the home is left.
+
+        Several identities of one tensor are taken out in an order that was not found out. It decides where the tensor
+        lives, if Joins or graph outputs want it behind more than one of them, and it is used otherwise.
+        """
+        uses = self._uses()
+        wanted: dict[Tensor, list[bool]] = defaultdict(list)
+        instead: dict[Tensor, Tensor] = {}
+        depth: dict[Tensor, int] = {}
+        for node in self._topological():
+            for operand in node.operands:
+                if operand.tensor in instead:
+                    operand.rank = (depth[operand.tensor], operand.rank[1])
+                    operand.tensor = instead[operand.tensor]
+            if node.family is Family.IDENTITY and not self.traits.keeps_identities:
+                instead[node.output] = node.operands[0].tensor
+                depth[node.output] = node.operands[0].rank[0] + 1
+                readers = uses[node.output]
+                joined = any(reader.family is Family.JOIN for reader, _ in readers)
+                if joined or node.output in self.result_set:
+                    wanted[node.operands[0].tensor].append(bool(readers))
+        for tensor, used in wanted.items():
+            if len(used) > 1 and any(used) and tensor.producer is not None and tensor not in self.result_set:
+                raise Unmodelled("several identities of one tensor lead to Joins and graph outputs")
+        self.outputs = [instead.get(tensor, tensor) for tensor in self.outputs]
+        self.nodes = [node for node in self.nodes if node.output not in instead]
+
+    def _cut(self) -> None:
+        """A Split becomes a Slice for each output that is used."""
+        uses, outputs = self._uses(), set(self.outputs)
+        nodes: list[Node] = []
+        for node in self.nodes:
+            if node.family is not Family.SPLIT:
+                nodes.append(node)
+                continue
+            for tensor, offsets in zip(node.outputs, split_offsets(node), strict=True):
+                if tensor not in outputs and not uses[tensor]:
+                    continue
+                source = node.operands[0]
+                operand = Operand(source.tensor, source.rank)
+                tensor.producer = Node(
+                    Family.SLICE, node.type, [operand], [tensor], node.number, 0, offsets, (), from_split=True
+                )
+                nodes.append(tensor.producer)
+        self.nodes = nodes
+
+    def _elide(self) -> None:
+        """A Split, or a Slice, whose parts are read by operators that can read with strides is no dispatch.
+
+        Not where a part is a graph output, is read by a Join that is computed in place, or has views itself. A view
+        begins at a multiple of 16 bytes. What reads the part reads the Split's input; the input's other views do not
+        know of it.
+        """
+        traits = self.traits
+        uses, outputs = self._uses(), set(self.outputs)
+        families = {Family.SPLIT, Family.SLICE} if traits.slices_are_views else {Family.SPLIT}
+        removed: set[Node] = set()
+        for node in reversed(self._topological()):
+            if node.family not in families:
+                continue
+            source = node.operands[0]
+            if node.slices_everything and not traits.splits_are_slices:
+                continue
+            element = source.tensor.element_bytes
+            strides = packed_strides(source.tensor.sizes)
+            parts = [
+                (tensor, sum(a * b for a, b in zip(offsets, strides, strict=True)) * element)
+                for tensor, offsets in zip(node.outputs, offsets_of(node), strict=True)
+            ]
+            readers = [[use for use in uses[tensor] if use[0] not in removed] for tensor, _ in parts]
+            if self._elidable(node, parts, strides, readers, outputs):
+                for (tensor, offset), part_readers in zip(parts, readers, strict=True):
+                    for reader, k in part_readers:
+                        old = reader.operands[k]
+                        whole = node.slices_everything
+                        operand = Operand(
+                            source.tensor,
+                            old.rank,
+                            source.offset + offset + old.offset,
+                            old.sizes,
+                            view=source.view if whole and not old.view else True,
+                            thin=node.family is Family.SPLIT and tensor.sizes[node.axis] == 1,
+                        )
+                        reader.operands[k] = operand
+                        uses[source.tensor].append((reader, k))
+                removed.add(node)
+            elif traits.splits_are_slices:
+                source.offset += parts[0][1]
+                source.sizes = node.output.sizes
+                if node.slices_everything:
+                    node.family, node.copies = Family.IDENTITY, True
+                else:
+                    source.view = True
+        self.nodes = [node for node in self.nodes if node not in removed]
+
+    def _elidable(
+        self,
+        node: Node,
+        parts: Sequence[tuple[Tensor, int]],
+        strides: Sequence[int],
+        uses: Sequence[Sequence[tuple[Node, int]]],
+        outputs: set[Tensor],
+    ) -> bool:
+        traits = self.traits
+        into_rows = narrow = False
+        if any(step != 1 for step in node.steps):
+            return False
+        if node.family is Family.SLICE and not traits.splits_are_slices:
+            changed = zip(node.output.sizes, node.operands[0].tensor.sizes, strict=True)
+            if sum(a != b for a, b in changed) != 1:
+                return False
+        for (tensor, offset), readers in zip(parts, uses, strict=True):
+            if tensor in outputs:
+                return False
+            if offset % VECTOR and (readers or traits.all_places_aligned):
+                copies = readers and all(only_copies(reader) for reader, _ in readers)
+                if not (traits.splits_are_slices and copies):
+                    return False
+            if readers and traits.vector_reads and block_bytes(tensor, node.axis) % VECTOR:
+                return False
+            for reader, k in readers:
+                if reader.family is Family.JOIN and not reader.kept:
+                    if traits.joins_reuse_rows or is_block(tensor, reader.output) or len(readers) == 1:
+                        return False
+                    into_rows = True
+                    continue
+                if reader.operands[k].view:
+                    return False
+                if traits.splits_are_slices and reader.family is Family.SLICE and not reader.slices_everything:
+                    return False
+                if self._too_narrow(reader, tensor.sizes, strides):
+                    narrow = True
+        if narrow and not into_rows:
+            return False
+        if into_rows:
+            raise Unmodelled("a part of a Split is used elsewhere, and copied to rows of a Join from a wrong place")
+        return True
+
+    def _break_splits(self) -> None:
+        """A Split of five dimensions is compiled as one of four: what lies behind the first index is not found."""
+        uses = self._uses()
+        for node in self.nodes:
+            sizes = node.operands[0].tensor.sizes
+            if node.family is Family.SPLIT and len(sizes) == 5 and sizes[0] > 1:
+                if node.axis == 0:
+                    raise Refused(node.number or 0, "a Split of five dimensions along the first one")
+                if self.traits.five_dimensions is FiveDimensions.UNKNOWN:
+                    raise Unmodelled("what a Split of five dimensions computes was not observed of this build")
+                if self._cuts_first_dimension(node, uses):
+                    raise Unmodelled("what is cut out of a broken part may be right")
+                node.wrong = Wrong(
+                    "graph/five-dimensions", "all but the elements of the first index come from wrong places"
+                )
+
+    def _too_narrow(self, node: Node, sizes: Sequence[int], strides: Sequence[int]) -> bool:
+        """Whether an operator of at most four dimensions would have to read, or write, five that do not fold."""
+        if not self.traits.narrow_activations or len(sizes) < 5:
+            return False
+        if node.family not in (Family.ACTIVATION, Family.SLICE, Family.JOIN):
+            return False
+        if sizes[1] == sizes[2] == 1:
+            return False
+        if same_layout(sizes, strides, packed_strides(sizes)):
+            return sum(size > 1 for size in sizes) > 3
+        rows = (*packed_strides(sizes[:-1]), 1)
+        step = min((stride for size, stride in zip(sizes[:-1], strides[:-1], strict=True) if size > 1), default=1)
+        folds = same_layout(sizes[:-1], strides[:-1], [row * step for row in rows[:-1]]) and sizes[-1] > 1
+        return not (self.traits.narrow_activations_take_rows and folds)
+
+    def _cuts_first_dimension(self, node: Node, uses: Uses) -> bool:
+        """Whether something that comes of a node may be made of elements of one first index only."""
+        seen: set[Node] = {node}
+        stack = [node]
+        while stack:
+            for tensor in stack.pop().outputs:
+                for reader, k in uses[tensor]:
+                    cuts = reader.family is Family.SLICE or (reader.family is Family.SPLIT and reader.axis == 0)
+                    if cuts or reader.operands[k].view:
+                        return True
+                    if reader not in seen:
+                        seen.add(reader)
+                        stack.append(reader)
+        return False
+
+    def _keep_joins(self) -> None:
+        """Where one input of a Join would begin at an odd place, the Join copies all of them itself."""
+        for node in self.nodes:
+            if node.family is not Family.JOIN:
+                continue
+            strides = packed_strides(node.output.sizes)
+            for operand, place in zip(node.operands, join_places(node, strides), strict=True):
+                producer = operand.tensor.producer
+                if place % VECTOR:
+                    node.kept = True
+                if producer is None or producer.family in (Family.SPLIT, Family.JOIN):
+                    continue
+                tensor = operand.tensor
+                if self.traits.vector_joins and block_bytes(tensor, node.axis) % VECTOR:
+                    node.kept = True
+                if self._too_narrow(producer, tensor.sizes, strides):
+                    node.kept = True

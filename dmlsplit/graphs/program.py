@@ -1,0 +1,296 @@
+"""A graph on its way through the passes: tensors, nodes and operands, regions of memory, dispatches and their plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dmlsplit.enums import TensorDataType
+from dmlsplit.graphs.descriptors import NeighbourOperatorDesc
+from dmlsplit.graphs.operators import Family
+from dmlsplit.layout import packed_strides
+
+VECTOR: Final = 16
+
+
+ELEMENT_BYTES: Final = {int(TensorDataType.FLOAT32): 4, int(TensorDataType.FLOAT16): 2}
+
+
+class Unmodelled(Exception):
+    """The model does not say what comes of this graph; the message is the reason."""
+
+
+class Refused(Exception):
+    """CompileGraph returns E_INVALIDARG: a tensor does not fit the memory that it was given."""
+
+    def __init__(self, node: int, message: str) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class Crash(Exception):
+    """CompileGraph ends the process."""
+
+    def __init__(self, node: int, message: str) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A dispatch computes something else than its node: the rule that says why, and what it is."""
+
+    rule: str
+    message: str
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A tensor of the graph while it is compiled; where it lies is decided step by step."""
+
+    sizes: tuple[int, ...]
+    element_bytes: int
+    producer: Node | None
+    index: int
+    """Among the producer's outputs; of a graph input, among the graph's."""
+    strides: tuple[int, ...] = ()
+    """Where it lies among others; packed until it is placed in rows of a Join."""
+    graph_output: int | None = None
+    """The buffer of this graph output is its home."""
+    joined: tuple[Tensor, int] | None = None
+    """It lives in this output of a Join, so many bytes behind its beginning."""
+    joined_as: tuple[Node, int] | None = None
+    """The Join, and which of its inputs."""
+    shares: Tensor | None = None
+    """An operator works in place: its output, whose memory this tensor takes."""
+    region: Region | None = None
+
+    def __post_init__(self) -> None:
+        self.strides = self.strides or packed_strides(self.sizes)
+
+    @property
+    def bytes(self) -> int:
+        return -(-math.prod(self.sizes) * self.element_bytes // 4) * 4
+
+    @property
+    def packed(self) -> bool:
+        return same_layout(self.sizes, self.strides, packed_strides(self.sizes))
+
+
+@dataclass(eq=False, slots=True)
+class Operand:
+    """An input of a node: a tensor, or a view of it."""
+
+    tensor: Tensor
+    rank: tuple[int, int]
+    """Orders the uses of a tensor: edges as the graph lists them, those that a bypassed identity had behind."""
+    offset: int = 0
+    """Bytes from the tensor's beginning."""
+    sizes: tuple[int, ...] = ()
+    view: bool = False
+    thin: bool = False
+    """A view whose size along the Split's axis is 1."""
+
+    def __post_init__(self) -> None:
+        self.sizes = self.sizes or self.tensor.sizes
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node of the graph, or a copy that was put in (`number` None)."""
+
+    family: Family
+    type: int
+    operands: list[Operand]
+    outputs: list[Tensor]
+    number: int | None
+    axis: int = 0
+    offsets: tuple[int, ...] = ()
+    """Of a Slice, in elements."""
+    steps: tuple[int, ...] = ()
+    from_split: bool = False
+    kept: bool = False
+    """A Join that copies its inputs itself."""
+    fused: bool = False
+    removed: bool = False
+    copies: bool = False
+    """It only copies, never in place."""
+    wrong: Wrong | None = None
+
+    @property
+    def output(self) -> Tensor:
+        return self.outputs[0]
+
+    @property
+    def slices_everything(self) -> bool:
+        return self.family is Family.SLICE and self.output.sizes == self.operands[0].tensor.sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Elements in a buffer: `offset` and `steps` in bytes."""
+
+    buffer: str
+    offset: int
+    sizes: tuple[int, ...]
+    steps: tuple[int, ...]
+    element_bytes: int
+    end: int = field(init=False, compare=False)
+    """Bytes, up to the last element and with it."""
+
+    def __post_init__(self) -> None:
+        last = sum((size - 1) * step for size, step in zip(self.sizes, self.steps, strict=True))
+        object.__setattr__(self, "end", self.offset + last + self.element_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """One shader: what it reads of which tensors, and what it writes. `node` is the graph's, None for a copy."""
+
+    node: int | None
+    name: str
+    reads: tuple[tuple[Tensor, Region], ...]
+    output: Tensor
+    writes: Region
+    copies: bool = False
+    """Its output is its input."""
+    wrong: Wrong | None = None
+    view_offset: int | None = None
+    """Where the binding of the output begins, if elsewhere than the region."""
+    binding: int | None = None
+    """The same of its one input."""
+
+    def binding_of(self, tensor: Tensor, region: Region) -> int:
+        """Where the binding of an input begins, in bytes of its buffer."""
+        return region.offset if self.binding is None else self.binding
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a graph compiles to."""
+
+    dispatches: list[Dispatch]
+    outputs: list[Tensor]
+    """What each graph output should hold."""
+    homes: list[Tensor]
+    """What lies in the buffer of each graph output."""
+    parts: dict[Tensor, list[Tensor]]
+    """The output of a Join: the tensors that live in it, in order; None of them is written twice."""
+    lost: list[tuple[Tensor, Region, int]] = field(default_factory=list)
+    """Outputs of Joins, with the place that is never written, and the number of the input."""
+
+
+def same_layout(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:
+    return all(size == 1 or a == b for size, a, b in zip(sizes, one, other, strict=True))
+
+
+def whole_vectors(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> bool:
+    """Whether runs without a gap, and the steps between them, are multiples of 16 bytes."""
+    run = 1
+    steps: list[int] = []
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if stride == run and not steps:
+            run *= size
+        else:
+            steps.append(stride)
+    return all(step * element_bytes % VECTOR == 0 for step in (run, *steps))
+
+
+Uses = dict[Tensor, list[tuple[Node, int]]]
+
+
+def depth_first(roots: Iterable[Node]) -> list[Node]:
+    """The nodes that these depend on, and themselves, each behind what it depends on; operands in order."""
+    done: set[Node] = set()
+    order = []
+    for root in roots:
+        stack = [(root, 0)]
+        while stack:
+            node, k = stack.pop()
+            if node in done:
+                continue
+            if k < len(node.operands):
+                stack.append((node, k + 1))
+                producer = node.operands[k].tensor.producer
+                if producer is not None and producer not in done:
+                    stack.append((producer, 0))
+            else:
+                done.add(node)
+                order.append(node)
+    return order
+
+
+def numbers_of(desc: NeighbourOperatorDesc, name: str, count: int) -> tuple[int, ...]:
+    value = desc.members.get(name)
+    if not isinstance(value, tuple) or len(value) != count:
+        raise Unmodelled(f"{name} is needed to know which elements a Slice takes")
+    return tuple(int(number) for number in value)
+
+
+def origin_of(tensor: Tensor) -> object:
+    """What the fusion compares: the node, whichever of its outputs it is."""
+    return tensor.producer if tensor.producer is not None else tensor
+
+
+def name_of(tensor: Tensor) -> str:
+    """How messages name a tensor."""
+    if tensor.producer is None:
+        return f"graph input {tensor.index}"
+    return f"output {tensor.index} of node {tensor.producer.number}"
+
+
+def outermost_of(tensor: Tensor) -> Tensor:
+    while tensor.joined is not None:
+        tensor = tensor.joined[0]
+    return tensor
+
+
+def only_copies(node: Node) -> bool:
+    return node.family is Family.IDENTITY or node.slices_everything
+
+
+def block_bytes(tensor: Tensor, axis: int) -> int:
+    """Bytes of the tensor's part in one row of the dimensions before the axis."""
+    return math.prod(tensor.sizes[axis:]) * tensor.element_bytes
+
+
+def is_block(tensor: Tensor, output: Tensor) -> bool:
+    """Whether an input of a Join is one block of the output, without gaps."""
+    return same_layout(tensor.sizes, output.strides, packed_strides(tensor.sizes))
+
+
+def copies_anywhere(node: Node) -> bool:
+    """Whether a node writes to any place, not only to whole vectors."""
+    return node.family in (Family.SPLIT, Family.JOIN) or node.from_split
+
+
+def split_offsets(node: Node) -> Iterator[tuple[int, ...]]:
+    start = 0
+    for tensor in node.outputs:
+        yield tuple(start if d == node.axis else 0 for d in range(len(tensor.sizes)))
+        start += tensor.sizes[node.axis]
+
+
+def offsets_of(node: Node) -> list[tuple[int, ...]]:
+    """Where each output begins in the input, in elements."""
+    if node.family is Family.SPLIT:
+        return list(split_offsets(node))
+    return [node.offsets or (0,) * len(node.output.sizes)]
+
+
+def join_places(node: Node, strides: Sequence[int]) -> Iterator[int]:
+    """Where each input begins in the output, in bytes."""
+    place = 0
+    for operand in node.operands:
+        yield place * strides[node.axis] * node.output.element_bytes
+        place += operand.sizes[node.axis]
+
+
+def part_of(region: Region, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> Region:
+    offset = region.offset + sum(a * b for a, b in zip(offsets, region.steps, strict=True))
+    scaled = tuple(a * b for a, b in zip(region.steps, steps, strict=True)) if steps else region.steps
+    return Region(region.buffer, offset, sizes, scaled, region.element_bytes)

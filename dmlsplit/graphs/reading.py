@@ -1,0 +1,112 @@
+"""From a GraphDesc to the nodes and tensors that the passes work on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from dmlsplit.descriptors import BufferTensorDesc
+from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
+from dmlsplit.graphs.operators import BY_NUMBER, Family, short_name
+from dmlsplit.graphs.program import (
+    ELEMENT_BYTES,
+    Node,
+    Operand,
+    Tensor,
+    Unmodelled,
+    Uses,
+    depth_first,
+    numbers_of,
+    same_layout,
+)
+from dmlsplit.graphs.releases import GraphTraits
+from dmlsplit.layout import packed_strides
+
+
+class Program:
+    """A graph as CompileGraph reads it, for builds of these traits."""
+
+    def __init__(self, graph: GraphDesc, traits: GraphTraits) -> None:
+        self.traits = traits
+        self.nodes: list[Node] = []
+        self.outputs: list[Tensor] = []
+        self.parts: dict[Tensor, list[Tensor]] = {}
+        self.lost: list[tuple[Tensor, int]] = []
+        self.copies_for_outputs: set[Tensor] = set()
+        self.buffers: dict[str, int] = {}
+        """Bytes of each buffer."""
+        self.homes_of_nodes: dict[Node, Tensor] = {}
+        self.output_set: set[Tensor] = set()
+        """Those of `outputs`, once a pass has asked for them."""
+        self._read(graph)
+        self.results = list(self.outputs)
+        self.result_set = set(self.results)
+
+    def _read(self, graph: GraphDesc) -> None:
+        inputs = []
+        for i, end in enumerate(graph.inputs):
+            inputs.append(self._tensor(end.desc if end else None, None, i))
+        for number, desc in enumerate(graph.nodes):
+            kind = node_type(desc)
+            row = BY_NUMBER.get(kind)
+            if row is None:
+                raise Unmodelled(f"{short_name(kind)} (node {number}) was not observed in graphs")
+            node = Node(row.family, kind, [], [], number)
+            node.outputs = [
+                self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(node_tensors(desc)[1])
+            ]
+            if not isinstance(desc, NeighbourOperatorDesc):
+                node.axis = desc.axis
+            elif row.family is Family.SLICE:
+                rank = len(node.output.sizes)
+                node.offsets = numbers_of(desc, "InputWindowOffsets", rank)
+                node.steps = numbers_of(desc, "InputWindowStrides", rank)
+            self.nodes.append(node)
+        operands: list[dict[int, Operand]] = [{} for _ in self.nodes]
+        for edge in graph.input_edges:
+            operands[edge.to_node_index][edge.to_node_input_index] = Operand(inputs[edge.graph_input_index], (0, 0))
+        for i, wire in enumerate(graph.intermediate_edges):
+            source = self.nodes[wire.from_node_index].outputs[wire.from_node_output_index]
+            operands[wire.to_node_index][wire.to_node_input_index] = Operand(source, (0, i))
+        for node, found, desc in zip(self.nodes, operands, graph.nodes, strict=True):
+            node.operands = [found[i] for i in sorted(found)]
+            for operand, tensor in zip(node.operands, node_tensors(desc)[0], strict=True):
+                if (
+                    tensor is None
+                    or tensor.sizes != operand.sizes
+                    or ELEMENT_BYTES.get(int(tensor.data_type)) != (operand.tensor.element_bytes)
+                ):
+                    raise Unmodelled("edges whose ends differ in sizes or data type were not observed")
+                self._tensor(tensor.desc, None, 0)
+            if node.family.computes and any(operand.sizes != node.output.sizes for operand in node.operands):
+                raise Unmodelled(f"{short_name(node.type)} of tensors of different sizes was not observed")
+        by_output = {edge.graph_output_index: edge for edge in graph.output_edges}
+        self.outputs = [
+            self.nodes[by_output[i].from_node_index].outputs[by_output[i].from_node_output_index]
+            for i in sorted(by_output)
+        ]
+
+    def _tensor(self, desc: BufferTensorDesc | None, producer: Node | None, index: int) -> Tensor:
+        assert desc is not None
+        assert desc.sizes is not None
+        size = ELEMENT_BYTES.get(int(desc.data_type))
+        if size is None:
+            raise Unmodelled(f"data type {desc.data_type!s} was not observed in graphs")
+        if desc.strides is not None and not same_layout(desc.sizes, desc.strides, packed_strides(desc.sizes)):
+            raise Unmodelled("tensors with strides of their own were hardly observed in graphs")
+        if desc.flags:
+            raise Unmodelled("tensors that DirectML owns were not observed in graphs")
+        tensor = Tensor(desc.sizes, size, producer, index)
+        if desc.total_tensor_size_in_bytes != tensor.bytes:
+            raise Unmodelled("tensors that are larger than their elements were not observed in graphs")
+        return tensor
+
+    def _uses(self) -> Uses:
+        uses: Uses = defaultdict(list)
+        found = [(operand.rank, node, k) for node in self.nodes for k, operand in enumerate(node.operands)]
+        found.sort(key=lambda use: use[0])
+        for _, node, k in found:
+            uses[node.operands[k].tensor].append((node, k))
+        return uses
+
+    def _topological(self) -> list[Node]:
+        return depth_first(self.nodes)
