@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Report
-from dmlsplit.enums import FeatureLevel
+from dmlsplit.enums import FeatureLevel, OperatorType
 from dmlsplit.geometry import members_of
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.release_names import find_release
@@ -62,20 +63,38 @@ class Compatibility(NamedTuple):
 @lru_cache(256)
 def compatibility(desc: OperatorDesc, asked: Columns) -> tuple[Compatibility, ...]:
     """What each level, or each release, makes of an operator."""
-    known = _Known([], {})
+    known = _Known([], {}, {})
     return tuple([_asked(desc, column, known) for column in asked.columns])
 
 
 class _Known(NamedTuple):
-    """Rewritings made already, with what tensors their targets take; and those refused, by what their targets share."""
+    """Rewritings made already, with what tensors their targets take; those refused, and reports with the target that
+    was asked, both by what targets share."""
 
     made: list[tuple[object, Legalization]]
     refused: dict[object, Legalization]
+    reports: dict[object, tuple[Target, Report]]
+
+
+def _report(desc: OperatorDesc, target: Target, known: _Known) -> Report:
+    """`evaluate`, once for all targets that judge such an operator alike."""
+    kind = members_of(desc).kind
+    alike = (
+        target.support[kind],
+        None if target.release is None else target.release.traits,
+        # A note of a join names the level, and holds its page against its builds.
+        (target.feature_level, target.builds[kind]) if kind is OperatorType.JOIN else None,
+    )
+    if alike not in known.reports:
+        known.reports[alike] = target, evaluate(desc, target)
+    asked, report = known.reports[alike]
+    refused = report.hresult == asked.invalid_argument
+    return replace(report, judged_by=target.name, hresult=target.invalid_argument if refused else report.hresult)
 
 
 def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
     target = column.target
-    report = evaluate(desc, target)
+    report = _report(desc, target, known)
     if report.ok:
         return Compatibility(column, Use.AS_IT_IS, report, None)
     # A rewriting is the target's own where both take the same tensors; what differs besides is judged.
