@@ -39,7 +39,6 @@ namespace {
 constexpr int verbose = 0;
 constexpr int sequential = 0;
 constexpr int elementBytes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8};  // bytes of an element by ONNX's type
-constexpr Guid iidDmlDevice1 = {0xa0884f9a, 0xd2be, 0x4355, {0xaa, 0x5d, 0x59, 0x01, 0x28, 0x1a, 0xd1, 0xd2}};
 
 struct Input {
     std::string name;

@@ -4,31 +4,13 @@
 #include <cstdio>
 #include <map>
 
+#include "graph.h"
+
 namespace harness {
 namespace {
 
 constexpr Guid iidDmlObject = {0xc8263aac, 0x9e0c, 0x4a2d, {0x9b, 0x8e, 0x00, 0x75, 0x21, 0xa3, 0x31, 0x7c}};
-constexpr Guid iidDmlDevice1 = {0xa0884f9a, 0xd2be, 0x4355, {0xaa, 0x5d, 0x59, 0x01, 0x28, 0x1a, 0xd1, 0xd2}};
 
-struct GraphNode {  // DML_GRAPH_NODE_DESC; of type 1 it is an operator
-    std::uint32_t type;
-    const void* desc;
-};
-struct OperatorNode {  // DML_OPERATOR_GRAPH_NODE_DESC
-    Unknown* op;
-    const char* name;
-};
-struct GraphDesc {  // DML_GRAPH_DESC
-    std::uint32_t inputs, outputs;
-    std::uint32_t nodeCount;
-    const GraphNode* nodes;
-    std::uint32_t inputEdgeCount;
-    const GraphNode* inputEdges;
-    std::uint32_t outputEdgeCount;
-    const GraphNode* outputEdges;
-    std::uint32_t intermediateEdgeCount;
-    const GraphNode* intermediateEdges;
-};
 constexpr std::uint32_t operatorNode = 1;
 
 std::string list(const std::string& elements) { return "[" + elements + "]"; }
@@ -147,12 +129,12 @@ public:
     HResult GetDeviceRemovedReason() override { return device_.GetDeviceRemovedReason(); }
     HResult GetParentDevice(const Guid& iid, void** device) override { return device_.GetParentDevice(iid, device); }
 
-    HResult CompileGraph(const void* desc, std::uint32_t flags, const Guid& iid, void** object) override {
-        const auto& graph = *static_cast<const GraphDesc*>(desc);
+    HResult CompileGraph(const GraphDesc* desc, std::uint32_t flags, const Guid& iid, void** object) override {
+        const GraphDesc& graph = *desc;
         const std::string nodes = joined(graph.nodeCount, [&](std::size_t i) { return node(graph.nodes[i]); });
         const HResult result = device_.CompileGraph(desc, flags, iid, object);
-        events_.add("{\"call\":\"CompileGraph\",\"nodes\":" + nodes + ",\"inputs\":" + std::to_string(graph.inputs) +
-                    ",\"outputs\":" + std::to_string(graph.outputs) +
+        events_.add("{\"call\":\"CompileGraph\",\"nodes\":" + nodes + ",\"inputs\":" + std::to_string(graph.inputCount) +
+                    ",\"outputs\":" + std::to_string(graph.outputCount) +
                     ",\"inputEdges\":" + edges(graph.inputEdges, graph.inputEdgeCount, 3) +
                     ",\"outputEdges\":" + edges(graph.outputEdges, graph.outputEdgeCount, 3) +
                     ",\"intermediateEdges\":" + edges(graph.intermediateEdges, graph.intermediateEdgeCount, 4) +
@@ -165,14 +147,14 @@ private:
         const auto found = ids_.find(object);
         return found == ids_.end() ? -1 : found->second;
     }
-    std::string node(const GraphNode& node) const {
+    std::string node(const GraphNodeDesc& node) const {
         if (node.type != operatorNode) return "{\"type\":" + std::to_string(node.type) + "}";
-        const auto& desc = *static_cast<const OperatorNode*>(node.desc);
+        const auto& desc = *static_cast<const OperatorNodeDesc*>(node.desc);
         return "{\"id\":" + std::to_string(id(desc.op)) +
                ",\"name\":" + jsonString(desc.name == nullptr ? "" : desc.name) + "}";
     }
     // Each edge as the numbers of its struct, in their order.
-    static std::string edges(const GraphNode* edges, std::uint32_t count, std::uint32_t members) {
+    static std::string edges(const GraphEdgeDesc* edges, std::uint32_t count, std::uint32_t members) {
         return joined(count, [&](std::size_t i) {
             return numbers(static_cast<const std::uint32_t*>(edges[i].desc), members);
         });

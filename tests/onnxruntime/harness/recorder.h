@@ -21,13 +21,6 @@ private:
     std::string text_;
 };
 
-// The functions of IDMLDevice that library.h does not need, and of IDMLDevice1, in the order of DirectML.h.
-class DmlDevice1 : public DmlDevice {
-public:
-    virtual HResult GetParentDevice(const Guid& iid, void** device) = 0;
-    virtual HResult CompileGraph(const void* desc, std::uint32_t flags, const Guid& iid, void** object) = 0;
-};
-
 // A device that lives as long as the process; it writes to `events`.
 DmlDevice1* recording(DmlDevice1& device, Events& events);
 
