@@ -52,7 +52,6 @@ class Compiler(Passes):
     """One graph on its way to dispatches, for builds of these traits."""
 
     def compile(self) -> Plan:
-        self.output_set = set(self.outputs)
         self._fuse()
         self._bypass()
         if self.traits.splits_are_slices:
@@ -62,7 +61,6 @@ class Compiler(Passes):
         self._elide()
         if self.traits.five_dimensions is not FiveDimensions.SOUND:
             self._break_splits()
-        self.output_set = set(self.outputs)
         self._place()
         homes = self._home()
         order = self._order(homes)
@@ -95,10 +93,11 @@ class Compiler(Passes):
         is_output = tensor in self.output_set
         if is_output and blocks and (direct or tensor not in self.result_set):
             self.copies_for_outputs.add(tensor)
+        viewed = any(node.operands[k].view for node, k in readers)
         chosen = None
         if blocks:
             chosen = blocks[0]
-        elif joins and (traits.joins_reuse_rows or len(readers) == 1):
+        elif joins and (traits.joins_reuse_rows or len(readers) == 1) and not viewed:  # views are of packed tensors
             chosen = joins[-1]
         producer = tensor.producer
         assert producer is not None
@@ -110,8 +109,6 @@ class Compiler(Passes):
         output, operand = node.output, node.operands[k]
         place = list(join_places(node, output.strides))[k]
         if operand.view or place % VECTOR or self.homes_of_nodes.get(producer, tensor) is not tensor:
-            return
-        if not blocks and any(reader.operands[i].view for reader, i in readers):
             return
         anywhere = traits.join_placement is JoinPlacement.ALL_OR_NONE or copies_anywhere(producer)
         if not anywhere and not whole_vectors(tensor.sizes, output.strides, tensor.element_bytes):
@@ -284,25 +281,27 @@ class Compiler(Passes):
 
     def _settle(self, tensor: Tensor) -> None:
         """Memory of its own, or a graph's input or output buffer."""
+        size = tensor.bytes
         if tensor.graph_output is not None:
             buffer = f"output {tensor.graph_output}"
         elif tensor.producer is None:
             buffer = f"input {tensor.index}"
         else:
             buffer = f"temporary {len(self.buffers)}"
-        self.buffers[buffer] = tensor.bytes
+            size = -(-size // VECTOR) * VECTOR
+        self.buffers[buffer] = size
         steps = tuple(stride * tensor.element_bytes for stride in tensor.strides)
         tensor.region = Region(buffer, 0, tensor.sizes, steps, tensor.element_bytes)
 
     def _fit(self, dispatch: Dispatch) -> Dispatch:
-        """The dispatch; Refused where what it writes does not fit the memory that its output was given."""
-        written = dispatch.writes
-        available = self.buffers[written.buffer]
-        if written.end <= available:
-            return dispatch
-        bytes = written.end - written.offset
-        message = f"{bytes} bytes at {written.offset} do not fit the {available} of {written.buffer}"
-        raise Refused(dispatch.node or 0, message)
+        """The dispatch; Refused where what it reads or writes does not fit the memory that the tensor was given."""
+        for region in (*(region for _, region in dispatch.reads), dispatch.writes):
+            available = self.buffers[region.buffer]
+            if region.end > available:
+                size = region.end - region.offset
+                message = f"{size} bytes at {region.offset} do not fit the {available} of {region.buffer}"
+                raise Refused(dispatch.node or 0, message)
+        return dispatch
 
 
 def compile_graph(graph: GraphDesc, traits: GraphTraits) -> Plan:

@@ -152,18 +152,19 @@ class Passes(Program):
             if len(used) > 1 and any(used) and tensor.producer is not None and tensor not in self.result_set:
                 raise Unmodelled("several identities of one tensor lead to Joins and graph outputs")
         self.outputs = [instead.get(tensor, tensor) for tensor in self.outputs]
+        self.output_set = set(self.outputs)
         self.nodes = [node for node in self.nodes if node.output not in instead]
 
     def _cut(self) -> None:
         """A Split becomes a Slice for each output that is used."""
-        uses, outputs = self._uses(), set(self.outputs)
+        uses = self._uses()
         nodes: list[Node] = []
         for node in self.nodes:
             if node.family is not Family.SPLIT:
                 nodes.append(node)
                 continue
             for tensor, offsets in zip(node.outputs, split_offsets(node), strict=True):
-                if tensor not in outputs and not uses[tensor]:
+                if tensor not in self.output_set and not uses[tensor]:
                     continue
                 source = node.operands[0]
                 operand = Operand(source.tensor, source.rank)
@@ -181,7 +182,10 @@ class Passes(Program):
         know of it.
         """
         traits = self.traits
-        uses, outputs = self._uses(), set(self.outputs)
+        uses = self._uses()
+        nested = {
+            node for node in self.nodes if any(reader.family is Family.JOIN for reader, _ in uses[node.outputs[0]])
+        }
         families = {Family.SPLIT, Family.SLICE} if traits.slices_are_views else {Family.SPLIT}
         removed: set[Node] = set()
         for node in reversed(self._topological()):
@@ -197,7 +201,7 @@ class Passes(Program):
                 for tensor, offsets in zip(node.outputs, offsets_of(node), strict=True)
             ]
             readers = [[use for use in uses[tensor] if use[0] not in removed] for tensor, _ in parts]
-            if self._elidable(node, parts, strides, readers, outputs):
+            if self._elidable(node, parts, strides, readers, nested):
                 for (tensor, offset), part_readers in zip(parts, readers, strict=True):
                     for reader, k in part_readers:
                         old = reader.operands[k]
@@ -228,8 +232,9 @@ class Passes(Program):
         parts: Sequence[tuple[Tensor, int]],
         strides: Sequence[int],
         uses: Sequence[Sequence[tuple[Node, int]]],
-        outputs: set[Tensor],
+        nested: set[Node],
     ) -> bool:
+        """`uses`: the readers of each part; `nested`: the Joins whose outputs other Joins take."""
         traits = self.traits
         into_rows = narrow = False
         if any(step != 1 for step in node.steps):
@@ -239,17 +244,19 @@ class Passes(Program):
             if sum(a != b for a, b in changed) != 1:
                 return False
         for (tensor, offset), readers in zip(parts, uses, strict=True):
-            if tensor in outputs:
+            if tensor in self.output_set:
                 return False
             if offset % VECTOR and (readers or traits.all_places_aligned):
                 copies = readers and all(only_copies(reader) for reader, _ in readers)
                 if not (traits.splits_are_slices and copies):
                     return False
-            if readers and traits.vector_reads and block_bytes(tensor, node.axis) % VECTOR:
+            computed = any(reader.family.computes or reader.family is Family.SLICE for reader, _ in readers)
+            if computed and traits.vector_reads and block_bytes(tensor, node.axis) % VECTOR:
                 return False
             for reader, k in readers:
                 if reader.family is Family.JOIN and not reader.kept:
-                    if traits.joins_reuse_rows or is_block(tensor, reader.output) or len(readers) == 1:
+                    block = is_block(tensor, reader.output) and reader not in nested
+                    if traits.joins_reuse_rows or block or len(readers) == 1:
                         return False
                     into_rows = True
                     continue

@@ -35,11 +35,11 @@ class Program:
         self.buffers: dict[str, int] = {}
         """Bytes of each buffer."""
         self.homes_of_nodes: dict[Node, Tensor] = {}
-        self.output_set: set[Tensor] = set()
-        """Those of `outputs`, once a pass has asked for them."""
         self._read(graph)
         self.results = list(self.outputs)
         self.result_set = set(self.results)
+        self.output_set = self.result_set
+        """Those of `outputs`; what identities are bypassed changes both."""
 
     def _read(self, graph: GraphDesc) -> None:
         inputs = []

@@ -67,6 +67,8 @@ class GraphTraits:
     shares_thin_parts: bool = True
     """An operator works in place on a part of a Split whose size along the axis is 1, as on any other."""
     five_dimensions: FiveDimensions = FiveDimensions.SOUND
+    needs_all_outputs: bool = False
+    """A graph output that no edge reaches ends the process in CompileGraph."""
 
 
 _NEW: Final = GraphTraits()
@@ -90,11 +92,12 @@ _LEVEL_4_1: Final = replace(
     shares_thin_parts=False,
 )
 _LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
-_LEVEL_3_0: Final = replace(_LEVEL_4_1, five_dimensions=FiveDimensions.BROKEN)
+_LEVEL_2_1: Final = replace(_LEVEL_4_1, needs_all_outputs=True)
+_LEVEL_3_0: Final = replace(_LEVEL_2_1, five_dimensions=FiveDimensions.BROKEN)
 _LEVEL_3_0_NOT_EXECUTED: Final = replace(_LEVEL_3_0, five_dimensions=FiveDimensions.UNKNOWN)
 
 TRAITS: Final[dict[str, GraphTraits]] = {
-    "1.0.200610": _LEVEL_4_1,
+    "1.0.200610": _LEVEL_2_1,
     "1.3.0-dev2": _LEVEL_3_0_NOT_EXECUTED,
     "1.4.0": _LEVEL_3_0,
     "1.5.0": _LEVEL_3_0,

@@ -166,7 +166,7 @@ _RULES: Final = (
     _structure(
         "graph/output-unconnected",
         "No edge reaches a graph output",
-        "CompileGraph accepts it, and binding the output ends the process; feature level 2_1 ends it in CompileGraph.",
+        "CompileGraph accepts it, and binding the output ends the process; up to DirectML 1.5.1 CompileGraph ends it.",
         "Remove the output.",
         refuses=False,
     ),

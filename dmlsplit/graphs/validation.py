@@ -102,10 +102,12 @@ def judge(graph: GraphDesc, release: Release, traits: GraphTraits | None) -> Gra
     unknown = _unknown(graph)
     if found:
         # What binding or reading such a graph does is undefined; of a null tensor nothing can be said.
-        known = all(d.rule != "graph/tensor-null" for d in found)
-        crashes = any(d.rule == "graph/output-unconnected" for d in found) and _is_lowest(release)
-        hresult = HResult.S_OK if known and not crashes else None
-        return GraphReport(tuple(found), release.judged_by, hresult, known and not crashes if known else None, unknown)
+        rules = {d.rule for d in found}
+        if traits is None or "graph/tensor-null" in rules:
+            return GraphReport(tuple(found), release.judged_by, None, None, unknown)
+        compiles = not (traits.needs_all_outputs and "graph/output-unconnected" in rules)
+        hresult = HResult.S_OK if compiles else None
+        return GraphReport(tuple(found), release.judged_by, hresult, compiles, unknown)
     try:
         if traits is None:
             raise Unmodelled("this build was not observed compiling graphs")

@@ -80,5 +80,6 @@ def only_compiled(desc: graphs.GraphDesc) -> list[str]:
 def test_examples(release, library, rule, cured):
     desc = rule.example(cured)
     (answer,) = compiled(library, [desc])
-    if answer.outcome != "skipped":
-        assert answer.agrees(modelled(desc, traits_of(release)))
+    said = modelled(desc, traits_of(release))
+    if answer.outcome != "skipped" and not said.outcome.startswith("unknown"):
+        assert answer.agrees(said)

@@ -85,6 +85,9 @@ ACCEPTED = {
 }
 
 
+BY_VERSION = {release.directml: release for release in dml.releases()}
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     rule, graph = REFUSED[name]
@@ -104,6 +107,22 @@ def test_accepted(name):
         assert rule in {d.rule for d in report.diagnostics}
         assert report.hresult == 0
         assert set(report.outputs) == {"unknown"}
+
+
+@pytest.mark.parametrize(("directml", "compiles"), [("1.5.1", False), ("1.7.0", True)])
+def test_an_output_that_no_edge_reaches_ended_the_process_once(directml, compiles):
+    report = graphs.validate(ACCEPTED["graph output that no edge reaches"][1], directml=BY_VERSION[directml])
+    assert (report.hresult, report.compiles) == (0 if compiles else None, compiles)
+
+
+def test_a_temporary_is_whole_vectors():
+    """The second part of three numbers is read as if the Split's rows were apart, and fits nevertheless."""
+    g = Sketch()
+    wide, thin = g.split(g.input(4, 4), 1, [3, 1])
+    most, last = g.split(thin, 0, [3, 1])
+    first, rest = g.split(g("ELEMENT_WISE_ABS", most), 0, [1, 2])
+    for release in ("1.13.1", "1.15.4"):
+        assert graphs.validate(g.graph(first, rest, last, wide), directml=BY_VERSION[release]).hresult == 0
 
 
 def test_a_place_is_named():
