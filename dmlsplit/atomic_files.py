@@ -1,4 +1,7 @@
-"""Files that get their names when all of them are whole: on any failure the old ones stay, and nothing else."""
+"""Files that get their names when all of them are whole: on any failure the old ones stay, and nothing else.
+
+Those that were read, or that a model refers to, are not replaced at all: see `inputs_noted`.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from typing import Final, TypeAlias
 
 from dmlsplit._signals import held_back
 from dmlsplit.errors import naming
@@ -38,13 +43,62 @@ def write_file(path: str, *parts: bytes | memoryview) -> None:
                 stream.write(part)
 
 
+FileKey: TypeAlias = tuple[int, int] | str
+"""Equal for all names of a file: device and inode where it exists, else where its name leads."""
+
+_noted: Final[ContextVar[dict[FileKey, str] | None]] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def inputs_noted() -> Iterator[Mapping[FileKey, str]]:
+    """Within the block no file is replaced that `note_input` was told of there; gives those files, and their names.
+
+    What a model refers to is known only when it has been read, when the output may be half written already: an output
+    is held against the inputs as it begins and once more before it gets its name.
+    """
+    noted: dict[FileKey, str] = {}
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
+
+
+def note_input(path: str, name: str) -> None:
+    """Notes a file that no output is to replace, within `inputs_noted`; `name` is what an error calls it."""
+    noted = _noted.get()
+    if noted is not None:
+        with suppress(ValueError):  # a NUL, or a lone surrogate: no file has such a name
+            noted.setdefault(file_key(path), name)
+
+
+def note_inputs(inputs: Mapping[FileKey, str]) -> None:
+    """Notes what another process has noted."""
+    noted = _noted.get()
+    if noted is not None:
+        noted.update(inputs)
+
+
+def refuse_input(path: str) -> None:
+    """OSError where the file has been noted as an input."""
+    noted = _noted.get()
+    name = noted.get(file_key(path)) if noted else None
+    if name is not None:
+        raise OSError(errno.EPERM, f"this would replace {name}", path)
+
+
 def same_file(left: str, right: str) -> bool:
     """Whether two paths lead to one file, by links or under two names; neither need exist."""
-    there = os.path.exists(left), os.path.exists(right)
-    if all(there):
-        return os.path.samefile(left, right)
-    left, right = os.path.realpath(left), os.path.realpath(right)
-    return not any(there) and os.path.normcase(left) == os.path.normcase(right)
+    return file_key(left) == file_key(right)
+
+
+def file_key(path: str) -> FileKey:
+    """The key of the file that a path leads to, which need not exist."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return os.path.normcase(os.path.realpath(path))
+    return status.st_dev, status.st_ino
 
 
 class AtomicFiles:
@@ -60,6 +114,7 @@ class AtomicFiles:
 
     def check(self, path: str) -> int | None:
         """The mode of what has the name now, if anything; OSError where that is a folder, or may not be replaced."""
+        refuse_input(path)
         try:
             mode = os.lstat(path).st_mode
         except FileNotFoundError:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
+from dmlsplit.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
@@ -60,6 +61,13 @@ class Question:
     name_fixes: bool = False
 
 
+class Found(NamedTuple):
+    """What comes back of a file from another process: `inputs` are the files that no output is to replace."""
+
+    results: list[Result]
+    inputs: Mapping[FileKey, str]
+
+
 def check_files(
     paths: Iterable[str | os.PathLike[str]],
     *,
@@ -98,7 +106,7 @@ def judge_files(
             yield judge_file(file, question)
         return
     remaining = iter(files)
-    waiting: deque[tuple[str, Future[list[Result]] | None]] = deque()
+    waiting: deque[tuple[str, Future[Found] | None]] = deque()
     with _Processes(1) as alone:
         while True:
             for file in remaining:
@@ -108,10 +116,10 @@ def judge_files(
             if not waiting:
                 return
             file, future = waiting.popleft()
-            yield _judged_file(file, question) if file == "-" else _result(file, question, future, alone)
+            yield judge_file(file, question) if file == "-" else _result(file, question, future, alone)
 
 
-def _submitted(file: str, question: Question, executor: Executor) -> Future[list[Result]] | None:
+def _submitted(file: str, question: Question, executor: Executor) -> Future[Found] | None:
     """None where the file is to be judged by itself: standard input is here only, and an executor may be broken."""
     if file == "-":
         return None
@@ -121,16 +129,16 @@ def _submitted(file: str, question: Question, executor: Executor) -> Future[list
         return None
 
 
-def _result(file: str, question: Question, future: Future[list[Result]] | None, alone: Executor) -> list[Result]:
+def _result(file: str, question: Question, future: Future[Found] | None, alone: Executor) -> list[Result]:
     """What the future gives; `alone` reads no other file at the same time."""
     try:
         try:
             if future is not None:
-                return future.result()
+                return _with_inputs(future.result())
         except BrokenExecutor:
             pass
         # Some file has ended the process that this one was read in; that is not to be this one's fault.
-        return alone.submit(_judged_file, file, question).result()
+        return _with_inputs(alone.submit(_judged_file, file, question).result())
     except Exception as error:
         fault = fault_of(error)
     return _failed(file, 0, fault, question)
@@ -181,8 +189,14 @@ class _Processes(Executor):
         self.shutdown()
 
 
-def _judged_file(file: str, question: Question) -> list[Result]:
-    return list(judge_file(file, question))
+def _judged_file(file: str, question: Question) -> Found:
+    with inputs_noted() as inputs:
+        return Found(list(judge_file(file, question)), inputs)
+
+
+def _with_inputs(found: Found) -> list[Result]:
+    note_inputs(found.inputs)
+    return found.results
 
 
 def judge_file(file: str, question: Question) -> Iterator[Result]:

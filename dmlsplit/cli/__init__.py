@@ -9,6 +9,7 @@ import click
 
 from dmlsplit import _signals
 from dmlsplit._version import __version__
+from dmlsplit.atomic_files import inputs_noted
 from dmlsplit.cli import (
     _streams,
     check,
@@ -82,7 +83,7 @@ def main(args: Sequence[str] | None = None) -> int:
 def _status(args: Sequence[str] | None) -> int:
     _streams.prepare()
     try:
-        with _signals.raised():
+        with _signals.raised(), inputs_noted():
             status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
             _streams.flush()
     except BrokenPipeError:

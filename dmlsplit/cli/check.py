@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dmlsplit.atomic_files import refuse_input
 from dmlsplit.checking import Question, executor_of, judge_files
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import (
@@ -147,6 +148,8 @@ def check(
             with _streams.output(out) as write:
                 for chunk in FORMATS[format_].render(items, len(targets)):
                     write(chunk)
+                if write_baseline is not None:
+                    refuse_input(write_baseline)  # before the report gets its name
     if found is not None:
         with _streams.output(write_baseline) as write:
             write(found.document())

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dmlsplit.atomic_files import note_input
 from dmlsplit.errors import InputError
 from dmlsplit.formats import npy
 from dmlsplit.formats.limits import Limit
@@ -32,13 +33,20 @@ class AllowedFolders:
 
     def source(self, path: str) -> str:
         """The file to read: as DxDispatch does, beside the model, else in the current folder."""
-        beside = os.path.join(self.folder, path)
-        # lexists: a dangling link is to be reported, not passed over
-        return self._resolved(path if not os.path.lexists(beside) and os.path.exists(path) else beside, path)
+        return self._resolved(self._source(path), path)
+
+    def note_source(self, path: str, model: str) -> None:
+        """Notes that a DxDispatch model refers to a file."""
+        note_reference(self._source(path), model)
 
     def beside(self, path: str) -> str:
         """The file of that name in the model's folder, to read or to write; it need not exist."""
         return self._resolved(os.path.join(self.folder, path), path)
+
+    def _source(self, path: str) -> str:
+        beside = os.path.join(self.folder, path)
+        # lexists: a dangling link is to be reported, not passed over
+        return path if not os.path.lexists(beside) and os.path.exists(path) else beside
 
     def read(self, location: str, offset: int, size: int) -> tuple[bytes, int]:
         """`size` bytes from `offset` of a regular file beside the model, as many as there are; and the file's size.
@@ -46,6 +54,7 @@ class AllowedFolders:
         All data outside of a model's own file is read here. Raises InputError, OSError.
         """
         path = self.beside(location)
+        note_reference(path, "a model")  # whoever reads it has the name
         held = regular_file_size(path)
         if not 0 <= offset <= held or size <= 0:
             return b"", held
@@ -64,6 +73,11 @@ class AllowedFolders:
         if not any(_contains(root, resolved) for root in self._roots):
             raise InputError(f"'{printable(shown)}' is outside the model's folder; --allow-path DIR allows another one")
         return resolved
+
+
+def note_reference(path: str, model: str) -> None:
+    """Notes that a model refers to a file, whether that is read or not: no output of the command is to replace it."""
+    note_input(path, f"a file that {model} refers to")
 
 
 def _contains(root: str, path: str) -> bool:
@@ -112,15 +126,6 @@ def read_npy(path: str) -> np.ndarray:
         check_size(header.data_size, "the file")
         array = np.fromfile(stream, dtype, math.prod(header.shape))
     return array.astype(dtype.newbyteorder("="), copy=False)
-
-
-def identity(path: str) -> tuple[int, int] | None:
-    """What all names of a file have in common; None where there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def reason(error: OSError | InputError) -> str:

@@ -173,6 +173,7 @@ def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:
     if not isinstance(text.value, dict) or "dispatchables" not in text.value:
         yield _operator(text, (), file, index)
         return
+    _note_sources(text.value, file)
     dispatchables = text.value["dispatchables"]
     if not isinstance(dispatchables, dict):
         message = f"dispatchables: expected an object, not {shown(dispatchables)}"
@@ -180,6 +181,25 @@ def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:
         return
     for index, name in enumerate(dispatchables):
         yield _operator(text, ("dispatchables", name), file, index)
+
+
+def _note_sources(model: dict[str, object], file: str) -> None:
+    """Notes the files of resources, and of operators that have one: they are not read here."""
+    sources: list[str] = []
+    todo: list[object] = [model]
+    while todo:
+        members = todo.pop()
+        if isinstance(members, dict):
+            todo += members.values()
+            source = members.get("sourcePath")
+            if isinstance(source, str):
+                sources.append(source)
+    if sources:
+        from dmlsplit.formats.files import AllowedFolders  # with numpy, which takes longer than most models
+
+        folders = AllowedFolders(os.path.dirname(os.path.realpath(file)))
+        for source in sources:
+            folders.note_source(source, file)
 
 
 def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:

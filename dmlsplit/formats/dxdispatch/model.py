@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from dmlsplit.atomic_files import file_key
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.dxdispatch.resources import Resource, ResourceReader
-from dmlsplit.formats.files import AllowedFolders, identity
+from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.json import OtherOperatorError, ParsedOperator, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, shown
 from dmlsplit.printable import printable
@@ -153,7 +154,7 @@ class _ModelReader(ResourceReader):
             raise self.text.error((*path, "targetPath"), "images (.jpg, .png) are not supported; write .npy")
         try:
             file = self._folders.beside(target)
-            if identity(file) in self._inputs:
+            if file_key(file) in self._inputs:
                 raise InputError(f"'{printable(target)}' would replace an input file")
         except InputError as error:
             raise self.text.error((*path, "targetPath"), error.message) from None

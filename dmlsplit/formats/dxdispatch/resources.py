@@ -13,11 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from dmlsplit.atomic_files import file_key
 from dmlsplit.descriptors import DATA_TYPE_OF_NUMPY
 from dmlsplit.diagnostics import Position
 from dmlsplit.enums import TensorDataType
 from dmlsplit.errors import InputError
-from dmlsplit.formats.files import AllowedFolders, Bytes, check_size, identity, read_npy, read_raw, reason
+from dmlsplit.formats.files import AllowedFolders, Bytes, check_size, read_npy, read_raw, reason
 from dmlsplit.formats.json import FieldReader
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 from dmlsplit.printable import printable
@@ -53,7 +54,7 @@ class ResourceReader(FieldReader):
         self._folders = folders
         self._total = 0
         """Bytes of the resources read so far: what bounds one of them bounds all of them together."""
-        self._inputs = {identity(text.file or "")} - {None}
+        self._inputs = {file_key(text.file or "")}
         """The files that are read."""
 
     def resource(self, name: str, path: KeyPath) -> Resource:
@@ -144,7 +145,7 @@ class ResourceReader(FieldReader):
         try:
             file = self._folders.source(name)
             data = read_npy(file) if suffix == ".npy" else read_raw(file)
-            self._inputs.add(identity(file))
+            self._inputs.add(file_key(file))
         except (OSError, InputError) as error:
             raise self.text.error(path, f"cannot read '{printable(name)}': {reason(error)}") from None
         if suffix != ".npy":

@@ -12,6 +12,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from dmlsplit.errors import InputError
+from dmlsplit.formats.files import note_reference
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.onnx.tensors import check_rank, text
 from dmlsplit.formats.onnx.wire import check_messages
@@ -26,7 +27,8 @@ _UNUSED: Final = ("doc_string", "metadata_props", "quantization_annotation")
 
 
 def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
-    """The model of a file, without external data. InputError for what is no model; OSError."""
+    """The model of a file, without external data, which is noted as being there. InputError for what is no model;
+    OSError."""
     with open(path, "rb") as stream:
         status = os.fstat(stream.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_size > MAX_FILE_BYTES:
@@ -35,7 +37,12 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
         data = read_at_most(stream, MAX_FILE_BYTES)
     if data is None:
         raise InputError(f"it is longer than {MAX_FILE_BYTES} bytes")
-    return parse(data)
+    model = parse(data)
+    if b"location" in data:
+        folder = os.path.dirname(os.path.abspath(path))
+        for location in external_locations(model):
+            note_reference(os.path.join(folder, location), os.fspath(path))
+    return model
 
 
 def parse(data: bytes) -> onnx.ModelProto:
@@ -49,6 +56,32 @@ def parse(data: bytes) -> onnx.ModelProto:
     if not model.HasField("graph"):
         raise InputError("it is not an ONNX model: there is no graph")
     return model
+
+
+_WITH_TENSORS: Final = {
+    "GraphProto",
+    "FunctionProto",
+    "TrainingInfoProto",
+    "NodeProto",
+    "AttributeProto",
+    "SparseTensorProto",
+    "TensorProto",
+}
+
+
+def external_locations(model: onnx.ModelProto) -> set[str]:
+    """The files that hold external data of any tensor, as the model names them."""
+    found = set()
+    todo: list[Message] = [model]
+    while todo:
+        message = todo.pop()
+        if isinstance(message, onnx.TensorProto):
+            found |= {text(entry.value) for entry in message.external_data if entry.key == "location"}
+            continue
+        for descriptor, value in message.ListFields():
+            if descriptor.message_type is not None and descriptor.message_type.name in _WITH_TENSORS:
+                todo += [value] if isinstance(value, Message) else value
+    return found
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:

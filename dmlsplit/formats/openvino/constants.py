@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dmlsplit.dims import Shape
 from dmlsplit.errors import InputError
-from dmlsplit.formats.files import AllowedFolders, reason
+from dmlsplit.formats.files import AllowedFolders, note_reference, reason
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name
@@ -49,6 +49,7 @@ class Weights:
 
     def __init__(self, model: str, folders: AllowedFolders) -> None:
         self.name = os.path.splitext(os.path.basename(model))[0] + ".bin"
+        note_reference(os.path.join(folders.folder, self.name), model)
         self._folders = folders
         self._left = MAX_VALUES
 

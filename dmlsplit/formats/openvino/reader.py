@@ -59,12 +59,12 @@ def read_model(
     """
     name = os.fspath(path)
     try:
+        weights = Weights(name, AllowedFolders(os.path.dirname(name), allow_paths))
         regular_file_size(name)
         with open(name, "rb") as stream:
             model = read_document(stream)
         if dims and require_known_names:
             raise InputError(f"there is no symbolic dimension '{printable(next(iter(dims)))}'; an IR has none")
-        weights = Weights(name, AllowedFolders(os.path.dirname(name), allow_paths))
         given = GivenShapes(shapes or {})
         found = sorted(_items(model, weights, given), key=lambda item: item[0])
         if require_known_names:
