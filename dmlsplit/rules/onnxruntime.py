@@ -27,6 +27,7 @@ PREFERENCE: Final = Source("ONNX Runtime: fallback_cpu_capability.cc", f"{_CODE}
 LOADING: Final = Source("ONNX Runtime: model_load_utils.h", f"{_CODE}/graph/model_load_utils.h")
 RESOLVING: Final = Source("ONNX Runtime: graph.cc", f"{_CODE}/graph/graph.cc")
 FOLDING: Final = Source("ONNX Runtime: constant_folding.cc", f"{_CODE}/optimizer/constant_folding.cc")
+SHARING: Final = Source("ONNX Runtime: constant_sharing.cc", f"{_CODE}/optimizer/constant_sharing.cc")
 COMMON: Final = Source(
     "ONNX Runtime: common_subexpression_elimination.cc", f"{_CODE}/optimizer/common_subexpression_elimination.cc"
 )
@@ -246,6 +247,15 @@ NOT_READ = _habit(
     "Its kernel is made all the same, hence its descriptor judged.",
     "",
     GRAPH,
+)
+COMPUTED_ONCE = _habit(
+    "computed-once",
+    _N,
+    "A node before this one computes the same: only one of the two is left.",
+    "Equal small initializers become one, and of nodes with equal operators, inputs and attributes one stays.",
+    "",
+    SHARING,
+    COMMON,
 )
 TWINS_DIFFER = _habit(
     "twins-differ",

@@ -153,6 +153,27 @@ def test_a_concat_that_nothing_reads_beside_others_is_not_compiled():
     assert (outcome(found)[1], rules(found)[1]) == (("C", "DML", "init", None), ["not-read"])
 
 
+def computed_length(number):
+    """The size of axis 1 as a length, from initializers of its own; a Split by it."""
+    nodes = [node("Shape", ["x"], [f"s{number}"]), node("Gather", [f"s{number}", f"i{number}"], [f"g{number}"])]
+    nodes.append(node("Concat", [f"g{number}"], [f"c{number}"], axis=0, name=f"C{number}"))
+    return [*nodes, node("Split", ["x", f"c{number}"], [f"y{number}"], axis=1 - 2 * number, name=f"S{number}")]
+
+
+@pytest.mark.parametrize(
+    ("second", "once"), [([1], True), ([0], False), (np.array([1], np.int32), False)], ids=["equal", "value", "type"]
+)
+def test_nodes_behind_equal_initializers_are_computed_once(second, once):
+    constants = {"i0": np.array([1]), "i1": np.asarray(second)}
+    nodes = [*computed_length(0), *computed_length(1)]
+    found = ask(nodes, [tensor("x", ["N", "M"])], ["y0", "y1"], constants)
+    assert [n.path for n in found if "onnxruntime/computed-once" in {d.rule for d in n.answer.diagnostics}] == (
+        ["C1"] if once else []
+    )
+    both = ask(nodes, [tensor("x", ["N", "M"])], ["y0", "y1", "c1"], constants)
+    assert not any("computed-once" in names for names in rules(both)), "what the model gives is not taken away"
+
+
 def test_splits_that_differ_in_their_outputs_only_are_not_predicted():
     nodes = [SPLIT, node("Split", ["x"], ["c", "d", "e"], axis=1, name="T")]
     found = ask(nodes, [X], list("abcde"), opset=13)

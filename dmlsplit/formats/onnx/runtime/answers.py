@@ -69,6 +69,9 @@ def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
             graph_nodes=_count(graph, certain.get(index, ()), possible.get(index, ())),
         )
         answer = in_context(graph, index, path, answer, certain.get(index, ()))
+        if graph.is_merged(index) and answer.outcome in (Outcome.DML, Outcome.CPU):
+            note = diagnostic("computed-once", path, "a node before it computes the same")
+            answer = replace(answer, diagnostics=(*answer.diagnostics, note))
         found.append(NodeOnRuntime(path, node.op_type, known, answer))
     return found
 

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 import onnx
 
 from dmlsplit.dims import Shape
+from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.formats.onnx.scope import Scope
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.tensors import no_external_data, text, value_of
 from dmlsplit.runtimes import Options, Runtime
 from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.neighbours import KEEPS_ON_CPU, MERGING, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER, STAYING
 
 JUDGED: Final = ("Split", "Concat")
 _NOT_FOLDED: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
+_SHARED_TYPES: Final = frozenset(
+    {
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.INT32,
+        onnx.TensorProto.INT64,
+    }
+)
+_MOST_SHARED: Final = 8
+"""Elements of an initializer that is shared with its equals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +121,7 @@ class SessionGraph:
         found: set[int] = set()
         if self.options.optimization < 1:
             return found
-        names: dict[str, str] = {}
+        names = self._shared_constants()
         first: dict[tuple[object, ...], int] = {}
         for index, node in enumerate(self.nodes):
             read = tuple([names.get(text(name), text(name)) for name in node.input])
@@ -119,6 +132,24 @@ class SessionGraph:
                 found.add(index)
                 names.update(zip(map(text, node.output), map(text, self.nodes[same].output), strict=True))
         return found
+
+    def is_merged(self, index: int) -> bool:
+        """Whether optimization certainly removes a node that computes what one before it does."""
+        return index in self.merged and not self.outputs.intersection(map(text, self.nodes[index].output))
+
+    def _shared_constants(self) -> dict[str, str]:
+        """For each small initializer the first that has the same type, shape and elements: optimization keeps that."""
+        first: dict[tuple[object, ...], str] = {}
+        names = {}
+        for name, tensor in self.initializers.items():
+            if tensor.data_type not in _SHARED_TYPES or math.prod(tensor.dims) > _MOST_SHARED:
+                continue
+            with suppress(InputError):  # a malformed one is equal to none
+                array = value_of(tensor, no_external_data)
+                if array is not None:
+                    key = (tensor.data_type, array.shape, array.tobytes())
+                    names[name] = first.setdefault(key, name)
+        return names
 
     def order(self) -> list[int]:
         """The nodes that are left, in the order in which ONNX Runtime walks over them.
