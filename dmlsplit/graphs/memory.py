@@ -18,8 +18,9 @@ something else still needs it: a view of it, or a tensor that lives in it. That 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dmlsplit.graphs.descriptors import GraphDesc
 from dmlsplit.graphs.operators import Family, short_name
@@ -213,6 +214,8 @@ class Compiler(Passes):
                 operand, output = reader.operands[k], reader.output
                 if operand.view and not same_layout(operand.sizes, tensor.strides, packed_strides(operand.sizes)):
                     continue
+                if math.prod(operand.sizes) != math.prod(output.sizes):  # it is broadcast
+                    continue
                 if not output.packed or (operand.thin and not self.traits.shares_thin_parts):
                     continue
                 tensor.shares = output
@@ -304,7 +307,7 @@ class Compiler(Passes):
         return dispatch
 
 
-def compile_graph(graph: GraphDesc, traits: GraphTraits) -> Plan:
-    """The dispatches that a sound graph compiles to; Refused, Crash or Unmodelled."""
-    compiler = Compiler(graph, traits)
+def compile_graph(graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> Plan:
+    """The dispatches that a sound graph compiles to; Refused, Crash or Unmodelled. `assumed`: as Program has it."""
+    compiler = Compiler(graph, traits, assumed)
     return compiler.compile()

@@ -23,6 +23,8 @@ class Family(enum.Enum):
     SLICE = "slice"
     SPLIT = "split"
     JOIN = "join"
+    WHOLE = "of whole tensors"
+    """A convolution, a product of matrices, a normalization: never in place, and its output may lie in a Join."""
 
     @property
     def computes(self) -> bool:
@@ -63,8 +65,11 @@ OPERATORS: Final = (
     OperatorInfo("ELEMENT_WISE_MAX", 21, Family.BINARY, _ABO, (4,)),
     OperatorInfo("ELEMENT_WISE_MIN", 23, Family.BINARY, _ABO, (4,)),
     OperatorInfo("ELEMENT_WISE_MULTIPLY", 24, Family.BINARY, _ABO),
+    OperatorInfo("ELEMENT_WISE_RECIP", 27, Family.UNARY, _SCALED),
     OperatorInfo("ELEMENT_WISE_SUBTRACT", 30, Family.BINARY, _ABO),
     OperatorInfo("ELEMENT_WISE_TANH", 84, Family.UNARY, _SCALED, (4,)),
+    OperatorInfo("ELEMENT_WISE_CLIP1", 153, Family.UNARY, (*_SCALED, "MinMaxDataType", "Min", "Max")),
+    OperatorInfo("ELEMENT_WISE_NEGATE", 156, Family.UNARY, _IO),
     OperatorInfo("ACTIVATION_ELU", 35, Family.ACTIVATION, (*_IO, "Alpha")),
     OperatorInfo("ACTIVATION_HARD_SIGMOID", 37, Family.ACTIVATION, (*_IO, "Alpha", "Beta")),
     OperatorInfo("ACTIVATION_IDENTITY", 38, Family.ACTIVATION, _IO),

@@ -49,6 +49,8 @@ class Passes(Program):
                 if sigmoid is None:
                     continue
                 source = sigmoid.operands[0]
+                if any(operand.sizes != product.output.sizes for operand in product.operands):
+                    raise Unmodelled("a product with a sigmoid of tensors of different sizes was not observed")
                 if origin_of(source.tensor) is origin_of(other):
                     if other is not source.tensor:
                         product.wrong = Wrong(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from dmlsplit.descriptors import BufferTensorDesc
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
@@ -19,14 +20,19 @@ from dmlsplit.graphs.program import (
     same_layout,
 )
 from dmlsplit.graphs.releases import GraphTraits
-from dmlsplit.layout import packed_strides
+from dmlsplit.layout import ELEMENT_BITS, packed_strides
 
 
 class Program:
-    """A graph as CompileGraph reads it, for builds of these traits."""
+    """A graph as CompileGraph reads it, for builds of these traits.
 
-    def __init__(self, graph: GraphDesc, traits: GraphTraits) -> None:
+    `assumed`: what nodes are taken for that were not observed, by their indices. Where it is given, tensors may have
+    any data type, and those that are computed with element by element may be broadcast.
+    """
+
+    def __init__(self, graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> None:
         self.traits = traits
+        self.assumed = assumed
         self.nodes: list[Node] = []
         self.outputs: list[Tensor] = []
         self.parts: dict[Tensor, list[Tensor]] = {}
@@ -48,15 +54,16 @@ class Program:
         for number, desc in enumerate(graph.nodes):
             kind = node_type(desc)
             row = BY_NUMBER.get(kind)
-            if row is None:
+            family = (self.assumed or {}).get(number, row.family if row else None)
+            if family is None:
                 raise Unmodelled(f"{short_name(kind)} (node {number}) was not observed in graphs")
-            node = Node(row.family, kind, [], [], number)
+            node = Node(family, kind, [], [], number)
             node.outputs = [
                 self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(node_tensors(desc)[1])
             ]
             if not isinstance(desc, NeighbourOperatorDesc):
                 node.axis = desc.axis
-            elif row.family is Family.SLICE:
+            elif family is Family.SLICE:
                 rank = len(node.output.sizes)
                 node.offsets = numbers_of(desc, "InputWindowOffsets", rank)
                 node.steps = numbers_of(desc, "InputWindowStrides", rank)
@@ -73,11 +80,12 @@ class Program:
                 if (
                     tensor is None
                     or tensor.sizes != operand.sizes
-                    or ELEMENT_BYTES.get(int(tensor.data_type)) != (operand.tensor.element_bytes)
+                    or self._element_bytes(tensor.data_type) != operand.tensor.element_bytes
                 ):
                     raise Unmodelled("edges whose ends differ in sizes or data type were not observed")
                 self._tensor(tensor.desc, None, 0)
-            if node.family.computes and any(operand.sizes != node.output.sizes for operand in node.operands):
+            differ = any(operand.sizes != node.output.sizes for operand in node.operands)
+            if node.family.computes and differ and self.assumed is None:
                 raise Unmodelled(f"{short_name(node.type)} of tensors of different sizes was not observed")
         by_output = {edge.graph_output_index: edge for edge in graph.output_edges}
         self.outputs = [
@@ -88,7 +96,7 @@ class Program:
     def _tensor(self, desc: BufferTensorDesc | None, producer: Node | None, index: int) -> Tensor:
         assert desc is not None
         assert desc.sizes is not None
-        size = ELEMENT_BYTES.get(int(desc.data_type))
+        size = self._element_bytes(desc.data_type)
         if size is None:
             raise Unmodelled(f"data type {desc.data_type!s} was not observed in graphs")
         if desc.strides is not None and not same_layout(desc.sizes, desc.strides, packed_strides(desc.sizes)):
@@ -99,6 +107,12 @@ class Program:
         if desc.total_tensor_size_in_bytes != tensor.bytes:
             raise Unmodelled("tensors that are larger than their elements were not observed in graphs")
         return tensor
+
+    def _element_bytes(self, data_type: int) -> int | None:
+        size = ELEMENT_BYTES.get(int(data_type))
+        if size is None and self.assumed is not None and data_type in ELEMENT_BITS:
+            return max(ELEMENT_BITS[data_type] // 8, 1)
+        return size
 
     def _uses(self) -> Uses:
         uses: Uses = defaultdict(list)

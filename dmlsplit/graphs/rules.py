@@ -129,6 +129,18 @@ _RULES: Final = (
         example=examples.five_dimensions,
     ),
     GraphRule(
+        "graph/output-not-written",
+        Severity.ERROR,
+        Basis.OBSERVED,
+        "A graph output of a model that also feeds an activation stays empty",
+        "ONNX Runtime puts an activation into the node that feeds it where nothing else reads what is between them. It "
+        "does not count that this is an output of the model, too: nothing computes it, and Run gives an empty value "
+        "for it. Add, Conv, BatchNormalization, Gemm and MatMul take activations so.",
+        "onnxruntime-directml and onnxruntime-node 1.18.0 to 1.30.0",
+        "observed: onnxruntime.dll 1.18.0, 1.20.1, 1.24.4 and 1.30.0 with its DirectML execution provider",
+        "Put Max(t, t) between the node and the activation, or set the optimization level to 0 or 1.",
+    ),
+    GraphRule(
         "graph/unknown",
         Severity.NOTE,
         Basis.OURS,

@@ -1,0 +1,208 @@
+"""What helps against each fault of a fused graph, as changes of the ONNX model: a table; it changes no model.
+
+Which cure for this finding? A finding has a `fault`:
+
+    for cure in cures_of(finding.fault, directml="1.15.4"):     # the cheapest first
+        cure.name, cure.change, cure.bit_exact, cure.adds_output
+
+All of these were executed by ONNX Runtime with its DirectML execution provider, at optimization levels 0 and 99, and
+gave the right result with every DirectML that they are named for. USELESS has the changes that seem to help and do not:
+optimization removes them, or the result is wrong in spite of them. Two rules hold for all: leave no node behind whose
+output nothing uses (Fault.DEAD), and make no output of a node in GUARDED a graph output, nor put an activation behind
+such a graph output (Fault.UNWRITTEN).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+from dmlsplit.release_names import find_release
+from dmlsplit.releases import Release
+
+
+class Fault(enum.StrEnum):
+    """What is wrong with a graph that a model's nodes become."""
+
+    GATE = "gate"
+    """a * sigmoid(b) of two outputs of one Split gives b * sigmoid(b)."""
+    PRODUCT = "product"
+    """(y * x) * sigmoid(x) gives x * x * sigmoid(x)."""
+    REPEATED = "repeated"
+    """Concat(v, v): one of the places is not written."""
+    OVERWRITTEN = "overwritten"
+    """v of Concat(v, y) is used after an elementwise operator g behind the Concat, which has destroyed it."""
+    REFUSED = "refused"
+    """One part of a Split of an intermediate is used, by an elementwise operator: the session is not made."""
+    UNWRITTEN = "unwritten"
+    """A graph output that also feeds an activation that is fused into its node: the output stays empty."""
+    DEAD = "dead"
+    """Nodes whose outputs nothing uses: the session is not made."""
+
+    @property
+    def rule(self) -> str:
+        """The id of the rule that reports it."""
+        return _RULES[self]
+
+
+_RULES: Final = {
+    Fault.GATE: "graph/fused-wrongly",
+    Fault.PRODUCT: "graph/fused-wrongly",
+    Fault.REPEATED: "graph/place-not-written",
+    Fault.OVERWRITTEN: "graph/memory-overwritten",
+    Fault.REFUSED: "graph/memory-too-small",
+    Fault.UNWRITTEN: "graph/output-not-written",
+    Fault.DEAD: "graph/empty",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cure:
+    """One change of a model. `change` says it as an imperative; v, y, a, b, x, g are those of the Fault.
+
+    `recorded` are the names of the executions that show it (tests/data/onnx_graphs). `first_wrong` is the first
+    DirectML with which it does not help, "" where it always did.
+    """
+
+    name: str
+    fault: Fault
+    change: str
+    recorded: tuple[str, ...]
+    bit_exact: bool = True
+    """Whether what the model computes stays the same bit for bit."""
+    adds_output: bool = False
+    """Whether the model gets a further output."""
+    first_wrong: str = ""
+    condition: str = ""
+    """Where it can be applied, "" where everywhere."""
+
+
+CURES: Final = (
+    Cure("two-slices", Fault.GATE, "take a and b with two Slices in place of the Split", ("slices",)),
+    Cure("one-slice", Fault.GATE, "take a, or b, with a Slice beside the Split", ("slice_a", "slice_b")),
+    Cure("reshape-part", Fault.GATE, "put a Reshape to (0, ..., 0) behind a, or b", ("reshape_a", "reshape_b")),
+    Cure("max-part", Fault.GATE, "put Max(t, t) behind a, or b", ("max_a", "max_b")),
+    Cure("clip-sigmoid", Fault.GATE, "put Clip(0, 1) behind the Sigmoid", ("hardclip", "clip_s")),
+    Cure("sigmoid-output", Fault.GATE, "make the Sigmoid's output a graph output, too", ("sig_out",), adds_output=True),
+    Cure("tanh-form", Fault.GATE, "compute the Sigmoid as 0.5 + 0.5 * tanh(0.5 * b)", ("tanhform",), bit_exact=False),
+    Cure("reshape-factor", Fault.PRODUCT, "put a Reshape to (0, ..., 0) behind y * x", ("reshape_p",)),
+    Cure("max-factor", Fault.PRODUCT, "put Max(t, t) behind x, or behind y * x", ("max_p", "max_x")),
+    Cure("clip-sigmoid", Fault.PRODUCT, "put Clip(0, 1) behind the Sigmoid", ("clip_s",)),
+    Cure(
+        "regroup",
+        Fault.PRODUCT,
+        "compute y * (x * sigmoid(x)) instead",
+        ("Mul(y, Mul(x, Sigmoid(x)))",),
+        bit_exact=False,
+    ),
+    Cure("factor-output", Fault.PRODUCT, "make y * x a graph output, too", ("p_out",), adds_output=True),
+    Cure("max-branch", Fault.REPEATED, "put Max(v, v) in front of all but one of the Concat's inputs", ("Max(v,v)",)),
+    Cure("tile", Fault.REPEATED, "take a Tile in place of the Concat", ("Tile",), condition="Concat(v, v) only"),
+    Cure(
+        "operator-first",
+        Fault.OVERWRITTEN,
+        "move the elementwise operator in front of the Concat: Concat(g(v), g(y))",
+        ("unfuse_each",),
+        condition="g has one input; v is no graph output made by a node that g is fused into",
+    ),
+    Cure("max-input", Fault.OVERWRITTEN, "put Max(v, v) in front of the Concat", ("max_j",)),
+    Cure(
+        "concat-output",
+        Fault.OVERWRITTEN,
+        "make the Concat's output a graph output, too",
+        ("j_out",),
+        adds_output=True,
+    ),
+    Cure(
+        "second-reader", Fault.OVERWRITTEN, "give the Concat a second reader (ReduceSum)", ("j_used",), adds_output=True
+    ),
+    Cure("cut-and-join", Fault.OVERWRITTEN, "put two Slices and a Concat behind the Concat", ("catpad",)),
+    Cure(
+        "rename",
+        Fault.OVERWRITTEN,
+        "rename the graph outputs, so that v's other use comes before g in byte order",
+        ("rename",),
+        condition="v's other use and g are graph outputs, and nothing follows g",
+    ),
+    Cure(
+        "operator-first",
+        Fault.REFUSED,
+        "put the elementwise operator in front of the Split",
+        ("dead_split", "dead_relu"),
+        condition="the operator has one input; only one part of the Split is used",
+    ),
+    Cure("gather", Fault.REFUSED, "take the part with a Gather in place of the Split", ("gather",)),
+    Cure("negative-pad", Fault.REFUSED, "take the part with a Pad of negative pads in place of the Split", ("padneg",)),
+    Cure("strided-slice", Fault.REFUSED, "take the part with two Slices, one of a step", ("slice_step",)),
+    Cure("max-part", Fault.REFUSED, "put Max(t, t) behind the part", ("max",)),
+    Cure(
+        "split-first",
+        Fault.REFUSED,
+        "split the operand of the node that feeds the Split",
+        ("split_first", "slice_first"),
+    ),
+    Cure("expand-part", Fault.REFUSED, "put an Expand to its own shape behind the part", ("expand",)),
+    Cure(
+        "part-output",
+        Fault.REFUSED,
+        "make the Split's input, or one of its parts, a graph output, too",
+        ("v_out", "a_out", "other_out"),
+        adds_output=True,
+    ),
+    Cure("slice", Fault.REFUSED, "take the part with a Slice in place of the Split", ("slice",), first_wrong="1.13.1"),
+)
+"""By fault, the cheapest first."""
+
+UNSPLIT: Final = "set ep.dml.disable_graph_fusion to 1"
+"""What helps against every fault but UNWRITTEN without a change of the model: operators are compiled one by one."""
+
+USELESS: Final = {
+    Fault.GATE: {
+        "removed by optimization": (
+            "Identity",
+            "Mul by 1",
+            "Add 0",
+            "Dropout",
+            "a pair of Transposes",
+            "two equal Splits",
+        ),
+        "wrong nevertheless": ("a or b as a graph output",),
+    },
+    Fault.PRODUCT: {"removed by optimization": ("Identity",)},
+    Fault.REPEATED: {
+        "removed by optimization": ("Identity",),
+        "wrong nevertheless": ("Reshape", "v as a graph output"),
+    },
+    Fault.OVERWRITTEN: {
+        "removed by optimization": ("Mul by 1", "Add 0"),
+        "wrong nevertheless": ("Identity", "Reshape", "v or g(...) as a graph output", "a pair of Transposes"),
+    },
+    Fault.REFUSED: {
+        "removed by optimization": ("Identity", "Mul by 1", "a pair of Transposes"),
+        "wrong nevertheless": ("Slice, from DirectML 1.13.1 on", "Reshape"),
+    },
+}
+"""What does not help, and why."""
+
+GUARDED: Final = frozenset({"Add", "BatchNormalization", "Conv", "Gemm", "MatMul"})
+"""Operators that optimization fuses an activation into, although their output is a graph output as well."""
+
+
+def cures_of(fault: Fault, directml: Release | str | None = None) -> tuple[Cure, ...]:
+    """The cures of a fault that help with a DirectML release (None: with every one), the cheapest first.
+
+    ValueError for an unknown release.
+    """
+    release = None if directml is None else find_release(directml)
+    return tuple([cure for cure in CURES if cure.fault is fault and _helps(cure, release)])
+
+
+def _helps(cure: Cure, release: Release | None) -> bool:
+    if not cure.first_wrong:
+        return True
+    return release is not None and _numbers(release.directml) < _numbers(cure.first_wrong)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple([int(part) for part in version.split("-")[0].split(".")])
