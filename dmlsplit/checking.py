@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from dmlsplit.descriptors import OperatorDesc
     from dmlsplit.dims import Dim
+    from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.models import Given
     from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.formats.operators import Entry
@@ -270,9 +271,9 @@ def _with_fix(result: Result, entry: Entry, target: Target, question: Question) 
     return replace(result, fix=rewriting.fix(found, entry.file, target)) if found.ok else result
 
 
-def _judge_node(node: SplitNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:
+def _judge_node(node: SplitNode | JoinNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:
     """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator."""
-    from dmlsplit.formats.lowering import NO_OPERATOR, is_rewritten, legalized_node
+    from dmlsplit.formats.lowering import descriptor_of, is_rewritten, legalized_node
 
     own = node.report
     if not own.ok:
@@ -280,26 +281,27 @@ def _judge_node(node: SplitNode, target: Target) -> tuple[Report, NodeSummary, O
     found = legalized_node(node, target)
     diagnostics = tuple([_in_node(d, node) for d in found.report.diagnostics if d not in own.diagnostics])
     summary = _summary(node, Use.REFUSED if diagnostics else Use.UNKNOWN)
-    if found.desc is not NO_OPERATOR:
+    descriptor = descriptor_of(found)
+    if descriptor is not None:
         use = Use.AS_IT_IS if found.ok else Use.REFUSED
-        summary = summary._replace(use=use, minimum_level=minimum_feature_level(found.desc))
+        summary = summary._replace(use=use, minimum_level=minimum_feature_level(descriptor))
     if found.ok and is_rewritten(node, found):
         message = f"{target.name} takes it rewritten: {'; '.join(found.steps)}"
         diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
         summary = summary._replace(use=Use.REWRITTEN, rewriting=rewriting.summary(found))
     report = Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator)
-    return report, summary, None if found.desc is NO_OPERATOR else found.desc
+    return report, summary, descriptor
 
 
-def _in_node(diagnostic: Diagnostic, node: SplitNode) -> Diagnostic:
+def _in_node(diagnostic: Diagnostic, node: SplitNode | JoinNode) -> Diagnostic:
     """What is said of the descriptor, said of the node."""
     if diagnostic.location.node:
         return diagnostic
     return replace(diagnostic, location=diagnostic.location.in_node(node.path))
 
 
-def _summary(node: SplitNode, use: Use) -> NodeSummary:
+def _summary(node: SplitNode | JoinNode, use: Use) -> NodeSummary:
     operator = f"{node.op} {node.version}" if node.version else node.op
     warned = any(d.severity is Severity.WARNING for d in node.report.diagnostics)
-    shape, lengths = node.input_shape, node.lengths
+    shape, lengths = node.whole_shape, node.lengths
     return NodeSummary(node.path, operator, node.data_type, shape, node.axis, lengths, node.report.ok, warned, use)

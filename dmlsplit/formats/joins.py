@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dmlsplit._binding import NUMPY_DTYPE
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.dims import Dim, Shape, agrees, shape_text
 from dmlsplit.enums import FeatureLevel
-from dmlsplit.errors import BindingError, InputError
+from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.nodes import MAX_SIZE
-from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.releases import Release
 from dmlsplit.rules import RULES, NodeFacts, judge_node
-from dmlsplit.target import Target, find_target
+from dmlsplit.target import find_target
 
 if TYPE_CHECKING:
-    from dmlsplit._typing import Bindable
-
-NO_OPERATOR: Final = JoinOperatorDesc(None, None, 0)
-"""The `desc` of a node that stands for no operator."""
+    from dmlsplit.legalize import Legalization
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +94,11 @@ class JoinNode:
         return None
 
     @property
+    def whole_shape(self) -> Shape | None:
+        """The shape of the tensor that is made."""
+        return self.output_shape
+
+    @property
     def path(self) -> str:
         """What diagnostics call the node, safe to print: its name, or that of its output, after that of its graph."""
         name = self.name or self.output_name or self.op
@@ -115,6 +115,8 @@ class JoinNode:
         Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
         operator, `ok` is False, and the report says why.
         """
+        from dmlsplit.formats.lowering import legalized_join
+
         return legalized_join(self, find_target(feature_level, directml))
 
     def execute(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -171,68 +173,6 @@ class JoinNode:
         if axis is None:
             raise InputError(f"{self.path}: the axis is not known")
         return axis
-
-
-@dataclass(frozen=True)
-class JoinLegalization(Legalization[JoinOperatorDesc]):
-    """A Legalization whose arrays are the framework's; other buffers are raw memory, as for any."""
-
-    element: ElementType | None = None
-    path: str = ""
-
-    def execute(self, input: Sequence[Bindable]) -> np.ndarray:
-        """Runs the operators on arrays of the framework's type and shapes into a fresh one."""
-        lowered: Any = [self._lowered(array, f"inputs[{i}]") for i, array in enumerate(input)]
-        whole: np.ndarray = super().execute(lowered)
-        assert self.element is not None
-        if self.element.count == 1:
-            return whole.view(self.element.dtype())
-        return whole.reshape(-1).view(self.element.dtype()).reshape(whole.shape[:-1])
-
-    def dispatch(self, input: Sequence[Bindable], out: Bindable) -> None:
-        """Runs the operators in the caller's buffers; arrays of several DirectML elements each are C-contiguous."""
-        lowered: Any = [self._lowered(array, f"inputs[{i}]") for i, array in enumerate(input)]
-        super().dispatch(lowered, self._lowered(out, "output", copies=False))
-
-    def _lowered(self, array: Bindable, what: str, copies: bool = True) -> Bindable:
-        if not isinstance(array, np.ndarray) or self.element is None or self.element.data_type is None:
-            return array
-        dtype = self.element.dtype()
-        if array.dtype != dtype:
-            if array.dtype == np.uint8 and array.ndim == 1:
-                return array
-            raise BindingError(f"{self.path}: {what} is of type {array.dtype}, {dtype} is expected")
-        held = NUMPY_DTYPE[self.element.data_type]
-        if self.element.count == 1:
-            return array.view(held)
-        if not array.flags.c_contiguous:
-            if not copies:
-                raise BindingError(f"{self.path}: {what} is not C-contiguous, as elements in {held} have to be")
-            array = np.ascontiguousarray(array)
-        return array.view(held).reshape(*array.shape, self.element.count)
-
-
-def legalized_join(node: JoinNode, target: Target) -> Legalization[JoinOperatorDesc]:
-    """`JoinNode.legalize` for one target."""
-    obstacle = node.obstacle()
-    if obstacle is not None:
-        return Legalization.refused(NO_OPERATOR, Report((obstacle,), target.name, None, node.report.operator))
-    found = legalized(node.descriptor(), target)
-    given = {f.name: getattr(found, f.name) for f in fields(found)}
-    changed = {"steps": (*_steps(node), *found.steps)}
-    return JoinLegalization(**{**given, **changed}, element=node.element, path=node.path)
-
-
-def _steps(node: JoinNode) -> Iterator[str]:
-    """What the descriptor itself changed of the framework's node."""
-    assert node.element is not None
-    assert node.element.data_type is not None
-    count, held = node.element.count, node.element.data_type
-    if not node.element.is_native:
-        yield f"{node.data_type} is moved as {f'{count} of ' if count > 1 else ''}{held.name}, the same bits"
-    given = getattr(node.facts, "axis", None)
-    if isinstance(given, int) and given < 0:
-        yield f"axis {given} becomes {node.axis}"
 
 
 def _numbers(shape: Collection[Dim] | None) -> tuple[int, ...]:

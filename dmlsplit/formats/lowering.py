@@ -1,19 +1,20 @@
-"""A framework's Split in DirectML: the rewritten operators, fed with arrays of the framework's type and shape."""
+"""Splits and Concats of a framework in DirectML: the rewritten operators, fed with arrays of its types and shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dmlsplit._binding import NUMPY_DTYPE
-from dmlsplit.descriptors import SplitOperatorDesc
+from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import BindingError
 from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
 from dmlsplit.releases import Release
@@ -22,9 +23,10 @@ from dmlsplit.target import Target, find_target
 
 if TYPE_CHECKING:
     from dmlsplit._typing import Bindable
-    from dmlsplit.formats.nodes import SplitNode
+    from dmlsplit.formats.joins import JoinNode
 
-NO_OPERATOR: Final = SplitOperatorDesc(None, None, 0)
+NO_SPLIT: Final = SplitOperatorDesc(None, None, 0)
+NO_JOIN: Final = JoinOperatorDesc(None, None, 0)
 """The `desc` of a node that stands for no operator."""
 
 
@@ -37,51 +39,77 @@ class NodeLegalization(Legalization[SplitOperatorDesc]):
 
     def execute(self, input: Bindable) -> list[np.ndarray]:
         """Runs the operators on an array of the framework's type and shape into fresh ones."""
-        outputs = super().execute(self._lowered(input, "input"))
-        return [self._raised(output) for output in outputs]
+        outputs = super().execute(_lowered(self, input, "input"))
+        return [_raised(self, output) for output in outputs]
 
     def dispatch(self, input: Bindable, out: Sequence[Bindable]) -> None:
         """Runs the operators in the caller's buffers; arrays of several DirectML elements each are C-contiguous."""
-        lowered = [self._lowered(array, f"outputs[{i}]", copies=False) for i, array in enumerate(out)]
-        super().dispatch(self._lowered(input, "input"), lowered)
+        lowered = [_lowered(self, array, f"outputs[{i}]", copies=False) for i, array in enumerate(out)]
+        super().dispatch(_lowered(self, input, "input"), lowered)
 
-    def _lowered(self, array: Bindable, what: str, copies: bool = True) -> Bindable:
-        if not isinstance(array, np.ndarray) or self.element is None or self.element.data_type is None:
+
+@dataclass(frozen=True)
+class JoinLegalization(Legalization[JoinOperatorDesc]):
+    """The same of a Concat."""
+
+    element: ElementType | None = None
+    path: str = ""
+
+    def execute(self, input: Sequence[Bindable]) -> np.ndarray:
+        """Runs the operators on arrays of the framework's type and shapes into a fresh one."""
+        lowered: Any = [_lowered(self, array, f"inputs[{i}]") for i, array in enumerate(input)]
+        return _raised(self, super().execute(lowered))
+
+    def dispatch(self, input: Sequence[Bindable], out: Bindable) -> None:
+        """Runs the operators in the caller's buffers; arrays of several DirectML elements each are C-contiguous."""
+        lowered: Any = [_lowered(self, array, f"inputs[{i}]") for i, array in enumerate(input)]
+        super().dispatch(lowered, _lowered(self, out, "output", copies=False))
+
+
+def _lowered(to: NodeLegalization | JoinLegalization, array: Bindable, what: str, copies: bool = True) -> Bindable:
+    """A framework's array as DirectML's elements."""
+    if not isinstance(array, np.ndarray) or to.element is None or to.element.data_type is None:
+        return array
+    dtype = to.element.dtype()
+    if array.dtype != dtype:
+        if array.dtype == np.uint8 and array.ndim == 1:
             return array
-        dtype = self.element.dtype()
-        if array.dtype != dtype:
-            if array.dtype == np.uint8 and array.ndim == 1:
-                return array
-            raise BindingError(f"{self.path}: {what} is of type {array.dtype}, {dtype} is expected")
-        held = NUMPY_DTYPE[self.element.data_type]
-        if self.element.count == 1:
-            return array.view(held)
-        if not array.flags.c_contiguous:
-            if not copies:
-                raise BindingError(f"{self.path}: {what} is not C-contiguous, as elements in {held} have to be")
-            array = np.ascontiguousarray(array)
-        return array.view(held).reshape(*array.shape, self.element.count)
+        raise BindingError(f"{to.path}: {what} is of type {array.dtype}, {dtype} is expected")
+    held = NUMPY_DTYPE[to.element.data_type]
+    if to.element.count == 1:
+        return array.view(held)
+    if not array.flags.c_contiguous:
+        if not copies:
+            raise BindingError(f"{to.path}: {what} is not C-contiguous, as elements in {held} have to be")
+        array = np.ascontiguousarray(array)
+    return array.view(held).reshape(*array.shape, to.element.count)
 
-    def _raised(self, array: np.ndarray) -> np.ndarray:
-        assert self.element is not None
-        dtype = self.element.dtype()
-        if self.element.count == 1:
-            return array.view(dtype)
-        return array.reshape(-1).view(dtype).reshape(array.shape[:-1])
+
+def _raised(by: NodeLegalization | JoinLegalization, array: np.ndarray) -> np.ndarray:
+    assert by.element is not None
+    dtype = by.element.dtype()
+    if by.element.count == 1:
+        return array.view(dtype)
+    return array.reshape(-1).view(dtype).reshape(array.shape[:-1])
 
 
 def legalize(
     node: SplitNode, feature_level: FeatureLevel | int | str | None, directml: Release | str | None
 ) -> Legalization[SplitOperatorDesc]:
     """SplitNode.legalize."""
-    return legalized_node(node, find_target(feature_level, directml))
+    return legalized_split(node, find_target(feature_level, directml))
 
 
-def legalized_node(node: SplitNode, target: Target) -> Legalization[SplitOperatorDesc]:
+def legalized_node(node: SplitNode | JoinNode, target: Target) -> Legalization[Any]:
     """`legalize` for one target."""
+    return legalized_split(node, target) if isinstance(node, SplitNode) else legalized_join(node, target)
+
+
+def legalized_split(node: SplitNode, target: Target) -> Legalization[SplitOperatorDesc]:
+    """`SplitNode.legalize` for one target."""
     obstacle = node.obstacle()
     if obstacle is not None:
-        return Legalization.refused(NO_OPERATOR, Report((obstacle,), target.name, None, node.report.operator))
+        return Legalization.refused(NO_SPLIT, Report((obstacle,), target.name, None, node.report.operator))
     found = legalized(node.descriptor(), target)
     report = found.report
     if 0 in (*(node.input_shape or ()), *(node.lengths or ())):
@@ -90,17 +118,35 @@ def legalized_node(node: SplitNode, target: Target) -> Legalization[SplitOperato
             "ONNX Runtime's DirectML back end skips the whole operator, since a tensor has no elements",
         )
         report = replace(report, diagnostics=(*report.diagnostics, skipped))
-    given = {f.name: getattr(found, f.name) for f in fields(found)}
-    changed = {"report": report, "steps": (*_steps(node), *found.steps)}
-    return NodeLegalization(**{**given, **changed}, element=node.element, path=node.path)
+    changed = {**_members(found), "report": report, "steps": (*_steps(node), *found.steps)}
+    return NodeLegalization(**changed, element=node.element, path=node.path)
 
 
-def is_rewritten(node: SplitNode, found: Legalization) -> bool:
+def legalized_join(node: JoinNode, target: Target) -> Legalization[JoinOperatorDesc]:
+    """`JoinNode.legalize` for one target."""
+    obstacle = node.obstacle()
+    if obstacle is not None:
+        return Legalization.refused(NO_JOIN, Report((obstacle,), target.name, None, node.report.operator))
+    found = legalized(node.descriptor(), target)
+    changed = {**_members(found), "steps": (*_steps(node), *found.steps)}
+    return JoinLegalization(**changed, element=node.element, path=node.path)
+
+
+def _members(found: Legalization[Any]) -> dict[str, Any]:
+    return {f.name: getattr(found, f.name) for f in fields(found)}
+
+
+def descriptor_of(found: Legalization[Any]) -> OperatorDesc | None:
+    """The descriptor of the node that was asked about; None where it stands for none."""
+    return None if found.desc in (NO_SPLIT, NO_JOIN) else found.desc
+
+
+def is_rewritten(node: SplitNode | JoinNode, found: Legalization[Any]) -> bool:
     """Whether more was changed than how the axis is counted."""
     return found.operators != (found.desc,) or (node.element is not None and not node.element.is_native)
 
 
-def _steps(node: SplitNode) -> Iterator[str]:
+def _steps(node: SplitNode | JoinNode) -> Iterator[str]:
     """What the descriptor itself changed of the framework's node."""
     assert node.element is not None
     assert node.element.data_type is not None

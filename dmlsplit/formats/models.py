@@ -15,6 +15,7 @@ from dmlsplit.rules import RULES
 
 if TYPE_CHECKING:  # numpy is not for who reads JSON only
     from dmlsplit.dims import Dim
+    from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 
 FRONT_ENDS: Final[Mapping[str, str]] = {".onnx": "onnx", ".xml": "openvino"}
@@ -81,7 +82,7 @@ def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
     for index, item in enumerate(model.items):
         yield _entry(file, index, item)
     if not model.items:
-        note = RULES["input/no-split"].diagnostic(Location(), "there is no Split")
+        note = RULES["input/no-split"].diagnostic(Location(), "there is no Split and no Concat")
         yield Entry(file, -1, None, None, None, (note,), _nowhere)
 
 
@@ -97,7 +98,7 @@ def _read(file: str, given: Given) -> ModelNodes:
     )
 
 
-def _entry(file: str, index: int, node: SplitNode | OtherNode) -> Entry:
+def _entry(file: str, index: int, node: SplitNode | JoinNode | OtherNode) -> Entry:
     from dmlsplit.formats.nodes import OtherNode
 
     if isinstance(node, OtherNode):

@@ -1,4 +1,4 @@
-"""A Split node of a framework's model, as the front ends describe it."""
+"""The nodes of a framework's model, as the front ends describe them, and a Split among them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from dmlsplit.releases import Release
 from dmlsplit.rules import RULES, NodeFacts, judge_node
 
 if TYPE_CHECKING:
+    from dmlsplit.formats.joins import JoinNode
     from dmlsplit.legalize import Legalization
 
 
@@ -98,6 +99,11 @@ class SplitNode:
             message = f"the input shape {shape_text(self.input_shape)} does not fit DirectML's UINTs of 32 bits"
             return RULES["node/not-lowered"].diagnostic(here, message, expected=f"sizes to {MAX_SIZE}", actual=largest)
         return None
+
+    @property
+    def whole_shape(self) -> Shape | None:
+        """The shape of the tensor that is cut."""
+        return self.input_shape
 
     @property
     def path(self) -> str:
@@ -183,12 +189,22 @@ class OtherNode:
 class ModelNodes:
     """What a front end found in a model, in its order."""
 
-    items: tuple[SplitNode | OtherNode, ...]
+    items: tuple[SplitNode | JoinNode | OtherNode, ...]
+
+    @property
+    def judged(self) -> tuple[SplitNode | JoinNode, ...]:
+        """The nodes that are judged."""
+        return tuple([item for item in self.items if not isinstance(item, OtherNode)])
 
     @property
     def splits(self) -> tuple[SplitNode, ...]:
-        """The nodes that are judged."""
+        """The Splits."""
         return tuple([item for item in self.items if isinstance(item, SplitNode)])
+
+    @property
+    def joins(self) -> tuple[JoinNode, ...]:
+        """The Concats."""
+        return tuple([item for item in self.judged if not isinstance(item, SplitNode)])
 
     @property
     def not_judged(self) -> Counter[str]:

@@ -24,6 +24,7 @@ from dmlsplit.printable import printable
 from dmlsplit.rules import RULES
 
 if TYPE_CHECKING:
+    from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import SplitNode
 
 Kind: TypeAlias = Literal["json", "jsonl"]
@@ -48,7 +49,7 @@ class Entry:
     error: InputError | None
     notes: tuple[Diagnostic, ...]
     locate: Callable[[Location], Position | None]
-    node: SplitNode | None = None
+    node: SplitNode | JoinNode | None = None
     operator: str | None = None
     """What a node without descriptor is called."""
 

@@ -22,7 +22,7 @@ Part: TypeAlias = tuple[str, str]
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
 NODE_WIDTH: Final = 132
 """Columns of a table of nodes, as far as their names leave room."""
-_NODE_COLUMNS: Final = ("Node", "Operator", "Input", "Axis", "Lengths", "Verdict", "Level")
+_NODE_COLUMNS: Final = ("Node", "Operator", "Whole", "Axis", "Lengths", "Verdict", "Level")
 _OUTCOME_STYLES: Final = {
     Outcome.OK: "bold green",
     Outcome.NOT_OK: "bold red",
@@ -186,7 +186,7 @@ class NodeCells(NamedTuple):
 
     path: str
     operator: str
-    input: str
+    whole: str
     axis: str
     lengths: str
     verdict: str

@@ -29,7 +29,7 @@ OPERATOR_NOT_JUDGED: Final = Notice(
 )
 NO_SPLIT: Final = Notice(
     "input/no-split",
-    "The model has no Split.",
+    "The model has no Split and no Concat.",
     "It was read whole, subgraphs and functions included.",
     (OURS,),
     severity=Severity.NOTE,

@@ -38,7 +38,7 @@ def test_a_table_the_diagnostics_and_a_summary(cli, models):
     assert lines[1].split() == [
         "Node",
         "Operator",
-        "Input",
+        "Whole",
         "Axis",
         "Lengths",
         "Verdict",
@@ -72,7 +72,7 @@ def test_legalize_takes_the_sizes_that_check_takes(cli, models):
 def test_a_model_without_split(cli, models):
     status, out, err = cli("check", "none.onnx")
     assert (status, err) == (0, "")
-    assert out.splitlines() == ["none.onnx: note[input/no-split] there is no Split", "0 operators: none"]
+    assert out.splitlines() == ["none.onnx: note[input/no-split] there is no Split and no Concat", "0 operators: none"]
     assert json.loads(cli("check", "none.onnx", "--format", "json").out) == []
 
 

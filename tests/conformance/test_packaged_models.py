@@ -41,7 +41,9 @@ def packaged(request, pytestconfig, tmp_path, tmp_path_factory):
 
 def test_every_split_is_as_it_ran(packaged):
     row, path = packaged
-    found = front_end.read(path, shapes=row["shapes"])
+    model = front_end.read_model(path, shapes=row["shapes"])
+    assert all(join.report.ok for join in model.joins)
+    found = model.splits
     assert len(found) == row["splits"]
     assert all(split.report.ok for split in found)
     assert sum(not is_static(split.input_shape) for split in found) == row["open"]

@@ -42,7 +42,7 @@ def with_reference(made, name, reference, data_type=onnx.AttributeProto.INT):
 
 def read_one(*args, given=None, **fields):
     """The one Split of a model; `given` are arguments of read()."""
-    [split] = front_end.read(model(*args, **fields), **(given or {}))
+    [split] = front_end.read_model(model(*args, **fields), **(given or {})).splits
     return split
 
 

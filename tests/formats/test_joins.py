@@ -20,7 +20,7 @@ PAIR = node("Concat", ["x", "z"], ["y"], axis=1, name="c")
 
 
 def read_one(nodes, inputs, given=None, **fields):
-    [join] = front_end.read_joins(model(nodes, inputs, ["y"], **fields), **(given or {}))
+    [join] = front_end.read_model(model(nodes, inputs, ["y"], **fields), **(given or {})).joins
     return join
 
 
@@ -62,13 +62,13 @@ def test_a_generated_one_is_what_the_reference_makes_of_it(seed):
     proto, names, arrays = made(random.Random(seed))
     expected = np.concatenate(arrays, proto.graph.node[0].attribute[0].i)
     same(expected, ReferenceEvaluator(proto).run(None, dict(zip(names, arrays, strict=True)))[0])
-    [join] = front_end.read_joins(proto, {n: a.shape for n, a in zip(names, arrays, strict=True)})
+    [join] = front_end.read(proto, {n: a.shape for n, a in zip(names, arrays, strict=True)})
     assert join.report.ok, join.report
     assert join.output_shape == expected.shape
     same(join.execute(arrays), expected)
     same(join.execute([np.asfortranarray(array) for array in arrays]), expected)
     # Without the shapes, the arrays tell them.
-    [unknown] = front_end.read_joins(proto)
+    [unknown] = front_end.read(proto)
     same(unknown.execute(arrays), expected)
     if expected.size == 0:
         return
@@ -90,7 +90,7 @@ def test_a_generated_one_is_what_onnx_runtime_makes_of_it(seed):
     if arrays[0].dtype.kind == "c":
         return  # which ONNX Runtime has not
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    [join] = front_end.read_joins(proto)
+    [join] = front_end.read(proto)
     same(join.execute(arrays), session.run(None, dict(zip(names, arrays, strict=True)))[0])
 
 
@@ -119,7 +119,7 @@ def test_a_faulty_one_is_refused_as_onnx_refuses_it(seed):
         refusal = None
     except Exception as error:  # of several kinds
         refusal = str(error)
-    [join] = front_end.read_joins(proto)
+    [join] = front_end.read(proto)
     assert join.report.ok == (refusal is None), (refusal, join.report)
     if refusal is not None:
         with pytest.raises(InputError):
@@ -167,18 +167,18 @@ def test_strings_are_run_and_not_lowered():
 
 def test_sizes_that_are_not_known_are_named_and_can_be_given():
     proto = model([PAIR], [value("x", ["batch", 3]), value("z", ["batch", None])], ["y"])
-    [join] = front_end.read_joins(proto)
+    [join] = front_end.read(proto)
     assert rules(join) == {"node/shape-unknown"}
     assert join.output_shape == ("batch", None)
     assert "--dim batch=?" in str(join.report)
-    [join] = front_end.read_joins(proto, {"z": (None, 5)}, {"batch": 2})
+    [join] = front_end.read(proto, {"z": (None, 5)}, {"batch": 2})
     assert rules(join) == {"node/shape-unknown"} or join.output_shape == (2, 8)
-    [join] = front_end.read_joins(proto, {"z": (2, 5)}, {"batch": 2})
+    [join] = front_end.read(proto, {"z": (2, 5)}, {"batch": 2})
     assert (rules(join), join.output_shape, join.lengths) == (set(), (2, 8), (3, 5))
 
 
 def test_arrays_that_do_not_fit():
-    [join] = front_end.read_joins(model([PAIR], [value("x", ["n", 3]), value("z", ["n", None])], ["y"]))
+    [join] = front_end.read(model([PAIR], [value("x", ["n", 3]), value("z", ["n", None])], ["y"]))
     x, z = np.zeros((2, 3), np.float32), np.zeros((2, 1), np.float32)
     for arrays, message in (
         ([x], "2 arrays are expected, not 1 arrays"),
@@ -206,9 +206,8 @@ def test_in_branches_and_functions_and_behind_other_operators():
         [relu, chosen, called], [value("x", [2, 3]), value("b", [], BOOL)], ["y"], functions=[function],
         domains=["local"],
     )  # fmt: skip
-    found = [(join.path, join.output_shape) for join in front_end.read_joins(proto)]
+    found = [(join.path, join.output_shape) for join in front_end.read(proto)]
     assert found == [("i.else_branch/c", (2, 6)), ("i.then_branch/c", (4, 3)), ("f/c", (2, 9))]
-    assert front_end.read(proto) == []
 
 
 def test_behind_a_split_of_version_1():
@@ -219,14 +218,15 @@ def test_behind_a_split_of_version_1():
 def test_splits_beside_them_are_read_as_ever():
     nodes = [node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2), node("Concat", ["a", "b"], ["y"], axis=0)]
     proto = model(nodes, [value("x", [4, 6])], ["y"])
-    assert [split.op for split in front_end.read(proto)] == ["Split"]
-    [join] = front_end.read_joins(proto)
-    assert join.output_shape == (8, 3)
+    split, join = front_end.read(proto)
+    assert (split.op, split.lengths, join.op, join.output_shape) == ("Split", (3, 3), "Concat", (8, 3))
+    found = front_end.read_model(proto)
+    assert ([n.op for n in found.splits], [n.op for n in found.joins]) == (["Split"], ["Concat"])
 
 
 def test_an_input_in_another_domain_is_not_judged():
     nodes = [node("Concat", ["x"], ["y"], domain="my")]
-    assert front_end.read_joins(model(nodes, [value("x", [4])], ["y"], domains=["my"])) == []
+    assert front_end.read(model(nodes, [value("x", [4])], ["y"], domains=["my"])) == []
 
 
 def test_many_inputs_are_bounded_by_the_file():

@@ -90,7 +90,7 @@ def test_tables_fit_and_lose_nothing(width):
     stream = io.StringIO()
     console = terminal.console(stream)
     console.width = width
-    header = ("Node", "Operator", "Input", "Axis", "Lengths", "Verdict", "Level", "answer")
+    header = ("Node", "Operator", "Whole", "Axis", "Lengths", "Verdict", "Level", "answer")
     row = ("a_node/" * 20, "Split 18", "FLOAT [2, 8, 288]", "2", "[96, 96, 96]", "ok", "3_0", "taken")
     terminal.show_table(Table("", header, [row]), console)
     shown = stream.getvalue()

@@ -1,30 +1,29 @@
-"""Split nodes of ONNX models: versions 1, 2, 11, 13 and 18, in graphs, subgraphs and local functions.
+"""Split and Concat nodes of ONNX models: Split 1, 2, 11, 13 and 18, Concat 1, 4, 11 and 13, in graphs, subgraphs and
+local functions.
 
     for node in onnx.read("model.onnx", shapes={"images": (1, 3, 640, 640)}, dims={"batch": 1}):
         print(node.name, node.lengths, node.report)
 
-`read_joins` gives the Concat nodes likewise. Shapes come from onnx's shape inference, which runs in a process of its
-own: hostile models bring it down.
+Shapes come from onnx's shape inference, which runs in a process of its own: hostile models bring it down.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dmlsplit.dims import Dim
 from dmlsplit.errors import InputError
+from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, SplitNode
 
 if TYPE_CHECKING:
     import onnx
 
-    from dmlsplit.formats.joins import JoinNode
-
 Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
-__all__ = ["read", "read_joins", "read_model"]
+__all__ = ["read", "read_model"]
 
 
 def read(
@@ -34,8 +33,8 @@ def read(
     *,
     values: Mapping[str, Sequence[int]] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
-) -> list[SplitNode]:
-    """The Split nodes of a model, in the order of the graph; those of a function once for each call.
+) -> list[SplitNode | JoinNode]:
+    """The Split and Concat nodes of a model, in the order of the graph; those of a function once for each call.
 
     `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors their shapes (None for a size that
     stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of tensors of the main graph that
@@ -45,7 +44,7 @@ def read(
     Raises InputError for what is no model or has no such tensors and dimensions, OSError; faults of nodes are in their
     reports.
     """
-    return list(read_model(source, shapes, dims, values=values, allow_paths=allow_paths).splits)
+    return list(read_model(source, shapes, dims, values=values, allow_paths=allow_paths).judged)
 
 
 def read_model(
@@ -57,38 +56,10 @@ def read_model(
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     require_known_names: bool = True,
 ) -> ModelNodes:
-    """As `read`, with the nodes that are not judged: SplitToSequence, and Splits of other domains.
+    """As `read`, with the nodes that are not judged: SplitToSequence, ConcatFromSequence, and those of other domains.
 
     `require_known_names`: whether a tensor or symbol that this model does not have is an error.
     """
-    return ModelNodes(tuple(_items("Split", source, shapes, dims, values, allow_paths, require_known_names)))
-
-
-def read_joins(
-    source: Source,
-    shapes: Mapping[str, Sequence[Dim]] | None = None,
-    dims: Mapping[str, int] | None = None,
-    *,
-    values: Mapping[str, Sequence[int]] | None = None,
-    allow_paths: Iterable[str | os.PathLike[str]] = (),
-) -> list[JoinNode]:
-    """The Concat nodes of a model, versions 1, 4, 11 and 13; otherwise as `read`."""
-    from dmlsplit.formats.joins import JoinNode
-
-    found = _items("Concat", source, shapes, dims, values, allow_paths, require_known_names=True)
-    return [item for item in found if isinstance(item, JoinNode)]
-
-
-def _items(
-    operator: str,
-    source: Source,
-    shapes: Mapping[str, Sequence[Dim]] | None,
-    dims: Mapping[str, int] | None,
-    values: Mapping[str, Sequence[int]] | None,
-    allow_paths: Iterable[str | os.PathLike[str]],
-    require_known_names: bool,
-) -> list[Any]:
-    """The nodes of an operator, and those that are not judged."""
     try:
         import onnx
         from google.protobuf.message import DecodeError, EncodeError
@@ -97,8 +68,7 @@ def _items(
     from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.formats.limits import Budget
     from dmlsplit.formats.onnx import functions, given, loading, tensors
-    from dmlsplit.formats.onnx.concats import ConcatReader
-    from dmlsplit.formats.onnx.reading import SplitReader
+    from dmlsplit.formats.onnx.reading import Reader
 
     read_external: tensors.ReadExternal = tensors.no_external_data
     if isinstance(source, onnx.ModelProto):
@@ -115,9 +85,7 @@ def _items(
         given.fill_in(model, shapes or {}, dims or {}, require_known_names)
         constants = given.constants(model, values or {})
         budget = Budget(model.ByteSize())
-        reader = (ConcatReader if operator == "Concat" else SplitReader)(
-            model, read_external, frozenset(shapes or ()), resized=bool(shapes or dims), budget=budget
-        )
-        return list(reader.items(model, constants))
+        reader = Reader(model, read_external, frozenset(shapes or ()), resized=bool(shapes or dims), budget=budget)
+        return ModelNodes(tuple(reader.items(model, constants)))
     except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
         raise InputError("its graphs are nested too deeply") from None

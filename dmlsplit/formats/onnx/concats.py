@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import onnx
 from onnx import AttributeProto, defs
 
@@ -11,7 +9,6 @@ from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.dims import Dim, Shape, shape_text
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.reading import Reader
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.splits import name_of
 from dmlsplit.formats.onnx.tensors import element_type, text
@@ -19,19 +16,6 @@ from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.onnx.concat_facts import VERSIONS, OnnxConcat
-
-
-class ConcatReader(Reader[JoinNode]):
-    """Reads the Concats."""
-
-    operator = "Concat"
-    related = ("ConcatFromSequence",)
-
-    def _node(self, node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
-        return concat_node(node, scope, hint)
-
-    def _is_given(self, node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
-        return {text(name) for name in node.input} <= set(given)
 
 
 def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
@@ -85,7 +69,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
     scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
     facts, path = facts_of(node, scope), name_of(node, scope)
     found = judge_node(facts, path)
-    report = Report((*found, *_unknown(facts, path, hint)), facts.specification, None, "Join")
+    report = Report((*found, *_unknown(facts, path, hint)), facts.specification, None, "Concat")
     return JoinNode(
         text(node.name),
         "Concat",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 import onnx
@@ -18,7 +18,8 @@ Key: TypeAlias = tuple[str, str, str]
 """Domain, name, overload."""
 
 DEFAULT_DOMAINS: Final = ("", "ai.onnx")
-SPLITS: Final = ("Split", "SplitToSequence")
+LOOKED_FOR: Final = ("Split", "Concat", "SplitToSequence", "ConcatFromSequence")
+"""The operators that are judged, and those that are named and not judged, as are the former in any other domain."""
 
 
 def domain_of(node: onnx.NodeProto | onnx.FunctionProto) -> str:
@@ -28,14 +29,10 @@ def domain_of(node: onnx.NodeProto | onnx.FunctionProto) -> str:
 
 
 class Functions:
-    """The functions of a model by what calls them; `budget` is what the file may use, `wanted` which operators are
-    looked for."""
+    """The functions of a model by what calls them; `budget` is what the file may use."""
 
-    def __init__(
-        self, functions: Iterable[onnx.FunctionProto], budget: Budget, wanted: Collection[str] = SPLITS
-    ) -> None:
+    def __init__(self, functions: Iterable[onnx.FunctionProto], budget: Budget) -> None:
         self._budget = budget
-        self._wanted = wanted
         self._functions = {(domain_of(f), text(f.name), _overload(f)): f for f in functions}
         self._names = {name for _, name, _ in self._functions}
         self._calls = {key: self._called(f.node) for key, f in self._functions.items()}
@@ -55,9 +52,9 @@ class Functions:
         return self._functions[key]
 
     def splits(self, nodes: Iterable[onnx.NodeProto]) -> bool:
-        """Whether there is a wanted operator of any domain among nodes, in their graphs or in functions they call."""
+        """Whether nodes, their graphs or functions they call have an operator that is looked for, of any domain."""
         return any(
-            node.op_type in self._wanted if key is None else key in self._splitting
+            node.op_type in LOOKED_FOR if key is None else key in self._splitting
             for node in all_nodes(nodes)
             for key in (self.key_of(node),)
         )
@@ -135,7 +132,7 @@ class Functions:
         todo = [
             key
             for key, function in self._functions.items()
-            if any(node.op_type in self._wanted and self.key_of(node) is None for node in all_nodes(function.node))
+            if any(node.op_type in LOOKED_FOR and self.key_of(node) is None for node in all_nodes(function.node))
         ]
         found = set(todo)
         while todo:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
-from typing import ClassVar, Final, Generic, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final
 
 import onnx
 from onnx import TensorProto, numpy_helper
@@ -12,10 +11,12 @@ from onnx import TensorProto, numpy_helper
 from dmlsplit.diagnostics import Severity
 from dmlsplit.dims import compatible
 from dmlsplit.errors import InputError
+from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
+from dmlsplit.formats.onnx.concats import concat_node
 from dmlsplit.formats.onnx.folding import Constant
-from dmlsplit.formats.onnx.functions import Functions, Key, all_nodes, domain_of
+from dmlsplit.formats.onnx.functions import LOOKED_FOR, Functions, Key, all_nodes, domain_of
 from dmlsplit.formats.onnx.given import subgraphs, symbols_of
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.scope import Origin, Scope, label_of, opset_of
@@ -28,19 +29,16 @@ from dmlsplit.rules import RULES, judge_node
 MAX_CALLS: Final = Limit.ONNX_CALLS.most
 MAX_CALL_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 MAX_ROUNDS: Final = Limit.ONNX_ROUNDS.most
+_JUDGED: Final[Mapping[str, Callable[[onnx.NodeProto, Scope, str], SplitNode | JoinNode]]] = {
+    "Split": split_node,
+    "Concat": concat_node,
+}
 _DATA_TYPES: Final = dict(TensorProto.DataType.items())
 _UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 
 
-NodeT = TypeVar("NodeT")
-
-
-class Reader(ABC, Generic[NodeT]):
-    """Reads the nodes of one operator of one model."""
-
-    operator: ClassVar[str]
-    related: ClassVar[tuple[str, ...]]
-    """What is named and not judged, as is the operator in any other domain."""
+class Reader:
+    """Reads the Splits and Concats of one model."""
 
     def __init__(
         self, model: onnx.ModelProto, read_external: ReadExternal, given: Collection[str], resized: bool, budget: Budget
@@ -48,22 +46,13 @@ class Reader(ABC, Generic[NodeT]):
         """`given`: the tensors whose shapes are the caller's; `resized`: whether any size is; `budget`: what the file
         may use."""
         self._budget = budget
-        self._wanted = (self.operator, *self.related)
-        self._functions = Functions(model.functions, budget, self._wanted)
+        self._functions = Functions(model.functions, budget)
         self._inference = Inference()
         self._read_external = read_external
         self._calls = 0
         self._hint = _hint(model.graph)
         self._given = given
         self._outdated = resized
-
-    @abstractmethod
-    def _node(self, node: onnx.NodeProto, scope: Scope, hint: str) -> NodeT:
-        """The judged node; `hint` says what the caller can pass where a shape is unknown."""
-
-    @abstractmethod
-    def _is_given(self, node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
-        """Whether the node can be judged by what the graph says of these names: no more is to be inferred."""
 
     def items(
         self,
@@ -72,7 +61,7 @@ class Reader(ABC, Generic[NodeT]):
         label: str = "",
         calls: tuple[Key, ...] = (),
         depth: int = 0,
-    ) -> Iterator[NodeT | OtherNode]:
+    ) -> Iterator[SplitNode | JoinNode | OtherNode]:
         """The nodes of a model, or of the body of a function with `depth` graphs around it, in order."""
         if not self._functions.splits(model.graph.node):
             return
@@ -84,15 +73,15 @@ class Reader(ABC, Generic[NodeT]):
 
     def _graph(
         self, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...], failure: str
-    ) -> Iterator[NodeT | OtherNode]:
+    ) -> Iterator[SplitNode | JoinNode | OtherNode]:
         for index, node in enumerate(scope.graph.node):
             key = self._functions.key_of(node)
             if key is not None:
                 yield from self._call(node, key, scope, model, calls)
-            elif node.op_type == self.operator and domain_of(node) == "":
-                yield self._node(node, scope, failure + self._hint)
-            elif node.op_type in self._wanted:
-                yield _other(node, scope, self.operator)
+            elif node.op_type in _JUDGED and domain_of(node) == "":
+                yield _JUDGED[node.op_type](node, scope, failure + self._hint)
+            elif node.op_type in LOOKED_FOR:
+                yield _other(node, scope)
             for _, child in scope.children(index) if node.attribute else ():
                 if self._functions.splits(child.graph.node):
                     if child.depth > Limit.ONNX_DEPTH.most:
@@ -101,7 +90,7 @@ class Reader(ABC, Generic[NodeT]):
 
     def _call(
         self, node: onnx.NodeProto, key: Key, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...]
-    ) -> Iterator[NodeT | OtherNode]:
+    ) -> Iterator[SplitNode | JoinNode | OtherNode]:
         function = self._functions[key]
         if not self._functions.splits([node]):
             return
@@ -113,7 +102,7 @@ class Reader(ABC, Generic[NodeT]):
         self._calls += 1
         if self._calls > MAX_CALLS or len(calls) >= MAX_CALL_DEPTH:
             raise InputError(
-                f"functions with a {self.operator} are called over {MAX_CALLS} times, or over {MAX_CALL_DEPTH} deep"
+                f"functions with a Split or Concat are called over {MAX_CALLS} times, or over {MAX_CALL_DEPTH} deep"
             )
         body, constants = self._body(key, node, scope)
         called = onnx.ModelProto(ir_version=max(model.ir_version, 8), graph=body)
@@ -192,23 +181,17 @@ class Reader(ABC, Generic[NodeT]):
             if self._functions.key_of(node) is not None or any(True for _ in subgraphs(node)):
                 if self._functions.splits([node]):
                     return False
-            elif node.op_type == self.operator and not self._is_given(node, given, constants):
+            elif node.op_type in _JUDGED and not _is_given(node, given, constants):
                 return False
         return True
 
 
-class SplitReader(Reader[SplitNode]):
-    """Reads the Splits."""
-
-    operator = "Split"
-    related = ("SplitToSequence",)
-
-    def _node(self, node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
-        return split_node(node, scope, hint)
-
-    def _is_given(self, node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
-        names = [text(name) for name in node.input]
-        return set(names[:1]) <= set(given) and set(filter(None, names[1:2])) <= set(constants)
+def _is_given(node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
+    """Whether the node can be judged by what the graph says of these names: no more is to be inferred."""
+    names = [text(name) for name in node.input]
+    if node.op_type == "Concat":
+        return set(names) <= set(given)
+    return set(names[:1]) <= set(given) and set(filter(None, names[1:2])) <= set(constants)
 
 
 def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) -> bool:
@@ -228,13 +211,13 @@ def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) ->
     return fed
 
 
-def _other(node: onnx.NodeProto, scope: Scope, judged: str) -> OtherNode:
+def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
     domain = domain_of(node)
     operator = printable(f"{domain}.{text(node.op_type)}" if domain else text(node.op_type))
     found = RULES["input/operator-not-judged"].diagnostic(
         Location(node=name_of(node, scope)),
         f"{operator} is not judged",
-        expected=f"{judged} of the domain ai.onnx",
+        expected="Split or Concat of the domain ai.onnx",
         actual=operator,
     )
     return OtherNode(text(node.name), operator, found)

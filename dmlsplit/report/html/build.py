@@ -130,7 +130,7 @@ class Builder:
         if node is not None:
             # As the framework has it, which may know less than a descriptor has to, or count in other elements.
             cells = NodeCells.of(node)
-            name, whole, axis, lengths = cells.path, cells.input, cells.axis, cells.lengths
+            name, whole, axis, lengths = cells.path, cells.whole, cells.axis, cells.lengths
             level = cells.level if desc is None else level
         severities = Counter(d.severity for d in diagnostics)
         return Row(
