@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.dims import Dim, Shape, agrees, shape_text
-from dmlsplit.enums import FeatureLevel
+from dmlsplit.enums import FeatureLevel, OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.nodes import MAX_SIZE
@@ -19,7 +19,6 @@ from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.releases import Release
 from dmlsplit.rules import RULES, NodeFacts, judge_node
-from dmlsplit.target import find_target
 
 if TYPE_CHECKING:
     from dmlsplit.legalize import Legalization
@@ -33,6 +32,7 @@ class JoinNode:
     symbol's name, where the model says no more.
     """
 
+    operator_type: ClassVar = OperatorType.JOIN
     name: str
     op: str
     version: int
@@ -115,9 +115,9 @@ class JoinNode:
         Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
         operator, `ok` is False, and the report says why.
         """
-        from dmlsplit.formats.lowering import legalized_join
+        from dmlsplit.formats.lowering import legalize
 
-        return legalized_join(self, find_target(feature_level, directml))
+        return legalize(self, feature_level, directml)
 
     def execute(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The node's output for its inputs, bit for bit as the framework defines it, copied by the C core.

@@ -11,10 +11,9 @@ import numpy as np
 from dmlsplit._binding import NUMPY_DTYPE
 from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Report
-from dmlsplit.enums import FeatureLevel
+from dmlsplit.enums import FeatureLevel, OperatorType
 from dmlsplit.errors import BindingError
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
 from dmlsplit.releases import Release
@@ -24,6 +23,7 @@ from dmlsplit.target import Target, find_target
 if TYPE_CHECKING:
     from dmlsplit._typing import Bindable
     from dmlsplit.formats.joins import JoinNode
+    from dmlsplit.formats.nodes import SplitNode
 
 NO_SPLIT: Final = SplitOperatorDesc(None, None, 0)
 NO_JOIN: Final = JoinOperatorDesc(None, None, 0)
@@ -94,46 +94,31 @@ def _raised(by: NodeLegalization | JoinLegalization, array: np.ndarray) -> np.nd
 
 
 def legalize(
-    node: SplitNode, feature_level: FeatureLevel | int | str | None, directml: Release | str | None
-) -> Legalization[SplitOperatorDesc]:
-    """SplitNode.legalize."""
-    return legalized_split(node, find_target(feature_level, directml))
+    node: SplitNode | JoinNode, feature_level: FeatureLevel | int | str | None, directml: Release | str | None
+) -> Legalization[Any]:
+    """SplitNode.legalize and JoinNode.legalize."""
+    return legalized_node(node, find_target(feature_level, directml))
 
 
 def legalized_node(node: SplitNode | JoinNode, target: Target) -> Legalization[Any]:
     """`legalize` for one target."""
-    return legalized_split(node, target) if isinstance(node, SplitNode) else legalized_join(node, target)
-
-
-def legalized_split(node: SplitNode, target: Target) -> Legalization[SplitOperatorDesc]:
-    """`SplitNode.legalize` for one target."""
+    splits = node.operator_type is OperatorType.SPLIT
     obstacle = node.obstacle()
     if obstacle is not None:
-        return Legalization.refused(NO_SPLIT, Report((obstacle,), target.name, None, node.report.operator))
+        report = Report((obstacle,), target.name, None, node.report.operator)
+        return Legalization.refused(NO_SPLIT if splits else NO_JOIN, report)
     found = legalized(node.descriptor(), target)
     report = found.report
-    if 0 in (*(node.input_shape or ()), *(node.lengths or ())):
+    if splits and 0 in (*(node.whole_shape or ()), *(node.lengths or ())):
         skipped = RULES["node/empty-tensor"].diagnostic(
             Location(node=node.path),
             "ONNX Runtime's DirectML back end skips the whole operator, since a tensor has no elements",
         )
         report = replace(report, diagnostics=(*report.diagnostics, skipped))
-    changed = {**_members(found), "report": report, "steps": (*_steps(node), *found.steps)}
-    return NodeLegalization(**changed, element=node.element, path=node.path)
-
-
-def legalized_join(node: JoinNode, target: Target) -> Legalization[JoinOperatorDesc]:
-    """`JoinNode.legalize` for one target."""
-    obstacle = node.obstacle()
-    if obstacle is not None:
-        return Legalization.refused(NO_JOIN, Report((obstacle,), target.name, None, node.report.operator))
-    found = legalized(node.descriptor(), target)
-    changed = {**_members(found), "steps": (*_steps(node), *found.steps)}
-    return JoinLegalization(**changed, element=node.element, path=node.path)
-
-
-def _members(found: Legalization[Any]) -> dict[str, Any]:
-    return {f.name: getattr(found, f.name) for f in fields(found)}
+    given = {f.name: getattr(found, f.name) for f in fields(found)}
+    changed: dict[str, Any] = {**given, "report": report, "steps": (*_steps(node), *found.steps)}
+    kind = NodeLegalization if splits else JoinLegalization
+    return kind(**changed, element=node.element, path=node.path)
 
 
 def descriptor_of(found: Legalization[Any]) -> OperatorDesc | None:

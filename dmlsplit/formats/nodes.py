@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from dmlsplit.descriptors import BufferTensorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.dims import Dim, Shape, agrees, shape_text
-from dmlsplit.enums import FeatureLevel
+from dmlsplit.enums import FeatureLevel, OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.location import Location
@@ -41,6 +41,7 @@ class SplitNode:
     model's own graph.
     """
 
+    operator_type: ClassVar = OperatorType.SPLIT
     name: str
     op: str
     version: int
