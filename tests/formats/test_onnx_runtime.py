@@ -174,6 +174,17 @@ def test_nodes_behind_equal_initializers_are_computed_once(second, once):
     assert not any("computed-once" in names for names in rules(both)), "what the model gives is not taken away"
 
 
+def test_what_is_computed_as_an_output_is_has_the_sizes_that_are_declared_of_that():
+    same = [node("Split", ["r", f"l{i}"], [f"a{i}", f"b{i}"], axis=0, name=f"S{i}") for i in (0, 1)]
+    joined = node("Concat", ["a0", "b0"], ["c"], axis=1, name="C")
+    nodes = [node("Relu", ["x"], ["r"]), *same, joined]
+    inputs, outputs = [tensor("x", ["N", 3])], ["c", tensor("a1", [1, 3]), tensor("b1", [1, 3])]
+    lengths = {"l0": np.array([1, 1]), "l1": np.array([1, 1])}
+    assert outcome(ask(nodes, inputs, outputs, lengths, opset=13))[2] == ("C", "DML", "init", 0)
+    lengths["l1"] = np.array([1, 2])
+    assert outcome(ask(nodes, inputs, outputs, lengths, opset=13))[2][2] == "run"
+
+
 def test_splits_that_differ_in_their_outputs_only_are_not_predicted():
     nodes = [SPLIT, node("Split", ["x"], ["c", "d", "e"], axis=1, name="T")]
     found = ask(nodes, [X], list("abcde"), opset=13)

@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 import onnx
 
 from dmlsplit.dims import Shape
-from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import domain_of
-from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.runtime.scopes import Model, elements
 from dmlsplit.formats.onnx.scope import Scope
-from dmlsplit.formats.onnx.tensors import no_external_data, text, value_of
+from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Options, Runtime
 from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.neighbours import KEEPS_ON_CPU, MERGING, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER, STAYING
 
 JUDGED: Final = ("Split", "Concat")
 _NOT_FOLDED: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
-_SHARED_TYPES: Final = frozenset(
-    {
-        onnx.TensorProto.FLOAT16,
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.DOUBLE,
-        onnx.TensorProto.INT32,
-        onnx.TensorProto.INT64,
-    }
-)
+_SHARED_TYPES: Final = frozenset({"FLOAT16", "FLOAT", "DOUBLE", "INT32", "INT64"})
 _MOST_SHARED: Final = 8
 """Elements of an initializer that is shared with its equals."""
 
@@ -74,6 +64,7 @@ class SessionGraph:
         for index, node in enumerate(self.nodes):
             for name in reads(node):
                 self.readers.setdefault(name, []).append(index)
+        self.alike: dict[str, list[str]] = {}
         self.merged = self._merged()
         self.folded = self._fold()
         self.open = self._open_names()
@@ -101,8 +92,16 @@ class SessionGraph:
         yield graph
 
     def shape(self, name: str) -> Shape | None:
-        """What is known of a tensor's shape at session creation."""
-        return self.scope.type_of(text(name))[1]
+        """What is known of a tensor's shape at session creation.
+
+        Where an output of the graph is computed alike, it stands for the tensor, with the sizes it is declared to have.
+        """
+        known = self.scope.type_of(text(name))[1]
+        if is_static(known) or not self.outputs:
+            return known
+        alike = self.alike.get(text(name), ())
+        shapes = (self.scope.type_of(other)[1] for other in alike if other in self.outputs)
+        return next(filter(is_static, shapes), known)
 
     def is_constant(self, name: str) -> bool:
         """Whether a name is a constant of this graph or of one around it."""
@@ -130,7 +129,11 @@ class SessionGraph:
             same = first.setdefault(key, index)
             if same != index:
                 found.add(index)
-                names.update(zip(map(text, node.output), map(text, self.nodes[same].output), strict=True))
+                for name, kept in zip(map(text, node.output), map(text, self.nodes[same].output), strict=True):
+                    names[name] = kept
+                    alike = self.alike.setdefault(kept, [kept])
+                    alike.append(name)
+                    self.alike[name] = alike
         return found
 
     def is_merged(self, index: int) -> bool:
@@ -138,17 +141,16 @@ class SessionGraph:
         return index in self.merged and not self.outputs.intersection(map(text, self.nodes[index].output))
 
     def _shared_constants(self) -> dict[str, str]:
-        """For each small initializer the first that has the same type, shape and elements: optimization keeps that."""
+        """For each small constant the first that has the same type, shape and elements: optimization keeps that."""
+        small = [name for name, tensor in self.initializers.items() if math.prod(tensor.dims) <= _MOST_SHARED]
+        made = (text(name) for node in self.nodes if node.op_type == "Constant" for name in node.output[:1])
         first: dict[tuple[object, ...], str] = {}
         names = {}
-        for name, tensor in self.initializers.items():
-            if tensor.data_type not in _SHARED_TYPES or math.prod(tensor.dims) > _MOST_SHARED:
-                continue
-            with suppress(InputError):  # a malformed one is equal to none
-                array = value_of(tensor, no_external_data)
-                if array is not None:
-                    key = (tensor.data_type, array.shape, array.tobytes())
-                    names[name] = first.setdefault(key, name)
+        for name in (*small, *made):
+            data_type = self.scope.type_of(name)[0]
+            array = elements(self.scope, name) if data_type in _SHARED_TYPES else None
+            if array is not None and array.size <= _MOST_SHARED:
+                names[name] = first.setdefault((data_type, array.shape, array.tobytes()), name)
         return names
 
     def order(self) -> list[int]:

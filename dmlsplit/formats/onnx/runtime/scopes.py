@@ -17,7 +17,7 @@ from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import Functions, all_nodes
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
-from dmlsplit.formats.onnx.tensors import ReadExternal, text
+from dmlsplit.formats.onnx.tensors import Array, ReadExternal, text
 from dmlsplit.runtimes.facts import Sizes
 
 _FIRST_WITH_DEFAULTS = 4
@@ -75,17 +75,23 @@ class Model:
         return scope
 
 
-def integers(scope: Scope, name: str) -> Sizes | None:
-    """The elements of a constant of integers; None where they are not known."""
+def elements(scope: Scope, name: str) -> Array | None:
+    """The elements of a constant; None where they are not known."""
     try:
         constant = scope.constant(name)
     except LimitError:
         raise
     except InputError:
         return None
-    if constant is None or not constant.whole or constant.array.dtype.kind not in "iu":
+    return constant.array if constant is not None and constant.whole else None
+
+
+def integers(scope: Scope, name: str) -> Sizes | None:
+    """The elements of a constant of integers; None where they are not known."""
+    array = elements(scope, name)
+    if array is None or array.dtype.kind not in "iu":
         return None
-    return tuple([int(value) for value in constant.array.ravel()])
+    return tuple([int(value) for value in array.ravel()])
 
 
 def _add_lengths(scope: Scope, graph: onnx.GraphProto) -> bool:
