@@ -6,7 +6,8 @@
     d = dml.SplitOperatorDesc.from_lengths(x, axis=2, lengths=(2, 1, 3))
     print(dml.validate(d, feature_level="3_0"))
 
-Descriptors and validation are plain Python; what needs numpy or the C extension is imported at first use.
+Descriptors and validation are plain Python. The rules, and all that needs numpy or the C extension, are imported at
+first use.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ from dmlsplit.layout import calc_buffer_tensor_size
 from dmlsplit.legalize import Legalization, legalize
 from dmlsplit.release_names import find_release
 from dmlsplit.releases import Release, releases
-from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases, validate
 
 if TYPE_CHECKING:
     from dmlsplit._version import __version__ as __version__
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from dmlsplit.device import BindingDesc, BufferArrayBinding, BufferBinding, Capabilities, Device
     from dmlsplit.execution import BoundOperator, CompiledOperator, compile
     from dmlsplit.formats.json import dumps, loads
+    from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases, validate
 
 __all__ = [
     "Basis",
@@ -125,6 +126,10 @@ _LAZY = {
     "check_files": "dmlsplit.checking",
     "dumps": "dmlsplit.formats.json",
     "loads": "dmlsplit.formats.json",
+    "minimum_feature_level": "dmlsplit.validation",
+    "supported_feature_levels": "dmlsplit.validation",
+    "supported_releases": "dmlsplit.validation",
+    "validate": "dmlsplit.validation",
 }
 
 

@@ -2,7 +2,18 @@
 
 import sys
 
-from dmlsplit.cli import main
+from dmlsplit._signals import held_back
+
+
+def main() -> int:
+    """Runs the command line of the process. A signal waits while the command is imported: nothing catches it there."""
+    try:
+        with held_back():
+            from dmlsplit.cli import main as run
+        return run()
+    except KeyboardInterrupt:
+        return 130
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -93,6 +93,22 @@ def held_back() -> Iterator[None]:
             signal.raise_signal(number)
 
 
+@contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Lets processes and threads that are started in the block never get SIGINT. For short blocks.
+
+    A terminal sends it to a command's processes as well, wherever they are; it is the command that ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def end_by(number: int) -> None:
     """Ends the process as the signal does by default, so that whoever waits for it learns why."""
     signal.signal(number, signal.SIG_DFL)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
+from dmlsplit._signals import interrupts_blocked
 from dmlsplit.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import FeatureLevel
@@ -163,18 +164,26 @@ class _Processes(Executor):
         self._pool: ProcessPoolExecutor | None = None
 
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        if self._pool is not None:
+        while True:
+            fresh = self._pool is None
+            self._pool = self._pool or self._started()
             try:
-                return self._pool.submit(function, *args, **kwargs)
+                with interrupts_blocked():  # this is where processes are started
+                    return self._pool.submit(function, *args, **kwargs)
             except BrokenExecutor:
+                if fresh:
+                    raise
                 self._pool.shutdown()
-        self._pool = self._started()
-        return self._pool.submit(function, *args, **kwargs)
+                self._pool = None
 
     def _started(self) -> ProcessPoolExecutor:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
+        if os.name == "posix":
+            from multiprocessing import resource_tracker
+
+            resource_tracker.ensure_running()  # where it is started, it lets SIGINT through again
         # A copy of a process that has threads or pipes of its own is not to be trusted.
         return ProcessPoolExecutor(self._jobs, multiprocessing.get_context("spawn"))
 

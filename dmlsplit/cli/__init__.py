@@ -81,8 +81,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _status(args: Sequence[str] | None) -> int:
-    _streams.prepare()
     try:
+        _streams.prepare()
         with _signals.raised(), inputs_noted():
             status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
             _streams.flush()

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+from dmlsplit.checking import _Processes
 from tests.cli.conftest import BAD, environment
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
@@ -199,6 +200,41 @@ def test_processes_of_check_end_with_it(tmp_path, name, status):
     assert b"Traceback" not in err
     assert sorted(os.listdir(tmp_path)) == ["0.jsonl", "1.jsonl", "out"]
     assert (tmp_path / "out").read_text() == "old"
+
+
+WHILE_IMPORTING = """
+import os, runpy, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+module = sys.argv.pop(1)
+runpy.run_module("dmlsplit", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("module", ["dmlsplit.cli", "click", "dmlsplit.rules", "dmlsplit.report.svg"])
+def test_while_modules_are_imported(tmp_path, module):
+    """Those of every command, and those of the one that is run."""
+    (tmp_path / "a.json").write_text(BAD)
+    done = subprocess.run(
+        [sys.executable, "-c", WHILE_IMPORTING, module, "draw", "a.json", "-o", "a.svg"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.strip()) == (130, b"")  # click ends the line
+
+
+def test_processes_of_check_are_interrupted_by_it_alone():
+    """The terminal's SIGINT goes to all of them, and would be a traceback each."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with _Processes(2) as executor:
+        masks = [executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []) for _ in range(4)]
+        assert all(signal.SIGINT in mask.result() for mask in masks)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
 
 
 def test_a_reader_that_does_not_read_keeps_nothing_alive(tmp_path):
