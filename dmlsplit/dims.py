@@ -59,6 +59,29 @@ def compatible(a: Shape | None, b: Shape | None) -> bool:
     return a is None or b is None or (len(a) == len(b) and all(map(overlap, a, b)))
 
 
+def both(a: Dim, b: Dim) -> Dim:
+    """The sizes that fit two dimensions, of which there is one; a name is kept where the other says nothing."""
+    if isinstance(a, int) or b is None:
+        return a
+    if isinstance(b, int) or a is None:
+        return b
+    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
+    highs = [high for high in (a_high, b_high) if high is not None]
+    return interval(max(a_low, b_low), min(highs, default=None))
+
+
+def merged(a: Shape | None, b: Shape | None) -> Shape | None:
+    """What two compatible shapes say together."""
+    if a is None or b is None:
+        return b if a is None else a
+    return tuple(map(both, a, b))
+
+
+def is_static(shape: Shape | None) -> TypeGuard[tuple[int, ...]]:
+    """Whether a shape is known, and all of its sizes are."""
+    return shape is not None and all(isinstance(dim, int) for dim in shape)
+
+
 def is_name(dim: Dim) -> TypeGuard[str]:
     """Whether a dimension is a name of ONNX."""
     return isinstance(dim, str) and not isinstance(dim, Interval)

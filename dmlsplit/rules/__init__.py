@@ -91,6 +91,7 @@ REDIRECTS: Final[Mapping[str, str]] = {}
 _MODULES: Final = (
     *(input_, tensor, strides, memory, operator, crash, legalize, node),
     *(onnx.form, onnx.lengths, onnx.concat, onnx, openvino.inputs, openvino.lengths, openvino.outputs),
+    openvino.concat,
     *(onnxruntime, binding, device),
 )
 
@@ -125,7 +126,7 @@ reads_past_an_array: Final = crash.reads_past_an_array
 BINDING_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, BindingRule)])
 NODE_RULES: Final[Mapping[type[NodeFacts], tuple[NodeRule[Any], ...]]] = {
     facts: tuple([rule for rule in RULES.values() if isinstance(rule, NodeRule) and isinstance(rule.bad, facts)])
-    for facts in (onnx.OnnxSplit, onnx.OnnxConcat, openvino.OpenVinoSplit)
+    for facts in (onnx.OnnxSplit, onnx.OnnxConcat, openvino.OpenVinoSplit, openvino.OpenVinoConcat)
 }
 """The rules of frameworks' nodes, by the class of what is known of one."""
 

@@ -59,16 +59,18 @@ def _answer(request):
         _built(request)
     model = core.read_model(request["path"])
     answer = {"ok": True, "shapes": [str(output.get_partial_shape()) for output in model.outputs]}
-    if "input" in request:
-        data = np.load(request["input"])
-        tensor = ov.Tensor(getattr(ov.Type, request["type"]), ov.Shape(data.shape))
-        np.copyto(tensor.data.view(data.dtype), data)
+    inputs = request.get("inputs", [request["input"]] if "input" in request else [])
+    if inputs:
         infer = core.compile_model(model, "CPU").create_infer_request()
-        infer.set_input_tensor(tensor)
+        for i, name in enumerate(inputs):
+            data = np.load(name)
+            tensor = ov.Tensor(getattr(ov.Type, request["type"]), ov.Shape(data.shape))
+            np.copyto(tensor.data.view(data.dtype), data)
+            infer.set_input_tensor(i, tensor)
         infer.infer()
         for i in range(len(model.outputs)):
             part = infer.get_output_tensor(i).data
-            np.save(f"{request['input']}.{i}.npy", part.view(data.dtype))
+            np.save(f"{inputs[0]}.{i}.npy", part.view(data.dtype))
         answer["parts"] = len(model.outputs)
     return answer
 

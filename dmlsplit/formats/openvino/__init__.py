@@ -1,4 +1,4 @@
-"""The Split and VariadicSplit layers of an OpenVINO IR, judged by OpenVINO's specifications.
+"""The Split, VariadicSplit and Concat layers of an OpenVINO IR, judged by OpenVINO's specifications.
 
     for node in openvino.read("model.xml", shapes={"images": (1, 3, 640, 640)}):
         print(node.name, node.lengths, node.report)

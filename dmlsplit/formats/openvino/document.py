@@ -222,7 +222,7 @@ def _place(locator: Locator | SAXParseException) -> tuple[int, int]:
 
 
 _Start = Callable[[_Handler, Any, str, Mapping[str, str]], Any]
-_DATA: Final = ("element_type", "shape", "offset", "size", "num_splits", "output_type", "destination_type")
+_DATA: Final = ("element_type", "shape", "offset", "size", "num_splits", "axis", "output_type", "destination_type")
 """The attributes of <data> that are looked at."""
 _BODIES: Final = ("body", "then_body", "else_body")
 _KINDS: Final = dict.fromkeys(_BODIES, "graph")

@@ -1,4 +1,4 @@
-"""From the layers of an IR to judged SplitNodes."""
+"""From the layers of an IR to judged nodes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from dmlsplit.diagnostics import Position
 from dmlsplit.errors import InputError
 from dmlsplit.formats.files import AllowedFolders, regular_file_size
+from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
+from dmlsplit.formats.openvino.concats import Concat
 from dmlsplit.formats.openvino.constants import Weights
 from dmlsplit.formats.openvino.document import read_document
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
@@ -21,10 +23,13 @@ from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES
 
-_OPERATIONS: Final = {"split": "Split", "variadicsplit": "VariadicSplit"}
+_OPERATIONS: Final = {"split": "Split", "variadicsplit": "VariadicSplit", "concat": "Concat"}
 """OpenVINO compares the names of operations without regard to case."""
 _OPSET: Final = re.compile(r"opset[1-9][0-9]?")
-"""Every opset so far has Split and VariadicSplit as opset1 introduced them."""
+"""Every opset so far has these operations as opset1 introduced them."""
+
+
+Item: TypeAlias = SplitNode | JoinNode | OtherNode
 
 
 def read(
@@ -32,9 +37,9 @@ def read(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     dims: Mapping[str, int] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
-) -> list[SplitNode]:
-    """The Split and VariadicSplit layers of an IR of version 10 or 11, in the order of the file, those in bodies of If,
-    Loop and TensorIterator included.
+) -> list[SplitNode | JoinNode]:
+    """The Split, VariadicSplit and Concat layers of an IR of version 10 or 11, in the order of the file, those in
+    bodies of If, Loop and TensorIterator included.
 
     `path` is the XML; axis and lengths are read from the .bin of the same name, which must be, links resolved, in the
     XML's folder or in one of `allow_paths`. `shapes` gives sizes that the model leaves open, by the name of a tensor or
@@ -43,7 +48,7 @@ def read(
     Raises InputError, with file and line, for what cannot be read as an IR, or has no such tensor; faults of layers are
     in their reports.
     """
-    return list(read_model(path, shapes, dims, allow_paths).splits)
+    return list(read_model(path, shapes, dims, allow_paths).judged)
 
 
 def read_model(
@@ -76,7 +81,7 @@ def read_model(
     return ModelNodes(tuple([_in_file(item, name, i) for i, (_, item) in enumerate(found)]))
 
 
-def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple[Position, SplitNode | OtherNode]]:
+def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple[Position, Item]]:
     """What is found in the model and in the bodies inside it, with its place."""
     graphs, names = [model], Names()
     while graphs:
@@ -85,9 +90,11 @@ def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple
         for layer in graph.in_order():
             op = _OPERATIONS.get(layer.type.lower())
             if op is not None and _OPSET.fullmatch(layer.version):
-                split = Split.of(graph, layer, op, tensors, weights)
-                yield layer.place, split.node(names)
-                tensors.update(split.put_out(given))
+                found = (
+                    Concat.of(graph, layer, tensors) if op == "Concat" else Split.of(graph, layer, op, tensors, weights)
+                )
+                yield layer.place, found.node(names)
+                tensors.update(found.put_out(given))
             else:
                 if op is not None:
                     yield layer.place, _other(graph, layer)
@@ -101,13 +108,16 @@ def _other(graph: Graph, layer: Layer) -> OtherNode:
     operator = printable(f"{layer.version}.{layer.type}" if layer.version else layer.type, 60)
     message = f"{operator} is not judged"
     found = RULES["input/operator-not-judged"].diagnostic(
-        Location(node=path_of(graph, layer)), message, expected="Split or VariadicSplit of an opset", actual=operator
+        Location(node=path_of(graph, layer)),
+        message,
+        expected="Split, VariadicSplit or Concat of an opset",
+        actual=operator,
     )
     line, column = layer.place
     return OtherNode(layer.name, operator, replace(found, line=line, column=column))
 
 
-def _in_file(item: SplitNode | OtherNode, file: str, index: int) -> SplitNode | OtherNode:
+def _in_file(item: Item, file: str, index: int) -> Item:
     if isinstance(item, OtherNode):
         return item
     return replace(item, report=replace(item.report, file=file, index=index))

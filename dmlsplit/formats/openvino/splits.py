@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.dims import Shape, compatible, shape_text
+from dmlsplit.dims import Shape, compatible, is_static, merged, shape_text
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.openvino.constants import Value, Weights, resolve
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
-from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, Tensor, is_static, merged
+from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, Tensor
 from dmlsplit.formats.openvino.types import element_type, type_name
 from dmlsplit.location import Location
 from dmlsplit.printable import printable

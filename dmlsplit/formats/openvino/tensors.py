@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from dmlsplit.dims import Dim, Shape, bounds, compatible, interval, shape_text
+from dmlsplit.dims import Shape, compatible, merged, shape_text
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import given_size, listed
@@ -126,23 +126,6 @@ def _declared(layer: Layer, port: Port) -> tuple[Shape | None, str | None]:
         return read_shape(layer.data["shape"]), type
     except InputError as error:
         raise layer.error(error.message) from None
-
-
-def merged(a: Shape | None, b: Shape | None) -> Shape | None:
-    """What two compatible shapes say together."""
-    if a is None or b is None:
-        return b if a is None else a
-    return tuple(map(_both, a, b))
-
-
-def _both(a: Dim, b: Dim) -> Dim:
-    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
-    highs = [high for high in (a_high, b_high) if high is not None]
-    return interval(max(a_low, b_low), min(highs, default=None))
-
-
-def is_static(shape: Shape | None) -> bool:
-    return shape is not None and all(isinstance(dim, int) for dim in shape)
 
 
 def _given_shape(name: str, shape: Iterable[object]) -> Shape:

@@ -1,11 +1,12 @@
-"""Rules of OpenVINO's Split-1 and VariadicSplit-1.
+"""Rules of OpenVINO's Split-1, VariadicSplit-1 and Concat-1.
 
 They follow the text of the specifications; what OpenVINO was seen to do otherwise is said beside.
 """
 
 from __future__ import annotations
 
-from dmlsplit.rules.openvino import inputs, lengths, outputs
+from dmlsplit.rules.openvino import concat, inputs, lengths, outputs
+from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
 from dmlsplit.rules.openvino.facts import INPUTS, INTEGER_TYPES, OpenVinoSplit
 
-__all__ = ["INPUTS", "INTEGER_TYPES", "OpenVinoSplit", "inputs", "lengths", "outputs"]
+__all__ = ["INPUTS", "INTEGER_TYPES", "OpenVinoConcat", "OpenVinoSplit", "concat", "inputs", "lengths", "outputs"]

@@ -1,0 +1,102 @@
+"""One Concat of an IR: its facts, the verdict, and what it puts out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.dims import Shape, compatible, is_static, merged, shape_text
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
+from dmlsplit.formats.openvino.splits import path_of
+from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, Tensor
+from dmlsplit.formats.openvino.types import element_type, type_name
+from dmlsplit.location import Location
+from dmlsplit.printable import printable
+from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules.openvino import OpenVinoConcat
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    graph: Graph
+    layer: Layer
+    facts: OpenVinoConcat
+    inputs: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, graph: Graph, layer: Layer, tensors: Mapping[PortId, Tensor]) -> Concat:
+        """The concat of a layer, once everything that feeds it is known. Raises InputError."""
+        sources = [graph.sources.get((layer.id, port.id)) for port in layer.inputs]
+        inputs, differing = [], []
+        for i, (port, source) in enumerate(zip(layer.inputs, sources, strict=True)):
+            tensor = Tensor(None, None) if source is None else tensors[source]
+            if compatible(tensor.shape, port.shape):
+                tensor = tensor._replace(shape=merged(tensor.shape, port.shape))
+            elif port.shape is not None:
+                differing.append((i, port.shape))
+            inputs.append(tensor)
+        types = tuple([tensor.type for tensor in inputs])
+        declared = layer.outputs[0] if layer.outputs else None
+        facts = OpenVinoConcat(
+            tuple([tensor.shape for tensor in inputs]),
+            types if any(types) else (),
+            layer.integer("axis") if "axis" in layer.data else None,
+            tuple([i for i, source in enumerate(sources) if source is None]),
+            len(layer.outputs),
+            tuple(differing),
+            None if declared is None else declared.shape,
+            None if declared is None else type_name(declared.precision),
+        )
+        return cls(graph, layer, facts, tuple(inputs))
+
+    def node(self, names: Names) -> JoinNode:
+        """The judged node; InputError where it has too many long names."""
+        facts, layer = self.facts, self.layer
+        return JoinNode(
+            name=layer.name,
+            op="Concat",
+            version=1,
+            input_shapes=facts.shapes,
+            data_type=facts.data_type,
+            axis=facts.axis if facts.axis_index is None else facts.axis_index,
+            lengths=facts.lengths,
+            output_shape=self._output_shape(),
+            report=self._report(),
+            element=element_type(facts.data_type),
+            graph=self.graph.name,
+            input_names=tuple([names.of(tensor.output) for tensor in self.inputs]),
+            output_name=names.of(Output(self.graph, layer, layer.outputs[0])) if layer.outputs else "",
+            facts=facts,
+        )
+
+    def put_out(self, given: GivenShapes) -> dict[PortId, Tensor]:
+        """The output, as what it feeds sees it."""
+        open_ = next((tensor.origin for tensor in self.inputs if not is_static(tensor.shape)), None)
+        tensors = {}
+        for port in self.layer.outputs:
+            output = Output(self.graph, self.layer, port)
+            shape = given.fill(output, self._output_shape())
+            tensors[(self.layer.id, port.id)] = Tensor(shape, self.facts.data_type, output, open_ or output)
+        return tensors
+
+    def _output_shape(self) -> Shape | None:
+        """What the specification gives, and where that leaves sizes open, what the port declares."""
+        shape, declared = self.facts.output_shape, self.facts.declared_shape
+        return merged(shape, declared) if compatible(shape, declared) else shape
+
+    def _report(self) -> Report:
+        path = path_of(self.graph, self.layer)
+        found = (*judge_node(self.facts, path), *self._unknown(path))
+        return Report(found, self.facts.specification, None, "Concat").located(lambda _: self.layer.place)
+
+    def _unknown(self, path: str) -> Iterator[Diagnostic]:
+        """What DirectML would have to know."""
+        for i, tensor in enumerate(self.inputs):
+            if i in self.facts.missing or is_static(tensor.shape):
+                continue
+            shape = shape_text(tensor.shape)
+            origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
+            message = f"has the shape {shape}; --shape gives that of '{origin}', on which it depends"
+            yield RULES["node/shape-unknown"].diagnostic(Location(("inputs", i), path), message, actual=shape)

@@ -1,0 +1,254 @@
+"""Rules of OpenVINO's Concat-1.
+
+They follow the text of the specification; what OpenVINO was seen to do otherwise is said beside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.dims import compatible, dim_text, overlap, shape_text
+from dmlsplit.rules._facts import Fact
+from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
+from dmlsplit.rules.openvino.facts import AXIS_KNOWN, ELEMENT_TYPES
+from dmlsplit.rules.openvino.sources import CONCAT, ELEMENT_TYPE, OBSERVED
+
+EXAMPLE: Final = OpenVinoConcat(((1, 8, 50, 50), (1, 16, 50, 50), (1, 32, 50, 50)), ("f32",) * 3, axis=1)
+"""The specification's own."""
+_NOT_NUMERIC: Final = ("boolean", "string")
+_NOT_RUN: Final = ("u1", "u2", "u3", "u6")
+
+
+@NodeRule(
+    "openvino/concat-inputs",
+    "The Concat has no inputs, or one that nothing feeds.",
+    "It joins one tensor or more.",
+    sources=(CONCAT,),
+    spoils={Fact.FORM},
+    bad=replace(EXAMPLE, missing=(1,)),
+    good=EXAMPLE,
+)
+def concat_inputs(n: OpenVinoConcat) -> Findings:
+    if not n.shapes:
+        yield Finding("input", "has no ports", "one port or more", 0)
+    for i in n.missing:
+        yield Finding(("inputs", i), "is missing: no edge leads to it", "a tensor")
+
+
+@NodeRule(
+    "openvino/concat-output-count",
+    "The Concat does not have exactly one output port.",
+    "It gives one tensor.",
+    sources=(CONCAT,),
+    bad=replace(EXAMPLE, outputs=2),
+    good=EXAMPLE,
+)
+def concat_output_count(n: OpenVinoConcat) -> Findings:
+    if n.outputs != 1:
+        yield Finding("output", f"has {n.outputs} ports; a Concat has one", 1, n.outputs)
+
+
+@NodeRule(
+    "openvino/concat-type-unknown",
+    "An input's element type is not one of OpenVINO's.",
+    "A type of `dynamic` or `undefined` is taken as not known.",
+    sources=(ELEMENT_TYPE,),
+    needs={Fact.FORM},
+    spoils={Fact.TYPE},
+    bad=replace(EXAMPLE, data_types=("f128",) * 3),
+    good=replace(EXAMPLE, data_types=("f64",) * 3),
+)
+def concat_type_unknown(n: OpenVinoConcat) -> Findings:
+    for i, data_type in enumerate(n.data_types):
+        if data_type is not None and data_type not in ELEMENT_TYPES:
+            message = f"has elements of {data_type}, which is no OpenVINO type"
+            yield Finding(("inputs", i), message, "a known type", data_type)
+
+
+@NodeRule(
+    "openvino/concat-types-differ",
+    "The inputs are of different element types.",
+    "All inputs and the output are of one type; nothing is converted.",
+    sources=(CONCAT,),
+    needs={Fact.FORM, Fact.TYPE},
+    spoils={Fact.TYPE},
+    bad=replace(EXAMPLE, data_types=("f32", "f16", "f32")),
+    good=replace(EXAMPLE, data_types=("f32", None, "f32")),
+)
+def concat_types_differ(n: OpenVinoConcat) -> Findings:
+    for i, data_type in enumerate(n.data_types):
+        if data_type is not None and data_type != n.data_type:
+            yield Finding(("inputs", i), f"is {data_type}, others are {n.data_type}", n.data_type, data_type)
+
+
+@NodeRule(
+    "openvino/concat-type-not-numeric",
+    "The element type is not a numeric one.",
+    "The specification speaks of numeric types. OpenVINO takes boolean and string as well.",
+    severity=Severity.NOTE,
+    sources=(CONCAT, OBSERVED),
+    needs={Fact.FORM, Fact.TYPE},
+    bad=replace(EXAMPLE, data_types=("boolean",) * 3),
+    good=replace(EXAMPLE, data_types=("u8",) * 3),
+)
+def concat_type_not_numeric(n: OpenVinoConcat) -> Findings:
+    if n.data_type in _NOT_NUMERIC:
+        yield Finding(
+            "inputs", f"are {n.data_type}; the specification says numeric types", "a numeric type", n.data_type
+        )
+
+
+@NodeRule(
+    "openvino/concat-type-not-run",
+    "OpenVINO does not run a Concat of this element type.",
+    "The specification allows any numeric type. The CPU plugin refuses u1, u2, u3 and u6.",
+    severity=Severity.WARNING,
+    basis=Basis.OBSERVED,
+    sources=(OBSERVED,),
+    needs={Fact.FORM, Fact.TYPE},
+    bad=replace(EXAMPLE, data_types=("u2",) * 3),
+    good=replace(EXAMPLE, data_types=("u4",) * 3),
+)
+def concat_type_not_run(n: OpenVinoConcat) -> Findings:
+    if n.data_type in _NOT_RUN:
+        yield Finding("inputs", f"have elements of {n.data_type}: OpenVINO gives an error")
+
+
+@NodeRule(
+    "openvino/concat-axis-missing",
+    "The Concat has no axis.",
+    "The attribute `axis` is required.",
+    sources=(CONCAT,),
+    needs={Fact.FORM},
+    spoils={Fact.AXIS},
+    runtimes="OpenVINO takes 0",
+    bad=replace(EXAMPLE, axis=None),
+    good=EXAMPLE,
+)
+def concat_axis_missing(n: OpenVinoConcat) -> Findings:
+    if n.axis is None:
+        yield Finding("axis", "is missing", "an axis")
+
+
+@NodeRule(
+    "openvino/concat-scalar",
+    "An input is a scalar.",
+    "There is no axis along which scalars could be joined.",
+    sources=(CONCAT,),
+    needs={Fact.FORM},
+    spoils={Fact.SHAPE, Fact.AXIS},
+    bad=replace(EXAMPLE, shapes=((), (), ()), axis=0),
+    good=replace(EXAMPLE, shapes=((1,), (1,), (1,)), axis=0),
+)
+def concat_scalar(n: OpenVinoConcat) -> Findings:
+    for i, shape in enumerate(n.shapes):
+        if shape == ():
+            yield Finding(("inputs", i), "is a scalar", "rank 1 or more", 0)
+
+
+@NodeRule(
+    "openvino/concat-port-shape-differs",
+    "An input port declares another shape than the port that feeds it.",
+    "Both ends of an edge are one tensor. The shape is taken from where the data comes from, as OpenVINO does.",
+    severity=Severity.WARNING,
+    basis=Basis.OBSERVED,
+    sources=(OBSERVED,),
+    needs={Fact.FORM},
+    bad=replace(EXAMPLE, port_shapes=((1, (1, 15, 50, 50)),)),
+    good=EXAMPLE,
+)
+def concat_port_shape_differs(n: OpenVinoConcat) -> Findings:
+    for i, declared in n.port_shapes:
+        fed = shape_text(n.shapes[i])
+        message = f"declares the shape {shape_text(declared)}, what feeds it has {fed}"
+        yield Finding(("inputs", i), message, fed, shape_text(declared))
+
+
+@NodeRule(
+    "openvino/concat-rank-differs",
+    "The inputs have different numbers of dimensions.",
+    "All inputs have the same shape, but for the size on the axis.",
+    sources=(CONCAT,),
+    needs={Fact.FORM, Fact.SHAPE},
+    spoils={Fact.SHAPE, Fact.AXIS},
+    bad=replace(EXAMPLE, shapes=((1, 8, 50, 50), (1, 16, 50), (1, 32, 50, 50))),
+    good=EXAMPLE,
+)
+def concat_rank_differs(n: OpenVinoConcat) -> Findings:
+    for i, shape in enumerate(n.shapes):
+        if shape is not None and len(shape) != n.rank:
+            message = f"has {len(shape)} dimensions, the inputs before it have {n.rank}"
+            yield Finding(("inputs", i), message, n.rank, len(shape))
+
+
+@NodeRule(
+    "openvino/concat-axis-out-of-range",
+    "The axis is not a dimension of the inputs.",
+    "It counts from -rank to rank - 1; negative values count from the end.",
+    sources=(CONCAT,),
+    needs=AXIS_KNOWN,
+    spoils={Fact.AXIS},
+    bad=replace(EXAMPLE, axis=4),
+    good=replace(EXAMPLE, axis=-3),
+)
+def concat_axis_out_of_range(n: OpenVinoConcat) -> Findings:
+    if n.rank is not None and n.axis_index is None:
+        limits = f"{-n.rank}..{n.rank - 1}"
+        yield Finding("axis", f"is {n.axis}, must be in {limits} for inputs of rank {n.rank}", limits, n.axis)
+
+
+@NodeRule(
+    "openvino/concat-shape-differs",
+    "The inputs' sizes differ off the axis.",
+    "All inputs have the same shape, but for the size on the axis.",
+    sources=(CONCAT,),
+    needs=AXIS_KNOWN,
+    spoils={Fact.SHAPE},
+    bad=replace(EXAMPLE, shapes=((1, 8, 50, 50), (1, 16, 50, 50), (2, 32, 50, 50))),
+    good=replace(EXAMPLE, shapes=((1, 8, 50, 50), (1, 16, 50, 50), (None, 32, 50, 50))),
+)
+def concat_shape_differs(n: OpenVinoConcat) -> Findings:
+    axis, output = n.axis_index, n.output_shape
+    if axis is None or output is None:
+        return
+    for i, shape in enumerate(n.shapes):
+        for d, dim in enumerate(shape or ()):
+            if d != axis and not overlap(dim, output[d]):
+                message = f"has the shape {shape_text(shape)}, others have {dim_text(output[d])} in dimension {d}"
+                yield Finding(("inputs", i), message, dim_text(output[d]), dim_text(dim))
+
+
+@NodeRule(
+    "openvino/concat-output-type",
+    "The output port declares another element type than the inputs have.",
+    "The output is of the inputs' type.",
+    sources=(CONCAT,),
+    needs={Fact.FORM, Fact.TYPE},
+    runtimes="OpenVINO goes by the inputs' type, whatever the port of a Concat declares",
+    bad=replace(EXAMPLE, declared_type="f16"),
+    good=replace(EXAMPLE, declared_type="f32"),
+)
+def concat_output_type(n: OpenVinoConcat) -> Findings:
+    if None not in (n.data_type, n.declared_type) and n.declared_type != n.data_type:
+        yield Finding(
+            "output", f"declares {n.declared_type}, the inputs are {n.data_type}", n.data_type, n.declared_type
+        )
+
+
+@NodeRule(
+    "openvino/concat-output-shape",
+    "The output port declares another shape than the operation gives.",
+    "It has the inputs' sizes, and on the axis their sum.",
+    sources=(CONCAT,),
+    needs=AXIS_KNOWN,
+    runtimes="OpenVINO computes the shape itself, whatever the port of a Concat declares",
+    bad=replace(EXAMPLE, declared_shape=(1, 48, 50, 50)),
+    good=replace(EXAMPLE, declared_shape=(1, 56, None, 50)),
+)
+def concat_output_shape(n: OpenVinoConcat) -> Findings:
+    if not compatible(n.declared_shape, n.output_shape):
+        declared, shape = shape_text(n.declared_shape), shape_text(n.output_shape)
+        yield Finding("output", f"declares the shape {declared}; it is {shape}", shape, declared)
