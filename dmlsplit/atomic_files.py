@@ -109,10 +109,12 @@ class AtomicFiles:
         # What is made is noted before: an interrupt may come right after.
         self._temporary: dict[str, str] = {}
         """Final name -> where the file is written."""
+        self._discarded: list[str] = []
+        """Those that are to be gone when the new ones get their names."""
         self._folders: list[str] = []
         """Those made, from the outermost to the innermost."""
 
-    def check(self, path: str) -> int | None:
+    def check(self, path: str, cure: str = "replaces") -> int | None:
         """The mode of what has the name now, if anything; OSError where that is a folder, or may not be replaced."""
         refuse_input(path)
         try:
@@ -122,7 +124,7 @@ class AtomicFiles:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not self._replace:
-            raise FileExistsError(errno.EEXIST, "it is there already; --force replaces it", path)
+            raise FileExistsError(errno.EEXIST, f"it is there already; --force {cure} it", path)
         if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
             raise OSError(errno.EINVAL, "it is not a regular file", path)
         return mode
@@ -155,11 +157,26 @@ class AtomicFiles:
                 os.chmod(temporary, stat.S_IMODE(mode) | stat.S_IRUSR | stat.S_IWUSR)
         return temporary
 
+    def discard(self, path: str) -> None:
+        """Removes a file that is there when the new ones get their names. Raises OSError."""
+        self.check(path, "removes")
+        self._discarded.append(path)
+
     def move(self) -> None:
         """Gives all files their names; OSError, and none has it, where one cannot."""
-        old = []
+        old: list[str] = []
+
+        def put_aside(path: str, undo: ExitStack) -> None:
+            aside = _name_beside(path, "old")
+            os.rename(path, aside)
+            old.append(aside)
+            undo.callback(os.replace, aside, path)
+
         with held_back():
             with ExitStack() as undo:
+                for path in self._discarded:
+                    with naming(path):
+                        put_aside(path, undo)
                 for path, temporary in self._temporary.items():
                     mode = self.check(path)  # somebody may have been faster
                     with naming(path):
@@ -167,10 +184,7 @@ class AtomicFiles:
                             os.chmod(temporary, stat.S_IMODE(mode))
                         # One file alone is replaced in one step; of several, the old ones are kept until the last.
                         if mode is not None and len(self._temporary) > 1:
-                            aside = _name_beside(path, "old")
-                            os.rename(path, aside)
-                            old.append(aside)
-                            undo.callback(os.replace, aside, path)
+                            put_aside(path, undo)
                             os.replace(temporary, path)
                         else:
                             os.replace(temporary, path)

@@ -57,10 +57,13 @@ def split_file(
     axis: int,
     *,
     replace: bool = False,
+    surplus: Sequence[str] = (),
     threads: int = 1,
     advance: Advance = lambda count: None,
 ) -> None:
     """Copies the tensor `source`, cut along `axis`, into new files; gaps between their elements are 0.
+
+    `surplus` are files of an older split that would look like more outputs: they go when the outputs get their names.
 
     Raises FileExistsError, unless `replace`, and OSError where the disk is too small, both before anything is copied;
     a file that is cut short by somebody else meanwhile ends the process, as mapped files do.
@@ -68,6 +71,8 @@ def split_file(
     with atomic_files(replace=replace) as files:
         for output in outputs:
             files.check(output.tensor.path)
+        for path in surplus:
+            files.discard(path)
         for folder in {os.path.dirname(output.tensor.path) for output in outputs}:
             files.make_folder(folder)
         _check_space(outputs)

@@ -41,8 +41,10 @@ CALLS = ["chmod", "mkdir", "rename", "replace", "lstat"]
 NEW = {"a", "b", "c", "p", os.path.join("p", "q"), os.path.join("p", "q", "d")}
 
 
-def create(folder, names, **options):
+def create(folder, names, discarded=(), **options):
     with atomic_files(**options) as files:
+        for name in discarded:
+            files.discard(str(folder / name))
         for name in names:
             files.make_folder(os.path.dirname(folder / name))
             files.create(str(folder / name))
@@ -53,6 +55,7 @@ def test_a_failure_at_any_call_leaves_what_was_there(tmp_path, monkeypatch, erro
     """Of every call to the system in turn."""
     (tmp_path / "a").write_bytes(b"old a")
     (tmp_path / "c").write_bytes(b"old c")
+    (tmp_path / "z").write_bytes(b"surplus")
     before = tree(tmp_path)
     calls = 0
 
@@ -73,7 +76,7 @@ def test_a_failure_at_any_call_leaves_what_was_there(tmp_path, monkeypatch, erro
             for name in CALLS:
                 patch.setattr(os, name, failing(getattr(os, name), at))
             patch.setattr("builtins.open", failing(open, at))
-            create(tmp_path, ["a", "b", "c", os.path.join("p", "q", "d")])
+            create(tmp_path, ["a", "b", "c", os.path.join("p", "q", "d")], ["z"])
     assert set(tree(tmp_path)) == NEW
     assert at == calls + 1 > 20
 

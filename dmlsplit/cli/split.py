@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 import sys
@@ -66,7 +67,7 @@ class _Threads(click.ParamType["NumThreads"]):
 @click.option(
     "-o", "--output", "folder", type=click.Path(), metavar="DIR", required=True, help="The folder of the pieces."
 )
-@click.option("--force", is_flag=True, help="Replace pieces that are there already.")
+@click.option("--force", is_flag=True, help="Replace pieces that are there already, and remove surplus ones.")
 @click.option(
     "--threads", type=_Threads(), metavar="N", help="Threads that copy; auto: several where it pays (the default)."
 )
@@ -87,7 +88,8 @@ def split(
 
     Files are mapped a window at a time and may be larger than memory. The disk is asked for all room first. The
     pieces get their names when all of them are whole; after an interrupt or an error nothing is left of them, and what
-    --force would have replaced is still there.
+    --force would have replaced is still there. With --force, pieces of an older split with more of them are removed:
+    the files that count up from 0 are always one split.
 
     \b
     Examples:
@@ -113,9 +115,10 @@ def split(
         if desc is None:
             return 1
         source, outputs, element_size, axis, shown = _raw_pieces(file, folder, desc)
-    for output in outputs:
-        if os.path.lexists(output.tensor.path):
-            _streams.refuse_to_replace(output.tensor.path, [file, descriptor])
+    surplus = _surplus(file, folder, len(outputs))
+    for path in (*(output.tensor.path for output in outputs), *surplus):
+        if os.path.lexists(path):
+            _streams.refuse_to_replace(path, [file, descriptor])
     total = sum(output.size - len(output.head) for output in outputs)
     if threads is None:
         threads = None if VARIABLE in os.environ else "auto"
@@ -124,9 +127,11 @@ def split(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     with _progress(total) as advance:
-        split_file(source, outputs, element_size, axis, replace=force, threads=count, advance=advance)
+        split_file(source, outputs, element_size, axis, replace=force, surplus=surplus, threads=count, advance=advance)
     for output, what in zip(outputs, shown, strict=True):
         _streams.write(f"{printable(output.tensor.path, None)}: {what}\n")
+    for path in surplus:
+        _streams.write(f"{printable(path, None)}: removed, a piece of an older split\n")
     return 0
 
 
@@ -215,6 +220,12 @@ def _raw_pieces(
 def _piece(file: str, folder: str, index: int) -> str:
     name = PurePath(file)
     return os.path.join(folder, f"{name.stem}.{index}{name.suffix}")
+
+
+def _surplus(file: str, folder: str, count: int) -> list[str]:
+    """Files whose names go on after those of `count` pieces: beside them nobody could tell where the set ends."""
+    names = (_piece(file, folder, i) for i in itertools.count(count))
+    return list(itertools.takewhile(os.path.lexists, names))
 
 
 def _regular_file_size(file: str) -> int:

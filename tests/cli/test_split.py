@@ -86,6 +86,35 @@ class TestNpy:
         assert cli(*command, "--force").status == 0
         assert np.load(tmp_path / "d" / "x.1.npy").tolist() == [3, 4]
 
+    def test_an_older_split_with_more_pieces(self, cli, save, tmp_path):
+        """What counts up from 0 is one split; what does not go on from there is nobody's piece."""
+        save(np.arange(12))
+        command = ("split", "x.npy", "--axis", "0", "-o", ".", "--sections")
+        assert cli(*command, "4").status == 0
+        for i in (5, 6):
+            (tmp_path / f"x.{i}.npy").write_text("mine")
+        status, out, _ = cli(*command, "2", "--force")
+        assert status == 0
+        assert out.splitlines()[2:] == [
+            f"{os.path.join('.', f'x.{i}.npy')}: removed, a piece of an older split" for i in (2, 3)
+        ]
+        assert entries(tmp_path) == ["x.0.npy", "x.1.npy", "x.5.npy", "x.6.npy", "x.npy"]
+
+    def test_surplus_pieces_are_kept_without_force(self, cli, save, tmp_path):
+        save(np.arange(12))
+        (tmp_path / "x.2.npy").write_text("old")
+        status, out, err = cli("split", "x.npy", "--axis", "0", "--sections", "2", "-o", ".")
+        shown = os.path.join(".", "x.2.npy")
+        assert (status, out, err) == (2, "", f"dmlsplit: {shown}: it is there already; --force removes it\n")
+        assert entries(tmp_path) == ["x.2.npy", "x.npy"]
+
+    def test_a_surplus_piece_that_is_the_input(self, cli, save, tmp_path):
+        save(np.arange(12))
+        os.link("x.npy", "x.2.npy")
+        status, _, err = cli("split", "x.npy", "--axis", "0", "--sections", "2", "-o", ".", "--force")
+        assert (status, "would replace an input file" in err) == (2, True)
+        assert entries(tmp_path) == ["x.2.npy", "x.npy"]
+
     def test_hostile_name(self, cli, save, tmp_path):
         name = HOSTILE.replace("/", "").encode("utf-8", "replace").decode().replace("?", "")
         np.save(tmp_path / "y.npy", np.arange(4))
