@@ -1,7 +1,9 @@
 """Hypothesis profiles: `--hypothesis-profile=thorough` for a long search."""
 
+import functools
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Deadlines would assert times, which depend on the machine.
@@ -13,3 +15,37 @@ settings.load_profile("default")
 for name, usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
         signal.signal(getattr(signal, name), usual)
+
+TOGETHER = {
+    "tests/directml/": "live",  # wine's prefix is used by one at a time
+    "tests/onnxruntime/": "live",
+    "tests/graphs/test_executions.py": "graphs executed",  # what a fixture takes long to make is made once
+    "tests/report/html/test_browser.py": "browser",
+    "tests/test_distributed.py": "cluster",
+}
+"""Where a test lies -> the group whose tests share a process in a parallel run (-n)."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return next((group for place, group in TOGETHER.items() if nodeid.startswith(place)), nodeid)
+
+    return Scheduling(config, log)
+
+
+@pytest.fixture
+def compared(record_property):
+    """Has a line said at the end of the run: a property of the report, which a parallel run's processes hand on."""
+    return functools.partial(record_property, "compared")
+
+
+def pytest_terminal_summary(terminalreporter):
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, line in report.user_properties if report.when == "call" else ():
+                if name == "compared":
+                    terminalreporter.write_line(line)

@@ -34,6 +34,7 @@ def cluster():
         yield cluster
 
 
+@pytest.mark.slow
 def test_thousands_of_files(files, cluster):
     from distributed import Client
 

@@ -16,6 +16,7 @@ import dmlsplit as dml
 from dmlsplit.cli import cli
 
 ROOT = Path(__file__).parents[1]
+BUILDS_THE_CORE = "docs/howto-c.md"
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted(
     (ROOT / "docs").glob("*.md")
 )
@@ -99,7 +100,13 @@ RUNNERS = {"python": run_python, "console": run_console, "c": run_c, "cpp": run_
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the blocks are for a POSIX shell")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=[pytest.mark.slow] * (name == BUILDS_THE_CORE))
+        for page, name in ((page, page.relative_to(ROOT).as_posix()) for page in PAGES)
+    ],
+)
 def test_page(page, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("COLUMNS", "80")
@@ -125,6 +132,7 @@ def test_page(page, tmp_path, monkeypatch):
             raise AssertionError(f"{block.place}: {error}") from None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
 def test_compiler_line_of_the_readme(tmp_path):
     (line,) = re.findall(r"^cc .*$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
@@ -161,6 +169,7 @@ def test_the_device_example():
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
 def test_the_device_example_has_a_c_counterpart(tmp_path):
     """The same descriptor and the same numbers, on the fast path."""
@@ -198,6 +207,7 @@ def test_pages_name_options_that_exist():
             assert {word.split("=")[0] for word in words if word.startswith("--")} <= options, f"{page.name}: {words}"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     shutil.which("mkdocs", path=str(Path(sys.executable).parent)) is None, reason="pip install '.[docs]'"
 )

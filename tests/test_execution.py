@@ -265,6 +265,7 @@ def test_the_core_and_validation_agree_on_overlap(dims):
             _native.Plan(_native.SPLIT, 4, sizes, None, 0, [sizes[0]], [s * 4 for s in strides])
 
 
+@pytest.mark.slow
 def test_many_outputs():
     n = 100_000
     d = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(dml.TensorDataType.UINT16, (n, 3)), 0, (1,) * n)

@@ -1,6 +1,7 @@
 """A module imports only from the floors above its own, by whatever means; within a package there are no circles."""
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def parts_of(path):
     return path.relative_to(PACKAGE).with_suffix("").parts
 
 
+@cache
 def modules():
     return {parts_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 

@@ -110,6 +110,7 @@ def run(copy):
     return run
 
 
+@pytest.mark.slow
 def test_a_release(run):
     assert "9.9.9" in run("levels", "--releases")
     assert "9.9.9" in json.loads(run("levels", "bad.json", "--releases", "--json"))[0]["releases"]
@@ -117,6 +118,7 @@ def test_a_release(run):
     assert "(directml 9.9.9, S_OK)" in run("check", "bad.json", "--directml", "made-up-directml-1.0")
 
 
+@pytest.mark.slow
 def test_a_rule(run):
     assert "tensor/made-up  warning  ours  A tensor has 7 dimensions.\n" in run("rule")
     assert "Nobody asked for so many." in run("rule", "tensor/made-up")
@@ -125,11 +127,13 @@ def test_a_rule(run):
     assert "tensor/made-up" in [rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]]
 
 
+@pytest.mark.slow
 def test_a_format(run):
     assert "madeup" in run("check", "--help")
     assert run("check", "bad.json", "--format", "madeup") == "made up: True\n"
 
 
+@pytest.mark.slow
 def test_a_front_end(run):
     found = run("check", "a.cut", "--directml", "1.15.4")
     assert "Cut 1" in found

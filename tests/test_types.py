@@ -14,6 +14,7 @@ import dmlsplit as dml
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_mypy_agrees():
     pytest.importorskip("mypy")
     run = subprocess.run(

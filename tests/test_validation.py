@@ -80,6 +80,7 @@ def test_exact_arithmetic():
     assert (fault.rule, fault.expected, fault.actual) == ("split/axis-sizes-sum", 6, 2**32 + 6)
 
 
+@pytest.mark.slow
 def test_many_outputs():
     x = dml.BufferTensorDesc(F32, (100_000, 2))
     d = dml.SplitOperatorDesc.from_lengths(x, 0, (1,) * 100_000)

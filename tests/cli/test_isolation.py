@@ -147,6 +147,7 @@ def test_killed_workers(process, good):
     assert answers(result.stdout.decode()) == [(name, *ok.get(name, (False, False))) for name in names]
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_too_little_memory(process, good, jobs):

@@ -19,9 +19,6 @@ DEFAULT_BUILDS = (LINUX_BUILDS[0], LINUX_BUILDS[-1])
 FRESH_SEED = int(os.environ.get("DMLSPLIT_DIRECTML_SEED") or secrets.randbelow(10**9))
 COUNT = int(os.environ.get("DMLSPLIT_DIRECTML_COUNT") or 1000)
 
-compared: list[str] = []
-"""What the tests have compared, for the end of the run."""
-
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "directml: asks Microsoft's library; `-m directml` asks every build")
@@ -32,11 +29,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = metafunc.config.getoption("markexpr") == "directml"
         builds = BUILDS if chosen else DEFAULT_BUILDS
         metafunc.parametrize("made", builds, ids=[made.name for made in builds], scope="session")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in compared:
-        terminalreporter.write_line(line)
 
 
 # What is not available is not tried again for every test.

@@ -10,7 +10,7 @@ import dmlsplit as dml
 from tests import oracle
 from tests.directml.builds import BUILDS
 from tests.directml.compare import compare, representatives, shrunk
-from tests.directml.conftest import COUNT, FRESH_SEED, compared
+from tests.directml.conftest import COUNT, FRESH_SEED
 from tests.directml.generator import descriptor
 from tests.directml.library import HarnessError, Library, operator
 from tests.oracle import reason_to_leave_out
@@ -32,11 +32,11 @@ def test_every_release_can_be_asked():
 
 
 @pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
-def test_the_prediction_is_the_answer(made, library, seed):
+def test_the_prediction_is_the_answer(made, library, seed, compared):
     descs = [descriptor(seed, index) for index in range(COUNT)]
     tally = compare(library, made.name, descs, f"seed {seed}, descriptor {{}}")
     accepted = tally.answers[0] / COUNT
-    compared.append(
+    compared(
         f"{made.name}: {COUNT} descriptors of seed {seed} (DMLSPLIT_DIRECTML_SEED={seed} repeats them), "
         f"{accepted:.0%} accepted, {len(tally.disagreements)} disagreements"
     )

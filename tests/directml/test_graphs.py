@@ -8,7 +8,7 @@ import pytest
 
 from dmlsplit import find_release, graphs
 from dmlsplit.graphs.releases import traits_of
-from tests.directml.conftest import COUNT, FRESH_SEED, compared
+from tests.directml.conftest import COUNT, FRESH_SEED
 from tests.directml.graphs import compiled, modelled, random_graph, smaller
 from tests.graphs.test_structure import ACCEPTED, REFUSED
 
@@ -30,7 +30,7 @@ def release(made):
 
 
 @pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
-def test_random_graphs(release, library, seed):
+def test_random_graphs(release, library, seed, compared):
     descs = [random_graph(seed, index, most_nodes=MOST_NODES) for index in range(COUNT)]
     traits = traits_of(release)
     asked = compiled(library, descs)
@@ -44,9 +44,7 @@ def test_random_graphs(release, library, seed):
         outcomes[said.outcome] += 1
         if not said.outcome.startswith("unknown") and not answer.agrees(said):
             wrong.append((desc, answer, said))
-    compared.append(
-        f"{release.name}: {COUNT} graphs of seed {seed} (DMLSPLIT_DIRECTML_SEED={seed} repeats them): {outcomes}"
-    )
+    compared(f"{release.name}: {COUNT} graphs of seed {seed} (DMLSPLIT_DIRECTML_SEED={seed} repeats them): {outcomes}")
     if wrong:
         desc, answer, said = min(wrong, key=lambda found: smaller(found[0]))
         lines = [f"{release.name}: {len(wrong)} of {COUNT} graphs disagree; library, then model:"]

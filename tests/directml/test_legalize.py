@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import TypeAlias
 
 import hypothesis
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import dmlsplit as dml
 from dmlsplit import OperatorDesc
-from tests.directml.conftest import COUNT, FRESH_SEED, compared
+from tests.directml.conftest import COUNT, FRESH_SEED
 from tests.directml.generator import descriptor
 from tests.directml.library import Library
 from tests.strategies import faultless_operator
@@ -44,14 +45,28 @@ def rewritable(seed: int) -> tuple[OperatorDesc, ...]:
     return tuple(found)
 
 
-def taken(library: Library, what: str, seed: int, results: Sequence[dml.Legalization]) -> int:
+Taken: TypeAlias = Callable[[str, int, Sequence[dml.Legalization]], int]
+
+
+@pytest.fixture
+def taken(library: Library, compared: Callable[[str], None]) -> Taken:
     """Asks the library about all operators of what was rewritten; returns how many descriptors that were."""
+
+    def ask(what: str, seed: int, results: Sequence[dml.Legalization]) -> int:
+        return _taken(library, compared, what, seed, results)
+
+    return ask
+
+
+def _taken(
+    library: Library, compared: Callable[[str], None], what: str, seed: int, results: Sequence[dml.Legalization]
+) -> int:
     rewritten = [found for found in results if found.ok and found.operators != (found.desc,)]
     operators = [operator for found in rewritten for operator in found.operators]
     answers = library.judge(operators)
     refused = [dml.dumps(operator) for operator, answer in zip(operators, answers, strict=True) if answer != 0]
     assert not refused, f"{len(refused)} of {len(operators)}; DMLSPLIT_DIRECTML_SEED={seed}: {refused[:3]}"
-    compared.append(
+    compared(
         f"{what}: {len(rewritten)} of {len(results)} descriptors of seed {seed} rewritten "
         f"into {len(operators)} operators, all taken"
     )
@@ -60,19 +75,20 @@ def taken(library: Library, what: str, seed: int, results: Sequence[dml.Legaliza
 
 @pytest.mark.parametrize("by", ["feature_level", "directml"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_library_takes_legalised_operators(made, library, seed, by):
+def test_the_library_takes_legalised_operators(made, taken, seed, by):
     release = dml.find_release(made.name)
     target = {by: release.max_feature_level if by == "feature_level" else release}
     results = [dml.legalize(descriptor(seed, index), **target) for index in range(COUNT)]
-    rewritten = taken(library, f"{made.name}, {by}", seed, results)
+    rewritten = taken(f"{made.name}, {by}", seed, results)
     assert COUNT < 1000 or rewritten
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_library_takes_rewritings_for_its_level_and_those_below(made, library, seed):
+def test_the_library_takes_rewritings_for_its_level_and_those_below(made, taken, seed):
     highest = dml.find_release(made.name).max_feature_level
     for level in sorted({*map(dml.FeatureLevel.parse, TABLE_LEVELS), highest}):
         if level <= highest:
             results = [dml.legalize(desc, feature_level=level) for desc in rewritable(seed)]
-            rewritten = taken(library, f"{made.name}, right in themselves, for {level}", seed, results)
+            rewritten = taken(f"{made.name}, right in themselves, for {level}", seed, results)
             assert COUNT < 1000 or rewritten > COUNT // 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dmlsplit as dml
-from tests.directml.conftest import COUNT, FRESH_SEED, compared
+from tests.directml.conftest import COUNT, FRESH_SEED
 from tests.directml.emulation import emulate
 from tests.directml.library import HarnessError, Library
 from tests.directml.programs import Bound, Program, Range, Step, program
@@ -46,12 +46,12 @@ def disagreement(programs: list[Program], answers: list[list[str] | None], relea
 
 
 @pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
-def test_random_programs(compiling, library, seed):
+def test_random_programs(compiling, library, seed, compared):
     made = compiling
     programs = [program(seed, index, made.name) for index in range(COUNT)]
     answers = library.sessions([step.words for step in steps] for steps in programs)
     healthy = sum(answer is not None and "887A0005" not in answer for answer in answers) / COUNT
-    compared.append(
+    compared(
         f"{made.name}: {COUNT} programs of seed {seed} (DMLSPLIT_DIRECTML_SEED={seed} repeats them), "
         f"{healthy:.0%} without removal"
     )

@@ -8,7 +8,7 @@ import dmlsplit as dml
 from dmlsplit.rules._debug_layer import MESSAGES
 from tests.directml import build
 from tests.directml.builds import WINDOWS, WITH_DEBUG_LAYER
-from tests.directml.conftest import COUNT, FRESH_SEED, compared
+from tests.directml.conftest import COUNT, FRESH_SEED
 from tests.directml.generator import descriptor
 from tests.directml.library import Library
 from tests.reasons import RELEASE, is_among, reasons
@@ -32,7 +32,7 @@ def debug_layer(request):
 
 
 @pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
-def test_the_reason_is_among_ours(debug_layer, seed):
+def test_the_reason_is_among_ours(debug_layer, seed, compared):
     descs = [descriptor(seed, index) for index in range(COUNT)]
     missed, explained, rules = [], 0, set()
     for desc, (answer, message) in zip(descs, debug_layer.explain(descs), strict=True):
@@ -45,7 +45,7 @@ def test_the_reason_is_among_ours(debug_layer, seed):
         rules |= set(reasons(message))
         if not is_among(message, report):
             missed.append(f"{message}\n  {report}\n  {dml.dumps(desc)}")
-    compared.append(
+    compared(
         f"the debug layer: {explained} reasons of seed {seed} (DMLSPLIT_DIRECTML_SEED={seed} repeats them), "
         f"{len(missed)} missed; {len(rules)} of {len(MESSAGES)} rules"
     )

@@ -270,6 +270,7 @@ class TestShapes:
     def test_of_as_many_dimensions_as_numpy_has(self):
         assert read_one([node("Split", ["x"], ["a"], num_outputs=1)], [value("x", [1] * 64)]).report.ok
 
+    @pytest.mark.slow
     def test_that_inference_makes_of_nothing(self, tmp_path):
         chain = [node("Relu", [f"r{i}"], [f"r{i + 1}"]) for i in range(3000)]
         large = numpy_helper.from_array(np.ones(60_000, np.int64), "s")
@@ -306,6 +307,7 @@ class TestLengths:
     def test_of_outputs_without_a_name(self, tmp_path):
         refused(tmp_path, model([node("Split", ["x"], [""] * (1 << 16))] * 10, INPUTS), Limit.ONNX_PARTS)
 
+    @pytest.mark.slow
     def test_of_more_inputs_than_can_be_multiplied(self, tmp_path):
         # A product of all their sizes would have as many digits as there are inputs.
         made = [node("Concat", ["l"] * 200_000, ["k"], axis=0), node("Split", ["x", "k"], ["a", "b"])]
@@ -313,6 +315,7 @@ class TestLengths:
         assert "beyond the limit ONNX_ALL_ELEMENTS" in answer
         assert memory < 2 * Limit.ONNX_INFERENCE_MEMORY.of(4 << 20)
 
+    @pytest.mark.slow
     def test_of_a_shape_of_more_sizes_than_can_be_multiplied(self, tmp_path):
         large = numpy_helper.from_array(np.full(1 << 16, 2**62, np.int64), "l")
         filled = [node("ConstantOfShape", ["l"], [f"k{i}"]) for i in range(60)]
@@ -328,6 +331,7 @@ class TestLengths:
             read_one([*made, node("Split", ["x", "l10"], ["a", "b"])], INPUTS, initializers=[ints("l", 2, 2)])
 
 
+@pytest.mark.slow
 def test_memory_of_the_inference_is_limited(tmp_path):
     size = "s" * 16_000
     chain = [node("Relu", [f"r{i}"], [f"r{i + 1}"]) for i in range(30_000)]

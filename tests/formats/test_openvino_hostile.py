@@ -325,6 +325,7 @@ def test_bodies_in_bodies(tmp_path):
     refused(write(tmp_path, f'<net version="11">{inside}</net>'), "nested more than 128 levels deep")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -75,6 +75,7 @@ def test_a_planted_fault_is_found(tmp_path, plant, said):
         assert re.search(said, (Path(folder) / "reason.txt").read_text())
 
 
+@pytest.mark.slow
 def test_a_seed_finds_it_again(tmp_path):
     plant = "{}['x']"
     found = fuzz(tmp_path, "--kind=xml", "--seed=100", "--models=30", "--jobs=2", plant=plant)
@@ -92,6 +93,7 @@ def test_nothing_is_found_where_nothing_is_planted(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_models_are_valid_wrong_and_malformed(tmp_path):
     """Of both kinds some are judged and some refused: a fuzzer whose models are all refused reads one line of each."""
     from dmlsplit.checking import check_files

@@ -13,6 +13,7 @@ from tests.graphs.spec import executions, graph
 EXAMPLE = graphs.GRAPH_RULES["graph/fused-wrongly"].example(True)
 
 
+@pytest.mark.slow
 def test_every_recorded_graph_comes_back():
     for execution in executions():
         desc = graph(execution.spec)

@@ -152,7 +152,8 @@ def hostile():
 
 
 @pytest.mark.parametrize(
-    ("graph", "outcome"), [case[1:] for case in hostile()], ids=["chain", "join", "split", "cycle"]
+    ("graph", "outcome"),
+    [pytest.param(*case[1:], id=case[0], marks=[pytest.mark.slow] * (case[0] == "join")) for case in hostile()],
 )
 def test_large_graphs_get_one_answer(graph, outcome):
     assert set(graphs.validate(graph).outputs) == {outcome}

@@ -257,6 +257,7 @@ def strided_operator(draw):
 TYPES = st.sampled_from([(T.UINT32,), (T.UINT16, T.UINT32), (T.UINT8, T.UINT16), (T.UINT8, T.UINT32, T.UINT64)])
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(strided_operator(), st.integers(1, 3), TYPES)
 def test_too_many_dimensions(d, most, data_types):

@@ -23,6 +23,7 @@ def single_operator_exists(d, level):
     return any(rank is not None and rank <= max(row.dimension_counts) for rank in found)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(faultless_operator(max_elements=24), st.sampled_from(["1_0", "2_1", "3_0", "4_1"]))
 def test_no_single_operator_is_missed(d, level):

@@ -107,6 +107,7 @@ def packed_operator(draw):
     return make(draw(st.sampled_from([T.UINT8, T.UINT8, T.FLOAT16, T.INT64])), sizes, axis, lengths)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given((faultless_operator() | packed_operator()).map(refused), st.integers(16, 300))
 def test_the_same_with_bounds_that_are_reached_soon(d, bound):
@@ -148,6 +149,7 @@ def test_a_join_writes_what_stands_there_once_more():
     assert found.operators[1].input_tensor.sizes[-1] == early == found.operators[2].input_tensors[0].sizes[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "operators"), [(split, 1251), (join, 2501)], ids=["split", "join"]
 )  # every other operator of a join reads back
@@ -265,6 +267,7 @@ def test_outputs_are_brought_to_their_place(d, operators, level):
     assert len(found.operators) == operators
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(faultless_operator(), st.sampled_from(["2_1", "3_0", "3_1"]))
 def test_every_layout_has_a_rewriting(d, level):

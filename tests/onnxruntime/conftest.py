@@ -16,9 +16,6 @@ from tests.onnxruntime.process import OnnxRuntime
 FRESH_SEED = int(os.environ.get("DMLSPLIT_ONNXRUNTIME_SEED") or secrets.randbelow(10**9))
 COUNT = int(os.environ.get("DMLSPLIT_ONNXRUNTIME_COUNT") or 200)
 
-compared: list[str] = []
-"""What the tests have compared, for the end of the run."""
-
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "onnxruntime: asks ONNX Runtime under wine; `-m onnxruntime` asks every version")
@@ -29,11 +26,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         every = metafunc.config.getoption("markexpr") == "onnxruntime"
         chosen = [made for made in BUILDS if every or made.version == DEFAULT]
         metafunc.parametrize("made", chosen, ids=[made.version for made in chosen], scope="session")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in compared:
-        terminalreporter.write_line(line)
 
 
 # What is not available is not tried again for every test.

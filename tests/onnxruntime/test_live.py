@@ -6,7 +6,7 @@ import pytest
 
 from tests.onnxruntime.builds import DEFAULT
 from tests.onnxruntime.compare import compare, predicted
-from tests.onnxruntime.conftest import COUNT, FRESH_SEED, compared
+from tests.onnxruntime.conftest import COUNT, FRESH_SEED
 from tests.onnxruntime.generator import sample
 from tests.onnxruntime.models import described
 from tests.onnxruntime.shrink import shrunk
@@ -23,7 +23,7 @@ SPLIT = {"type": "FLOAT", "shape": [1, 2, 6, 4], "axis": 2, "lens": [2, 4], "n":
 
 
 @pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
-def test_the_prediction_is_what_the_version_does(made, runtime, seed):
+def test_the_prediction_is_what_the_version_does(made, runtime, seed, compared):
     nodes = unknown = 0
     wrong = []
     for index in range(COUNT):
@@ -33,7 +33,7 @@ def test_the_prediction_is_what_the_version_does(made, runtime, seed):
         unknown += verdict.unknown
         if verdict.disagreements:
             wrong.append(asked)
-    compared.append(
+    compared(
         f"onnxruntime {made.version}: {COUNT} models of seed {seed} (DMLSPLIT_ONNXRUNTIME_SEED={seed} repeats them), "
         f"{nodes} nodes, {unknown} unknown, {len(wrong)} disagreements"
     )

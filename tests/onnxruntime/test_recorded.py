@@ -35,7 +35,7 @@ def predicted(line, sample, version):
     )
 
 
-@pytest.mark.parametrize("random", [False, True], ids=["hand-made", "random"])
+@pytest.mark.parametrize("random", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["hand-made", "random"])
 def test_every_recorded_answer(random):
     counted = Counter()
     for line in lines():

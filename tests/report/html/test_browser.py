@@ -281,6 +281,7 @@ def timed(browser, script):
     )
 
 
+@pytest.mark.slow
 def test_thousands_of_operators(browser, tmp_path):
     """It stays usable; the bounds are many times what it takes."""
     path = tmp_path / "many.html"

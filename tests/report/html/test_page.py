@@ -291,6 +291,7 @@ def test_equal_input_gives_equal_pages(text):
     assert pages.page(pages.small()) == text
 
 
+@pytest.mark.slow
 def test_bounded():
     wide = pages.split((3000, 4), 0, (1,) * 3000)
     bad = dml.SplitOperatorDesc(dml.BufferTensorDesc(1, (3000, 4)), [None] * 3000, 0)
