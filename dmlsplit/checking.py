@@ -24,6 +24,7 @@ from dmlsplit.releases import Release
 from dmlsplit.report import rewriting
 from dmlsplit.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, Use, answers
 from dmlsplit.rules import RULES
+from dmlsplit.runtime_versions import Runtime
 from dmlsplit.target import Target, find_target
 from dmlsplit.validation import evaluate, minimum_feature_level
 
@@ -75,26 +76,33 @@ def check_files(
     *,
     feature_level: FeatureLevel | int | str | None = None,
     directml: Release | str | None = None,
+    onnxruntime: Runtime | str | None = None,
     shapes: Mapping[str, Sequence[Dim]] | None = None,
     dims: Mapping[str, int] | None = None,
+    free_dimensions: Mapping[str, int] | None = None,
+    assume: Iterable[str] = (),
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     executor: Executor | None = None,
 ) -> Iterator[Report]:
     """The reports on all operators of files, in the order of the files and within them; what `dmlsplit check` prints.
 
     A file is .json, .jsonl, .onnx or .xml (OpenVINO IR). A node of a model is ok where its framework's specification
-    allows it and the feature level or release takes it, rewritten if need be. What cannot be read is a report with the
-    rule input/malformed; the rest goes on. `shapes` and `dims` are for the models that have such tensors and symbols,
-    `allow_paths` for the files that models refer to. `executor` reads several files at once: any
-    concurrent.futures.Executor, of processes where it is to be faster.
+    allows it and the feature level or release takes it, rewritten if need be; by a version of ONNX Runtime, where
+    neither session creation nor the first Run fails, and the report, a RuntimeReport, has the `answer`. What cannot be
+    read is a report with the rule input/malformed; the rest goes on. `shapes` and `dims` are for the models that have
+    such tensors and symbols, of the first Run where ONNX Runtime is asked; `free_dimensions` are its overrides at
+    session creation. `assume` is what is known of the device (dmlsplit.target.ASSUMPTIONS). `allow_paths` are for the
+    files that models refer to. `executor` reads several files at once: any concurrent.futures.Executor, of processes
+    where it is to be faster.
 
-    Raises ValueError for an unknown level or release, or for both at once.
+    Raises ValueError for an unknown level, release, version or assumption, or for several targets at once.
     """
     from dmlsplit.formats.models import Given
 
-    target = find_target(feature_level, directml)
+    target = find_target(feature_level, directml, onnxruntime, assume=assume)
     folders = tuple([os.fspath(path) for path in allow_paths])
-    question = Question((target,), Given(dict(shapes or {}), dict(dims or {}), folders, require_known_names=False))
+    given = Given(dict(shapes or {}), dict(dims or {}), folders, False, dict(free_dimensions or {}))
+    question = Question((target,), given)
     found = judge_files((os.fspath(path) for path in paths), question, executor)
     return (answer.report for results in found for answer in answers(results))
 
@@ -241,7 +249,7 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     position = entry.locate(Location())
     if entry.error is not None:
         report = replace(_malformed(entry.error, target), file=entry.file, index=entry.index)
-        return NotRead(report, name, position)
+        return NotRead(_by(target, report), name, position)
     node, descriptor = None, entry.descriptor
     if entry.node is not None:
         report, node, descriptor = _judge_node(entry.node, target)
@@ -257,12 +265,21 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         kept = tuple([d for d in report.diagnostics if keep(d.rule)])
         hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
         report = replace(report, diagnostics=kept, hidden=hidden)
-    report = replace(report, file=entry.file, index=max(entry.index, 0))
+    report = _by(target, replace(report, file=entry.file, index=max(entry.index, 0)))
     if entry.index < 0:
         return Note(report)
     if report.operator is None:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
     return Judged(report, name, position, descriptor, node=node)
+
+
+def _by(target: Target, report: Report) -> Report:
+    """The report as one of a runtime, where the target is one."""
+    if target.runtime is None:
+        return report
+    from dmlsplit.formats.sessions import RuntimeReport
+
+    return RuntimeReport.of(report)
 
 
 def _malformed(error: InputError, target: Target) -> Report:
@@ -284,6 +301,8 @@ def _judge_node(node: SplitNode | JoinNode, target: Target) -> tuple[Report, Nod
     """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator."""
     from dmlsplit.formats.lowering import descriptor_of, is_rewritten, legalized_node
 
+    if target.runtime is not None and node.in_session is not None:
+        return _judge_in_session(node, target)
     own = node.report
     if not own.ok:
         return replace(own, judged_by=target.name), _summary(node, Use.NOT_ASKED), None
@@ -299,6 +318,19 @@ def _judge_node(node: SplitNode | JoinNode, target: Target) -> tuple[Report, Nod
         diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
         summary = summary._replace(use=Use.REWRITTEN, rewriting=rewriting.summary(found))
     report = Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator)
+    return report, summary, descriptor
+
+
+def _judge_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:
+    """The verdict of a version of ONNX Runtime: ok where the node is right by ONNX, and nothing fails."""
+    from dmlsplit.formats.sessions import judged_in_session
+
+    report, answer = judged_in_session(node, target)
+    descriptor = node.descriptor() if node.obstacle() is None else None
+    use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
+    summary = _summary(node, use)._replace(runtime=str(answer.outcome))
+    if descriptor is not None:
+        summary = summary._replace(minimum_level=minimum_feature_level(descriptor))
     return report, summary, descriptor
 
 

@@ -61,6 +61,8 @@ class NodeSummary(NamedTuple):
     use: Use
     minimum_level: FeatureLevel | None = None
     rewriting: str = ""
+    runtime: str = ""
+    """What a version of ONNX Runtime does with it, in a word or two; "" of any other target."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,68 +1,101 @@
-"""What a descriptor is judged by: a feature level, or one release of DirectML."""
+"""What an operator is judged by: a feature level, a release of DirectML, or a version of ONNX Runtime with its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Final, TypeAlias
 
-from dmlsplit.enums import FeatureLevel, HResult, OperatorType
+from dmlsplit.enums import FeatureLevel, HResult, OperatorType, TensorDataType
 from dmlsplit.feature_levels import TensorSupport, tensor_support
 from dmlsplit.release_names import find_release
 from dmlsplit.releases import NEWEST, Release, SizeArithmetic, release_of_level
+from dmlsplit.runtime_versions import Runtime, find_runtime
 
 Support: TypeAlias = Mapping[OperatorType, tuple[TensorSupport, ...]]
+By: TypeAlias = FeatureLevel | Release | Runtime
 
 _OPERATORS: Final = (OperatorType.SPLIT, OperatorType.JOIN)
 
+NO_FLOAT64: Final = "no-float64"
+NO_TYPED_UAV_LOADS: Final = "no-typed-uav-loads"
+COMPUTE_ONLY: Final = "compute-only"
+ASSUMPTIONS: Final[Mapping[str, str]] = {
+    NO_FLOAT64: "it has no double-precision operations",
+    NO_TYPED_UAV_LOADS: "it has no typed UAV loads of additional formats",
+    COMPUTE_ONLY: "it is compute-only (MCDM), as NPUs are",
+}
+"""What may be assumed of a device, as far as it changes an answer; without, it can do everything."""
+_8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
+
+
+def lacking(assumed: Collection[str], release: Release | None) -> dict[int, str]:
+    """The data types that a build does not take on such a device, and what each needs."""
+    found: dict[int, str] = {}
+    if NO_FLOAT64 in assumed:
+        found[TensorDataType.FLOAT64] = "double-precision operations"
+    if NO_TYPED_UAV_LOADS in assumed and release is not None and release.traits.typed_loads_for_8_bits:
+        found.update(dict.fromkeys(_8_BITS, "typed UAV loads of additional formats"))
+    return found
+
 
 class Target:
-    """A feature level, where `release` is None, or one release, on a device that lacks some data types.
+    """A feature level, where `release` is None, one release, or one `runtime`, on a device that lacks some data types.
 
     By level: the documented tables and rules, and what every build observed refuses. By release: what that build
-    answers, its own arithmetic and codes included. Two targets are equal where they judge by the same; a target is
-    hashable and may go to another process.
+    answers, its own arithmetic and codes included. By runtime: of a model, what this version of ONNX Runtime does with
+    it; of a descriptor, what the release inside it answers, which is `release`. Two targets are equal where they judge
+    by the same; a target is hashable and may go to another process.
     """
 
     __slots__ = (
         "_key",
         "arithmetic",
         "builds",
+        "compute_only",
         "feature_level",
         "invalid_argument",
         "lacking",
         "name",
         "release",
+        "runtime",
         "support",
         "total_counts_whole_elements",
     )
 
     name: str
-    """How a report names it: feature level 3_0, directml 1.15.4."""
+    """How a report names it: feature level 3_0, directml 1.15.4, onnxruntime 1.24.4."""
     support: Support
     builds: Support
     """The observed support that the documented one is compared with: the release's own, or that of the builds of the
     level."""
     lacking: Mapping[int, str]
     """Data types that the device's Direct3D capabilities take away, and what each one needs."""
+    compute_only: bool
+    """Whether the device is a compute-only one, which a runtime heeds."""
 
     def __init__(
         self,
-        by: FeatureLevel | Release,
+        by: By,
         lacking: Mapping[int, str] | None = None,
         support: Support | None = None,
+        *,
+        compute_only: bool = False,
     ) -> None:
         """`support`: what is taken in place of what the level's page, or the release, takes."""
         self.lacking = lacking or {}
-        self._key = by, tuple(self.lacking.items()), tuple((support or {}).items())
-        if isinstance(by, Release):
-            self.release: Release | None = by
-            self.feature_level = by.max_feature_level
+        self.runtime = by if isinstance(by, Runtime) else None
+        self.compute_only = compute_only and self.runtime is not None
+        self._key = by, tuple(self.lacking.items()), tuple((support or {}).items()), self.compute_only
+        if isinstance(by, Release | Runtime):
+            release = by if isinstance(by, Release) else by.release
+            self.release: Release | None = release
+            self.feature_level = release.max_feature_level
             self.name = by.judged_by
-            self.support = self.builds = by.support
-            self.arithmetic = by.traits.arithmetic
-            self.total_counts_whole_elements = by.traits.total_counts_whole_elements
-            self.invalid_argument: int = by.invalid_argument
+            self.support = self.builds = release.support
+            self.arithmetic = release.traits.arithmetic
+            self.total_counts_whole_elements = release.traits.total_counts_whole_elements
+            self.invalid_argument: int = release.invalid_argument
         else:
             self.release = None
             self.feature_level = by
@@ -78,10 +111,19 @@ class Target:
         if lacking:
             self.name += f" without {' and '.join(dict.fromkeys(lacking.values()))}"
             self.support = self.builds = _without(self.support, lacking)
+        if self.compute_only:
+            self.name += " on a compute-only device"
+
+    @property
+    def kind(self) -> str:
+        """What it is, as find_target and the command line call it: feature_level, directml or onnxruntime."""
+        return "onnxruntime" if self.runtime is not None else "feature_level" if self.release is None else "directml"
 
     @property
     def short_name(self) -> str:
-        """As the command line takes it: 3_0, 1.15.4, or the name of a package."""
+        """As the command line takes it: 3_0, 1.15.4, the name of a package, 1.24.4."""
+        if self.runtime is not None:
+            return self.runtime.version
         return str(self.feature_level) if self.release is None else self.release.label
 
     def __eq__(self, other: object) -> bool:
@@ -91,8 +133,7 @@ class Target:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[object, ...]:
-        by, lacking, support = self._key
-        return Target, (by, dict(lacking), dict(support))
+        return _again, self._key
 
     def __repr__(self) -> str:
         return f"Target({self.name})"
@@ -109,19 +150,52 @@ def _without(support: Support, data_types: Mapping[int, str]) -> Support:
     }
 
 
+def _again(
+    by: By,
+    lacking: Iterable[tuple[int, str]],
+    support: Iterable[tuple[OperatorType, tuple[TensorSupport, ...]]],
+    compute_only: bool,
+) -> Target:
+    return Target(by, dict(lacking), dict(support), compute_only=compute_only)
+
+
 @cache
-def target_of(by: FeatureLevel | Release) -> Target:
-    """The target of a level or release."""
+def target_of(by: By) -> Target:
+    """The target of a level, a release or a runtime."""
     return Target(by)
 
 
-def find_target(feature_level: FeatureLevel | int | str | None = None, directml: Release | str | None = None) -> Target:
+def find_target(
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+    onnxruntime: Runtime | str | None = None,
+    *,
+    assume: Iterable[str] = (),
+) -> Target:
     """The target that names stand for; the newest release where none is given.
 
-    ValueError where both are given or the name is unknown; it offers what is known.
+    `assume`: what is known of the device, names of ASSUMPTIONS. ValueError where more than one is given or a name is
+    unknown; it offers what is known.
     """
-    if feature_level is not None and directml is not None:
-        raise ValueError("feature_level and directml exclude each other")
+    given = [
+        name
+        for name, value in (("feature_level", feature_level), ("directml", directml), ("onnxruntime", onnxruntime))
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} exclude each other")
+    by: By = NEWEST
     if feature_level is not None:
-        return target_of(FeatureLevel.parse(feature_level))
-    return target_of(NEWEST if directml is None else find_release(directml))
+        by = FeatureLevel.parse(feature_level)
+    elif directml is not None:
+        by = find_release(directml)
+    elif onnxruntime is not None:
+        by = find_runtime(onnxruntime)
+    target, assumed = target_of(by), tuple(assume)
+    for name in assumed:
+        if name not in ASSUMPTIONS:
+            raise ValueError(f"unknown assumption {name!r}; known: {', '.join(ASSUMPTIONS)}")
+    if not assumed:
+        return target
+    build = target.release if target.release is not None else release_of_level(target.feature_level)
+    return Target(by, lacking(assumed, build), compute_only=COMPUTE_ONLY in assumed)

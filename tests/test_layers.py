@@ -21,6 +21,7 @@ FLOORS = [
     ["feature_levels"],
     ["releases"],
     ["release_names"],
+    ["runtime_versions"],
     ["target"],
     ["rules"],
     ["validation", "reference"],

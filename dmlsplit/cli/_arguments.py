@@ -22,7 +22,9 @@ from dmlsplit.formats.operators import Entry
 from dmlsplit.integers import parsed_integer
 from dmlsplit.releases import NEWEST, releases
 from dmlsplit.rules import REDIRECTS, RULES
-from dmlsplit.target import Target, find_target
+from dmlsplit.runtime_versions import NEWEST as NEWEST_RUNTIME
+from dmlsplit.runtime_versions import runtimes
+from dmlsplit.target import ASSUMPTIONS, Target, find_target
 
 __all__ = [
     "Integer",
@@ -62,7 +64,8 @@ class Integer(click.ParamType[int]):
 
 
 def target_options(*, several: bool = False) -> Callable[[Command], Command]:
-    """Adds --feature-level and --directml; the command gets `target`, or at least one of `targets`."""
+    """Adds --feature-level, --directml, --onnxruntime and --assume; the command gets `target`, or at least one of
+    `targets`."""
 
     def add(command: Command) -> Command:
         @click.option(
@@ -80,13 +83,35 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             help=f"Judge by this release: {NEWEST.label} (the default), {NEWEST.name}."
             f"{' May be given several times.' if several else ''}",
         )
+        @click.option(
+            "--onnxruntime",
+            metavar="V",
+            multiple=True,
+            shell_complete=_complete_runtime,
+            help="Judge by this version of ONNX Runtime with its DirectML execution provider: "
+            f"{NEWEST_RUNTIME.version}; of a descriptor, by the DirectML in it."
+            f"{' May be given several times.' if several else ''}",
+        )
+        @click.option(
+            "--assume",
+            multiple=True,
+            type=click.Choice(list(ASSUMPTIONS)),
+            help=f"What is known of the device. {'; '.join(f'{name}: {said}' for name, said in ASSUMPTIONS.items())}.",
+        )
         @functools.wraps(command)
-        def judging(*args: Any, feature_level: tuple[str, ...], directml: tuple[str, ...], **options: Any) -> int:
-            targets = _targets(feature_level, directml)
+        def judging(
+            *args: Any,
+            feature_level: tuple[str, ...],
+            directml: tuple[str, ...],
+            onnxruntime: tuple[str, ...],
+            assume: tuple[str, ...],
+            **options: Any,
+        ) -> int:
+            targets = _targets(feature_level, directml, onnxruntime, assume)
             if several:
                 return command(*args, targets=targets, **options)
             if len(targets) > 1:
-                raise click.UsageError("--directml: one release at a time")
+                raise click.UsageError("--directml, --onnxruntime: one release at a time")
             return command(*args, target=targets[0], **options)
 
         return judging
@@ -94,13 +119,18 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
     return add
 
 
-def _targets(feature_level: tuple[str, ...], directml: tuple[str, ...]) -> tuple[Target, ...]:
+def _targets(
+    feature_level: tuple[str, ...], directml: tuple[str, ...], onnxruntime: tuple[str, ...], assume: tuple[str, ...]
+) -> tuple[Target, ...]:
+    """Releases and versions of ONNX Runtime may stand beside each other, a level stands alone."""
     try:
-        if feature_level and directml:
-            raise ValueError("--feature-level and --directml exclude each other")
-        asked: list[tuple[str | None, str | None]] = [(level, None) for level in feature_level]
-        asked += [(None, release) for release in directml]
-        targets = tuple(dict.fromkeys(find_target(*names) for names in asked or [(None, None)]))
+        if feature_level and (directml or onnxruntime):
+            other = "--directml" if directml else "--onnxruntime"
+            raise ValueError(f"--feature-level and {other} exclude each other")
+        asked: list[tuple[str | None, str | None, str | None]] = [(level, None, None) for level in feature_level]
+        asked += [(None, release, None) for release in directml]
+        asked += [(None, None, version) for version in onnxruntime]
+        targets = tuple(dict.fromkeys(find_target(*names, assume=assume) for names in asked or [(None, None, None)]))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if feature_level and len(targets) > 1:
@@ -109,7 +139,7 @@ def _targets(feature_level: tuple[str, ...], directml: tuple[str, ...]) -> tuple
 
 
 def model_options(command: Command) -> Command:
-    """Adds --shape, --dim and --allow-path; the command gets `given`."""
+    """Adds --shape, --dim, --free-dimension and --allow-path; the command gets `given`."""
 
     @click.option(
         "--shape",
@@ -120,6 +150,13 @@ def model_options(command: Command) -> Command:
     )
     @click.option("--dim", "dims", metavar="NAME=4", multiple=True, help="The size of a symbolic dimension.")
     @click.option(
+        "--free-dimension",
+        "free_dimensions",
+        metavar="NAME=4",
+        multiple=True,
+        help="As --dim, and ONNX Runtime is told it as the session is made; --shape and --dim are the first Run's.",
+    )
+    @click.option(
         "--allow-path",
         metavar="DIR",
         multiple=True,
@@ -128,9 +165,15 @@ def model_options(command: Command) -> Command:
     )
     @functools.wraps(command)
     def with_given(
-        *args: Any, shapes: tuple[str, ...], dims: tuple[str, ...], allow_path: tuple[str, ...], **options: Any
+        *args: Any,
+        shapes: tuple[str, ...],
+        dims: tuple[str, ...],
+        free_dimensions: tuple[str, ...],
+        allow_path: tuple[str, ...],
+        **options: Any,
     ) -> int:
-        given = Given(dict(map(_shape, shapes)), dict(map(_dim, dims)), allow_path)
+        sizes, overrides = dict(map(_dim, dims)), dict(_dim(text, "--free-dimension") for text in free_dimensions)
+        given = Given(dict(map(_shape, shapes)), sizes, allow_path, free_dimensions=overrides)
         return command(*args, given=given, **options)
 
     return with_given
@@ -147,12 +190,12 @@ def _shape(option: str) -> tuple[str, tuple[int | None, ...]]:
     return name, shape
 
 
-def _dim(option: str) -> tuple[str, int]:
-    name, _, size = option.rpartition("=")
+def _dim(text: str, option: str = "--dim") -> tuple[str, int]:
+    name, _, size = text.rpartition("=")
     try:
         return name, _size(size) if name else _size("")
     except ValueError:
-        raise click.UsageError(f"--dim {option}: NAME=4 is expected") from None
+        raise click.UsageError(f"{option} {text}: NAME=4 is expected") from None
 
 
 def _size(text: str) -> int:
@@ -207,6 +250,10 @@ def complete_rule(context: click.Context, parameter: click.Parameter, incomplete
 
 def _complete_level(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     return [str(level) for level in FeatureLevel if str(level).startswith(incomplete)]
+
+
+def _complete_runtime(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [runtime.version for runtime in runtimes() if runtime.version.startswith(incomplete)]
 
 
 def complete_release(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -7,7 +7,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from dmlsplit.descriptors import OperatorDesc, _uint
 from dmlsplit.device.dispatch import prepare_initializer, prepare_operator
@@ -28,10 +27,8 @@ from dmlsplit.rules.device import (
     NO_LEVEL_SUPPORTED,
     NOT_INITIALIZED,
 )
-from dmlsplit.target import Target, target_of
+from dmlsplit.target import NO_FLOAT64, NO_TYPED_UAV_LOADS, Target, lacking, target_of
 from dmlsplit.validation import evaluate
-
-_8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +50,8 @@ class Capabilities:
 
     def lacking(self, release: Release) -> dict[int, str]:
         """The data types that a build does not take on such a device, and what each needs."""
-        lacking: dict[int, str] = {}
-        if not self.double_precision:
-            lacking[TensorDataType.FLOAT64] = "double-precision operations"
-        if not self.typed_uav_loads and release.traits.typed_loads_for_8_bits:
-            lacking.update(dict.fromkeys(_8_BITS, "typed UAV loads of additional formats"))
-        return lacking
+        assumed = [] if self.double_precision else [NO_FLOAT64]
+        return lacking(assumed if self.typed_uav_loads else [*assumed, NO_TYPED_UAV_LOADS], release)
 
 
 class Device:

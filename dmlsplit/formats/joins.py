@@ -15,17 +15,20 @@ from dmlsplit.enums import FeatureLevel, OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.nodes import MAX_SIZE
+from dmlsplit.formats.sessions import InSession, SessionNode
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.releases import Release
 from dmlsplit.rules import RULES, NodeFacts, judge_node
+from dmlsplit.runtime_versions import Runtime
+from dmlsplit.target import find_target
 
 if TYPE_CHECKING:
     from dmlsplit.legalize import Legalization
 
 
 @dataclass(frozen=True, slots=True)
-class JoinNode:
+class JoinNode(SessionNode):
     """One Concat of a model; as SplitNode, with inputs and one output.
 
     `axis` is resolved to 0..rank-1 where the rank is known; `lengths` are the inputs' sizes on it. Sizes are None, or a
@@ -49,6 +52,8 @@ class JoinNode:
     output_name: str = ""
     facts: NodeFacts | None = field(default=None, repr=False)
     """What the report was made from; with it, `execute` judges a node of unknown sizes anew for those of the arrays."""
+    in_session: InSession | None = field(default=None, repr=False, compare=False)
+    """The node in the session of its model; None where its model is not ONNX's."""
 
     def descriptor(self) -> JoinOperatorDesc:
         """The node as one DirectML operator with packed tensors, before any level's limits: it may have nine
@@ -109,15 +114,16 @@ class JoinNode:
         feature_level: FeatureLevel | int | str | None = None,
         *,
         directml: Release | str | None = None,
+        onnxruntime: Runtime | str | None = None,
     ) -> Legalization[JoinOperatorDesc]:
         """The node as operators that a feature level or a release takes, as `dmlsplit.legalize` gives them.
 
         Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
         operator, `ok` is False, and the report says why.
         """
-        from dmlsplit.formats.lowering import legalize
+        from dmlsplit.formats.lowering import legalized_node
 
-        return legalize(self, feature_level, directml)
+        return legalized_node(self, find_target(feature_level, directml, onnxruntime))
 
     def execute(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The node's output for its inputs, bit for bit as the framework defines it, copied by the C core.

@@ -11,14 +11,13 @@ import numpy as np
 from dmlsplit._binding import NUMPY_DTYPE
 from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Report
-from dmlsplit.enums import FeatureLevel, OperatorType
+from dmlsplit.enums import OperatorType
 from dmlsplit.errors import BindingError
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
-from dmlsplit.releases import Release
 from dmlsplit.rules import RULES
-from dmlsplit.target import Target, find_target
+from dmlsplit.target import Target
 
 if TYPE_CHECKING:
     from dmlsplit._typing import Bindable
@@ -93,15 +92,8 @@ def _raised(by: NodeLegalization | JoinLegalization, array: np.ndarray) -> np.nd
     return array.reshape(-1).view(dtype).reshape(array.shape[:-1])
 
 
-def legalize(
-    node: SplitNode | JoinNode, feature_level: FeatureLevel | int | str | None, directml: Release | str | None
-) -> Legalization[Any]:
-    """SplitNode.legalize and JoinNode.legalize."""
-    return legalized_node(node, find_target(feature_level, directml))
-
-
 def legalized_node(node: SplitNode | JoinNode, target: Target) -> Legalization[Any]:
-    """`legalize` for one target."""
+    """SplitNode.legalize and JoinNode.legalize for one target."""
     splits = node.operator_type is OperatorType.SPLIT
     obstacle = node.obstacle()
     if obstacle is not None:

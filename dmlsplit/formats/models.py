@@ -37,7 +37,8 @@ class FrontEnd(Protocol):
     ) -> ModelNodes:
         """What is in the model of a file, in its order.
 
-        `shapes`, `dims`, `allow_paths` and `require_known_names` are those of Given. InputError, with line and column
+        `shapes`, `dims`, `allow_paths` and `require_known_names` are those of Given; its free_dimensions are passed,
+        by that name, where there are any. InputError, with line and column
         where there are such, for what cannot be read, and for what is given and contradicts the model; OSError.
         """
 
@@ -47,12 +48,15 @@ class Given:
     """What the caller says of models: shapes of tensors, sizes of symbols, further folders for their files.
 
     Of several models not each need have every tensor and symbol: `require_known_names` says whether each must.
+    `free_dimensions` are sizes of symbols that ONNX Runtime is told of as the session is made; shapes and dims are
+    those of the first Run then.
     """
 
     shapes: Mapping[str, Sequence[Dim]] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
     allow_paths: tuple[str, ...] = ()
     require_known_names: bool = True
+    free_dimensions: Mapping[str, int] = field(default_factory=dict)
 
 
 def is_model(file: str) -> bool:
@@ -88,6 +92,7 @@ def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
 
 def _read(file: str, given: Given) -> ModelNodes:
     suffix = os.path.splitext(file)[1].lower()
+    more: Any = {"free_dimensions": given.free_dimensions} if given.free_dimensions else {}
     front_end = cast("FrontEnd", importlib.import_module(f"dmlsplit.formats.{FRONT_ENDS[suffix]}"))
     return front_end.read_model(
         file,
@@ -95,6 +100,7 @@ def _read(file: str, given: Given) -> ModelNodes:
         given.dims,
         allow_paths=given.allow_paths,
         require_known_names=given.require_known_names,
+        **more,
     )
 
 

@@ -17,10 +17,13 @@ from dmlsplit.dims import Dim, Shape, agrees, shape_text
 from dmlsplit.enums import FeatureLevel, OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.sessions import InSession, SessionNode
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.releases import Release
 from dmlsplit.rules import RULES, NodeFacts, judge_node
+from dmlsplit.runtime_versions import Runtime
+from dmlsplit.target import find_target
 
 if TYPE_CHECKING:
     from dmlsplit.formats.joins import JoinNode
@@ -32,7 +35,7 @@ MAX_SIZE: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class SplitNode:
+class SplitNode(SessionNode):
     """One Split of a model.
 
     `op` and `version` say by which specification it is judged (Split 13, VariadicSplit 1). `axis` is resolved to
@@ -58,6 +61,8 @@ class SplitNode:
     output_names: tuple[str, ...] = ()
     facts: NodeFacts | None = field(default=None, repr=False)
     """What the report was made from; with it, `execute` judges a node of unknown sizes anew for those of the array."""
+    in_session: InSession | None = field(default=None, repr=False, compare=False)
+    """The node in the session of its model; None where its model is not ONNX's."""
 
     def descriptor(self) -> SplitOperatorDesc:
         """The node as one DirectML operator with packed tensors, before any level's limits: it may have nine
@@ -117,15 +122,16 @@ class SplitNode:
         feature_level: FeatureLevel | int | str | None = None,
         *,
         directml: Release | str | None = None,
+        onnxruntime: Runtime | str | None = None,
     ) -> Legalization[SplitOperatorDesc]:
         """The node as operators that a feature level or a release takes, as `dmlsplit.legalize` gives them.
 
         Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
         operator, `ok` is False, and the report says why.
         """
-        from dmlsplit.formats.lowering import legalize
+        from dmlsplit.formats.lowering import legalized_node
 
-        return legalize(self, feature_level, directml)
+        return legalized_node(self, find_target(feature_level, directml, onnxruntime))
 
     def execute(self, array: np.ndarray) -> list[np.ndarray]:
         """The node's outputs for an input, bit for bit as the framework defines them, copied by the C core.

@@ -6,6 +6,7 @@ from dmlsplit._typing import DescT
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
 from dmlsplit.releases import Release
+from dmlsplit.runtime_versions import Runtime
 from dmlsplit.target import Target
 
 __all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized"]
@@ -16,19 +17,21 @@ def legalize(
     *,
     feature_level: FeatureLevel | int | str | None = None,
     directml: Release | str | None = None,
+    onnxruntime: Runtime | str | None = None,
 ) -> Legalization[DescT]:
     """Operators (usually one) that a feature level or a release takes and that do a descriptor's work.
 
     They run on the same buffers, at the offsets that the result's `bindings` give, and write no byte that the original
     would not write. A descriptor that is taken already comes back as it is. The target is named as in `validate`; the
-    newest release where neither is given.
+    newest release where nothing is given.
 
     A wrong descriptor is no exception: the result's `ok` is False then, and its `report` says what no rewriting helps.
-    Raises ValueError for an unknown level or release or for both at once, TypeError for what is no descriptor.
+    Raises ValueError for an unknown level, release or version of ONNX Runtime or for several at once, TypeError for
+    what is no descriptor.
     """
     from dmlsplit.target import find_target
 
-    return legalized(desc, find_target(feature_level, directml))
+    return legalized(desc, find_target(feature_level, directml, onnxruntime))
 
 
 def legalized(desc: DescT, target: Target) -> Legalization[DescT]:

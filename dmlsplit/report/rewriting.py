@@ -30,9 +30,7 @@ def summary(found: Legalization) -> str:
 
 def fix(found: Legalization, file: str, target: Target) -> str:
     """The line that names the rewriting, and the command that shows it."""
-    release = target.release
-    name = target.short_name
-    option = "--feature-level" if release is None else "--directml"
+    name, option = target.short_name, f"--{target.kind.replace('_', '-')}"
     command = f"dmlsplit legalize {shlex.quote(printable(file, None))} {option} {name}"
     return f"runs on {name} as {summary(found)}: {command}"
 

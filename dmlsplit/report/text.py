@@ -212,7 +212,7 @@ _NO_LEVEL: Final = {Use.NOT_ASKED: "-", Use.UNKNOWN: "?"}
 
 
 def _use_text(node: NodeSummary) -> str:
-    return f"rewritten: {node.rewriting}" if node.use is Use.REWRITTEN else node.use.value
+    return node.runtime or (f"rewritten: {node.rewriting}" if node.use is Use.REWRITTEN else node.use.value)
 
 
 def node_diagnostics(nodes: Sequence[Judged]) -> Iterator[list[Part]]:

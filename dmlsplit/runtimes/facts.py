@@ -11,7 +11,7 @@ from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.dims import Dim, Shape
 from dmlsplit.enums import OperatorType
-from dmlsplit.runtimes.data import Runtime
+from dmlsplit.runtime_versions import Runtime
 
 Sizes: TypeAlias = tuple[int, ...]
 

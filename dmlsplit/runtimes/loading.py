@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from dmlsplit.rules.onnx.facts import DATA_TYPES
-from dmlsplit.runtimes.data import Runtime
+from dmlsplit.runtime_versions import Runtime
 from dmlsplit.runtimes.facts import Given, NodeFacts
 from dmlsplit.runtimes.shapes import static_axis
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from dmlsplit.runtimes.data import Runtime, find_runtime
+from dmlsplit.runtime_versions import Runtime, find_runtime
 
 _FLOATS: Final = frozenset({"FLOAT", "FLOAT16"})
 _NUMBERS: Final = _FLOATS | {"INT32", "INT64"}

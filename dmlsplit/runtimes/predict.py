@@ -13,7 +13,7 @@ from dmlsplit.enums import ExecutionFlags
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import Habit
-from dmlsplit.runtimes.data import Runtime
+from dmlsplit.runtime_versions import Runtime
 from dmlsplit.runtimes.facts import (
     DEFAULTS,
     CompileCall,

@@ -17,6 +17,8 @@ from dmlsplit.dims import Dim
 from dmlsplit.errors import InputError
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, SplitNode
+from dmlsplit.formats.sessions import Inputs
+from dmlsplit.printable import printable
 
 if TYPE_CHECKING:
     import onnx
@@ -55,11 +57,14 @@ def read_model(
     values: Mapping[str, Sequence[int]] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     require_known_names: bool = True,
+    free_dimensions: Mapping[str, int] | None = None,
 ) -> ModelNodes:
     """As `read`, with the nodes that are not judged: SplitToSequence, ConcatFromSequence, and those of other domains.
 
-    `require_known_names`: whether a tensor or symbol that this model does not have is an error.
+    `require_known_names`: whether a tensor or symbol that this model does not have is an error. `free_dimensions`:
+    as `dims`, of which ONNX Runtime is told at session creation already.
     """
+    inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
     try:
         import onnx
         from google.protobuf.message import DecodeError, EncodeError
@@ -69,6 +74,7 @@ def read_model(
     from dmlsplit.formats.limits import Budget
     from dmlsplit.formats.onnx import functions, given, loading, tensors
     from dmlsplit.formats.onnx.reading import Reader
+    from dmlsplit.formats.onnx.runtime.session import OnnxSession, in_session
 
     read_external: tensors.ReadExternal = tensors.no_external_data
     if isinstance(source, onnx.ModelProto):
@@ -80,12 +86,25 @@ def read_model(
         folder = os.path.dirname(os.path.abspath(source))
         read_external = tensors.external_reader(AllowedFolders(folder, allow_paths))
     try:
-        model = loading.without_weights(model)
+        asked = model = loading.without_weights(model)
         functions.check_references(model)
-        given.fill_in(model, shapes or {}, dims or {}, require_known_names)
-        constants = given.constants(model, values or {})
+        shapes, dims = inputs.shapes, _dims(inputs)
+        if shapes or dims:
+            model = onnx.ModelProto()
+            model.CopyFrom(asked)
+        given.fill_in(model, shapes, dims, require_known_names)
+        constants = given.constants(model, inputs.values)
         budget = Budget(model.ByteSize())
-        reader = Reader(model, read_external, frozenset(shapes or ()), resized=bool(shapes or dims), budget=budget)
-        return ModelNodes(tuple(reader.items(model, constants)))
+        reader = Reader(model, read_external, frozenset(shapes), resized=bool(shapes or dims), budget=budget)
+        session = OnnxSession(asked, read_external, inputs, require_known_names=require_known_names)
+        return ModelNodes(tuple(in_session(session, reader.items(model, constants))))
     except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
         raise InputError("its graphs are nested too deeply") from None
+
+
+def _dims(inputs: Inputs) -> dict[str, int]:
+    """The sizes of symbols, whenever ONNX Runtime is told of them; InputError where it would be told two."""
+    for name, size in inputs.free_dimensions.items():
+        if inputs.dims.get(name, size) != size:
+            raise InputError(f"dimension '{printable(name)}' is {inputs.dims[name]} as well as {size}")
+    return {**inputs.dims, **inputs.free_dimensions}

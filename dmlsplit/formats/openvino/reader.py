@@ -57,6 +57,7 @@ def read_model(
     dims: Mapping[str, int] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     require_known_names: bool = True,
+    free_dimensions: Mapping[str, int] | None = None,
 ) -> ModelNodes:
     """As `read`, with the layers of these names that are not judged: those of extensions.
 
@@ -68,8 +69,9 @@ def read_model(
         regular_file_size(name)
         with open(name, "rb") as stream:
             model = read_document(stream)
-        if dims and require_known_names:
-            raise InputError(f"there is no symbolic dimension '{printable(next(iter(dims)))}'; an IR has none")
+        symbols = [*(dims or ()), *(free_dimensions or ())]
+        if symbols and require_known_names:
+            raise InputError(f"there is no symbolic dimension '{printable(symbols[0])}'; an IR has none")
         given = GivenShapes(shapes or {})
         found = sorted(_items(model, weights, given), key=lambda item: item[0])
         if require_known_names:

@@ -9,28 +9,21 @@ into what is fused and what is not. Sizes that the file leaves open stay open un
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import onnx
-from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.dims import Dim
-from dmlsplit.errors import InputError
-from dmlsplit.formats import json as operator_json
 from dmlsplit.formats.files import AllowedFolders
-from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.onnx import given, loading, tensors
-from dmlsplit.formats.onnx.functions import check_references
-from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
-from dmlsplit.formats.onnx.runtime.inlining import inlined
-from dmlsplit.formats.onnx.runtime.scopes import Model
-from dmlsplit.runtimes import Options, Runtime, RuntimeAnswer, find_runtime
+from dmlsplit.formats.onnx import loading, tensors
+from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
+from dmlsplit.formats.onnx.runtime.session import OnnxSession
+from dmlsplit.formats.sessions import Inputs, answer_json
+from dmlsplit.runtimes import Options, Runtime, find_runtime
 from dmlsplit.runtimes.facts import DEFAULTS
 
-__all__ = ["NodeOnRuntime", "answer_json", "on_onnxruntime"]
+__all__ = ["NodeOnRuntime", "OnnxSession", "answer_json", "on_onnxruntime"]
 
 
 def on_onnxruntime(
@@ -61,26 +54,6 @@ def on_onnxruntime(
         proto = loading.load(source)
         folder = os.path.dirname(os.path.abspath(source))
         read_external = tensors.external_reader(AllowedFolders(folder, allow_paths))
-    try:
-        proto = loading.without_weights(proto)
-        check_references(proto)
-        budget = Budget(proto.ByteSize())
-        proto, written = inlined(proto, budget)
-        given.fill_in(proto, {}, free_dimensions or {})
-        model = Model(proto, written, read_external, budget, run_shapes or {}, run_values or {})
-        return answers(model, runtime, options)
-    except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
-        raise InputError("its graphs are nested too deeply") from None
-
-
-def answer_json(answer: RuntimeAnswer) -> dict[str, Any]:
-    """The value of the key "onnxruntime" in JSON."""
-    call = answer.compile
-    return {
-        "version": answer.runtime.version,
-        "outcome": str(answer.outcome),
-        "at": answer.at,
-        "operators": [json.loads(operator_json.dumps(desc)) for desc in answer.operators],
-        "hresults": [f"0x{hresult:08X}" for hresult in answer.hresults],
-        "compile": None if call is None else {"call": call.call, "flags": call.flags},
-    }
+    session = OnnxSession(loading.without_weights(proto), read_external)
+    inputs = Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
+    return list(session.nodes(runtime, options, inputs))

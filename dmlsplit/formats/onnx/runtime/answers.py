@@ -10,7 +10,8 @@ import onnx
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.context import in_context
 from dmlsplit.formats.onnx.runtime.facts import facts_of, first_run
-from dmlsplit.formats.onnx.runtime.graphs import JUDGED, Placed, SessionGraph
+from dmlsplit.formats.onnx.runtime.graphs import Placed, SessionGraph
+from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text

@@ -12,6 +12,7 @@ import onnx
 from dmlsplit.dims import Shape
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import Model, elements
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
@@ -19,7 +20,6 @@ from dmlsplit.runtimes import Options, Runtime
 from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.neighbours import KEEPS_ON_CPU, MERGING, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER, STAYING
 
-JUDGED: Final = ("Split", "Concat")
 _NOT_FOLDED: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
 _SHARED_TYPES: Final = frozenset({"FLOAT16", "FLOAT", "DOUBLE", "INT32", "INT64"})
 _MOST_SHARED: Final = 8

@@ -14,6 +14,7 @@ from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.tensors import text
 
 MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
+JUDGED: Final = ("Split", "Concat")
 
 
 def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tuple[str, ...]]:
@@ -37,13 +38,13 @@ def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tu
 
 
 def _inline(graph: onnx.GraphProto, functions: Functions, depth: int, written: list[str]) -> None:
-    nodes = list(_expanded(graph.node, functions, "", depth, written))
+    nodes = list(_expanded(graph.node, functions, depth, written))
     del graph.node[:]
     graph.node.extend(nodes)
 
 
 def _expanded(
-    nodes: Iterable[onnx.NodeProto], functions: Functions, prefix: str, depth: int, written: list[str]
+    nodes: Iterable[onnx.NodeProto], functions: Functions, depth: int, written: list[str]
 ) -> Iterator[onnx.NodeProto]:
     for index, node in enumerate(nodes):
         for subgraph in subgraphs(node):
@@ -55,17 +56,24 @@ def _expanded(
         if depth >= MAX_DEPTH:
             raise InputError(f"functions are called over {MAX_DEPTH} deep")
         function = functions[key]
-        name = f"{prefix}{text(node.name) or text(node.op_type)}"
+        name = text(node.name) or text(node.op_type)
         actual = dict(zip(map(text, function.input), map(text, node.input), strict=False))
         actual.update(zip(map(text, function.output), map(text, node.output), strict=False))
         body = functions.body(key, node)
+        called = list(map(_name, body.node))
         _rename(
             body, {formal: actual.get(formal, "") for formal in (*function.input, *function.output)}, f"{name}_{index}/"
         )
-        for inner in body.node:
-            inner.name = f"{name}/{text(inner.name) or text(inner.op_type)}"
+        for inner, own in zip(body.node, called, strict=True):
+            inner.name = f"{name}/{own}"
             written.extend(text(output) for output in inner.output if output)
-        yield from _expanded(body.node, functions, f"{name}/", depth + 1, written)
+        yield from _expanded(body.node, functions, depth + 1, written)
+
+
+def _name(node: onnx.NodeProto) -> str:
+    """What a node of a body is called in paths: one that is judged by its first output where it has no name."""
+    first = next((text(name) for name in node.output if name), "") if node.op_type in JUDGED else ""
+    return text(node.name) or first or text(node.op_type)
 
 
 def _rename(graph: onnx.GraphProto, names: Mapping[str, str], prefix: str) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from dmlsplit.dims import Dim
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, LimitError
 from dmlsplit.formats.onnx import given
@@ -18,6 +17,7 @@ from dmlsplit.formats.onnx.functions import Functions, all_nodes
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, text
+from dmlsplit.formats.sessions import Inputs
 from dmlsplit.runtimes.facts import Sizes
 
 _FIRST_WITH_DEFAULTS = 4
@@ -41,8 +41,8 @@ class Model:
         inlined: Sequence[str],
         read_external: ReadExternal,
         budget: Budget,
-        run_shapes: Mapping[str, Sequence[Dim]],
-        run_values: Mapping[str, Sequence[int]],
+        inputs: Inputs,
+        require_known_names: bool = True,
     ) -> None:
         self.ir_version = proto.ir_version
         self.inlined = {name: place for place, name in enumerate(inlined)}
@@ -52,12 +52,14 @@ class Model:
         self.defaults = _defaults(proto)
         self.session = self._scope(_without(proto, self.defaults), {})
         self.run: Scope | None = None
-        if run_shapes or run_values:
+        # What is overridden has its size already.
+        dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
+        if inputs.shapes or inputs.values or dims:
             run = onnx.ModelProto()
             run.CopyFrom(proto)
-            given.fill_in(run, run_shapes, {})
-            constants = given.constants(run, run_values)
-            _put_values(run.graph, run_values)
+            given.fill_in(run, inputs.shapes, dims, require_known_names)
+            constants = given.constants(run, inputs.values)
+            _put_values(run.graph, inputs.values)
             self.run = self._scope(run, constants)
 
     def _scope(self, model: onnx.ModelProto, constants: Mapping[str, Constant | None]) -> Scope:

@@ -42,7 +42,7 @@ class Runtime:
     @property
     def judged_by(self) -> str:
         """How a report names it."""
-        return f"onnxruntime {self.version} (directml {self.directml})"
+        return f"onnxruntime {self.version}"
 
     @property
     def release(self) -> Release:

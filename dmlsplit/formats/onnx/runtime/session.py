@@ -1,0 +1,113 @@
+"""A model in sessions of ONNX Runtime: what is read of it once, and each version's answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import onnx
+from google.protobuf.message import DecodeError, EncodeError
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.nodes import OtherNode, SplitNode
+from dmlsplit.formats.onnx import given
+from dmlsplit.formats.onnx.functions import check_references
+from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
+from dmlsplit.formats.onnx.runtime.inlining import inlined
+from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.formats.sessions import Inputs, InSession, Place
+from dmlsplit.runtimes import Options, Outcome, Runtime, RuntimeAnswer
+from dmlsplit.runtimes.predict import diagnostic
+
+
+class OnnxSession:
+    """A model without weights (loading.without_weights), which is left as it is.
+
+    `inputs` is what is said of its inputs where a question says nothing itself; of these, what the model does not have
+    is an error only where `require_known_names`.
+    """
+
+    def __init__(
+        self,
+        proto: onnx.ModelProto,
+        read_external: ReadExternal,
+        inputs: Inputs | None = None,
+        *,
+        require_known_names: bool = True,
+    ) -> None:
+        self._proto = proto
+        self._read_external = read_external
+        self._inputs = inputs or Inputs()
+        self._require_known_names = require_known_names
+        self._models: dict[object, Model] = {}
+        self._answers: dict[object, dict[Place, NodeOnRuntime]] = {}
+
+    def nodes(self, runtime: Runtime, options: Options, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
+        """The answers for every Split and Concat, in order; those of functions at each call.
+
+        Raises InputError for what contradicts the model, or does not exist in it.
+        """
+        return tuple(self._placed(runtime, options, inputs).values())
+
+    def answer(self, place: Place, runtime: Runtime, options: Options, inputs: Inputs | None) -> RuntimeAnswer:
+        """The answer for one node."""
+        found = self._placed(runtime, options, inputs).get(place)
+        if found is not None:
+            return found.answer
+        # Less is known of it than an answer takes: a model of no opset, a node without inputs or element type.
+        note = diagnostic("context-unknown", place.path, "the model says too little of the node")
+        return RuntimeAnswer(runtime, Outcome.UNKNOWN, diagnostics=(note,))
+
+    def _placed(self, runtime: Runtime, options: Options, inputs: Inputs | None) -> dict[Place, NodeOnRuntime]:
+        asked = self._inputs if inputs is None else inputs
+        key = runtime, options, asked.key
+        if key not in self._answers:
+            try:
+                self._answers[key] = _places(answers(self._model(asked, inputs is not None), runtime, options))
+            except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages
+                raise InputError("its graphs are nested too deeply") from None
+        return self._answers[key]
+
+    def _model(self, inputs: Inputs, require_known_names: bool) -> Model:
+        if inputs.key not in self._models:
+            proto = self._proto
+            check_references(proto)
+            budget = Budget(proto.ByteSize())
+            require = require_known_names or self._require_known_names
+            proto, written = inlined(proto, budget)
+            if inputs.free_dimensions:
+                overridden = onnx.ModelProto()
+                overridden.CopyFrom(proto)
+                given.fill_in(overridden, {}, inputs.free_dimensions, require)
+                proto = overridden
+            self._models[inputs.key] = Model(proto, written, self._read_external, budget, inputs, require)
+        return self._models[inputs.key]
+
+
+def _places(nodes: Sequence[NodeOnRuntime]) -> dict[Place, NodeOnRuntime]:
+    seen: Counter[tuple[str, str]] = Counter()
+    found = {}
+    for node in nodes:
+        found[Place(node.op, node.path, seen[node.op, node.path])] = node
+        seen[node.op, node.path] += 1
+    return found
+
+
+Item: TypeAlias = SplitNode | JoinNode | OtherNode
+
+
+def in_session(session: OnnxSession, items: Iterable[Item]) -> Iterator[Item]:
+    """The nodes of a model as they were read, each with its place in the session."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        if isinstance(item, OtherNode):
+            yield item
+            continue
+        key = item.op, item.path
+        yield replace(item, in_session=InSession(session, Place(*key, seen[key])))
+        seen[key] += 1

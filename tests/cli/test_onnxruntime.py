@@ -1,0 +1,169 @@
+"""check and others with versions of ONNX Runtime as targets."""
+
+import json
+
+import pytest
+from onnx import helper
+
+import dmlsplit as dml
+from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
+from tests.cli.conftest import BAD, GOOD, MALFORMED
+from tests.formats.onnx_models import FLOAT, model, node, value
+
+KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics", "onnxruntime"]
+SPLIT = node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2, name="s")
+VERSION = ["--onnxruntime", "1.24.4"]
+
+
+def write(path, nodes, shape=("n", 4), data_type=FLOAT, opset=18, outputs="ab", **more):
+    made = model(nodes, [value("x", shape, data_type)], tuple(outputs), opset, ir_version=8, **more)
+    path.write_bytes(made.SerializeToString())
+
+
+def asked(cli, *arguments):
+    status, out, err = cli("check", "m.onnx", "--format", "json", *arguments)
+    assert err == ""
+    return status, json.loads(out)
+
+
+def test_an_answer_has_one_more_key(cli, tmp_path):
+    write(tmp_path / "m.onnx", [SPLIT], (2, 4))
+    status, (answer,) = asked(cli, *VERSION)
+    assert (status, list(answer), answer["judged_by"], answer["ok"]) == (0, KEYS, "onnxruntime 1.24.4", True)
+    (found,) = on_onnxruntime(tmp_path / "m.onnx", "1.24.4")
+    assert answer["onnxruntime"] == json.loads(json.dumps(answer_json(found.answer)))
+    assert answer["onnxruntime"]["outcome"] == "DML"
+    assert answer["onnxruntime"]["compile"] == {"call": "CompileGraph", "flags": 0}
+    assert "onnxruntime" not in asked(cli, "--directml", "1.15.4")[1][0]
+
+
+def test_sizes_are_the_first_runs_or_overrides_at_session_creation(cli, tmp_path):
+    write(tmp_path / "m.onnx", [SPLIT])
+    for given, outcome, at in (
+        ([], "unknown", "run"),
+        (["--dim", "n=3"], "DML", "run"),
+        (["--shape", "x:3,4"], "DML", "run"),
+        (["--free-dimension", "n=3"], "DML", "init"),
+        (["--free-dimension", "n=3", "--shape", "x:3,4"], "DML", "init"),
+    ):
+        status, (answer,) = asked(cli, *VERSION, *given)
+        assert (status, answer["onnxruntime"]["outcome"], answer["onnxruntime"]["at"]) == (0, outcome, at), given
+        sizes = [operator["Desc"]["InputTensor"]["Desc"]["Sizes"] for operator in answer["onnxruntime"]["operators"]]
+        assert sizes == ([[1, 1, 3, 4]] if given else [])
+
+
+def test_a_failing_session_is_not_ok_and_the_cpu_is_only_said(cli, tmp_path):
+    write(tmp_path / "m.onnx", [node("Split", ["x"], ["", "b"], axis=1, num_outputs=2, name="s")], (2, 4))
+    status, (answer,) = asked(cli, *VERSION)
+    assert (status, answer["ok"], answer["hresult"]) == (1, False, "0x80070057")
+    assert answer["onnxruntime"]["outcome"] == "session-fails"
+    assert "give the output a name" in answer["diagnostics"][-1]["message"]
+    write(tmp_path / "m.onnx", [SPLIT], (2, 4), data_type=11)
+    status, (answer,) = asked(cli, *VERSION, "--assume", "no-float64")
+    assert (status, answer["ok"], answer["hresult"]) == (0, True, None)
+    assert answer["onnxruntime"]["outcome"] == "CPU"
+    assert [(d["rule"], d["severity"]) for d in answer["diagnostics"]] == [("onnxruntime/double-on-cpu", "warning")]
+    assert asked(cli, *VERSION)[1][0]["onnxruntime"]["outcome"] == "DML"
+    flags = asked(cli, *VERSION, "--assume", "compute-only")[1][0]["onnxruntime"]["compile"]["flags"]
+    assert flags == dml.ExecutionFlags.DESCRIPTORS_VOLATILE
+
+
+def test_several_versions_tell_what_an_upgrade_breaks(cli, tmp_path):
+    write(tmp_path / "m.onnx", [SPLIT], (2, 4), opset=22)
+    several = ["--onnxruntime", "1.20.1", "--onnxruntime", "1.24.4", "--directml", "1.15.4"]
+    status, answers = asked(cli, *several)
+    assert (status, [answer["ok"] for answer in answers]) == (1, [True, False, True])
+    assert [answer["judged_by"] for answer in answers] == [
+        "directml 1.15.4",
+        "onnxruntime 1.20.1",
+        "onnxruntime 1.24.4",
+    ]
+    head, row = cli("check", "m.onnx", *several).out.splitlines()[1:3]
+    assert head.split("  ")[-2:] == ["onnxruntime 1.20.1", "onnxruntime 1.24.4"]
+    assert row.split()[-3:] == ["is", "session-fails", "DML"]
+
+
+def test_what_is_no_node_of_an_onnx_model_is_judged_by_the_directml_inside(cli, tmp_path):
+    (tmp_path / "a.jsonl").write_text("\n".join([GOOD, BAD, MALFORMED]))
+    result = cli("check", "a.jsonl", "--onnxruntime", "1.18.0", "--format", "json")
+    answers = json.loads(result.out)
+    assert (result.status, [list(answer) for answer in answers]) == (2, [KEYS] * 3)
+    assert [answer["onnxruntime"] for answer in answers] == [None] * 3
+    inside = json.loads(cli("check", "a.jsonl", "--directml", "1.14.1", "--format", "json").out)
+    assert [answer["diagnostics"] for answer in answers] == [answer["diagnostics"] for answer in inside]
+
+
+def test_processes_give_the_same(cli, tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.onnx", [SPLIT], (2, 4))
+    alone = cli("check", "a.onnx", "b.onnx", *VERSION, "--format", "jsonl")
+    assert cli("check", "a.onnx", "b.onnx", *VERSION, "--format", "jsonl", "--jobs", "2") == alone
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--onnxruntime", "1.2"], "unknown version of ONNX Runtime '1.2'; known: "),
+        ([*VERSION, "--feature-level", "3_0"], "--feature-level and --onnxruntime exclude each other"),
+        ([*VERSION, "--free-dimension", "n"], "--free-dimension n: NAME=4 is expected"),
+        ([*VERSION, "--free-dimension", "m=4"], "there is no symbolic dimension 'm'"),
+        ([*VERSION, "--free-dimension", "n=4", "--dim", "n=3"], "dimension 'n' is 3 as well as 4"),
+        ([*VERSION, "--assume", "nothing"], "'nothing' is not one of 'no-float64'"),
+    ],
+)
+def test_usage(cli, tmp_path, arguments, message):
+    write(tmp_path / "m.onnx", [SPLIT])
+    status, _, err = cli("check", "m.onnx", *arguments)
+    assert (status, err.count("\n")) == (2, 1)
+    assert message in err
+
+
+def test_legalize_takes_a_version_for_the_directml_inside(cli, tmp_path):
+    (tmp_path / "a.json").write_text(GOOD)
+    assert "taken as it is" in cli("legalize", "a.json", *VERSION).out
+    many = cli("legalize", "a.json", *VERSION, "--onnxruntime", "1.18.0")
+    assert (many.status, "one release at a time" in many.err) == (2, True)
+
+
+def test_a_node_is_asked(tmp_path):
+    write(tmp_path / "m.onnx", [SPLIT, node("Concat", ["b", "a"], ["c"], axis=1, name="c")])
+    split, _ = front_end.read(tmp_path / "m.onnx")
+    assert split.on_onnxruntime("1.24.4").outcome == "unknown"
+    answer = split.on_onnxruntime("1.24.4", run_shapes={"x": (3, 4)})
+    assert (answer.outcome, answer.at, answer.hresults) == ("DML", "run", (0,))
+    assert answer.operators[0].input_tensor.sizes == (1, 1, 3, 4)
+    assert split.on_onnxruntime("1.24.4", free_dimensions={"n": 3}).at == "init"
+    split, _ = front_end.read(tmp_path / "m.onnx", shapes={"x": (3, 4)})
+    assert split.on_onnxruntime("1.24.4") == answer, "the sizes that it was read with are the first Run's"
+    _, join = front_end.read(tmp_path / "m.onnx", dims={"n": 3})
+    assert join.on_onnxruntime("1.24.4").operators[0].output_tensor.sizes == (1, 1, 3, 4)
+    with pytest.raises(dml.InputError, match="there is no tensor 'y'"):
+        split.on_onnxruntime("1.24.4", run_shapes={"y": (3, 4)})
+    with pytest.raises(ValueError, match="unknown version"):
+        split.on_onnxruntime("9")
+
+
+def test_nodes_without_names_in_functions_have_their_own_answers(tmp_path):
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    split = node("Split", ["v"], ["p", "q"], axis=-1, num_outputs=2)
+    inner = helper.make_function("own", "Inner", ["v"], ["p", "q"], [split], imports)
+    call = node("Inner", ["v"], ["p", "q"], domain="own")
+    outer = helper.make_function("own", "Outer", ["v"], ["p"], [call], imports)
+    nodes = [node("Outer", ["x"], ["a"], domain="own"), node("Outer", ["a"], ["b"], domain="own")]
+    nodes.append(node("Inner", ["b"], ["c", "d"], domain="own"))
+    write(tmp_path / "m.onnx", nodes, (2, 16), outputs="cd", functions=[inner, outer], domains=["own"])
+    found = front_end.read(tmp_path / "m.onnx")
+    assert [n.on_onnxruntime("1.24.4").operators[0].input_tensor.sizes[-1] for n in found] == [16, 8, 4]
+
+
+def test_check_files(tmp_path):
+    write(tmp_path / "m.onnx", [SPLIT], data_type=11)
+    path = tmp_path / "m.onnx"
+    (report,) = dml.check_files([path], onnxruntime="1.24.4", free_dimensions={"n": 3}, assume=["no-float64"])
+    assert (report.judged_by, report.answer.outcome) == (
+        "onnxruntime 1.24.4 without double-precision operations",
+        "CPU",
+    )
+    with pytest.raises(ValueError, match="exclude each other"):
+        dml.check_files([path], onnxruntime="1.24.4", directml="1.15.4")
