@@ -51,7 +51,16 @@ if TYPE_CHECKING:
     from dmlsplit.device import BindingDesc, BufferArrayBinding, BufferBinding, Capabilities, Device
     from dmlsplit.execution import BoundOperator, CompiledOperator, compile
     from dmlsplit.formats.json import dumps, loads
-    from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases, validate
+    from dmlsplit.graphs import (
+        GraphDesc,
+        GraphReport,
+        InputGraphEdgeDesc,
+        IntermediateGraphEdgeDesc,
+        NeighbourOperatorDesc,
+        OutputGraphEdgeDesc,
+    )
+    from dmlsplit.judging import validate
+    from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases
 
 __all__ = [
     "Basis",
@@ -73,13 +82,19 @@ __all__ = [
     "DmlSplitError",
     "ExecutionFlags",
     "FeatureLevel",
+    "GraphDesc",
+    "GraphReport",
     "HResult",
     "InputError",
+    "InputGraphEdgeDesc",
+    "IntermediateGraphEdgeDesc",
     "JoinOperatorDesc",
     "Legalization",
     "NativeError",
+    "NeighbourOperatorDesc",
     "OperatorDesc",
     "OperatorType",
+    "OutputGraphEdgeDesc",
     "Release",
     "Report",
     "Severity",
@@ -120,6 +135,12 @@ _LAZY = {
     "Capabilities": "dmlsplit.device",
     "CompiledOperator": "dmlsplit.execution",
     "Device": "dmlsplit.device",
+    "GraphDesc": "dmlsplit.graphs",
+    "GraphReport": "dmlsplit.graphs",
+    "InputGraphEdgeDesc": "dmlsplit.graphs",
+    "IntermediateGraphEdgeDesc": "dmlsplit.graphs",
+    "NeighbourOperatorDesc": "dmlsplit.graphs",
+    "OutputGraphEdgeDesc": "dmlsplit.graphs",
     "compile": "dmlsplit.execution",
     "join": "dmlsplit.arrays",
     "split": "dmlsplit.arrays",
@@ -129,7 +150,7 @@ _LAZY = {
     "minimum_feature_level": "dmlsplit.validation",
     "supported_feature_levels": "dmlsplit.validation",
     "supported_releases": "dmlsplit.validation",
-    "validate": "dmlsplit.validation",
+    "validate": "dmlsplit.judging",
 }
 
 

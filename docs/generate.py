@@ -16,7 +16,7 @@ from dmlsplit.formats.operators import read_operators
 from dmlsplit.releases import Release, directml_versions, observed_levels
 from dmlsplit.report import svg
 from dmlsplit.report.rule import examples
-from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
+from dmlsplit.rules import RULES, BindingRule, DescriptorRule, GraphRule, NodeRule, Notice, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.rules.onnxruntime import Habit
 
@@ -101,7 +101,9 @@ def rule_section(rule: Rule) -> str:
     lines = [f"## {rule.id}", "", f"{rule.summary} {rule.explanation}", ""]
     if isinstance(rule, NodeRule) and rule.runtimes:
         lines += [f"Runtimes: {rule.runtimes}.", ""]
-    if isinstance(rule, Habit) and rule.cure:
+    if isinstance(rule, GraphRule):
+        lines += [f"Releases: {rule.releases}.", ""]
+    if isinstance(rule, (GraphRule, Habit)) and rule.cure:
         lines += [f"What helps: {rule.cure}.", ""]
     lines.append(f"Severity: {rule.severity}. Basis: {rule.basis}.")
     lines += ["", "Sources:", ""]

@@ -6,19 +6,20 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dmlsplit import graphs
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import complete_rule, known_rule_id
-from dmlsplit.diagnostics import SCHEMA
+from dmlsplit.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.report import text
 from dmlsplit.report.rule import examples
 from dmlsplit.report.table import WIDTH, Table
 from dmlsplit.report.text import Part
-from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
+from dmlsplit.rules import RULES, BindingRule, DescriptorRule, GraphRule, NodeRule, Notice, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.target import find_target
@@ -94,8 +95,9 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
     """The lines of a rule's page; an example is one line of JSON, or several that are the same to a parser."""
     yield _heading(rule)
     runtimes = f"Runtimes: {rule.runtimes}." if isinstance(rule, NodeRule) and rule.runtimes else ""
-    cure = f"What helps: {rule.cure}." if isinstance(rule, Habit) and rule.cure else ""
-    for paragraph in (rule.summary, rule.explanation, runtimes, cure):
+    releases = f"Releases: {rule.releases}." if isinstance(rule, GraphRule) else ""
+    cure = f"What helps: {_cure(rule)}." if _cure(rule) else ""
+    for paragraph in (rule.summary, rule.explanation, runtimes, releases, cure):
         if not paragraph:
             continue
         yield []
@@ -116,8 +118,8 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
                 yield from _filled(part, width, "    " if i else "  ")
         else:
             yield [(example.text, "")]
-        if example.name == "bad" and isinstance(rule, DescriptorRule):
-            for diagnostic in evaluate(rule.bad(), find_target(**rule.target_of_examples)).diagnostics:
+        if example.name == "bad":
+            for diagnostic in _found(rule):
                 yield from _filled(text.plain(text.diagnostic_parts(diagnostic, None)), width, "  ")
     steps = _steps(rule)
     if steps is not None:
@@ -139,6 +141,19 @@ def _steps(rule: Rule) -> tuple[str, str] | None:
     return None if found is None else (programs.source(found.bad), programs.source(found.good))
 
 
+def _found(rule: Rule) -> Sequence[Diagnostic]:
+    """What is said of the bad example."""
+    if isinstance(rule, DescriptorRule):
+        return evaluate(rule.bad(), find_target(**rule.target_of_examples)).diagnostics
+    if isinstance(rule, GraphRule) and rule.id in graphs.EXAMPLES:
+        return graphs.validate(graphs.EXAMPLES[rule.id](False), directml=rule.examples_for).diagnostics
+    return ()
+
+
+def _cure(rule: Rule) -> str:
+    return rule.cure if isinstance(rule, (GraphRule, Habit)) else ""
+
+
 def _outcome(rule: Rule) -> str:
     return rule.outcome if isinstance(rule, (BindingRule, Notice)) else ""
 
@@ -147,6 +162,8 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
     found = {example.name: json.loads(example.text) for example in examples(rule)}
     steps = _steps(rule)
     judged_by = rule.target_of_examples if isinstance(rule, DescriptorRule) else {}
+    if isinstance(rule, GraphRule) and rule.id in graphs.EXAMPLES:
+        judged_by = {"directml": rule.examples_for}
     return {
         "schema": SCHEMA,
         "id": rule.id,
@@ -155,6 +172,8 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "summary": rule.summary,
         "explanation": rule.explanation,
         "runtimes": rule.runtimes or None if isinstance(rule, NodeRule) else None,
+        "releases": rule.releases if isinstance(rule, GraphRule) else None,
+        "cure": _cure(rule) or None,
         "sources": [{"title": source.title, "url": source.url or None} for source in rule.sources],
         "feature_level": judged_by.get("feature_level"),
         "directml": judged_by.get("directml"),

@@ -1,9 +1,10 @@
-"""Small graphs, built from their nodes: for the rules' examples, and for whoever wants to try something."""
+"""Small graphs, built from their nodes: for the rules' examples, and to try something."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
 from dmlsplit.enums import TensorDataType
@@ -15,6 +16,7 @@ from dmlsplit.graphs.descriptors import (
     NeighbourOperatorDesc,
     OutputGraphEdgeDesc,
     Value,
+    node_tensors,
 )
 from dmlsplit.graphs.operators import operator_number
 
@@ -142,3 +144,121 @@ def chained(cured: bool) -> GraphDesc:
     if cured:
         return g.graph(g("ELEMENT_WISE_MULTIPLY", b, g("ELEMENT_WISE_MULTIPLY", v, gate)))
     return g.graph(g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", b, v), gate))
+
+
+def indexed(cured: bool) -> GraphDesc:
+    """relu of a graph input; not cured: another edge leads to a graph output that there is not."""
+    desc = chain(unary("ACTIVATION_RELU", 1, 8, 1, 16))
+    return desc if cured else replace(desc, output_edges=(OutputGraphEdgeDesc(0, 0, 0), OutputGraphEdgeDesc(0, 0, 1)))
+
+
+def chain(*operators: GraphNode) -> GraphDesc:
+    """Operators of one input, one after another."""
+    ends = [node_tensors(node) for node in operators]
+    last = len(operators) - 1
+    wires = [IntermediateGraphEdgeDesc(i, 0, i + 1, 0) for i in range(last)]
+    return GraphDesc(
+        ends[0][0], ends[last][1], operators, [InputGraphEdgeDesc(0, 0, 0)], [OutputGraphEdgeDesc(last, 0, 0)], wires
+    )
+
+
+def unary(operator: str, *sizes: int, data_type: TensorDataType = TensorDataType.FLOAT32) -> NeighbourOperatorDesc:
+    """An operator of one packed input, and an output that is described alike."""
+    tensor = BufferTensorDesc(data_type, sizes)
+    return NeighbourOperatorDesc(operator, [tensor], [tensor])
+
+
+def resized(cured: bool) -> GraphDesc:
+    """tanh of relu(x); not cured: tanh takes half of it."""
+    return chain(unary("ACTIVATION_RELU", 1, 8, 1, 16), unary("ACTIVATION_TANH", 1, 8 if cured else 4, 1, 16))
+
+
+def retyped(cured: bool) -> GraphDesc:
+    """tanh of relu(x); not cured: tanh takes its bytes for twice as many FLOAT16."""
+    half = unary("ACTIVATION_TANH", 1, 16, 1, 16, data_type=TensorDataType.FLOAT16)
+    return chain(unary("ACTIVATION_RELU", 1, 8, 1, 16), unary("ACTIVATION_TANH", 1, 8, 1, 16) if cured else half)
+
+
+def lacking(cured: bool) -> GraphDesc:
+    """x + y; not cured: nothing feeds the second operand."""
+    g = Sketch()
+    desc = g.graph(g("ELEMENT_WISE_ADD", g.input(1, 8, 1, 16), g.input(1, 8, 1, 16)))
+    return desc if cured else replace(desc, inputs=desc.inputs[:1], input_edges=desc.input_edges[:1])
+
+
+def unreached(cured: bool) -> GraphDesc:
+    """relu(x); not cured: there is another graph output, which nothing makes."""
+    desc = indexed(cured=True)
+    return desc if cured else replace(desc, outputs=desc.outputs * 2)
+
+
+def unused(cured: bool) -> GraphDesc:
+    """relu(x) and tanh(x); not cured: tanh(x) is no graph output."""
+    g = Sketch()
+    x = g.input(1, 8, 1, 16)
+    ends = [g("ACTIVATION_RELU", x), g("ACTIVATION_TANH", x)]
+    return g.graph(*ends[: 2 if cured else 1])
+
+
+def twice(cured: bool) -> GraphDesc:
+    """relu of a graph input; not cured: of two."""
+    desc = indexed(cured=True)
+    if cured:
+        return desc
+    return replace(desc, inputs=desc.inputs * 2, input_edges=(InputGraphEdgeDesc(0, 0, 0), InputGraphEdgeDesc(1, 0, 0)))
+
+
+def circular(cured: bool) -> GraphDesc:
+    """tanh(x + y); not cured: y is what tanh makes."""
+    g = Sketch()
+    desc = g.graph(g("ACTIVATION_TANH", g("ELEMENT_WISE_ADD", g.input(1, 8, 1, 16), g.input(1, 8, 1, 16))))
+    if cured:
+        return desc
+    wires = (*desc.intermediate_edges, IntermediateGraphEdgeDesc(1, 0, 0, 1))
+    return replace(desc, inputs=desc.inputs[:1], input_edges=desc.input_edges[:1], intermediate_edges=wires)
+
+
+def empty(cured: bool) -> GraphDesc:
+    """relu(x); not cured: nothing."""
+    return indexed(cured=True) if cured else GraphDesc([], [], [], [], [])
+
+
+def undescribed(cured: bool) -> GraphDesc:
+    """relu(x); not cured: what x is, is not said."""
+    desc = indexed(cured=True)
+    return desc if cured else replace(desc, inputs=(None,))
+
+
+def flat(cured: bool) -> GraphDesc:
+    """relu(x) in three dimensions; cured: in four."""
+    return chain(unary("ACTIVATION_RELU", *((1, 8, 1, 16) if cured else (8, 1, 16))))
+
+
+def unobserved(cured: bool) -> GraphDesc:
+    """The halves of relu(x), computed by an operator that was not observed in graphs; cured: by relu."""
+    tensor = BufferTensorDesc(TensorDataType.FLOAT32, (1, 8, 1, 16))
+    operator = operator_number("ACTIVATION_RELU") if cured else 53
+    return chain(NeighbourOperatorDesc(operator, [tensor], [tensor]), SplitOperatorDesc.from_lengths(tensor, 1, (8,)))
+
+
+EXAMPLES: Final[Mapping[str, Callable[[bool], GraphDesc]]] = {
+    "graph/index-range": indexed,
+    "graph/edge-size": resized,
+    "graph/edge-data-type": retyped,
+    "graph/input-unconnected": lacking,
+    "graph/output-unconnected": unreached,
+    "graph/node-unused": unused,
+    "graph/edge-twice": twice,
+    "graph/cycle": circular,
+    "graph/empty": empty,
+    "graph/tensor-null": undescribed,
+    "graph/neighbour-rank": flat,
+    "graph/fused-wrongly": gated,
+    "graph/memory-overwritten": joined,
+    "graph/place-not-written": repeated,
+    "graph/memory-too-small": half,
+    "graph/fusion-crashes": chained,
+    "graph/five-dimensions": five_dimensions,
+    "graph/unknown": unobserved,
+}
+"""By rule: makes a graph that breaks it, or the cured one."""

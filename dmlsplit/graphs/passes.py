@@ -281,7 +281,8 @@ class Passes(Program):
             sizes = node.operands[0].tensor.sizes
             if node.family is Family.SPLIT and len(sizes) == 5 and sizes[0] > 1:
                 if node.axis == 0:
-                    raise Refused(node.number or 0, "a Split of five dimensions along the first one")
+                    message = "a Split of five dimensions along the first one"
+                    raise Refused(node.number or 0, message, "graph/five-dimensions")
                 if self.traits.five_dimensions is FiveDimensions.UNKNOWN:
                     raise Unmodelled("what a Split of five dimensions computes was not observed of this build")
                 if self._cuts_first_dimension(node, uses):

@@ -23,11 +23,12 @@ class Unmodelled(Exception):
 
 
 class Refused(Exception):
-    """CompileGraph returns E_INVALIDARG: a tensor does not fit the memory that it was given."""
+    """CompileGraph returns E_INVALIDARG, mostly because a tensor does not fit the memory that it was given."""
 
-    def __init__(self, node: int, message: str) -> None:
+    def __init__(self, node: int, message: str, rule: str = "graph/memory-too-small") -> None:
         super().__init__(message)
         self.node = node
+        self.rule = rule
 
 
 class Crash(Exception):

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from dmlsplit.descriptors import TensorDesc
-from dmlsplit.diagnostics import SCHEMA, Diagnostic, Severity
-from dmlsplit.enums import HResult
+from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.enums import FeatureLevel, HResult
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
 from dmlsplit.graphs.execution import Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, operator_name
 from dmlsplit.graphs.program import Crash, Refused, Unmodelled
 from dmlsplit.graphs.releases import GraphTraits, traits_of
-from dmlsplit.graphs.rules import GRAPH_RULES
 from dmlsplit.graphs.structure import faults
 from dmlsplit.location import Location
-from dmlsplit.release_names import find_release
-from dmlsplit.releases import NEWEST, Release
-from dmlsplit.target import target_of
-from dmlsplit.validation import evaluate
+from dmlsplit.releases import Release, releases
+from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.target import Target, find_target, target_of
+from dmlsplit.validation import evaluate as evaluate_operator
 
 Outcome: TypeAlias = Literal["right", "wrong", "unknown"]
 OPERATOR: Final = "DML_GRAPH"
@@ -30,7 +29,7 @@ LOWEST_LEVEL_RANKS: Final = 0x2100
 
 
 @dataclass(frozen=True, slots=True)
-class GraphReport:
+class GraphReport(Report):
     """The judgement of one graph.
 
     `hresult` is what CompileGraph returns, or the first CreateOperator that fails; None where the process ends, or
@@ -38,128 +37,156 @@ class GraphReport:
     hold what the operators, one by one, would give.
     """
 
-    diagnostics: tuple[Diagnostic, ...]
-    judged_by: str
-    hresult: HResult | int | None
-    compiles: bool | None
-    outputs: tuple[Outcome, ...]
-
-    @property
-    def operator(self) -> str:
-        return OPERATOR
-
-    @property
-    def ok(self) -> bool:
-        return not any(d.severity is Severity.ERROR for d in self.diagnostics)
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(d for d in self.diagnostics if d.severity is Severity.ERROR)
+    compiles: bool | None = None
+    outputs: tuple[Outcome, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form: that of an operator's report, and "graph"."""
-        return {
-            "schema": SCHEMA,
-            "file": None,
-            "index": 0,
-            "operator": OPERATOR,
-            "judged_by": self.judged_by,
-            "ok": self.ok,
-            "hresult": None if self.hresult is None else f"0x{self.hresult:08X}",
-            "diagnostics": [d.to_dict() for d in self.diagnostics],
-            "graph": {"compiles": self.compiles, "outputs": list(self.outputs)},
-        }
+        graph = {"compiles": self.compiles, "outputs": list(self.outputs)}
+        return {**Report.to_dict(self), "graph": graph}
 
     def __str__(self) -> str:
-        verdict = "ok" if self.ok else "not ok"
-        code = "" if self.hresult is None else f", HRESULT 0x{self.hresult:08X}"
-        head = f"{OPERATOR}: {verdict} ({self.judged_by}{code}); outputs: {', '.join(self.outputs) or 'none'}"
-        return "\n".join([head, *(f"  {d}" for d in self.diagnostics)])
+        head, *rest = Report.__str__(self).split("\n", 1)
+        return "\n".join([f"{head}; outputs: {', '.join(self.outputs) or 'none'}", *rest])
 
 
-def validate(graph: GraphDesc, *, directml: Release | str | None = None) -> GraphReport:
-    """Judges a graph by a DirectML release, the newest known where none is given.
+def validate(
+    graph: GraphDesc,
+    *,
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+) -> GraphReport:
+    """Judges a graph by a DirectML release (the newest known where none is given), or by a feature level.
 
-    Raises ValueError for an unknown release, TypeError for what is no graph.
+    By release: what that build's CompileGraph makes of the graph. By feature level: its nodes by the level's tables,
+    and of CompileGraph what all observed builds of the level do alike; where they differ it is unknown.
+
+    Raises ValueError for an unknown level or release or for both at once, TypeError for what is no graph.
     """
     if not isinstance(graph, GraphDesc):
         raise TypeError(f"{type(graph).__name__} is not a GraphDesc")
-    release = NEWEST if directml is None else find_release(directml)
-    return judge(graph, release, traits_of(release))
+    return evaluate(graph, find_target(feature_level, directml))
 
 
-def judge(graph: GraphDesc, release: Release, traits: GraphTraits | None) -> GraphReport:
-    """The report of one release with these traits; None where the release was not observed compiling graphs."""
-    created = _created(graph, release)
-    if created:
-        return _refused(graph, release, created)
-    found = [
+def evaluate(graph: GraphDesc, target: Target) -> GraphReport:
+    """The report on a graph by one target."""
+    if target.release is not None:
+        return judge(graph, target, [traits_of(target.release)])
+    builds = [release for release in releases() if release.max_feature_level == target.feature_level]
+    return judge(graph, target, list(dict.fromkeys(map(traits_of, builds))))
+
+
+class _Compiled(NamedTuple):
+    """What CompileGraph makes of a graph that nothing is wrong with by itself."""
+
+    found: tuple[Diagnostic, ...]
+    compiles: bool | None
+    outputs: tuple[Outcome, ...] | None = None
+    """None where nothing can be said of them."""
+    ends_the_process: bool = False
+
+
+def judge(graph: GraphDesc, target: Target | Release, traits: Sequence[GraphTraits | None]) -> GraphReport:
+    """The report by a target whose builds have these traits; None among them is a build that was not observed."""
+    if isinstance(target, Release):
+        target = target_of(target)
+    created = _created(graph, target)
+    if created.compiles is False:
+        return _report(graph, target, created)
+    found = tuple(
         GRAPH_RULES[fault.rule].diagnostic(fault.location, fault.message, expected=fault.expected, actual=fault.actual)
         for fault in faults(graph)
-    ]
+    )
+    compiled = _by_builds(graph, found, traits)
+    return _report(graph, target, compiled._replace(found=created.found + compiled.found))
+
+
+def _by_builds(graph: GraphDesc, found: tuple[Diagnostic, ...], traits: Sequence[GraphTraits | None]) -> _Compiled:
+    """What all builds with these traits make of the graph; `found`: what is wrong with it by itself."""
     if any(GRAPH_RULES[d.rule].refuses for d in found):
-        return _refused(graph, release, found)
-    unknown = _unknown(graph)
-    if found:
-        # What binding or reading such a graph does is undefined; of a null tensor nothing can be said.
-        rules = {d.rule for d in found}
-        if traits is None or "graph/tensor-null" in rules:
-            return GraphReport(tuple(found), release.judged_by, None, None, unknown)
-        compiles = not (traits.needs_all_outputs and "graph/output-unconnected" in rules)
-        hresult = HResult.S_OK if compiles else None
-        return GraphReport(tuple(found), release.judged_by, hresult, compiles, unknown)
+        return _Compiled(found, False)
+    if not traits:
+        return _unknown(found, "no build of this level was observed")
+    answers = [_unsound(found, row) if found else _compiled(graph, row) for row in traits]
+    if len({(answer.compiles, answer.outputs, answer.ends_the_process) for answer in answers}) > 1:
+        return _unknown(found, "the builds of this level make different things of it")
+    return answers[0]
+
+
+def _report(graph: GraphDesc, target: Target, compiled: _Compiled) -> GraphReport:
+    hresult: int | None = None
+    if compiled.compiles is not None and not compiled.ends_the_process:
+        hresult = HResult.S_OK if compiled.compiles else target.invalid_argument
+    outputs = compiled.outputs
+    if outputs is None:
+        outputs = tuple(["unknown" for _ in graph.outputs])
+    return GraphReport(compiled.found, target.name, hresult, OPERATOR, compiles=compiled.compiles, outputs=outputs)
+
+
+def _unknown(found: tuple[Diagnostic, ...], reason: str) -> _Compiled:
+    return _Compiled((*found, GRAPH_RULES["graph/unknown"].diagnostic(Location(), reason)), None)
+
+
+def _unsound(found: tuple[Diagnostic, ...], traits: GraphTraits | None) -> _Compiled:
+    """What CompileGraph accepts although it is wrong: what binding or reading it does is undefined."""
+    rules = {d.rule for d in found}
+    if traits is None or "graph/tensor-null" in rules:
+        return _Compiled(found, None)
+    ends = traits.needs_all_outputs and "graph/output-unconnected" in rules
+    return _Compiled(found, not ends, ends_the_process=ends)
+
+
+def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
+    """What the model of CompileGraph's memory says."""
+    if traits is None:
+        return _unknown((), "this build was not observed compiling graphs")
     try:
-        if traits is None:
-            raise Unmodelled("this build was not observed compiling graphs")
-        plan = compile_graph(graph, traits)
-        execution = Execution(plan)
+        execution = Execution(compile_graph(graph, traits))
     except Unmodelled as reason:
-        note = GRAPH_RULES["graph/unknown"].diagnostic(Location(), str(reason))
-        return GraphReport((note,), release.judged_by, None, None, unknown)
+        return _unknown((), str(reason))
     except Refused as refused:
-        found = [GRAPH_RULES["graph/memory-too-small"].diagnostic(Location.of("Nodes", refused.node), str(refused))]
-        return _refused(graph, release, found)
+        place = Location.of("Nodes", refused.node)
+        return _Compiled((GRAPH_RULES[refused.rule].diagnostic(place, str(refused)),), False)
     except Crash as crash:
-        found = [GRAPH_RULES["graph/fusion-crashes"].diagnostic(Location.of("Nodes", crash.node), str(crash))]
-        return GraphReport(tuple(found), release.judged_by, None, False, unknown)
+        place = Location.of("Nodes", crash.node)
+        found = GRAPH_RULES["graph/fusion-crashes"].diagnostic(place, str(crash))
+        return _Compiled((found,), False, ends_the_process=True)
+    diagnostics: list[Diagnostic] = []
     outputs: list[Outcome] = []
     for i, fault in enumerate(execution.faults):
         outputs.append("right" if fault is None else "wrong")
         if fault is not None:
             by = f"Nodes[{fault.node}]" if fault.node is not None else "a copy"
             message = f"graph output {i} is wrong: {fault.message} ({by})"
-            found.append(GRAPH_RULES[fault.rule].diagnostic(Location.of("Outputs", i), message))
-    return GraphReport(tuple(found), release.judged_by, HResult.S_OK, True, tuple(outputs))
+            diagnostics.append(GRAPH_RULES[fault.rule].diagnostic(Location.of("Outputs", i), message))
+    return _Compiled(tuple(diagnostics), True, tuple(outputs))
 
 
-def _unknown(graph: GraphDesc) -> tuple[Outcome, ...]:
-    return tuple(["unknown" for _ in graph.outputs])
-
-
-def _refused(graph: GraphDesc, release: Release, found: Sequence[Diagnostic]) -> GraphReport:
-    return GraphReport(tuple(found), release.judged_by, release.invalid_argument, False, _unknown(graph))
-
-
-def _created(graph: GraphDesc, release: Release) -> list[Diagnostic]:
-    """Why CreateOperator refuses the first node that it refuses; empty where it takes all that are judged."""
-    known: dict[object, list[Diagnostic]] = {}
-    split_or_join = target_of(release)
+def _created(graph: GraphDesc, target: Target) -> _Compiled:
+    """What is wrong with each node by itself; it does not compile where CreateOperator refuses one."""
+    known: dict[object, tuple[bool, Sequence[Diagnostic], bool]] = {}
+    found: list[Diagnostic] = []
+    first_failure: bool | None = None
+    """Whether it ends the process."""
     for i, node in enumerate(graph.nodes):
         if isinstance(node, NeighbourOperatorDesc):
-            found = _neighbour(node, release)
+            diagnostics = _neighbour(node, target)
+            fails, ends = bool(diagnostics), False
         else:
             if node not in known:
-                report = evaluate(node, split_or_join)
-                known[node] = [] if report.hresult == HResult.S_OK else list(report.errors)
-            found = known[node]
-        if found:
-            return [replace(d, location=Location.of("Nodes", i, *d.location.steps)) for d in found]
-    return []
+                report = evaluate_operator(node, target)
+                said = [d for d in report.diagnostics if d.severity is not Severity.NOTE]
+                known[node] = report.hresult != HResult.S_OK, said, report.hresult is None
+            fails, diagnostics, ends = known[node]
+        if fails and first_failure is None:
+            first_failure = ends
+        found += [replace(d, location=Location.of("Nodes", i, *d.location.steps)) for d in diagnostics]
+    return _Compiled(tuple(found), None if first_failure is None else False, ends_the_process=bool(first_failure))
 
 
-def _neighbour(node: NeighbourOperatorDesc, release: Release) -> list[Diagnostic]:
+def _neighbour(node: NeighbourOperatorDesc, target: Target) -> Sequence[Diagnostic]:
     row = BY_NUMBER.get(node_type(node))
-    if row is None or not _is_lowest(release):
+    if row is None or int(target.feature_level) > LOWEST_LEVEL_RANKS:
         return []
     for tensors in node_tensors(node):
         for tensor in tensors:
@@ -173,7 +200,3 @@ def _neighbour(node: NeighbourOperatorDesc, release: Release) -> list[Diagnostic
 
 def _rank(tensor: TensorDesc | None) -> int | None:
     return None if tensor is None or tensor.desc is None else tensor.desc.dimension_count
-
-
-def _is_lowest(release: Release) -> bool:
-    return int(release.max_feature_level) <= LOWEST_LEVEL_RANKS

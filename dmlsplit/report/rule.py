@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dmlsplit.formats.graphs import dumps as dumps_graph
 from dmlsplit.formats.json import dumps
-from dmlsplit.rules import DescriptorRule, NodeRule, Rule
+from dmlsplit.graphs import EXAMPLES
+from dmlsplit.rules import DescriptorRule, GraphRule, NodeRule, Rule
 from dmlsplit.target import find_target
 
 
@@ -27,3 +29,6 @@ def examples(rule: Rule) -> Iterator[Example]:
     elif isinstance(rule, NodeRule):
         for name, node in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, node.specification, json.dumps(node.to_dict()))
+    elif isinstance(rule, GraphRule) and rule.id in EXAMPLES:
+        for name, cured in (("bad", False), ("good", True)):
+            yield Example(name, find_target(directml=rule.examples_for).name, dumps_graph(EXAMPLES[rule.id](cured)))

@@ -2,8 +2,8 @@
 
 Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), onnx/ and
 openvino/ (the frameworks' own rules of their Splits), node/ (reported by the front ends of models), onnxruntime/
-(reported where a version of ONNX Runtime is asked about), and the emulated device's, binding/ and device/. Ids are
-never reused; a renamed rule's old id stays in REDIRECTS.
+(reported where a version of ONNX Runtime is asked about), graph/, and the emulated device's, binding/ and device/. Ids
+are never reused; a renamed rule's old id stays in REDIRECTS.
 
 A rule is in the registry if it is a name of one of the modules below; rules are run in the order in which they stand.
 """
@@ -21,6 +21,7 @@ from dmlsplit.rules import (
     binding,
     crash,
     device,
+    graph,
     legalize,
     memory,
     node,
@@ -54,10 +55,12 @@ from dmlsplit.rules._views import (
     SlotKind,
     TensorView,
 )
+from dmlsplit.rules.graph import GraphRule
 
 __all__ = [
     "BINDING_RULES",
     "CRASH_RULES",
+    "GRAPH_RULES",
     "NODE_RULES",
     "OPERATOR_RULES",
     "REDIRECTS",
@@ -70,6 +73,7 @@ __all__ = [
     "BufferRange",
     "DescriptorRule",
     "Finding",
+    "GraphRule",
     "NodeFacts",
     "NodeRule",
     "Notice",
@@ -92,7 +96,7 @@ _MODULES: Final = (
     *(input_, tensor, strides, memory, operator, crash, legalize, node),
     *(onnx.form, onnx.lengths, onnx.concat, onnx, openvino.inputs, openvino.lengths, openvino.outputs),
     openvino.concat,
-    *(onnxruntime, binding, device),
+    *(onnxruntime, graph, binding, device),
 )
 
 
@@ -123,6 +127,7 @@ OPERATOR_RULES: Final[Mapping[OperatorType, tuple[OperatorRule, ...]]] = {
 CRASH_RULES: Final = dict(zip(ROLES, crash.crash, strict=True))
 """Run before all others, for a release: they find what ends the process before anything is checked."""
 reads_past_an_array: Final = crash.reads_past_an_array
+GRAPH_RULES: Final = {id: rule for id, rule in RULES.items() if isinstance(rule, GraphRule)}
 BINDING_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, BindingRule)])
 NODE_RULES: Final[Mapping[type[NodeFacts], tuple[NodeRule[Any], ...]]] = {
     facts: tuple([rule for rule in RULES.values() if isinstance(rule, NodeRule) and isinstance(rule.bad, facts)])

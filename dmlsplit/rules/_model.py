@@ -60,6 +60,7 @@ SCOPES: Final = (
     "onnx",
     "openvino",
     "onnxruntime",
+    "graph",
     "binding",
     "device",
 )

@@ -10,6 +10,7 @@ from typing import Final
 
 import dmlsplit as dml
 from dmlsplit import graphs
+from dmlsplit.formats.graphs import dumps
 from dmlsplit.graphs.descriptors import node_tensors
 from dmlsplit.graphs.examples import End, Sketch
 from dmlsplit.graphs.memory import compile_graph
@@ -76,7 +77,7 @@ def compiled(library: Library, descs: Sequence[graphs.GraphDesc]) -> list[Compil
             continue
         *_, result, removed, recorded = answer
         if result == "00000000" and removed != result:
-            raise AssertionError(f"the dispatch of {graphs.dumps(desc)} removes the device: {removed}")
+            raise AssertionError(f"the dispatch of {dumps(desc)} removes the device: {removed}")
         dispatches = recorded.split(";")[:-1] if result == "00000000" else []
         found.append(Compiled(result, tuple(_recorded(words, desc) for words in dispatches)))
     return found

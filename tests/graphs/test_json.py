@@ -8,20 +8,21 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit import graphs
+from dmlsplit.formats.graphs import dumps, loads
 from tests.graphs.spec import executions, graph
 
-EXAMPLE = graphs.GRAPH_RULES["graph/fused-wrongly"].example(True)
+EXAMPLE = graphs.EXAMPLES["graph/fused-wrongly"](True)
 
 
 @pytest.mark.slow
 def test_every_recorded_graph_comes_back():
     for execution in executions():
         desc = graph(execution.spec)
-        assert graphs.loads(graphs.dumps(desc)) == desc
+        assert loads(dumps(desc)) == desc
 
 
 def test_the_form():
-    form = json.loads(graphs.dumps(EXAMPLE))
+    form = json.loads(dumps(EXAMPLE))
     assert form["Type"] == "DML_GRAPH"
     assert list(form["Desc"]) == ["Inputs", "Outputs", "Nodes", "InputEdges", "OutputEdges", "IntermediateEdges"]
     slice_, _, sigmoid, product = form["Desc"]["Nodes"]
@@ -36,7 +37,7 @@ def test_nodes_without_a_row_keep_their_tensors():
     tensor = dml.BufferTensorDesc(1, (1, 1, 2, 2))
     node = graphs.NeighbourOperatorDesc(53, [tensor, None], [tensor], {"Mode": 1, "Strides": (1, 1), "Fused": None})
     desc = graphs.GraphDesc([tensor], [tensor], [node], [], [])
-    assert graphs.loads(graphs.dumps(desc)) == desc
+    assert loads(dumps(desc)) == desc
 
 
 @pytest.mark.parametrize(
@@ -52,15 +53,15 @@ def test_nodes_without_a_row_keep_their_tensors():
     ],
 )
 def test_malformed_graphs_get_one_error_with_a_place(change, message):
-    form = json.loads(graphs.dumps(EXAMPLE))
+    form = json.loads(dumps(EXAMPLE))
     change(form["Desc"])
     with pytest.raises(dml.InputError, match=message) as error:
-        graphs.loads(json.dumps(form, indent=1))
+        loads(json.dumps(form, indent=1))
     assert error.value.line is not None
 
 
 def test_descriptors_are_not_judged():
-    assert graphs.loads(graphs.dumps(graphs.GraphDesc([None], [None], [], [], []))).inputs == (None,)
+    assert loads(dumps(graphs.GraphDesc([None], [None], [], [], []))).inputs == (None,)
     with pytest.raises(dml.DescriptorError):
         graphs.InputGraphEdgeDesc(2**32, 0, 0)
     with pytest.raises(TypeError):

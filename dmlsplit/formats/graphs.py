@@ -6,8 +6,8 @@
      "IntermediateEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "ToNodeIndex", "ToNodeInputIndex"}, ...]}}
 
 A Split or Join, and a tensor T, are as dmlsplit.formats.json has them. Of another operator the tensors have the names
-of its struct (operators.py has them); one without a row has "Inputs" and "Outputs", arrays of tensors. Its other
-members are numbers, arrays of numbers, or null.
+of its struct (dmlsplit.graphs.operators has them); one without a row there has "Inputs" and "Outputs", arrays of
+tensors. Its other members are numbers, arrays of numbers, or null.
 """
 
 from __future__ import annotations

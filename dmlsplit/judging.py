@@ -1,0 +1,56 @@
+"""validate: the judgement of what a program submits, an operator or a graph of operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
+from dmlsplit import validation
+from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.diagnostics import Report
+from dmlsplit.enums import FeatureLevel
+from dmlsplit.releases import Release
+
+if TYPE_CHECKING:
+    from dmlsplit.graphs import GraphDesc, GraphReport
+
+
+@overload
+def validate(
+    desc: OperatorDesc,
+    *,
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+) -> Report: ...
+
+
+@overload
+def validate(
+    desc: GraphDesc,
+    *,
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+) -> GraphReport: ...
+
+
+def validate(
+    desc: OperatorDesc | GraphDesc,
+    *,
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+) -> Report:
+    """Judges a descriptor, of an operator or of a graph, by a feature level or by a DirectML release (the newest known
+    where neither is given).
+
+    By feature level: the documented tables and rules, and what every build observed refuses. By release: what that
+    build answers, as `hresult` (None where the call ends the process). The report holds every fault, in descriptor
+    order. Of a graph, a GraphReport also says of each graph output whether it will be right.
+
+    Raises ValueError for an unknown level or release or for both at once, TypeError for what is no descriptor of a
+    Split, a Join or a graph.
+    """
+    if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
+        from dmlsplit import graphs  # it is large, and most programs have operators only
+
+        if isinstance(desc, graphs.GraphDesc):
+            return graphs.validate(desc, feature_level=feature_level, directml=directml)
+    return validation.validate(desc, feature_level=feature_level, directml=directml)

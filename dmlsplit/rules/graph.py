@@ -1,0 +1,244 @@
+"""What can be wrong with a graph. The rules are checked, and their examples are made, by dmlsplit.graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.rules._model import Rule
+from dmlsplit.rules._sources import LEARN, OURS, Source
+
+EXECUTED: Final = Source("observed: graphs executed by 22 DirectML builds, feature levels 2_1 to 6_4")
+COMPILED: Final = Source("observed: CompileGraph of 7 DirectML builds, feature levels 2_1 to 6_4")
+GRAPH_PAGE: Final = Source("DML_GRAPH_DESC", f"{LEARN}/win32/api/directml/ns-directml-dml_graph_desc")
+COMPILE_PAGE: Final = Source(
+    "IDMLDevice1::CompileGraph", f"{LEARN}/win32/api/directml/nf-directml-idmldevice1-compilegraph"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphRule(Rule):
+    """A rule of graphs. `releases` says which builds do it, `cure` what helps.
+
+    `refuses`: CompileGraph, or CreateOperator of a node, returns a failing HRESULT. `sound`: nothing is wrong with such
+    a graph; CompileGraph makes something wrong of it. `examples_for`: the DirectML release by which the examples are
+    told apart.
+    """
+
+    releases: str = ""
+    cure: str = ""
+    refuses: bool = False
+    sound: bool = False
+    examples_for: str = "1.15.4"
+
+
+EVERY_BUILD: Final = "every build"
+ACCEPTED: Final = "accepted by every build"
+
+INDEX_RANGE: Final = GraphRule(
+    "graph/index-range",
+    "An index of an edge is out of range.",
+    "The indices of an edge count the graph's inputs, outputs and nodes, and the tensors of a node, from 0.",
+    (COMPILED, GRAPH_PAGE),
+    basis=Basis.OBSERVED,
+    releases=EVERY_BUILD,
+    cure="count from 0",
+    refuses=True,
+)
+EDGE_SIZE: Final = GraphRule(
+    "graph/edge-size",
+    "The ends of an edge differ in total size.",
+    "Both tensors are the same memory. Their numbers of dimensions may differ.",
+    (COMPILED, GRAPH_PAGE),
+    basis=Basis.OBSERVED,
+    releases=EVERY_BUILD,
+    cure="describe both ends alike",
+    refuses=True,
+)
+EDGE_DATA_TYPE: Final = GraphRule(
+    "graph/edge-data-type",
+    "The ends of an edge differ in data type.",
+    "Where the total sizes agree it is accepted, and the bytes are read as the other type.",
+    (COMPILED,),
+    basis=Basis.OBSERVED,
+    releases=ACCEPTED,
+    cure="cast between them",
+)
+INPUT_UNCONNECTED: Final = GraphRule(
+    "graph/input-unconnected",
+    "No edge reaches an input of a node.",
+    "Every input of a node is fed by a graph input or by another node.",
+    (COMPILED, GRAPH_PAGE),
+    basis=Basis.OBSERVED,
+    releases=EVERY_BUILD,
+    cure="add the edge",
+    refuses=True,
+)
+OUTPUT_UNCONNECTED: Final = GraphRule(
+    "graph/output-unconnected",
+    "No edge reaches a graph output.",
+    "CompileGraph accepts it, and binding the output ends the process; up to DirectML 1.5.1 CompileGraph ends it.",
+    (COMPILED,),
+    basis=Basis.OBSERVED,
+    releases=ACCEPTED,
+    cure="remove the output",
+)
+NODE_UNUSED: Final = GraphRule(
+    "graph/node-unused",
+    "Nothing uses an output of a node.",
+    "A node that neither another node nor the graph uses is refused. Of a Split one output in use is enough.",
+    (COMPILED,),
+    basis=Basis.OBSERVED,
+    releases=EVERY_BUILD,
+    cure="remove the node",
+    refuses=True,
+)
+EDGE_TWICE: Final = GraphRule(
+    "graph/edge-twice",
+    "Two edges reach the same input, or the same graph output.",
+    "An input of a node is fed by one edge.",
+    (COMPILED,),
+    basis=Basis.OBSERVED,
+    releases=EVERY_BUILD,
+    cure="remove one",
+    refuses=True,
+)
+CYCLE: Final = GraphRule(
+    "graph/cycle",
+    "A node needs its own output.",
+    "The nodes of a graph can be put in an order in which each comes behind what it reads.",
+    (COMPILED, COMPILE_PAGE),
+    basis=Basis.OBSERVED,
+    releases=EVERY_BUILD,
+    cure="break the cycle",
+    refuses=True,
+)
+EMPTY: Final = GraphRule(
+    "graph/empty",
+    "The graph has no nodes.",
+    "CompileGraph refuses it.",
+    (COMPILED,),
+    basis=Basis.OBSERVED,
+    releases=EVERY_BUILD,
+    cure="add a node",
+    refuses=True,
+)
+TENSOR_NULL: Final = GraphRule(
+    "graph/tensor-null",
+    "A tensor of the graph is a null pointer.",
+    "Edges cannot be judged where a tensor is not described.",
+    (OURS,),
+    basis=Basis.OURS,
+    releases="any",
+    cure="describe the tensor",
+)
+NEIGHBOUR_RANK: Final = GraphRule(
+    "graph/neighbour-rank",
+    "A neighbour of a Split or Join has a number of dimensions that the build does not take.",
+    "Builds of feature level 2_1 take tensors of 4 dimensions, some operators of 5; all later ones take 1 to 8.",
+    (Source("observed: CreateOperator of 5 DirectML builds, feature levels 2_1 to 6_2"),),
+    basis=Basis.OBSERVED,
+    releases="tensorflow-directml-1.15.3.dev200619",
+    cure="describe the tensors with four dimensions",
+    refuses=True,
+    examples_for="tensorflow-directml-1.15.3.dev200619",
+)
+FUSED_WRONGLY: Final = GraphRule(
+    "graph/fused-wrongly",
+    "A product with a sigmoid is fused, and an operand is lost.",
+    "CompileGraph computes p * sigmoid(q) in one dispatch where it takes p and q for the same tensor. It compares the "
+    "nodes that they come from, not which outputs: two different outputs of one Split are the same to it, and "
+    "a * sigmoid(b), a GLU, comes out as b * sigmoid(b). From 1.14.2 on it also takes (p * q) * sigmoid(r) for such a "
+    "product, and puts an output of r's node in the place of the operand that is left.",
+    (EXECUTED,),
+    basis=Basis.OBSERVED,
+    releases="p * sigmoid(q): torch-directml 0.2.5, DirectML 1.13.1 to 1.15.4; (p * q) * sigmoid(r): 1.14.2 to 1.15.4",
+    cure="take the operands from two Slices, or from a Split and a Slice, in place of one Split; or make the sigmoid a "
+    "graph output, too; of (p * q) * sigmoid(q): compute p * (q * sigmoid(q))",
+    sound=True,
+)
+MEMORY_OVERWRITTEN: Final = GraphRule(
+    "graph/memory-overwritten",
+    "A tensor's memory is written over before it is read.",
+    "An input of a Join is computed straight into the joined buffer, and a part of a Split is read where the whole "
+    "lies. An operator that works element by element then runs in place if its input has one use; uses of the tensors "
+    "that lie in the same memory are not counted. So the operator behind a Join destroys an input of the Join that is "
+    "needed later: it holds what that operator made of it.",
+    (EXECUTED,),
+    basis=Basis.OBSERVED,
+    releases="every build from feature level 2_1 on",
+    cure="make the Join's output a graph output, too: then nothing runs in place on it; or list the other use's graph "
+    "output before that of the operator behind the Join",
+    sound=True,
+)
+PLACE_NOT_WRITTEN: Final = GraphRule(
+    "graph/place-not-written",
+    "A Join takes one tensor twice, and one of its places is never written.",
+    "The tensor is computed straight into one place of the joined buffer. The copy to its other place is forgotten: "
+    "the bytes there stay what they were.",
+    (EXECUTED,),
+    basis=Basis.OBSERVED,
+    releases="torch-directml 0.1.13.1.dev230413 and 0.2.0, DirectML 1.10.1",
+    cure="compute the tensor twice, or join graph inputs only",
+    examples_for="1.10.1",
+    sound=True,
+)
+MEMORY_TOO_SMALL: Final = GraphRule(
+    "graph/memory-too-small",
+    "A valid graph is refused: a tensor does not fit the memory that it would share.",
+    "A part of a Split is read where the whole lies. If it is the only part that is used, an operator that works "
+    "element by element runs in place on it: the whole then would take the memory of the operator's output, which is "
+    "smaller. CompileGraph returns E_INVALIDARG.",
+    (EXECUTED,),
+    basis=Basis.OBSERVED,
+    releases="every build from feature level 2_1 on; with a Slice in place of the Split DirectML 1.13.1 to 1.15.4",
+    cure="make another output of the Split a graph output, or put the element-wise operator in front of the Split",
+    refuses=True,
+    sound=True,
+)
+FUSION_CRASHES: Final = GraphRule(
+    "graph/fusion-crashes",
+    "A product with a sigmoid is fused, and CompileGraph ends the process.",
+    "As graph/fused-wrongly, of (p * q) * sigmoid(r): the operand that is left is a later output of a Split, and r's "
+    "node has no output of that index.",
+    (Source("observed: CompileGraph of DirectML 1.14.2, 1.15.1 and 1.15.4"),),
+    basis=Basis.OBSERVED,
+    releases="DirectML 1.14.2 to 1.15.4",
+    cure="compute p * (q * sigmoid(q))",
+    sound=True,
+)
+FIVE_DIMENSIONS: Final = GraphRule(
+    "graph/five-dimensions",
+    "A Split of five dimensions in a graph is compiled wrong.",
+    "Where the first size is not 1, the elements of the second and later first index come from wrong places. Along the "
+    "first dimension such a Split is refused.",
+    (EXECUTED,),
+    basis=Basis.OBSERVED,
+    releases="tensorflow-directml-1.15.4.dev201216 and 1.15.5.dev210422",
+    cure="describe the tensors with four dimensions",
+    examples_for="1.4.0",
+    sound=True,
+)
+UNKNOWN: Final = GraphRule(
+    "graph/unknown",
+    "What comes of the graph is not known.",
+    "The model of CompileGraph's memory says nothing of such a graph, or of this build; or the builds of a feature "
+    "level differ.",
+    (OURS,),
+    severity=Severity.NOTE,
+    basis=Basis.OURS,
+    releases="any",
+    cure="run the graph, and compare with its operators one by one",
+)
+OUTPUT_NOT_WRITTEN: Final = GraphRule(
+    "graph/output-not-written",
+    "A graph output of a model that also feeds an activation stays empty.",
+    "ONNX Runtime puts an activation into the node that feeds it where nothing else reads what is between them. It "
+    "does not count that this is an output of the model, too: nothing computes it, and Run gives an empty value for "
+    "it. Add, Conv, BatchNormalization, Gemm and MatMul take activations so.",
+    (Source("observed: onnxruntime.dll 1.18.0, 1.20.1, 1.24.4 and 1.30.0 with its DirectML execution provider"),),
+    basis=Basis.OBSERVED,
+    releases="onnxruntime-directml and onnxruntime-node 1.18.0 to 1.30.0",
+    cure="put Max(t, t) between the node and the activation, or set the optimization level to 0 or 1",
+)
