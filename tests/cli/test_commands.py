@@ -8,8 +8,9 @@ import sys
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import _native
+from dmlsplit import _native, graphs
 from dmlsplit.cli import doctor
+from dmlsplit.formats.graphs import loads as load_graph
 from dmlsplit.rules import RULES, DescriptorRule, NodeRule
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
 
@@ -143,6 +144,8 @@ class TestRule:
         examples = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         if isinstance(rule, NodeRule):
             assert examples == [json.loads(json.dumps(node.to_dict())) for node in (rule.bad, rule.good)]
+        elif id in graphs.EXAMPLES:
+            assert [load_graph(json.dumps(example)) for example in examples] == list(map(graphs.EXAMPLES[id], (0, 1)))
         else:
             makers = (rule.bad, rule.good) if isinstance(rule, DescriptorRule) else ()
             assert [dml.loads(json.dumps(example)) for example in examples] == [make() for make in makers]
@@ -157,6 +160,8 @@ class TestRule:
                 found = answer[name]
                 if isinstance(rule, NodeRule):
                     assert found == json.loads(json.dumps(getattr(rule, name).to_dict()))
+                elif rule.id in graphs.EXAMPLES:
+                    assert load_graph(json.dumps(found)) == graphs.EXAMPLES[rule.id](name == "good")
                 elif isinstance(rule, DescriptorRule):
                     assert dml.loads(json.dumps(found)) == getattr(rule, name)()
                 else:

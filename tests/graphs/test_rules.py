@@ -37,6 +37,23 @@ def test_examples(rule, release):
     assert found == ({rule.id} if does is None or release.directml in does else set())
 
 
+@pytest.mark.parametrize("id", graphs.EXAMPLES)
+def test_the_registrys_examples(id):
+    """The bad graph breaks this rule only; the good one is sound, compiles, and is right."""
+    release = GRAPH_RULES[id].examples_for
+    broken = dml.validate(graphs.EXAMPLES[id](False), directml=release)
+    cured = dml.validate(graphs.EXAMPLES[id](True), directml=release)
+    assert {d.rule for d in broken.diagnostics} == {id}
+    assert broken.ok is (GRAPH_RULES[id].severity is not dml.Severity.ERROR)
+    assert (broken.compiles is False) is (GRAPH_RULES[id].refuses or id == "graph/fusion-crashes")
+    assert not cured.diagnostics
+    assert set(cured.outputs) == {"right"}
+
+
+def test_rules_of_descriptors_have_examples():
+    assert set(GRAPH_RULES) - set(graphs.EXAMPLES) == {"graph/output-not-written"}  # of ONNX Runtime's optimization
+
+
 @pytest.mark.parametrize("rule", GRAPH_RULES.values(), ids=lambda rule: rule.id)
 def test_every_rule_says_everything(rule):
     assert rule.id.startswith("graph/")
