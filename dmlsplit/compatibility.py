@@ -68,23 +68,27 @@ def compatibility(desc: OperatorDesc, asked: Columns) -> tuple[Compatibility, ..
 
 
 class _Known(NamedTuple):
-    """Rewritings made already, with what tensors their targets take; those refused, and reports with the target that
-    was asked, both by what targets share."""
+    """Rewritings made already, with the tensors that their targets take, and whether others take their operators;
+    rewritings refused, and reports with the target that was asked. What targets share stands for them."""
 
-    made: list[tuple[object, Legalization]]
+    made: list[tuple[object, Legalization, dict[object, bool]]]
     refused: dict[object, Legalization]
     reports: dict[object, tuple[Target, Report]]
 
 
-def _report(desc: OperatorDesc, target: Target, known: _Known) -> Report:
-    """`evaluate`, once for all targets that judge such an operator alike."""
-    kind = members_of(desc).kind
-    alike = (
+def _shared(kind: OperatorType, target: Target) -> object:
+    """Equal for targets that judge such an operator alike."""
+    return (
         target.support[kind],
         None if target.release is None else target.release.traits,
         # A note of a join names the level, and holds its page against its builds.
         (target.feature_level, target.builds[kind]) if kind is OperatorType.JOIN else None,
     )
+
+
+def _report(desc: OperatorDesc, target: Target, known: _Known) -> Report:
+    """`evaluate`, once for all targets that judge such an operator alike."""
+    alike = _shared(members_of(desc).kind, target)
     if alike not in known.reports:
         known.reports[alike] = target, evaluate(desc, target)
     asked, report = known.reports[alike]
@@ -98,9 +102,15 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
     if report.ok:
         return Compatibility(column, Use.AS_IT_IS, report, None)
     # A rewriting is the target's own where both take the same tensors; what differs besides is judged.
-    tensors = [(row.dimension_counts, row.data_types) for row in target.support[members_of(desc).kind]]
-    for others, found in known.made:
-        if others == tensors and all(evaluate(operator, target).ok for operator in found.operators):
+    kind = members_of(desc).kind
+    tensors = [(row.dimension_counts, row.data_types) for row in target.support[kind]]
+    judge = _shared(kind, target)
+    for others, found, taken in known.made:
+        if others != tensors:
+            continue
+        if judge not in taken:
+            taken[judge] = all(evaluate(operator, target).ok for operator in set(found.operators))
+        if taken[judge]:
             return Compatibility(column, Use.REWRITTEN, report, found)
     # What is tried and fails fails alike for all that take the same tensors and compute sizes alike.
     alike = tuple(tensors), target.release is None, target.arithmetic, target.total_counts_whole_elements
@@ -108,7 +118,7 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
     if made is None:
         made = legalized(desc, target)
     if made.ok:
-        known.made.append((tensors, made))
+        known.made.append((tensors, made, {judge: True}))
         return Compatibility(column, Use.REWRITTEN, report, made)
     known.refused[alike] = made
     return Compatibility(column, Use.REFUSED, report, made)

@@ -1,10 +1,14 @@
 """What levels and releases make of operators: what each would be told by itself."""
 
 import random
+from collections import Counter
 
 import pytest
 
-from dmlsplit.compatibility import LEVELS, RELEASES, compatibility
+import dmlsplit as dml
+from dmlsplit.compatibility import LEVELS, RELEASES, _shared, compatibility
+from dmlsplit.enums import OperatorType
+from dmlsplit.results import Use
 from dmlsplit.validation import evaluate
 from tests.oracle import operator, reason_to_leave_out, records
 
@@ -17,3 +21,25 @@ def test_reports_are_each_targets_own(asked):
         desc = operator(record["desc"])
         for answer in compatibility(desc, asked):
             assert answer.report == evaluate(desc, answer.column.target)
+
+
+@pytest.mark.parametrize("asked", [LEVELS, RELEASES], ids=lambda asked: asked.key)
+def test_a_rewriting_is_judged_once_for_targets_that_judge_alike(asked, monkeypatch):
+    """One of many operators and tensors is what a page takes its time for."""
+    judged = Counter()
+
+    def counted(desc, target):
+        judged[desc, str(_shared(OperatorType.SPLIT, target))] += 1
+        return evaluate(desc, target)
+
+    monkeypatch.setattr("dmlsplit.compatibility.evaluate", counted)
+    whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2,) * 30 + (100,))
+    found = compatibility(dml.SplitOperatorDesc.from_lengths(whole, 30, (1,) * 100), asked)
+    monkeypatch.undo()
+    assert set(judged.values()) == {1}
+    made = {id(answer.legalization): answer for answer in found if answer.use is Use.REWRITTEN}
+    assert len(made) < len(found) / 2
+    for answer in found:
+        if answer.use is Use.REWRITTEN:
+            assert len(answer.legalization.operators) > 20
+            assert all(evaluate(operator, answer.column.target).ok for operator in answer.legalization.operators)
