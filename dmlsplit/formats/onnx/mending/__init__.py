@@ -1,0 +1,1 @@
+"""Models written back, mended for a target: see `legalize` of dmlsplit.formats.onnx."""
