@@ -34,6 +34,7 @@ FLOORS = [
     ["execution"],
     ["legalize", "device"],
     ["formats"],
+    ["mending"],
     ["results"],
     ["compatibility"],
     ["report"],

@@ -28,12 +28,17 @@ def domain_of(node: onnx.NodeProto | onnx.FunctionProto) -> str:
     return "" if domain in DEFAULT_DOMAINS else domain
 
 
+def key_of_function(function: onnx.FunctionProto) -> Key:
+    """What calls name a function by."""
+    return domain_of(function), text(function.name), _overload(function)
+
+
 class Functions:
     """The functions of a model by what calls them; `budget` is what the file may use."""
 
     def __init__(self, functions: Iterable[onnx.FunctionProto], budget: Budget) -> None:
         self._budget = budget
-        self._functions = {(domain_of(f), text(f.name), _overload(f)): f for f in functions}
+        self._functions = {key_of_function(f): f for f in functions}
         self._names = {name for _, name, _ in self._functions}
         self._calls = {key: self._called(f.node) for key, f in self._functions.items()}
         self._sizes = {key: cost_of(f.node).own for key, f in self._functions.items()}

@@ -79,7 +79,7 @@ class Reader:
             if key is not None:
                 yield from self._call(node, key, scope, model, calls)
             elif node.op_type in _JUDGED and domain_of(node) == "":
-                yield _JUDGED[node.op_type](node, scope, failure + self._hint)
+                yield self._judged(index, node, scope, calls, failure + self._hint)
             elif node.op_type in LOOKED_FOR:
                 yield _other(node, scope)
             for _, child in scope.children(index) if node.attribute else ():
@@ -87,6 +87,12 @@ class Reader:
                     if child.depth > Limit.ONNX_DEPTH.most:
                         raise LimitError(Limit.ONNX_DEPTH, Limit.ONNX_DEPTH.most)
                     yield from self._graph(child, model, calls, failure)
+
+    def _judged(
+        self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: str
+    ) -> SplitNode | JoinNode:
+        """The node of this index in a graph; `calls`: the functions around it, the innermost last."""
+        return _JUDGED[node.op_type](node, scope, hint)
 
     def _call(
         self, node: onnx.NodeProto, key: Key, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import onnx
@@ -16,6 +16,9 @@ from dmlsplit.formats.onnx.folding import FOLDED, Constant, attributes_of, fold,
 from dmlsplit.formats.onnx.functions import Functions, domain_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, text, type_name, type_of, value_of
 from dmlsplit.rules.onnx import VERSIONS
+
+Step: TypeAlias = tuple[int, str, int]
+"""Into a graph of a node: the node's index, the attribute's name, the number of the graph in that."""
 
 MAX_FOLDING: Final = Limit.ONNX_FOLDING.most
 MAX_PATH: Final = Limit.ONNX_PATH.most
@@ -64,13 +67,15 @@ class Scope:
         parent: Scope | None = None,
         constants: Mapping[str, Constant | None] | None = None,
         depth: int = 0,
+        steps: tuple[Step, ...] = (),
     ) -> None:
-        """`depth`: how many graphs are around this one."""
+        """`depth`: how many graphs are around this one; `steps`: the way to it from that of the model or function."""
         self.graph = graph
         self.inferred = inferred
         self.origin = origin
         self.label = label
         self.depth = depth
+        self.steps = steps
         self._parent = parent
         self._constants = dict(constants or {})
         self._initializers = {text(tensor.name): tensor for tensor in graph.initializer}
@@ -185,7 +190,11 @@ class Scope:
                     inferred = graph
                 place = f"{name}.{text(attribute.name)}" + (f"[{number}]" if len(pairs) > 1 else "")
                 label = label_of(self.label, place)
-                yield text(attribute.name), Scope(graph, inferred, self.origin, label, self, depth=self.depth + 1)
+                steps = (*self.steps, (index, text(attribute.name), number))
+                yield (
+                    text(attribute.name),
+                    Scope(graph, inferred, self.origin, label, self, depth=self.depth + 1, steps=steps),
+                )
 
 
 def _values(graph: onnx.GraphProto) -> tuple[list[onnx.ValueInfoProto], ...]:

@@ -19,7 +19,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.given import graphs_of
 from dmlsplit.formats.onnx.loading import parse
-from dmlsplit.formats.onnx.mending.fields import Buffer, Field, Part, Range, fields, integer, joined, message
+from dmlsplit.mending.fields import Buffer, Field, Part, Range, fields, integer, joined, message
 from dmlsplit.formats.onnx.tensors import text
 
 _COPIED_AT_ONCE: Final = 1 << 22
@@ -70,9 +70,10 @@ class Source:
         return part if isinstance(part, bytes) else self.data[part.start : part.end]
 
     def original(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        """A node as the source has it, documentation and all."""
+        """A node as the source has it, documentation and all; the node itself, if it is a new one."""
         place = origin(node)
-        assert place is not None
+        if place is None:
+            return node
         (field,) = fields(self.data, place.start, place.end)
         found = onnx.NodeProto()
         found.ParseFromString(self.data[field.content : field.end])

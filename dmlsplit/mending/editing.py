@@ -1,0 +1,129 @@
+"""Changes of a model's graphs: nodes put in the place of others, and what nothing reads any more taken out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import onnx
+
+from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.runtime.graphs import reads
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending.sites import Place, nodes_at
+
+Replacement = Mapping[int, Sequence[onnx.NodeProto]]
+"""By a node's index what takes its place."""
+
+
+def names_of(model: onnx.ModelProto) -> set[str]:
+    """Every name of a tensor in a model."""
+    found: set[str] = set()
+    for function in model.functions:
+        found.update(map(text, (*function.input, *function.output)))
+        found |= _names(function.node)
+    return found | _graph_names(model.graph)
+
+
+def _graph_names(graph: onnx.GraphProto) -> set[str]:
+    values = (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
+    return {text(value.name) for value in values} | _names(graph.node)
+
+
+def _names(nodes: Iterable[onnx.NodeProto]) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:
+        found.update(map(text, (*node.input, *node.output)))
+        for graph in subgraphs(node):
+            found |= _graph_names(graph)
+    return found
+
+
+def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:
+    """Puts nodes in the places of others; what only those read goes, too."""
+    for place in sorted(replaced, key=lambda place: -len(place.steps)):  # the inner graphs first: indices stay right
+        graph = nodes_at(model, place)
+        assert graph is not None
+        old = [graph.node[index] for index in replaced[place]]
+        unread = {name for node in old for name in map(text, node.input) if name}
+        nodes = list(_with(graph.node, replaced[place]))
+        nodes = _without_dead(nodes, _outputs(graph), unread)
+        copies = [_copy(node) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(copies)
+
+
+def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    return copy
+
+
+def _with(nodes: Iterable[onnx.NodeProto], replaced: Replacement) -> Iterator[onnx.NodeProto]:
+    for index, node in enumerate(nodes):
+        if index in replaced:
+            yield from replaced[index]
+        else:
+            yield node
+
+
+def _outputs(graph: onnx.GraphProto | onnx.FunctionProto) -> set[str]:
+    if isinstance(graph, onnx.FunctionProto):
+        return set(map(text, graph.output))
+    return {text(value.name) for value in graph.output}
+
+
+def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[str]) -> list[onnx.NodeProto]:
+    """Without the nodes that computed names of `unread` for nothing else, and those that only such nodes read."""
+    readers: dict[str, int] = defaultdict(int)
+    producers = {text(name): i for i, node in enumerate(nodes) for name in node.output if name}
+    for node in nodes:
+        for name in reads(node):
+            readers[name] += 1
+    dead: set[int] = set()
+    todo = list(unread)
+    while todo:
+        index = producers.get(todo.pop())
+        if index is None or index in dead:
+            continue
+        node = nodes[index]
+        if any(readers[name] or name in outputs for name in map(text, node.output) if name):
+            continue
+        dead.add(index)
+        for name in reads(node):
+            readers[name] -= 1
+            todo.append(name)
+    return [node for i, node in enumerate(nodes) if i not in dead]
+
+
+def node_text(node: onnx.NodeProto) -> str:
+    """A node in one line: `a, b = Split(x, l) axis=1`."""
+    from dmlsplit.printable import printable
+
+    attributes = [f"{text(a.name)}={_value(a)}" for a in node.attribute]
+    inputs, outputs = ", ".join(map(text, node.input)), ", ".join(map(text, node.output))
+    return printable(" ".join([f"{outputs} = {text(node.op_type)}({inputs})", *attributes]))
+
+
+def _value(attribute: onnx.AttributeProto) -> str:
+    match attribute.type:
+        case onnx.AttributeProto.INT:
+            return str(attribute.i)
+        case onnx.AttributeProto.INTS:
+            return f"[{', '.join(map(str, attribute.ints))}]"
+        case onnx.AttributeProto.FLOAT:
+            return f"{attribute.f:g}"
+        case onnx.AttributeProto.STRING:
+            return repr(attribute.s.decode("utf-8", "backslashreplace"))
+        case onnx.AttributeProto.TENSOR:
+            tensor = attribute.t
+            if tensor.data_type == onnx.TensorProto.INT64 and len(tensor.raw_data) <= 128 and tensor.raw_data:
+                return f"[{', '.join(str(v) for v in _integers(tensor.raw_data))}]"
+            return f"{onnx.TensorProto.DataType.Name(tensor.data_type)}[{', '.join(map(str, tensor.dims))}]"
+    return "..."
+
+
+def _integers(data: bytes) -> list[int]:
+    return [int.from_bytes(data[i : i + 8], "little", signed=True) for i in range(0, len(data), 8)]
+
+

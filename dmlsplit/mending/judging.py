@@ -1,0 +1,104 @@
+"""What the target makes of a model: the version of ONNX Runtime that stands for it, and what it takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import onnx
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.dims import Dim
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.runtime import NodeOnRuntime
+from dmlsplit.formats.onnx.runtime.session import OnnxSession
+from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.formats.sessions import options_of
+from dmlsplit.mending.sites import Site
+from dmlsplit.mending.views import LEAST_RANK, View
+from dmlsplit.runtimes import NEWEST, Outcome, Runtime, runtime_of_release, runtimes
+from dmlsplit.target import Target
+from dmlsplit.validation import evaluate
+
+_ELSEWHERE = "onnxruntime/session-fails-elsewhere"
+
+
+def session_of(target: Target) -> tuple[Runtime, bool]:
+    """The version of ONNX Runtime that stands for a target, and whether a model for the target has to run in it.
+
+    That is the newest one that ships the release. Levels, and releases that none ships, are taken by their descriptors
+    alone; the newest version says what it does with them.
+    """
+    runtime = target.runtime
+    if runtime is None and target.release is not None:
+        runtime = runtime_of_release(target.release)
+    return (NEWEST, False) if runtime is None else (runtime, True)
+
+
+def observed(runtime: Runtime) -> Runtime:
+    """The version whose habits are known that is closest to one whose are not."""
+    return runtime if runtime.observed else next(other for other in runtimes() if other.observed)
+
+
+def views_of(
+    model: onnx.ModelProto, sites: Sequence[Site], target: Target, read_external: ReadExternal
+) -> list[View]:
+    """What the target makes of each node."""
+    runtime, in_session = session_of(target)
+    answers: dict[tuple[str, str, int], NodeOnRuntime] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    session = OnnxSession(loading.without_weights(model), read_external)
+    for found in session.nodes(observed(runtime), options_of(target)):
+        answers[found.op, found.path, seen[found.op, found.path]] = found
+        seen[found.op, found.path] += 1
+    seen.clear()
+    views = []
+    for site in sites:
+        key = site.node.op, site.path
+        answer = answers.get((*key, seen[key]))
+        seen[key] += 1
+        facts, found_answer = (None, None) if answer is None else (answer.facts, answer.answer)
+        views.append(View(site, target, runtime, in_session, facts, found_answer))
+    return views
+
+
+def faults(view: View) -> Iterator[str]:
+    """Why the target does not take a node; nothing where it takes it, or too little is known to say so."""
+    node = view.node
+    if not node.report.ok:
+        yield f"it is not valid by ONNX: {node.report.errors[0].message}"
+        return
+    if view.in_session and view.answer is not None:
+        if view.answer.outcome in (Outcome.SESSION_FAILS, Outcome.RUN_FAILS):
+            for diagnostic in view.answer.diagnostics:
+                if diagnostic.severity == "error":
+                    yield diagnostic.message
+        if view.answer.outcome is Outcome.CPU:
+            return
+    desc = descriptor_of(node)
+    if desc is not None:
+        yield from (diagnostic.message for diagnostic in evaluate(desc, view.target).errors)
+
+
+def descriptor_of(node: SplitNode | JoinNode) -> OperatorDesc | None:
+    """The node as ONNX Runtime submits it, with at least four dimensions; None where too little is known."""
+    if node.obstacle() is not None or node.element is None or node.axis is None:
+        return None
+    desc = node.descriptor()
+    lengths = _numbers(node.lengths)
+    tensor = desc.input_tensor if isinstance(desc, SplitOperatorDesc) else desc.output_tensor
+    assert tensor is not None
+    assert tensor.desc is not None
+    sizes = tuple(tensor.desc.sizes or ())
+    missing = max(LEAST_RANK - len(sizes), 0)
+    whole = BufferTensorDesc(tensor.desc.data_type, (1,) * missing + sizes)
+    kind: Any = SplitOperatorDesc if isinstance(desc, SplitOperatorDesc) else JoinOperatorDesc
+    found: OperatorDesc = kind.from_lengths(whole, node.axis + missing, lengths)
+    return found
+
+
+def _numbers(sizes: Sequence[Dim] | None) -> tuple[int, ...]:
+    return tuple([size for size in sizes or () if isinstance(size, int)])

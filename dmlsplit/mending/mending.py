@@ -1,0 +1,138 @@
+"""A model mended for a target: what is changed, what cannot be, and the bytes of what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+
+from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.mending.assembling import assembled
+from dmlsplit.mending.editing import names_of, node_text, replace_nodes
+from dmlsplit.mending.fields import Part, size_of
+from dmlsplit.mending.forms import Form, Refused
+from dmlsplit.mending.judging import faults, views_of
+from dmlsplit.mending.rewritings import REWRITINGS
+from dmlsplit.mending.sites import Place, nodes_at, sites_of
+from dmlsplit.mending.source import Source
+from dmlsplit.mending.views import View
+from dmlsplit.target import Target
+
+MARK = "dmlsplit: "
+"""What the documentation of a written node begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What was changed at one node: by which rewritings or cures, why, and the nodes before and after, in words."""
+
+    path: str
+    names: tuple[str, ...]
+    reason: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a node, or the model where `path` is "", cannot be made such that the target takes it."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+@dataclass
+class Mending:
+    """What became of a model. `parts` are the bytes of what is written, None where something is refused."""
+
+    source: Source
+    changes: list[Change] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    parts: list[Part] | None = None
+
+    @property
+    def size(self) -> int:
+        return size_of(self.parts or ())
+
+    def copied(self) -> Iterator[bytes]:
+        """The bytes of what is written, some at a time."""
+        for part in self.parts or ():
+            yield from self.source.copy(part)
+
+
+def mended(source: Source, target: Target, read_external: ReadExternal) -> Mending:
+    """The model of a source as a target takes it. InputError where it is none that can be read."""
+    found = Mending(source)
+    model = onnx.ModelProto()
+    model.CopyFrom(source.model)
+    sites = sites_of(model, read_external)
+    views = views_of(model, sites, target, read_external)
+    replaced = _rewritten(found, model, views)
+    if replaced and not found.refusals:
+        replace_nodes(model, replaced)
+        sites = sites_of(model, read_external)
+        views = views_of(model, sites, target, read_external)
+    if not found.refusals:
+        found.refusals = list(dict.fromkeys(Refusal(v.site.path, message) for v in views for message in faults(v)))
+    if not found.refusals:
+        found.parts = assembled(source, model)
+    return found
+
+
+def _rewritten(
+    found: Mending, model: onnx.ModelProto, views: Sequence[View]
+) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
+    """What takes the places of the nodes that a target does not take as they are."""
+    taken = names_of(model)
+    calls: dict[tuple[Place, int], list[View]] = {}
+    for view in views:
+        calls.setdefault((view.site.place, view.site.index), []).append(view)
+    replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
+    for (place, index), group in calls.items():
+        site = group[0].site
+        try:
+            nodes = _node(found, model, group, taken)
+        except Refused as refused:
+            found.refusals.append(Refusal(site.path, str(refused)))
+            continue
+        if nodes is not None:
+            replaced.setdefault(place, {})[index] = nodes
+    return replaced
+
+
+def _node(
+    found: Mending, model: onnx.ModelProto, group: Sequence[View], taken: set[str]
+) -> list[onnx.NodeProto] | None:
+    """What takes the place of one node, right for all its calls; None where it stays."""
+    site = group[0].site
+    invalid = next((view.site.node.report for view in group if not view.site.node.report.ok), None)
+    if invalid is not None:
+        raise Refused(f"it is not valid by ONNX: {invalid.errors[0].message}")
+    form: Form | None = None
+    names, reasons = [], []
+    for rewriting in REWRITINGS:
+        reason = next(filter(None, map(rewriting.needed, group)), "")
+        if not reason:
+            continue
+        if form is None:
+            form = Form.of([view.site for view in group], taken)
+        rewriting.apply(form, group[0])
+        names.append(rewriting.name)
+        reasons.append(reason)
+        if len(form.parts) < 2:  # what is left moves nothing
+            break
+    if form is None:
+        return None
+    reason = "; ".join(reasons)
+    graph = nodes_at(model, site.place)
+    if graph is None:
+        raise Refused("its graph is handed to a function, which may be given another one")
+    original = found.source.original(graph.node[site.index])
+    nodes = form.nodes(original, f"{MARK}{', '.join(names)} at {site.path} for {group[0].target.name}: {reason}")
+    after = tuple(node_text(node) for node in nodes)
+    found.changes.append(Change(site.path, tuple(names), reason, (node_text(site.proto),), after))
+    return nodes

@@ -1,0 +1,247 @@
+"""What mends a node: a table. Each row says where it is needed, and changes the node's Form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import onnx
+from onnx import TensorProto, helper
+
+from dmlsplit.dims import Shape
+from dmlsplit.formats.element_types import T
+from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.mending.forms import Form, Refused, Tensor
+from dmlsplit.mending.reshaping import groups_of, merged, restored
+from dmlsplit.mending.views import LEAST_RANK, MOST_RANK, View
+from dmlsplit.runtimes.facts import is_static
+
+Needed = Callable[[View], str]
+"""Why a rewriting is needed; "" where it is not."""
+Apply = Callable[[Form, View], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """One row: its name, what it does as an imperative, the rules whose findings it mends."""
+
+    name: str
+    change: str
+    mends: tuple[str, ...]
+    needed: Needed
+    apply: Apply
+
+
+# Outputs without a name.
+
+
+def _has_omitted(view: View) -> str:
+    if not isinstance(view.node, SplitNode) or view.on_cpu:
+        return ""
+    names = view.node.output_names
+    missing = sum(not name for name in names) + max(len(view.node.lengths or ()) - len(names), 0)
+    return f"{missing} of its outputs have no name" if missing else ""
+
+
+def _name_outputs(form: Form, view: View) -> None:
+    for index, part in enumerate(form.parts):
+        if not part.name:
+            part.name = form.fresh(f"output_{index}")
+            part.shape = _part_shape(form, index)
+
+
+def _part_shape(form: Form, index: int) -> Shape | None:
+    whole, axis, lengths = form.whole.shape, form.axis, form.lengths
+    if whole is None or axis is None:
+        return None
+    length = lengths[index] if lengths is not None and index < len(lengths) else None
+    return (*whole[:axis], length, *whole[axis + 1 :])
+
+
+# Lengths.
+
+
+def _lengths_are_unread(view: View) -> str:
+    if not isinstance(view.node, SplitNode) or view.on_cpu:
+        return ""
+    if view.computed and all(is_static(shape) for shape in view.shapes[:1]) and is_static(view.node.lengths):
+        return "its lengths are computed as the model runs, and are always the same"
+    if view.found("onnxruntime/twins-differ"):
+        return "another Split of the same tensor has other outputs, and nothing else to tell them apart"
+    return ""
+
+
+def _make_explicit(form: Form, view: View) -> None:
+    form.explicit = True
+
+
+# Parts without elements.
+
+
+def _has_empty(view: View) -> str:
+    if view.on_cpu:
+        return ""
+    empty = [shape is not None and 0 in shape for shape in view.shapes]
+    if empty[0]:
+        return "it has no elements"
+    return f"{sum(empty)} of its parts have no elements" if any(empty) else ""
+
+
+def _cut_empty(form: Form, view: View) -> None:
+    axis, whole = form.axis, form.whole
+    empty = [part for part in form.parts if part.shape is not None and 0 in part.shape]
+    if whole.shape is not None and 0 in whole.shape:
+        empty = list(form.parts)
+        if not form.is_split:
+            form.before += _empty_tensor(form, whole, None)
+    if form.is_split:
+        for part in filter(lambda part: part.name, empty):
+            form.before += _empty_tensor(form, part, axis)
+    kept = [(part, length) for part, length in zip(form.parts, form.lengths or (), strict=False) if part not in empty]
+    form.parts = [part for part, _ in kept]
+    form.lengths = [length for _, length in kept]
+    form.explicit = form.is_split
+
+
+def _empty_tensor(form: Form, tensor: Tensor, axis: int | None) -> list[onnx.NodeProto]:
+    """Nodes that make a tensor without elements; Refused where its other sizes are open."""
+    shape = tensor.shape
+    if shape is not None and is_static(shape) and form.data_type is not None:
+        kind = TensorProto.DataType.Value(form.data_type)
+        dims = [dim for dim in shape if isinstance(dim, int)]
+        value = TensorProto(name=tensor.name, data_type=kind, dims=dims)
+        if form.data_type != "STRING":
+            value.raw_data = b""
+        return [form.node("Constant", [], [tensor.name], value=value)]
+    if axis is None:
+        raise Refused("it makes a tensor without elements, whose other sizes are not known")
+    if form.opset < 10:
+        return [form.node("Slice", [form.whole.name], [tensor.name], starts=[0], ends=[0], axes=[axis])]
+    zero = form.integers([0])
+    return [form.node("Slice", [form.whole.name, zero, zero, form.integers([axis])], [tensor.name])]
+
+
+# Element types.
+
+_CARRIERS: Final = {
+    "BOOL": ("INT32", T.INT32),
+    "INT8": ("INT32", T.INT32),
+    "UINT8": ("INT32", T.INT32),
+}
+"""What holds every value of a type, by way of Cast and back: the same bits."""
+_NO_CARRIER: Final = "ONNX has no cast to a type that the target takes and back that keeps every bit"
+
+
+def _has_other_type(view: View) -> str:
+    element = view.node.element
+    if element is None or (view.in_session and view.on_cpu):
+        return ""
+    if element.data_type is None:
+        return f"{view.node.data_type} has no data type of DirectML: {element.refusal}"
+    if int(element.data_type) in view.data_types:
+        return ""
+    return f"the target does not take {view.node.data_type}"
+
+
+def _cast(form: Form, view: View) -> None:
+    name, held = _CARRIERS.get(form.data_type or "", ("", None))
+    if held is None or int(held) not in view.data_types:
+        raise Refused(f"{_has_other_type(view)}; {_NO_CARRIER}")
+    own = form.data_type or ""
+    form.surround(
+        name.lower(),
+        lambda tensor, output: [_cast_node(form, tensor.name, output, name)],
+        lambda tensor, output: [_cast_node(form, tensor.name, output, own)],
+    )
+
+
+def _cast_node(form: Form, read: str, output: str, name: str) -> onnx.NodeProto:
+    to: int | str = TensorProto.DataType.Value(name)
+    return form.node("Cast", [read], [output], to=name if form.opset < 6 else to)
+
+
+# Ranks.
+
+
+def _has_other_rank(view: View) -> str:
+    rank = view.rank
+    if rank is None or (view.in_session and view.on_cpu):
+        return ""
+    most = max(view.dimension_counts)
+    if max(rank, LEAST_RANK) <= most:
+        return ""
+    return f"its tensors have {rank} dimensions, the target takes {most}"
+
+
+def _reshape(form: Form, view: View) -> None:
+    rank = form.rank
+    if rank is None or form.axis is None:
+        raise Refused("its number of dimensions, or its axis, is not the same at all calls")
+    if view.in_session and rank > MOST_RANK:
+        message = f"its tensors have {rank} dimensions, and ONNX Runtime's DirectML execution provider takes none of"
+        raise Refused(f"{message} more than {MOST_RANK}, not even in a Reshape")
+    if form.whole.shape is None:
+        form.whole.shape = next(tensor.shape for tensor in form.parts if tensor.shape is not None)
+        form.whole.shape = (*form.whole.shape[: form.axis], None, *form.whole.shape[form.axis + 1 :])
+    for index, part in enumerate(form.parts):
+        if part.shape is None:
+            part.shape = _part_shape(form, index)
+    tensors = [form.whole, *form.parts]
+    shapes = [tensor.shape for tensor in tensors if tensor.shape is not None]
+    groups = groups_of(shapes, form.axis, max(view.dimension_counts))
+    if groups is None:
+        raise Refused(f"its {rank} dimensions cannot be merged by Reshape: too many sizes are open")
+    form.surround(
+        "merged",
+        lambda tensor, output: [_reshape_node(form, tensor.name, output, merged(tensor.shape or (), groups))],
+        lambda tensor, output: [_reshape_node(form, tensor.name, output, restored(tensor.shape or (), groups))],
+    )
+    form.axis = next(i for i, (start, _) in enumerate(groups) if start == form.axis)
+
+
+def _reshape_node(form: Form, read: str, output: str, sizes: tuple[int, ...] | None) -> onnx.NodeProto:
+    assert sizes is not None
+    if form.opset < 5:
+        return form.node("Reshape", [read], [output], shape=list(sizes))
+    return form.node("Reshape", [read, form.integers(sizes)], [output])
+
+
+REWRITINGS: Final = (
+    Rewriting(
+        "explicit-lengths",
+        "write the lengths out as a constant",
+        ("onnxruntime/made-at-run", "onnxruntime/twins-differ"),
+        _lengths_are_unread,
+        _make_explicit,
+    ),
+    Rewriting(
+        "cut-empty",
+        "leave out the parts without elements; a constant without elements takes the place of each",
+        ("onnxruntime/empty-tensor", "onnxruntime/second-output-empty", "tensor/size-zero"),
+        _has_empty,
+        _cut_empty,
+    ),
+    Rewriting(
+        "name-outputs",
+        "give the omitted outputs names, which nothing reads",
+        ("onnxruntime/output-omitted",),
+        _has_omitted,
+        _name_outputs,
+    ),
+    Rewriting(
+        "cast",
+        "cast to a type that the target takes, and back: the same bits",
+        ("tensor/data-type-not-supported",),
+        _has_other_type,
+        _cast,
+    ),
+    Rewriting(
+        "merge-dimensions",
+        "merge dimensions with Reshape in front of the node, and take them apart behind it",
+        ("tensor/dimension-count-not-supported", "onnxruntime/rank"),
+        _has_other_rank,
+        _reshape,
+    ),
+)
+"""In the order in which they are applied to one node."""
