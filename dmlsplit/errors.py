@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,18 @@ class DirectMLWarning(UserWarning):
 
 class BindingError(DmlSplitError, ValueError):
     """Arrays or buffers that do not fit the compiled operator; nothing has been written when it is raised."""
+
+
+class NotLegalizedError(DmlSplitError, ValueError):
+    """A model that cannot be mended for a target; `reasons` say what of it, and why."""
+
+    def __init__(self, reasons: Sequence[str], target: str) -> None:
+        super().__init__(f"it cannot be mended for {target}: {'; '.join(reasons)}")
+        self.reasons = tuple(reasons)
+        self.target = target
+
+    def __reduce__(self) -> tuple[type[NotLegalizedError], tuple[tuple[str, ...], str]]:
+        return type(self), (self.reasons, self.target)
 
 
 class NativeError(DmlSplitError, RuntimeError):

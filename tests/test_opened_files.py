@@ -30,7 +30,10 @@ PLACES = {
     # What a model refers to, in its folder and in those that the caller allows: AllowedFolders.read for the tensors of
     # ONNX and OpenVINO, resources of DxDispatch
     "formats/files.py": 4,
+    # The model that is written back, and its external data: AllowedFolders.beside
+    "mending/source.py": 2,
     # What is written, before it gets its name
+    "mending/writing.py": 3,
     "atomic_files.py": 2,
     # Tensors that have no external data any more
     "formats/onnx/folding.py": 1,

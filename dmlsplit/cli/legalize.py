@@ -11,6 +11,7 @@ import click
 
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judged, model_options, read_entries, target_options
+from dmlsplit.cli._mended import is_written_back, write_back
 from dmlsplit.formats.models import Given
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
@@ -30,22 +31,37 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     "out",
-    metavar="OUT.json",
-    help="Write a DxDispatch model, which `dmlsplit run` takes; - writes it, and nothing else, to standard output.",
+    metavar="OUT",
+    help="Write OUT.onnx, the model of FILE.onnx mended; any other name is a DxDispatch model, which `dmlsplit run` "
+    "takes, and - writes that, and nothing else, to standard output.",
 )
-def legalize(file: str, out: str | None, target: Target, given: Given) -> int:
-    """Rewrite the Split and Join operators of FILE so that a feature level or a release takes them.
+@click.option("--dry-run", is_flag=True, help="Say what would be changed of FILE.onnx, and write nothing.")
+@click.option("--diff", is_flag=True, help="Show the nodes of FILE.onnx before and after.")
+@click.option("--copy-data", is_flag=True, help="Copy the model's external data beside OUT.onnx in another folder.")
+def legalize(
+    file: str, out: str | None, target: Target, given: Given, dry_run: bool, diff: bool, copy_data: bool
+) -> int:
+    """Rewrite the Split and Join operators of FILE so that a feature level, a release or a runtime takes them.
 
     Each operator is shown before and after. With -o a DxDispatch model is FILE legalised: the same resources and
     commands where FILE is such a model, resources that count up from 1 otherwise. It is written only if every operator
     has a rewriting; the exit status is 1 where one has none.
+
+    An ONNX model is written back as one with -o OUT.onnx: it computes the same bit for bit, and differs only around the
+    nodes that the target does not take. Weights are not touched; external data stays where it is.
 
     \b
     Examples:
       dmlsplit legalize operator.json --feature-level 2_1
       dmlsplit legalize model.json --directml 1.5.1 -o lower.json
       dmlsplit legalize model.onnx --dim batch=1 --feature-level 2_0 -o split.json
+      dmlsplit legalize model.onnx --onnxruntime 1.24.4 -o fixed.onnx --diff
     """
+    if is_written_back(file, out) or ((dry_run or diff) and is_written_back(file, file)):
+        _streams.refuse_to_replace(out, [file])
+        return write_back(file, out, target, given, dry_run=dry_run, diff=diff, copy_data=copy_data)
+    if dry_run or diff or copy_data:
+        raise click.UsageError("--dry-run, --diff and --copy-data are for ONNX models that are written back")
     _streams.refuse_to_replace(out, [file])
     show = _streams.write if out != "-" else lambda text: None
     status = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import onnx
 
@@ -12,7 +13,7 @@ from dmlsplit.formats.onnx.runtime.graphs import reads
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.sites import Place, nodes_at
 
-Replacement = Mapping[int, Sequence[onnx.NodeProto]]
+Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
 """By a node's index what takes its place."""
 
 
@@ -125,5 +126,3 @@ def _value(attribute: onnx.AttributeProto) -> str:
 
 def _integers(data: bytes) -> list[int]:
     return [int.from_bytes(data[i : i + 8], "little", signed=True) for i in range(0, len(data), 8)]
-
-

@@ -6,9 +6,9 @@ puts something around a node puts it in front of what is read and, inverted, beh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import onnx
@@ -35,7 +35,7 @@ class Tensor:
     shape: Shape | None
 
 
-Around: type = Callable[[Tensor, str], Iterable[onnx.NodeProto]]
+Around: TypeAlias = Callable[[Tensor, str], Iterable[onnx.NodeProto]]
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Form:
         self.taken.add(name)
         return name
 
-    def node(self, op: str, inputs: Iterable[str], outputs: Iterable[str], **attributes: object) -> onnx.NodeProto:
+    def node(self, op: str, inputs: Iterable[str], outputs: Iterable[str], **attributes: Any) -> onnx.NodeProto:
         """A new node, named after its first output."""
         names = list(outputs)
         return helper.make_node(op, list(inputs), names, name=names[0], **attributes)
@@ -175,9 +175,7 @@ def _form(site: Site, taken: set[str]) -> Form:
     node, proto = site.node, site.proto
     opset = site.scope.origin.opset
     if isinstance(node, JoinNode):
-        parts = [
-            Tensor(text(name), shape) for name, shape in zip(proto.input, node.input_shapes, strict=True)
-        ]
+        parts = [Tensor(text(name), shape) for name, shape in zip(proto.input, node.input_shapes, strict=True)]
         whole = Tensor(text(proto.output[0]), node.output_shape)
     else:
         names = [text(name) for name in proto.output]

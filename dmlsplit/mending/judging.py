@@ -43,9 +43,7 @@ def observed(runtime: Runtime) -> Runtime:
     return runtime if runtime.observed else next(other for other in runtimes() if other.observed)
 
 
-def views_of(
-    model: onnx.ModelProto, sites: Sequence[Site], target: Target, read_external: ReadExternal
-) -> list[View]:
+def views_of(model: onnx.ModelProto, sites: Sequence[Site], target: Target, read_external: ReadExternal) -> list[View]:
     """What the target makes of each node."""
     runtime, in_session = session_of(target)
     answers: dict[tuple[str, str, int], NodeOnRuntime] = {}

@@ -7,11 +7,12 @@ the model leaves open can be merged as long as there is one such group.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
+from typing import TypeAlias
 
 from dmlsplit.dims import Dim, Shape
 
-Group = tuple[int, int]
+Group: TypeAlias = tuple[int, int]
 """Dimensions from the first up to the second."""
 
 
@@ -64,4 +65,4 @@ def _groupings(rank: int, axis: int, most: int) -> Iterator[tuple[Group, ...]]:
     for more in range(min(most - 1, rank - 1) - len(needed) + 1):
         for chosen in combinations(others, more):
             edges = sorted({0, rank, *needed, *chosen})
-            yield tuple(zip(edges, edges[1:], strict=False))
+            yield tuple(pairwise(edges))

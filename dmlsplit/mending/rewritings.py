@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from dmlsplit.dims import Shape
 from dmlsplit.formats.element_types import T
@@ -17,9 +17,9 @@ from dmlsplit.mending.reshaping import groups_of, merged, restored
 from dmlsplit.mending.views import LEAST_RANK, MOST_RANK, View
 from dmlsplit.runtimes.facts import is_static
 
-Needed = Callable[[View], str]
+Needed: TypeAlias = Callable[[View], str]
 """Why a rewriting is needed; "" where it is not."""
-Apply = Callable[[Form, View], None]
+Apply: TypeAlias = Callable[[Form, View], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ local functions.
     for node in onnx.read("model.onnx", shapes={"images": (1, 3, 640, 640)}, dims={"batch": 1}):
         print(node.name, node.lengths, node.report)
 
+`legalize` writes a model back as a target takes it.
+
 Shapes come from onnx's shape inference, which runs in a process of its own: hostile models bring it down.
 """
 
@@ -19,13 +21,19 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, SplitNode
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.printable import printable
+from dmlsplit.target import find_target
 
 if TYPE_CHECKING:
     import onnx
 
+    from dmlsplit.enums import FeatureLevel
+    from dmlsplit.mending import Written
+    from dmlsplit.releases import Release
+    from dmlsplit.runtime_versions import Runtime
+
 Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
-__all__ = ["read", "read_model"]
+__all__ = ["legalize", "read", "read_model"]
 
 
 def read(
@@ -100,6 +108,25 @@ def read_model(
         return ModelNodes(tuple(in_session(session, reader.items(model, constants))))
     except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
         raise InputError("its graphs are nested too deeply") from None
+
+
+def legalize(
+    source: Source,
+    *,
+    feature_level: FeatureLevel | int | str | None = None,
+    directml: Release | str | None = None,
+    onnxruntime: Runtime | str | None = None,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> Written:
+    """The model, mended, as a feature level, a release or a version of ONNX Runtime takes it: bytes, and the changes.
+
+    It computes the same, bit for bit, and differs only around the nodes that needed it; where none did, the bytes are
+    those of `source`. External data stays where it is. Raises NotLegalizedError where something cannot be mended,
+    InputError for what is no model, ValueError for an unknown target, OSError.
+    """
+    from dmlsplit.mending import legalize_model
+
+    return legalize_model(source, find_target(feature_level, directml, onnxruntime), allow_paths=allow_paths)
 
 
 def _dims(inputs: Inputs) -> dict[str, int]:
