@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeAlias, TypeV
 from dmlsplit._signals import interrupts_blocked
 from dmlsplit.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.enums import FeatureLevel
+from dmlsplit.enums import GRAPH, FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operators import failed, fault_of
@@ -253,6 +253,10 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     node, descriptor = None, entry.descriptor
     if entry.node is not None:
         report, node, descriptor = _judge_node(entry.node, target)
+    elif entry.graph is not None:
+        from dmlsplit import graphs
+
+        report = graphs.evaluate(entry.graph, target).located(entry.locate)
     elif descriptor is None:
         report = Report(entry.notes, target.name, None, entry.operator)
     else:
@@ -270,12 +274,12 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return Note(report)
     if report.operator is None:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
-    return Judged(report, name, position, descriptor, node=node)
+    return Judged(report, name, position, descriptor, node=node, graph=entry.graph)
 
 
 def _by(target: Target, report: Report) -> Report:
     """The report as one of a runtime, where the target is one."""
-    if target.runtime is None:
+    if target.runtime is None or report.operator == GRAPH:
         return report
     from dmlsplit.formats.sessions import RuntimeReport
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel, OperatorType
 from dmlsplit.geometry import members_of
@@ -17,6 +17,9 @@ from dmlsplit.releases import Release, directml_versions, observed_levels
 from dmlsplit.results import Use
 from dmlsplit.target import Target, target_of
 from dmlsplit.validation import evaluate
+
+if TYPE_CHECKING:
+    from dmlsplit.graphs import GraphDesc
 
 
 class Column(NamedTuple):
@@ -61,10 +64,21 @@ class Compatibility(NamedTuple):
 
 
 @lru_cache(256)
-def compatibility(desc: OperatorDesc, asked: Columns) -> tuple[Compatibility, ...]:
-    """What each level, or each release, makes of an operator."""
+def compatibility(desc: OperatorDesc | GraphDesc, asked: Columns) -> tuple[Compatibility, ...]:
+    """What each level, or each release, makes of an operator or a graph."""
+    if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
+        return tuple([_of_graph(desc, column) for column in asked.columns])
     known = _Known([], {}, {})
     return tuple([_asked(desc, column, known) for column in asked.columns])
+
+
+def _of_graph(graph: GraphDesc, column: Column) -> Compatibility:
+    """A graph runs where all its outputs are right."""
+    from dmlsplit import graphs
+
+    report = graphs.evaluate(graph, column.target)
+    use = Use.REFUSED if not report.ok else Use.UNKNOWN if "unknown" in report.outputs else Use.AS_IT_IS
+    return Compatibility(column, use, report, None)
 
 
 class _Known(NamedTuple):

@@ -104,6 +104,11 @@ class Report:
     def errors(self) -> tuple[Diagnostic, ...]:
         return tuple(d for d in self.diagnostics if d.severity is Severity.ERROR)
 
+    @property
+    def remark(self) -> str:
+        """What there is to say beside the verdict, "" where nothing."""
+        return ""
+
     def raise_if_errors(self) -> None:
         """Raises ValidationError, which carries this report, unless `ok`."""
         if not self.ok:
@@ -136,4 +141,6 @@ class Report:
         verdict = "ok" if self.ok else "not ok"
         code = "" if self.hresult is None else f", HRESULT 0x{self.hresult:08X}"
         head = f"{self.operator or 'no operator'}: {verdict} ({self.judged_by}{code})"
+        if self.remark:
+            head += f"; {self.remark}"
         return "\n".join([head, *(f"  {d}" for d in self.diagnostics)])

@@ -9,6 +9,7 @@ from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDe
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.releases import Release
+from dmlsplit.runtime_versions import Runtime
 
 if TYPE_CHECKING:
     from dmlsplit.graphs import GraphDesc, GraphReport
@@ -20,6 +21,7 @@ def validate(
     *,
     feature_level: FeatureLevel | int | str | None = None,
     directml: Release | str | None = None,
+    onnxruntime: Runtime | str | None = None,
 ) -> Report: ...
 
 
@@ -29,6 +31,7 @@ def validate(
     *,
     feature_level: FeatureLevel | int | str | None = None,
     directml: Release | str | None = None,
+    onnxruntime: Runtime | str | None = None,
 ) -> GraphReport: ...
 
 
@@ -37,20 +40,22 @@ def validate(
     *,
     feature_level: FeatureLevel | int | str | None = None,
     directml: Release | str | None = None,
+    onnxruntime: Runtime | str | None = None,
 ) -> Report:
     """Judges a descriptor, of an operator or of a graph, by a feature level or by a DirectML release (the newest known
-    where neither is given).
+    where nothing is given).
 
     By feature level: the documented tables and rules, and what every build observed refuses. By release: what that
-    build answers, as `hresult` (None where the call ends the process). The report holds every fault, in descriptor
-    order. Of a graph, a GraphReport also says of each graph output whether it will be right.
+    build answers, as `hresult` (None where the call ends the process). A version of ONNX Runtime stands for the release
+    that it ships. The report holds every fault, in descriptor order; of a graph, a GraphReport also says of each graph
+    output whether it will be right.
 
-    Raises ValueError for an unknown level or release or for both at once, TypeError for what is no descriptor of a
-    Split, a Join or a graph.
+    Raises ValueError for an unknown level, release or version or for several at once, TypeError for what is no
+    descriptor of a Split, a Join or a graph.
     """
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
         from dmlsplit import graphs  # it is large, and most programs have operators only
 
         if isinstance(desc, graphs.GraphDesc):
-            return graphs.validate(desc, feature_level=feature_level, directml=directml)
-    return validation.validate(desc, feature_level=feature_level, directml=directml)
+            return graphs.validate(desc, feature_level=feature_level, directml=directml, onnxruntime=onnxruntime)
+    return validation.validate(desc, feature_level=feature_level, directml=directml, onnxruntime=onnxruntime)

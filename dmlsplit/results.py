@@ -13,6 +13,7 @@ from dmlsplit.enums import FeatureLevel
 
 if TYPE_CHECKING:
     from dmlsplit.dims import Shape
+    from dmlsplit.graphs import GraphDesc
 
 
 class Outcome(enum.StrEnum):
@@ -70,7 +71,8 @@ class Judged:
     """An operator that was judged; `report` knows its file and its index there.
 
     `name` is the operator's in its file, `position` its line and column. `descriptor` is None where a node stands for
-    none. `fix` names the rewriting that a refused operator has. `node` is set for a node of a framework's model.
+    none. `fix` names the rewriting that a refused operator has. `node` is set for a node of a framework's model,
+    `graph` for a DML_GRAPH.
     """
 
     report: Report
@@ -79,6 +81,7 @@ class Judged:
     descriptor: OperatorDesc | None = None
     fix: str | None = None
     node: NodeSummary | None = None
+    graph: GraphDesc | None = None
 
     @property
     def outcome(self) -> Outcome:

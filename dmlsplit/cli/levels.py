@@ -61,18 +61,21 @@ class Refusal(NamedTuple):
 class Answered(NamedTuple):
     """An operator (as the newest column has it), the columns that take it, and why the others do not.
 
-    `rewritten`: the columns that take a rewriting of it, and what it is.
+    `rewritten`: the columns that take a rewriting of it, and what it is; `unknown`: those of which it is not known.
     """
 
     answer: Answer
     taken: tuple[str, ...] = ()
     refusals: Sequence[Refusal] = ()
     rewritten: Mapping[str, str] = {}
+    unknown: tuple[str, ...] = ()
 
     @property
     def is_unknown(self) -> bool:
         """Whether too little is known of a node for a descriptor, and nothing is wrong with it."""
-        return isinstance(self.answer, Judged) and self.answer.descriptor is None and self.answer.report.ok
+        if not isinstance(self.answer, Judged) or self.answer.graph is not None:
+            return False
+        return self.answer.descriptor is None and self.answer.report.ok
 
 
 def _answered(entry: Entry, asked: Columns) -> Answered | None:
@@ -80,14 +83,16 @@ def _answered(entry: Entry, asked: Columns) -> Answered | None:
     newest = judged(entry, asked.columns[-1].target)
     if isinstance(newest, Note):
         return None
-    if entry.descriptor is None:
+    desc = entry.descriptor or entry.graph
+    if desc is None:
         return Answered(newest)
-    found = compatibility(entry.descriptor, asked)
+    found = compatibility(desc, asked)
     return Answered(
         newest,
         tuple([c.column.label for c in found if c.use is Use.AS_IT_IS]),
         list(_refusals(found, entry)),
         {c.column.label: rewriting.summary(c.legalization) for c in found if c.use is Use.REWRITTEN and c.legalization},
+        tuple([c.column.label for c in found if c.use is Use.UNKNOWN]),
     )
 
 
@@ -110,7 +115,8 @@ def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> in
         found = _answered(entry, asked)
         if found is None:
             continue
-        refused = not found.taken if entry.descriptor is not None else not found.answer.report.ok
+        judged_by_all = entry.descriptor is not None or entry.graph is not None
+        refused = not found.taken and not found.unknown if judged_by_all else not found.answer.report.ok
         status = max(status, int(refused))
         answers.append(found)
     if as_json:
@@ -126,8 +132,9 @@ def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> in
 
 
 def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
-    item, taken, refusals, rewritten = answered
-    unjudged = () if isinstance(item, Judged) and item.descriptor is not None else item.report.diagnostics
+    item, taken, refusals, rewritten, unknown = answered
+    by_all = isinstance(item, Judged) and (item.descriptor is not None or item.graph is not None)
+    unjudged = () if by_all else item.report.diagnostics
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "file": item.report.file,
@@ -140,6 +147,7 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
         found["documented_only"] = [column.label for column in asked.columns if not column.observed]
     found[asked.key] = taken
     found["with_rewriting"] = list(rewritten)
+    found["unknown"] = unknown
     found["refused"] = [
         {asked.key: refusal.labels, "diagnostics": [diagnostic.to_dict() for diagnostic in refusal.diagnostics]}
         for refusal in refusals
@@ -149,25 +157,29 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
 
 
 def _answer_text(answered: Answered, asked: Columns) -> str:
-    item, taken, refusals, rewritten = answered
+    item, taken, refusals, rewritten, unknown = answered
     subject = text.plain(text.subject_parts(item))
     if isinstance(item, NotJudged):
         return f"{subject}: not judged\n"
     labels = [column.label for column in asked.columns]
+    is_graph = isinstance(item, Judged) and item.graph is not None
+    by = "right on" if is_graph else "taken by"
     said = (
-        f"taken by {spans(taken, labels)}"
+        f"{by} {spans(taken, labels)}"
         if taken
         else "not known"
-        if answered.is_unknown
-        else f"taken by no {asked.noun}"
+        if answered.is_unknown or (unknown and not refusals)
+        else f"{by} no {asked.noun}"
     )
     lines = [f"{subject}: {said}"]
     if not taken and not refusals:
         lines += [line for diagnostic in item.report.diagnostics for line in _reason(diagnostic)]
     for refusal in refusals:
-        lines += _wrapped(f"refused by {spans(refusal.labels, labels)}:", 2)
+        lines += _wrapped(f"{'wrong or refused on' if is_graph else 'refused by'} {spans(refusal.labels, labels)}:", 2)
         for diagnostic in refusal.diagnostics:
             lines += _reason(diagnostic)
+    if unknown and (taken or refusals):
+        lines += _wrapped(f"not known of {spans(unknown, labels)}", 2)
     for summary in dict.fromkeys(rewritten.values()):
         takers = spans([label for label in rewritten if rewritten[label] == summary], labels)
         lines += _wrapped(f"with rewriting taken by {takers}, as {summary}", 2)
@@ -199,7 +211,7 @@ def _matrix(answers: Sequence[Answered], asked: Columns, columns: int) -> Iterat
         yield "\n"
         if any(answered.rewritten for answered in block):
             yield "(yes): with rewriting, as dmlsplit legalize shows\n"
-        if any(answered.is_unknown for answered in block):
+        if any(answered.is_unknown or answered.unknown for answered in block):
             yield "?: too little is known\n"
         yield " " * width + "".join(f"{f'#{start + i}':>6}" for i in range(len(block))) + "\n"
         for column in asked.columns:
@@ -211,6 +223,6 @@ def _matrix(answers: Sequence[Answered], asked: Columns, columns: int) -> Iterat
 
 
 def _cell(column: Column, answered: Answered) -> str:
-    if answered.is_unknown:
+    if answered.is_unknown or column.label in answered.unknown:
         return "?"
     return "yes" if column.label in answered.taken else "(yes)" if column.label in answered.rewritten else "no"

@@ -16,6 +16,7 @@ import json
 from typing import Final, TypeVar
 
 from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.enums import GRAPH
 from dmlsplit.formats.json import _OperatorReader, _tensor_json, read_operator
 from dmlsplit.formats.json import dumps as dumps_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
@@ -29,8 +30,6 @@ from dmlsplit.graphs.descriptors import (
     Value,
 )
 from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT, OperatorInfo, operator_name, operator_number
-
-GRAPH: Final = "DML_GRAPH"
 
 _INPUT_EDGE: Final = ("GraphInputIndex", "ToNodeIndex", "ToNodeInputIndex")
 _OUTPUT_EDGE: Final = ("FromNodeIndex", "FromNodeOutputIndex", "GraphOutputIndex")
@@ -90,12 +89,6 @@ def _fits(node: NeighbourOperatorDesc, row: OperatorInfo) -> bool:
     return len(node.inputs) == len(row.tensors) - 1 and len(node.outputs) == 1
 
 
-def is_graph(text: JsonText, key_path: KeyPath = ()) -> bool:
-    """Whether what stands there says that it is a graph."""
-    value = text.get(key_path)
-    return isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH
-
-
 def read_graph(text: JsonText, key_path: KeyPath = ()) -> GraphDesc:
     """The graph at `key_path` of a parsed text; InputError where it is malformed."""
     return _Reader(text).graph(key_path)
@@ -107,10 +100,8 @@ class _Reader(_OperatorReader):
 
     def graph(self, path: KeyPath) -> GraphDesc:
         members = self.members_of(self.text.get(path), path)
-        if members.get("Type") != GRAPH:
-            raise self.text.error(path, f"Type: expected {GRAPH!r}, not {shown(members.get('Type'))}")
-        path = (*path, "Desc")
-        members = self.members_of(members.get("Desc"), path)
+        self.field(members, path, "Type", self.graph_type)
+        members, path = self.desc(members, path)
 
         def items(name: str) -> list[KeyPath]:
             value = self.field(members, path, name, self.items_of)
@@ -125,6 +116,14 @@ class _Reader(_OperatorReader):
             [self.edge(place, _WIRE, IntermediateGraphEdgeDesc) for place in items("IntermediateEdges")],
         )
 
+    def graph_type(self, value: object, path: KeyPath) -> None:
+        if value != GRAPH:
+            raise self.text.error(path, f"Type: expected {GRAPH!r}, not {shown(value)}")
+
+    def desc(self, members: dict[str, object], path: KeyPath) -> tuple[dict[str, object], KeyPath]:
+        """The members of the member Desc, and its path."""
+        return self.field(members, path, "Desc", lambda value, at: (self.members_of(value, at), at))
+
     def end(self, path: KeyPath) -> TensorDesc | None:
         return self.tensor(self.text.get(path), path)
 
@@ -137,8 +136,7 @@ class _Reader(_OperatorReader):
         number = self._number(self.field(members, path, "Type", lambda value, _: value), (*path, "Type"))
         if number in (SPLIT, JOIN):
             return read_operator(self.text, path).descriptor
-        path = (*path, "Desc")
-        members = self.members_of(members.get("Desc"), path)
+        members, path = self.desc(members, path)
         row = BY_NUMBER.get(number)
         if row is not None and "Inputs" not in members:
             places: list[KeyPath] = [(*path, name) for name in row.tensors]

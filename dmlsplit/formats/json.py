@@ -60,7 +60,7 @@ class ParsedOperator:
 
     def locate(self, location: Location) -> Position:
         """Line and column of a member; of the nearest one around it if absent."""
-        return self.text.position(_key_path(self.text, self.key_path, location.steps))
+        return located(self.text, self.key_path, location)
 
 
 def loads(text: str | bytes) -> OperatorDesc:
@@ -102,6 +102,11 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
     count = reader.field(members, path, roles.part_count, reader.uint32)
     descriptor = descriptor_of(operator, tensors[roles.whole], tensors[roles.parts], count, axis)
     return ParsedOperator(descriptor, tuple(reader.notes), text, key_path)
+
+
+def located(text: JsonText, key_path: KeyPath, location: Location) -> Position:
+    """Line and column of a member of what stands at `key_path`; of the nearest one around it if absent."""
+    return text.position(_key_path(text, key_path, location.steps))
 
 
 def _spelling(members: dict[str, object], name: str) -> str | None:

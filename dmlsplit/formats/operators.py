@@ -11,13 +11,15 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Position
+from dmlsplit.enums import GRAPH
 from dmlsplit.errors import InputError
-from dmlsplit.formats.json import OtherOperatorError, read_operator
+from dmlsplit.formats.json import OtherOperatorError, located, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, read_bounded, read_line, shown
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
@@ -26,6 +28,7 @@ from dmlsplit.rules import RULES
 if TYPE_CHECKING:
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import SplitNode
+    from dmlsplit.graphs import GraphDesc
 
 Kind: TypeAlias = Literal["json", "jsonl"]
 
@@ -52,6 +55,8 @@ class Entry:
     node: SplitNode | JoinNode | None = None
     operator: str | None = None
     """What a node without descriptor is called."""
+    graph: GraphDesc | None = None
+    """A DML_GRAPH, in the place of an operator."""
 
 
 def read_operators(
@@ -204,9 +209,11 @@ def _note_sources(model: dict[str, object], file: str) -> None:
 
 
 def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
-    """The entry of one operator; in a model its key path ends in the dispatchable's name."""
+    """The entry of one operator, or of a graph; in a model its key path ends in the dispatchable's name."""
     name = str(key_path[-1]) if key_path else None
     try:
+        if _is_graph(text.get(key_path)):
+            return _graph(text, key_path, file, index)
         operator = read_operator(text, key_path, whole_model=name is not None)
     except OtherOperatorError as other:
         note = RULES["input/operator-not-judged"].diagnostic(
@@ -221,3 +228,15 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
     except InputError as error:
         return failed(file, index, error, name)
     return Entry(file, index, name, operator.descriptor, None, operator.notes, operator.locate)
+
+
+def _is_graph(value: object) -> bool:
+    return isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH
+
+
+def _graph(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
+    from dmlsplit.formats.graphs import read_graph  # files have operators, mostly
+
+    graph = read_graph(text, key_path)
+    name = str(key_path[-1]) if key_path else None
+    return Entry(file, index, name, None, None, (), partial(located, text, key_path), graph=graph)

@@ -169,7 +169,9 @@ class Execution:
                     continue
                 node = write.node
                 what = f"node {node} ({write.name})" if node is not None else "a copy"
-                return Fault("graph/memory-overwritten", node, f"{what} has written over it")
+                return Fault(
+                    "graph/memory-overwritten", node, f"{what} has written over it, and its result is read instead"
+                )
         return None
 
     def _overlap(self, one: Region, other: Region) -> bool:

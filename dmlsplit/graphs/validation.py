@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from dmlsplit.descriptors import TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.enums import FeatureLevel, HResult
+from dmlsplit.enums import GRAPH, FeatureLevel, HResult
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
 from dmlsplit.graphs.execution import Execution
 from dmlsplit.graphs.memory import compile_graph
@@ -19,11 +20,12 @@ from dmlsplit.graphs.structure import faults
 from dmlsplit.location import Location
 from dmlsplit.releases import Release, releases
 from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.runtime_versions import Runtime
 from dmlsplit.target import Target, find_target, target_of
 from dmlsplit.validation import evaluate as evaluate_operator
 
 Outcome: TypeAlias = Literal["right", "wrong", "unknown"]
-OPERATOR: Final = "DML_GRAPH"
+_OUTCOMES: Final[tuple[Outcome, ...]] = ("right", "wrong", "unknown")
 LOWEST_LEVEL_RANKS: Final = 0x2100
 """The feature level up to which builds refuse neighbours of other ranks."""
 
@@ -45,9 +47,11 @@ class GraphReport(Report):
         graph = {"compiles": self.compiles, "outputs": list(self.outputs)}
         return {**Report.to_dict(self), "graph": graph}
 
-    def __str__(self) -> str:
-        head, *rest = Report.__str__(self).split("\n", 1)
-        return "\n".join([f"{head}; outputs: {', '.join(self.outputs) or 'none'}", *rest])
+    @property
+    def remark(self) -> str:
+        """How many outputs are right."""
+        counts = Counter(self.outputs)
+        return "outputs: " + (", ".join(f"{counts[word]} {word}" for word in _OUTCOMES if counts[word]) or "none")
 
 
 def validate(
@@ -55,17 +59,20 @@ def validate(
     *,
     feature_level: FeatureLevel | int | str | None = None,
     directml: Release | str | None = None,
+    onnxruntime: Runtime | str | None = None,
 ) -> GraphReport:
     """Judges a graph by a DirectML release (the newest known where none is given), or by a feature level.
 
     By release: what that build's CompileGraph makes of the graph. By feature level: its nodes by the level's tables,
     and of CompileGraph what all observed builds of the level do alike; where they differ it is unknown.
 
-    Raises ValueError for an unknown level or release or for both at once, TypeError for what is no graph.
+    A version of ONNX Runtime stands for the release that it ships.
+
+    Raises ValueError for an unknown level, release or version or for several at once, TypeError for what is no graph.
     """
     if not isinstance(graph, GraphDesc):
         raise TypeError(f"{type(graph).__name__} is not a GraphDesc")
-    return evaluate(graph, find_target(feature_level, directml))
+    return evaluate(graph, find_target(feature_level, directml, onnxruntime))
 
 
 def evaluate(graph: GraphDesc, target: Target) -> GraphReport:
@@ -120,7 +127,7 @@ def _report(graph: GraphDesc, target: Target, compiled: _Compiled) -> GraphRepor
     outputs = compiled.outputs
     if outputs is None:
         outputs = tuple(["unknown" for _ in graph.outputs])
-    return GraphReport(compiled.found, target.name, hresult, OPERATOR, compiles=compiled.compiles, outputs=outputs)
+    return GraphReport(compiled.found, target.name, hresult, GRAPH, compiles=compiled.compiles, outputs=outputs)
 
 
 def _unknown(found: tuple[Diagnostic, ...], reason: str) -> _Compiled:

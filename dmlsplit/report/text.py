@@ -46,6 +46,8 @@ def verdict_parts(answer: Answer) -> list[Part]:
         parts.append((f": {subject}", "bold"))
     if report.operator is not None:
         parts.append((f" ({report.judged_by}, {_code(report.hresult)})", ""))
+    if report.remark:
+        parts.append((f"; {report.remark}", ""))
     return parts
 
 

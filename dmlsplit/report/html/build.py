@@ -9,10 +9,11 @@ from itertools import groupby
 from typing import Final
 
 from dmlsplit.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility, spans
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.formats.json import dumps
 from dmlsplit.geometry import members_of
+from dmlsplit.graphs import GraphDesc
 from dmlsplit.legalize import Legalization
 from dmlsplit.printable import printable
 from dmlsplit.report import svg
@@ -46,6 +47,7 @@ RULES_SHOWN: Final = 3
 JSON_SHOWN: Final = 4000
 """Characters of a rewritten operator's JSON; longer ones are left to `dmlsplit legalize`."""
 _NUMBERS_SHOWN: Final = 8
+_RUNS: Final = (Use.AS_IT_IS, Use.REWRITTEN)
 
 
 class Builder:
@@ -67,6 +69,7 @@ class Builder:
         reports = [answer.report for answer in answers]
         first = answers[0]
         descriptor, node = (first.descriptor, first.node) if isinstance(first, Judged) else (None, None)
+        graph = first.graph if isinstance(first, Judged) else None
         file = self._file(first.report.file)
         for answer in answers:
             report = answer.report
@@ -77,14 +80,14 @@ class Builder:
         diagnostics = _distinct([d for report in reports for d in report.diagnostics])
         # Equal but for where it stands.
         key = (
-            descriptor,
+            descriptor or graph,
             first.report.operator,
             node and node[1:],
             tuple(replace(d, line=None, column=None) for d in diagnostics),
         )
         detail = self._known.get(key)
         if detail is None:
-            detail = self._known[key] = self._detail(first, descriptor, node, diagnostics)
+            detail = self._known[key] = self._detail(first, descriptor or graph, node, diagnostics)
             self.page.details.append(detail)
         row = self._row(answers, descriptor, node, detail, diagnostics)
         file.rows.append(row)
@@ -100,7 +103,7 @@ class Builder:
     def finish(self) -> Page:
         """The page of all that was added."""
         self.page.rules = [rule for id, rule in RULES.items() if id in self._used]
-        taken = [d for d in self.page.details if any(cell.use is not Use.REFUSED for cell in d.cells)]
+        taken = [d for d in self.page.details if any(cell.use in _RUNS for cell in d.cells)]
         self.page.left_out = self.page.count - sum(len(d.occurrences) for d in taken)
         if taken:
             outcomes = [{cell.label: cell.use for cell in d.cells} for d in taken]
@@ -127,6 +130,8 @@ class Builder:
             by_level = detail.cells[:rank]
             rank = next((i for i, cell in enumerate(by_level) if cell.use is Use.AS_IT_IS), rank)
             level = LEVELS.columns[rank].label if rank < len(LEVELS.columns) else "none"
+        if isinstance(first, Judged) and first.graph is not None:
+            whole = f"{len(first.graph.inputs):,} inputs, {len(first.graph.nodes):,} nodes"
         if node is not None:
             # As the framework has it, which may know less than a descriptor has to, or count in other elements.
             cells = NodeCells.of(node)
@@ -152,7 +157,7 @@ class Builder:
     def _detail(
         self,
         answer: Answer,
-        desc: OperatorDesc | None,
+        desc: OperatorDesc | GraphDesc | None,
         node: NodeSummary | None,
         diagnostics: Sequence[Diagnostic],
     ) -> Detail:
@@ -171,12 +176,14 @@ class Builder:
         )
         if desc is None:
             return detail
-        detail.tensors = _tensors(desc)
         levels, releases = compatibility(desc, LEVELS), compatibility(desc, RELEASES)
+        detail.cells, detail.reasons = _matrix(levels, releases)
+        if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
+            return detail
+        detail.tensors = _tensors(desc)
         # A node's report speaks of the node; the picture marks members of its descriptor.
         own = (a.report for a in (*levels, *releases) if report.judged_by in a.column.speaks_for)
         detail.picture = self._picture(desc, next(own, report))
-        detail.cells, detail.reasons = _matrix(levels, releases)
         chosen = _chosen(report, (*levels, *releases))
         if chosen is not None and chosen.legalization is not None:
             targets = _targets(chosen, levels, LEVELS) or _targets(chosen, releases, RELEASES)
@@ -204,14 +211,14 @@ class Builder:
 
 
 def _kind(operator: str | None) -> str:
-    """Split for DML_OPERATOR_SPLIT."""
-    return (operator or NOTHING).removeprefix("DML_OPERATOR_").capitalize()
+    """Split for DML_OPERATOR_SPLIT, Graph for DML_GRAPH."""
+    return (operator or NOTHING).removeprefix("DML_").removeprefix("OPERATOR_").capitalize()
 
 
 def _common(asked: Columns, outcomes: Sequence[Mapping[str, Use]]) -> tuple[str, str, str]:
     labels = [column.label for column in asked.columns]
     runs = [label for label in labels if all(found[label] is Use.AS_IT_IS for found in outcomes)]
-    helped = [label for label in labels if all(found[label] is not Use.REFUSED for found in outcomes)]
+    helped = [label for label in labels if all(found[label] in _RUNS for found in outcomes)]
     return f"{asked.noun}s", spans(runs, labels) or "none", spans(helped, labels) or "none"
 
 

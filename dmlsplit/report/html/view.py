@@ -29,6 +29,7 @@ _BY_USE: Final = {
     Use.AS_IT_IS: ("runs", "✓", "y", "good"),
     Use.REWRITTEN: ("runs rewritten", "↻", "w", "again"),
     Use.REFUSED: ("refused", "✕", "n", "bad"),
+    Use.UNKNOWN: ("not known", "?", "u", "plain"),
 }
 """In a word, as a sign, the class of a cell and that of a badge."""
 
