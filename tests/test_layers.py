@@ -34,7 +34,6 @@ FLOORS = [
     ["execution"],
     ["legalize", "device"],
     ["formats"],
-    ["mending"],
     ["results"],
     ["compatibility"],
     ["report"],
@@ -46,8 +45,6 @@ FLOORS = [
 FLOOR_OF = {name: i for i, names in enumerate(FLOORS) for name in names}
 # errors.ValidationError carries a Report, in an annotation; the facade names lazily what it does not import.
 TYPING_ONLY = {"errors", "__init__"}
-# What it lends its name to is made of all that lies between: dmlsplit.formats.onnx.legalize.
-LENDING = {("formats", "onnx", "__init__"): {("mending",)}}
 
 
 def parts_of(path):
@@ -89,8 +86,6 @@ def test_imports_go_up_only():
     wrong = []
     for parts, path in modules().items():
         for imported in imports(path, skip_typing=parts[0] in TYPING_ONLY):
-            if imported in LENDING.get(parts, ()):
-                continue
             if imported[0] == parts[0] or FLOOR_OF.get(imported[0], -1) < FLOOR_OF[parts[0]]:
                 continue
             wrong.append(f"{'/'.join(parts)} imports {'.'.join(imported)}")

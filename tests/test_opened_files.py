@@ -31,9 +31,9 @@ PLACES = {
     # ONNX and OpenVINO, resources of DxDispatch
     "formats/files.py": 4,
     # The model that is written back, and its external data: AllowedFolders.beside
-    "mending/source.py": 2,
+    "formats/onnx/mending/source.py": 2,
     # What is written, before it gets its name
-    "mending/writing.py": 3,
+    "formats/onnx/mending/writing.py": 3,
     "atomic_files.py": 2,
     # Tensors that have no external data any more
     "formats/onnx/folding.py": 1,

@@ -15,7 +15,7 @@ from dmlsplit.printable import printable
 from dmlsplit.target import Target
 
 if TYPE_CHECKING:
-    from dmlsplit.mending.mending import Mending
+    from dmlsplit.formats.onnx.mending.mending import Mending
 
 
 def is_written_back(file: str, out: str | None) -> bool:
@@ -27,7 +27,7 @@ def write_back(
     file: str, out: str | None, target: Target, given: Given, *, dry_run: bool, diff: bool, copy_data: bool
 ) -> int:
     """Writes the model of `file`, mended for a target, to `out`; says what was changed, or why it cannot be."""
-    from dmlsplit.mending import mended_model
+    from dmlsplit.formats.onnx.mending import mended_model
 
     if given.shapes or given.dims or given.free_dimensions:
         raise click.UsageError("a model is written for all of its sizes: --shape, --dim and --free-dimension give some")
@@ -38,7 +38,7 @@ def write_back(
                 _streams.complain(f"{out}: not written, since {file} cannot be mended for {target.name}")
             return 1
         if out is not None and not dry_run:
-            from dmlsplit.mending.writing import write
+            from dmlsplit.formats.onnx.mending.writing import write
 
             folders = AllowedFolders(os.path.dirname(os.path.abspath(file)), given.allow_paths)
             for path in write(found, file, out, folders, copy_data=copy_data):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import onnx
 
     from dmlsplit.enums import FeatureLevel
-    from dmlsplit.mending import Written
+    from dmlsplit.formats.onnx.mending import Written
     from dmlsplit.releases import Release
     from dmlsplit.runtime_versions import Runtime
 
@@ -124,7 +124,7 @@ def legalize(
     those of `source`. External data stays where it is. Raises NotLegalizedError where something cannot be mended,
     InputError for what is no model, ValueError for an unknown target, OSError.
     """
-    from dmlsplit.mending import legalize_model
+    from dmlsplit.formats.onnx.mending import legalize_model
 
     return legalize_model(source, find_target(feature_level, directml, onnxruntime), allow_paths=allow_paths)
 

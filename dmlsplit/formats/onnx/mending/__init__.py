@@ -22,7 +22,7 @@ from dmlsplit.target import Target
 if TYPE_CHECKING:
     import onnx
 
-    from dmlsplit.mending.mending import Change, Mending
+    from dmlsplit.formats.onnx.mending.mending import Change, Mending
 
 
 class Written(NamedTuple):
@@ -60,9 +60,9 @@ def mended_model(
         import onnx
     except ImportError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
+    from dmlsplit.formats.onnx.mending.mending import mended
+    from dmlsplit.formats.onnx.mending.source import Source, mapped
     from dmlsplit.formats.onnx.tensors import external_reader, no_external_data
-    from dmlsplit.mending.mending import mended
-    from dmlsplit.mending.source import Source, mapped
 
     if isinstance(source, onnx.ModelProto):
         source = source.SerializeToString()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import onnx
 
-from dmlsplit.mending.fields import Field, Part, Range, fields, integer, joined, message
-from dmlsplit.mending.source import (
+from dmlsplit.formats.onnx.mending.fields import Field, Part, Range, fields, integer, joined, message
+from dmlsplit.formats.onnx.mending.source import (
     ATTRIBUTE,
     NODE_OF_FUNCTION,
     NODE_OF_GRAPH,

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from dmlsplit.formats.onnx.mending.assembling import assembled
+from dmlsplit.formats.onnx.mending.editing import names_of, node_text, replace_nodes
+from dmlsplit.formats.onnx.mending.fields import Part, size_of
+from dmlsplit.formats.onnx.mending.forms import Form, Refused
+from dmlsplit.formats.onnx.mending.judging import faults, views_of
+from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
+from dmlsplit.formats.onnx.mending.sites import Place, nodes_at, sites_of
+from dmlsplit.formats.onnx.mending.source import Source
+from dmlsplit.formats.onnx.mending.views import View
 from dmlsplit.formats.onnx.tensors import ReadExternal
-from dmlsplit.mending.assembling import assembled
-from dmlsplit.mending.editing import names_of, node_text, replace_nodes
-from dmlsplit.mending.fields import Part, size_of
-from dmlsplit.mending.forms import Form, Refused
-from dmlsplit.mending.judging import faults, views_of
-from dmlsplit.mending.rewritings import REWRITINGS
-from dmlsplit.mending.sites import Place, nodes_at, sites_of
-from dmlsplit.mending.source import Source
-from dmlsplit.mending.views import View
 from dmlsplit.target import Target
 
 MARK = "dmlsplit: "

@@ -16,8 +16,8 @@ from onnx import AttributeProto, helper, numpy_helper
 
 from dmlsplit.dims import Dim, Shape
 from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.onnx.mending.sites import Site
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.mending.sites import Site
 
 LENGTHS_ARE_INPUT: Final = 13
 """The first opset whose Split has its lengths as an input."""

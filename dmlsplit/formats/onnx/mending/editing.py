@@ -9,9 +9,9 @@ from typing import TypeAlias
 import onnx
 
 from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
 from dmlsplit.formats.onnx.runtime.graphs import reads
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.mending.sites import Place, nodes_at
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
 """By a node's index what takes its place."""

@@ -19,8 +19,8 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.given import graphs_of
 from dmlsplit.formats.onnx.loading import parse
+from dmlsplit.formats.onnx.mending.fields import Buffer, Field, Part, Range, fields, integer, joined, message
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.mending.fields import Buffer, Field, Part, Range, fields, integer, joined, message
 
 _COPIED_AT_ONCE: Final = 1 << 22
 

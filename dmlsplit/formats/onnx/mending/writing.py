@@ -12,8 +12,8 @@ from dmlsplit.atomic_files import AtomicFiles, atomic_files, same_file
 from dmlsplit.errors import InputError, naming
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.mending.mending import Mending
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.mending.mending import Mending
 from dmlsplit.printable import printable
 
 _COPIED_AT_ONCE: Final = 1 << 22

@@ -13,12 +13,12 @@ from dmlsplit.dims import Dim
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.mending.sites import Site
+from dmlsplit.formats.onnx.mending.views import LEAST_RANK, View
 from dmlsplit.formats.onnx.runtime import NodeOnRuntime
 from dmlsplit.formats.onnx.runtime.session import OnnxSession
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import options_of
-from dmlsplit.mending.sites import Site
-from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.runtimes import NEWEST, Outcome, Runtime, runtime_of_release, runtimes
 from dmlsplit.target import Target
 from dmlsplit.validation import evaluate

@@ -8,7 +8,7 @@ from dmlsplit.dims import Shape
 from dmlsplit.enums import OperatorType
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
-from dmlsplit.mending.sites import Site
+from dmlsplit.formats.onnx.mending.sites import Site
 from dmlsplit.runtimes import Given, NodeFacts, Outcome, Runtime, RuntimeAnswer
 from dmlsplit.target import Target
 
