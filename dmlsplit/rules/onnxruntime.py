@@ -251,8 +251,9 @@ NOT_READ = _habit(
 COMPUTED_ONCE = _habit(
     "computed-once",
     _N,
-    "A node before this one computes the same: only one of the two is left.",
-    "Equal small initializers become one, and of nodes with equal operators, inputs and attributes one stays.",
+    "Another node computes the same: only one of the two is left.",
+    "Equal small initializers become one, and of nodes with equal operators, inputs and attributes those stay that "
+    "give outputs of the graph, else the one that ONNX Runtime comes to first.",
     "",
     SHARING,
     COMMON,

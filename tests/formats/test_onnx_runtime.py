@@ -168,10 +168,19 @@ def test_nodes_behind_equal_initializers_are_computed_once(second, once):
     nodes = [*computed_length(0), *computed_length(1)]
     found = ask(nodes, [tensor("x", ["N", "M"])], ["y0", "y1"], constants)
     assert [n.path for n in found if "onnxruntime/computed-once" in {d.rule for d in n.answer.diagnostics}] == (
-        ["C1"] if once else []
+        ["C0"] if once else []
     )
-    both = ask(nodes, [tensor("x", ["N", "M"])], ["y0", "y1", "c1"], constants)
+    both = ask(nodes, [tensor("x", ["N", "M"])], ["y0", "y1", "c0", "c1"], constants)
     assert not any("computed-once" in names for names in rules(both)), "what the model gives is not taken away"
+
+
+def test_an_output_that_is_read_keeps_a_node_that_repeats_another():
+    """The graph gives b0, and a1 is read: neither Split can stand for the other."""
+    same = [node("Split", ["r"], [f"a{i}", f"b{i}"], axis=1, name=f"S{i}") for i in (0, 1)]
+    nodes = [node("Relu", ["x"], ["r"]), *same, node("Tanh", ["a1"], ["y"]), node("Tanh", ["b1"], ["z"])]
+    found = ask(nodes, [X], ["b0", "y", "z"], opset=13)
+    assert [flags for *_, flags in outcome(found)] == [4, 4]
+    assert not any("computed-once" in names for names in rules(found))
 
 
 def test_what_is_computed_as_an_output_is_has_the_sizes_that_are_declared_of_that():

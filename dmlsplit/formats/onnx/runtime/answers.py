@@ -59,22 +59,30 @@ def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
     certain, possible = _fused(graph, placed, unknown=False), _fused(graph, placed, unknown=True)
     found = []
     for index, known in facts.items():
-        node = graph.nodes[index]
-        path = _path(node, graph.scope)
+        kept = _kept(graph, index)
+        path = _path(graph.nodes[index], graph.scope)
         answer = predict(
-            known,
+            facts[kept],
             graph.runtime,
             path=path,
-            first_run=first_run(graph, index),
+            first_run=first_run(graph, kept),
             options=options,
-            graph_nodes=_count(graph, certain.get(index, ()), possible.get(index, ())),
+            graph_nodes=_count(graph, certain.get(kept, ()), possible.get(kept, ())),
         )
-        answer = in_context(graph, index, path, answer, certain.get(index, ()))
-        if graph.is_merged(index) and answer.outcome in (Outcome.DML, Outcome.CPU):
-            note = diagnostic("computed-once", path, "a node before it computes the same")
+        answer = in_context(graph, kept, path, answer, certain.get(kept, ()))
+        if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
+            note = diagnostic("computed-once", path, f"it computes what {_path(graph.nodes[kept], graph.scope)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
-        found.append(NodeOnRuntime(path, node.op_type, known, answer))
+        found.append(NodeOnRuntime(path, graph.nodes[index].op_type, known, answer))
     return found
+
+
+def _kept(graph: SessionGraph, index: int) -> int:
+    """The node itself, or the one that computes its outputs where it is removed."""
+    if not graph.removed(index):
+        return index
+    origins = (graph.origin(text(name)) for name in graph.nodes[index].output if name)
+    return next((i for i in origins if i is not None and not graph.removed(i)), index)
 
 
 def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> dict[int, tuple[int, ...]]:

@@ -73,9 +73,7 @@ def _leads_out(graph: SessionGraph, index: int, group: set[int]) -> bool:
     todo, seen = [index], {index}
     while todo:
         for name in map(text, graph.nodes[todo.pop()].output):
-            if name in graph.outputs:
-                return True
-            for reader in graph.readers.get(name, ()) if name else ():
+            for reader in graph.ends(name) if name else ():
                 if reader not in group:
                     return True
                 if reader not in seen:
@@ -87,9 +85,7 @@ def _leads_out(graph: SessionGraph, index: int, group: set[int]) -> bool:
 def _is_read(graph: SessionGraph, group: Sequence[int]) -> bool:
     """Whether anything outside of a fused graph reads what it computes."""
     made = {text(name) for i in group for name in graph.nodes[i].output if name}
-    return bool(made & graph.outputs) or any(
-        reader not in set(group) for name in made for reader in graph.readers.get(name, ())
-    )
+    return any(reader not in set(group) for name in made for reader in graph.ends(name))
 
 
 def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[int]) -> bool | None:

@@ -5,25 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import onnx
 
 from dmlsplit.dims import Shape
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.runtime import merging
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
-from dmlsplit.formats.onnx.runtime.scopes import Model, elements
+from dmlsplit.formats.onnx.runtime.merging import NOTHING_REMOVED, RANDOM, without_identities
+from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Options, Runtime
 from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.neighbours import KEEPS_ON_CPU, MERGING, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER, STAYING
-
-_NOT_FOLDED: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
-_SHARED_TYPES: Final = frozenset({"FLOAT16", "FLOAT", "DOUBLE", "INT32", "INT64"})
-_MOST_SHARED: Final = 8
-"""Elements of an initializer that is shared with its equals."""
+from dmlsplit.runtimes.shapes import merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +59,14 @@ class SessionGraph:
         self.readers: dict[str, list[int]] = {}
         self.producers = {text(name): i for i, node in enumerate(self.nodes) for name in node.output if name}
         for index, node in enumerate(self.nodes):
-            for name in reads(node):
+            for name in set(merging.reads(node)):
                 self.readers.setdefault(name, []).append(index)
-        self.alike: dict[str, list[str]] = {}
-        self.merged = self._merged()
+        self.kept = without_identities(self.nodes, self.outputs) if options.optimization >= 1 else NOTHING_REMOVED
+        self._ends = self._all_ends()
         self.folded = self._fold()
+        if options.optimization >= 1:
+            self.kept = merging.merged(self.nodes, self.outputs, scope, self.kept, self.order())
+            self._ends = self._all_ends()
         self.open = self._open_names()
         self.has_subgraphs = any(True for node in self.nodes for _ in given.subgraphs(node))
         self.preferring_cpu = self._preferring_cpu()
@@ -94,14 +94,10 @@ class SessionGraph:
     def shape(self, name: str) -> Shape | None:
         """What is known of a tensor's shape at session creation.
 
-        Where an output of the graph is computed alike, it stands for the tensor, with the sizes it is declared to have.
+        A tensor that is read in its place may have declared sizes.
         """
-        known = self.scope.type_of(text(name))[1]
-        if is_static(known) or not self.outputs:
-            return known
-        alike = self.alike.get(text(name), ())
-        shapes = (self.scope.type_of(other)[1] for other in alike if other in self.outputs)
-        return next(filter(is_static, shapes), known)
+        known, read = (self.scope.type_of(which)[1] for which in (text(name), self.source(text(name))))
+        return read if known is None else known if is_static(known) else merged(known, read)
 
     def is_constant(self, name: str) -> bool:
         """Whether a name is a constant of this graph or of one around it."""
@@ -114,44 +110,6 @@ class SessionGraph:
     def alive(self) -> Iterator[tuple[int, onnx.NodeProto]]:
         """The nodes that folding leaves, by index."""
         return ((index, node) for index, node in enumerate(self.nodes) if index not in self.folded)
-
-    def _merged(self) -> set[int]:
-        """The nodes that compute what one before them does: optimization removes most of them."""
-        found: set[int] = set()
-        if self.options.optimization < 1:
-            return found
-        names = self._shared_constants()
-        first: dict[tuple[object, ...], int] = {}
-        for index, node in enumerate(self.nodes):
-            read = tuple([names.get(text(name), text(name)) for name in node.input])
-            attributes = tuple(sorted(a.SerializeToString() for a in node.attribute))
-            key = (node.op_type, text(node.domain), len(node.output), read, attributes)
-            same = first.setdefault(key, index)
-            if same != index:
-                found.add(index)
-                for name, kept in zip(map(text, node.output), map(text, self.nodes[same].output), strict=True):
-                    names[name] = kept
-                    alike = self.alike.setdefault(kept, [kept])
-                    alike.append(name)
-                    self.alike[name] = alike
-        return found
-
-    def is_merged(self, index: int) -> bool:
-        """Whether optimization certainly removes a node that computes what one before it does."""
-        return index in self.merged and not self.outputs.intersection(map(text, self.nodes[index].output))
-
-    def _shared_constants(self) -> dict[str, str]:
-        """For each small constant the first that has the same type, shape and elements: optimization keeps that."""
-        small = [name for name, tensor in self.initializers.items() if math.prod(tensor.dims) <= _MOST_SHARED]
-        made = (text(name) for node in self.nodes if node.op_type == "Constant" for name in node.output[:1])
-        first: dict[tuple[object, ...], str] = {}
-        names = {}
-        for name in (*small, *made):
-            data_type = self.scope.type_of(name)[0]
-            array = elements(self.scope, name) if data_type in _SHARED_TYPES else None
-            if array is not None and array.size <= _MOST_SHARED:
-                names[name] = first.setdefault((data_type, array.shape, array.tobytes()), name)
-        return names
 
     def order(self) -> list[int]:
         """The nodes that are left, in the order in which ONNX Runtime walks over them.
@@ -172,7 +130,7 @@ class SessionGraph:
             elif index not in visited:
                 visited.add(index)
                 todo.append((index, True))
-                before = {i for name in reads(self.nodes[index]) if (i := self.origin(name)) in number}
+                before = {i for name in merging.reads(self.nodes[index]) if (i := self.origin(name)) in number}
                 todo += [(i, False) for i in sorted(before, key=lambda i: number[i or 0]) if i is not None]
         return found
 
@@ -195,7 +153,7 @@ class SessionGraph:
         around = {self.nodes[i].op_type for i in (index, *before, *after)}
         weights = node.op_type not in ("Concat", "Split") and any(self.is_constant(text(name)) for name in node.input)
         gates = {"Sigmoid", "Mul"} <= around and self._is_gate(index, after)
-        return index not in self.merged and around <= STAYING | {"If"} and not weights and not gates
+        return around <= STAYING | {"If"} and not weights and not gates
 
     def absorbed(self, index: int) -> bool:
         """Whether a node becomes part of the one that feeds it."""
@@ -218,35 +176,26 @@ class SessionGraph:
         return False
 
     def removed(self, index: int) -> bool:
-        """Whether a node is an Identity that optimization removes."""
-        node = self.nodes[index]
-        if self.options.optimization < 1 or node.op_type != "Identity" or domain_of(node) != "":
-            return False
-        return text(node.output[0]) not in self.outputs
-
-    def origin(self, name: str) -> int | None:
-        """The node that computes a name, Identity passed over where it is removed."""
-        index = self.producers.get(name)
-        while index is not None and self.removed(index):
-            index = self.producers.get(text(self.nodes[index].input[0]))
-        return index
+        """Whether optimization removes a node: an Identity, or one that computes what another does."""
+        return index in self.kept.removed
 
     def source(self, name: str) -> str:
-        """The name that stands for another once Identity is removed."""
-        index = self.producers.get(name)
-        while index is not None and self.removed(index):
-            name = text(self.nodes[index].input[0])
-            index = self.producers.get(name)
-        return name
+        """The name that is read in place of another."""
+        return self.kept.sources.get(name, name)
+
+    def origin(self, name: str) -> int | None:
+        """The node that computes a name, or what is read in its place."""
+        return self.producers.get(self.source(name))
 
     def ends(self, name: str) -> list[int]:
-        """The nodes that read a name, Identity passed over where it is removed; -1 stands for a graph output."""
-        found = [-1] if name in self.outputs else []
-        for index in self.readers.get(name, ()) if name else ():
-            if self.removed(index):
-                found += self.ends(text(self.nodes[index].output[0]))
-            else:
-                found.append(index)
+        """The nodes that read a name, or another that it stands for; -1 stands for a graph output."""
+        name = self.source(name)
+        return [-1] * (name in self.outputs) + self._ends.get(name, [])
+
+    def _all_ends(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for name, readers in self.readers.items():
+            found.setdefault(self.source(name), []).extend(i for i in readers if not self.removed(i))
         return found
 
     # What is constant, what is open, what computes with sizes.
@@ -265,7 +214,7 @@ class SessionGraph:
             return False
         if node.op_type == "Constant":
             return True
-        if self.options.optimization < 1 or node.op_type in _NOT_FOLDED:
+        if self.options.optimization < 1 or node.op_type in RANDOM:
             return False
         if node.op_type in KEEPS_ON_CPU and node.input and is_static(self.shape(node.input[0])):
             return True
@@ -364,13 +313,3 @@ class SessionGraph:
     def is_initializer(self, name: str) -> bool:
         """Whether the partitioner finds a tensor of this name in this very graph."""
         return name in self.constants or name in self.defaults
-
-
-def reads(node: onnx.NodeProto) -> set[str]:
-    """The names that a node reads, and those that graphs in it do."""
-    found = {text(name) for name in node.input if name}
-    for graph in given.subgraphs(node):
-        found.update(text(value.name) for value in graph.output)
-        for inner in graph.node:
-            found |= reads(inner)
-    return found

@@ -1,0 +1,120 @@
+"""What optimization leaves of the nodes of a graph before anything is placed: no Identity, little computed twice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import onnx
+
+from dmlsplit.formats.onnx import given
+from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.runtime.scopes import elements
+from dmlsplit.formats.onnx.scope import Scope
+from dmlsplit.formats.onnx.tensors import text
+
+RANDOM: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
+"""Operators that compute something else each time."""
+
+_SHARED_TYPES: Final = frozenset({"FLOAT16", "FLOAT", "DOUBLE", "INT32", "INT64"})
+_MOST_SHARED: Final = 8
+"""Elements of a constant that is shared with its equals."""
+
+_Type: TypeAlias = onnx.AttributeProto
+_COMPARED: Final = frozenset({_Type.FLOAT, _Type.INT, _Type.STRING, _Type.FLOATS, _Type.INTS, _Type.STRINGS})
+"""Types of the attributes that are compared: a node with any other is equal to none."""
+
+_Key: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """`removed`: the nodes that are gone, by index. `sources`: for names the names that are read in their place."""
+
+    removed: frozenset[int]
+    sources: Mapping[str, str]
+
+
+NOTHING_REMOVED: Final = Kept(frozenset(), {})
+
+
+def without_identities(nodes: Sequence[onnx.NodeProto], outputs: set[str]) -> Kept:
+    """What is left where each Identity is removed that gives no output of the graph."""
+    sources, removed = {}, set()
+    for index, node in enumerate(nodes):
+        identity = node.op_type == "Identity" and domain_of(node) == "" and len(node.input) == len(node.output) == 1
+        if identity and text(node.output[0]) not in outputs:
+            removed.add(index)
+            sources[text(node.output[0])] = text(node.input[0])
+    return Kept(frozenset(removed), _ends(sources))
+
+
+def merged(nodes: Sequence[onnx.NodeProto], outputs: set[str], scope: Scope, kept: Kept, order: Iterable[int]) -> Kept:
+    """What is left of that where the elimination of common subexpressions walks over the nodes in an order.
+
+    Of equal outputs the first is read in place of the others, outputs of the graph excepted: these stay, and so do
+    the nodes that give them. It compares operator, inputs and attributes, not how many outputs there are.
+    """
+    order = list(order)
+    sources = {**kept.sources, **_equal_constants(nodes, scope)}
+    values = dict(sources)
+    first: dict[_Key, str] = {}
+    touched = []
+    for index in order:
+        node = nodes[index]
+        key = _key(node, [values.get(text(name), text(name)) for name in node.input], index)
+        for i, name in enumerate(map(text, node.output)):
+            values[name] = first.setdefault((i, *key), name) if name else ""
+            if values[name] != name and name not in outputs:
+                sources[name] = values[name]
+                touched.append(index)
+    sources = _ends(sources)
+    needed = outputs | {sources.get(name, name) for index in order for name in reads(nodes[index])}
+    removed = {i for i in touched if needed.isdisjoint(map(text, nodes[i].output))}
+    return Kept(kept.removed | removed, sources)
+
+
+def _ends(sources: Mapping[str, str]) -> dict[str, str]:
+    """Where each name leads to at last; a circle ends anywhere."""
+    found: dict[str, str] = {}
+    for name in sources:
+        way: dict[str, None] = {}
+        while name in sources and name not in found and name not in way:
+            way[name] = None
+            name = sources[name]
+        end = found.get(name, name)
+        found.update(dict.fromkeys(way, end))
+    return found
+
+
+def reads(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that a node reads, and those that graphs in it do."""
+    yield from (text(name) for name in node.input if name)
+    for graph in given.subgraphs(node):
+        yield from (text(value.name) for value in graph.output)
+        for inner in graph.node:
+            yield from reads(inner)
+
+
+def _key(node: onnx.NodeProto, read: Sequence[str], index: int) -> _Key:
+    """What equal nodes have in common; the index of a node that is equal to none."""
+    comparable = all(attribute.type in _COMPARED for attribute in node.attribute)
+    if domain_of(node) != "" or node.op_type in RANDOM or not comparable:
+        return (index,)
+    return (node.op_type, tuple(read), *sorted(attribute.SerializeToString() for attribute in node.attribute))
+
+
+def _equal_constants(nodes: Sequence[onnx.NodeProto], scope: Scope) -> dict[str, str]:
+    """For each small constant the first that has the same type, shape and elements."""
+    names = [text(tensor.name) for tensor in scope.graph.initializer if math.prod(tensor.dims) <= _MOST_SHARED]
+    names += [text(name) for node in nodes if node.op_type == "Constant" for name in node.output[:1]]
+    first: dict[_Key, str] = {}
+    found = {}
+    for name in names:
+        data_type = scope.type_of(name)[0]
+        array = elements(scope, name) if data_type in _SHARED_TYPES else None
+        if array is not None and array.size <= _MOST_SHARED:
+            found[name] = first.setdefault((data_type, array.shape, array.tobytes()), name)
+    return found
