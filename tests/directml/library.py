@@ -21,8 +21,17 @@ FAST_FAIL = 0xC0000409 & 0xFF
 """The status of a program that the library has ended with __fastfail, which no handler in the harness sees."""
 
 
+STARTS = 3
+"""Processes that may end before their first answer, one after another, until that is an error: under wine one in some
+thousands does."""
+
+
 class HarnessError(Exception):
     """The harness itself failed: no answer of the library."""
+
+
+class SilentEnd(HarnessError):
+    """The process ended without an answer or a word."""
 
 
 class Library:
@@ -38,6 +47,7 @@ class Library:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._command = harness.command(library, [f"{name}={value}" for name, value in (options or {}).items()])
         self._process = self._start()
+        self._starts = 1  # since the last answer
 
     def _start(self) -> subprocess.Popen[str]:
         self._errors.seek(0)
@@ -78,13 +88,20 @@ class Library:
         """The answers to all commands, or up to the crash that ended the process; then there is a new one."""
         if self._process.stdin.closed:  # an error before has ended it
             self._process = self._start()
+            self._starts += 1
         process = self._process
         with contextlib.suppress(BrokenPipeError):  # its reason is read below
             process.stdin.write("\n".join(commands) + "\n\n")
             process.stdin.flush()
         answers: list[str | None] = []
         for _ in commands:
-            answers.append(self._answer())
+            try:
+                answers.append(self._answer())
+            except SilentEnd:
+                if self._starts >= STARTS:
+                    raise
+                break  # the rest is asked again, of a new process
+            self._starts = 1
             if answers[-1] is None and not self._harness.survives_crashes:
                 self._end()
                 self._process = self._start()
@@ -101,7 +118,10 @@ class Library:
         if status == FAST_FAIL and not self._harness.survives_crashes:
             return None
         self._errors.seek(0)
-        raise HarnessError(self._errors.read().strip() or f"exit status {status}")
+        message = self._errors.read().strip()
+        if not message:
+            raise SilentEnd(f"exit status {status}")
+        raise HarnessError(message)
 
     def judge(self, descs: Iterable[OperatorDesc]) -> list[Answer]:
         """CreateOperator's answers to descriptors."""

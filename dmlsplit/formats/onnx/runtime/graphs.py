@@ -136,7 +136,7 @@ class SessionGraph:
 
     def _is_followed(self, index: int) -> bool:
         """Whether a node reads what this one writes."""
-        return any(reader >= 0 for name in self.nodes[index].output for reader in self.ends(text(name)))
+        return any(self._ends.get(text(name)) for name in self.nodes[index].output)
 
     def _number(self, index: int) -> tuple[bool, int]:
         name = next((text(name) for name in self.nodes[index].output if name), "")
