@@ -10,7 +10,7 @@ import onnx
 
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
-from dmlsplit.formats.onnx.runtime.graphs import reads
+from dmlsplit.formats.onnx.runtime.merging import reads
 from dmlsplit.formats.onnx.tensors import text
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
