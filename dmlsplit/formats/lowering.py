@@ -101,6 +101,7 @@ def legalized_node(node: SplitNode | JoinNode, target: Target) -> Legalization[A
         return Legalization.refused(NO_SPLIT if splits else NO_JOIN, report)
     found = legalized(node.descriptor(), target)
     report = found.report
+    # Of a Concat ONNX Runtime leaves out the empty inputs, as the rewriting does: nothing is lost.
     if splits and 0 in (*(node.whole_shape or ()), *(node.lengths or ())):
         skipped = RULES["node/empty-tensor"].diagnostic(
             Location(node=node.path),

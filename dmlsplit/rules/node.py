@@ -49,7 +49,8 @@ EMPTY_TENSOR: Final = Notice(
     "node/empty-tensor",
     "The input or an output has no elements, and ONNX Runtime's DirectML back end skips the whole operator.",
     "DirectML has no empty tensors. The rewriting leaves empty outputs out of the operator and still makes them; "
-    "ONNX Runtime's DirectML back end does nothing at all, so that the other outputs are never written.",
+    "ONNX Runtime's DirectML back end does nothing at all, so that the other outputs are never written. Empty inputs "
+    "of a Concat are no such case: both leave them out.",
     (Source("ONNX Runtime, DirectML execution provider", _DML_EP),),
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,

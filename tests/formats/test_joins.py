@@ -235,3 +235,12 @@ def test_many_inputs_are_bounded_by_the_file():
     assert join.output_shape == (10000,)
     array = np.arange(2, dtype=np.float32)
     assert join.execute([array] * 5000).shape == (10000,)
+
+
+@pytest.mark.parametrize("length", [0, 1])
+def test_empty_inputs_are_left_out_without_a_warning(length):
+    """ONNX Runtime does the same: unlike a Split's, the other tensors are not lost."""
+    found = read_one([PAIR], [value("x", [2, 3]), value("z", [2, length])]).legalize("3_0")
+    assert found.ok
+    assert ("InputTensors[1] without elements: left out" in found.steps) == (length == 0)
+    assert [d.rule for d in found.report.diagnostics] == []
