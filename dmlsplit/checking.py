@@ -253,6 +253,7 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     node, descriptor = None, entry.descriptor
     if entry.node is not None:
         report, node, descriptor = _judge_node(entry.node, target)
+        report = _with_graphs(report, entry.node, target)
     elif entry.graph is not None:
         from dmlsplit import graphs
 
@@ -323,6 +324,16 @@ def _judge_node(node: SplitNode | JoinNode, target: Target) -> tuple[Report, Nod
         summary = summary._replace(use=Use.REWRITTEN, rewriting=rewriting.summary(found))
     report = Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator)
     return report, summary, descriptor
+
+
+def _with_graphs(report: Report, node: SplitNode | JoinNode, target: Target) -> Report:
+    """The report with what is wrong with the graphs that a model's nodes become, as far as it is this node's."""
+    if not node.report.ok or node.in_session is None:
+        return report
+    from dmlsplit.formats.sessions import graph_diagnostics
+
+    found = graph_diagnostics(node, target)
+    return replace(report, diagnostics=(*report.diagnostics, *found)) if found else report
 
 
 def _judge_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:

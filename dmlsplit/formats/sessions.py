@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dmlsplit.diagnostics import Report
+from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.dims import Dim
 from dmlsplit.enums import TensorDataType
 from dmlsplit.errors import InputError
 from dmlsplit.formats import json as operator_json
+from dmlsplit.runtime_versions import runtime_of_release, runtimes
 from dmlsplit.runtimes import Options, Outcome, Runtime, RuntimeAnswer, find_runtime
 from dmlsplit.runtimes.facts import DEFAULTS
 from dmlsplit.runtimes.predict import diagnostic
@@ -49,6 +50,9 @@ class Session(Protocol):
     def answer(self, place: Place, runtime: Runtime, options: Options, inputs: Inputs | None) -> RuntimeAnswer:
         """The answer for a node; `inputs` None: what was said as the model was read. InputError for what contradicts
         the model."""
+
+    def graph_diagnostics(self, place: Place, runtime: Runtime, options: Options) -> tuple[Diagnostic, ...]:
+        """What is wrong with the DirectML graphs around a node. InputError for what contradicts the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,29 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
     found = tuple(dict.fromkeys((*own, *answer.diagnostics)))
     hresult = answer.hresults[-1] if answer.hresults else None
     return RuntimeReport(found, target.name, hresult, node.report.operator, answer=answer), answer
+
+
+def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagnostic, ...]:
+    """What is wrong with the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
+
+    A release or a level stands for the newest ONNX Runtime that ships it. Where none does nothing is said.
+    """
+    runtime = target.runtime or _shipping(target)
+    if node.in_session is None or runtime is None:
+        return ()
+    # The graphs of a version that was not observed are taken to be those of the ones that were.
+    runtime = replace(runtime, observed=True)
+    try:
+        return node.in_session.session.graph_diagnostics(node.in_session.place, runtime, options_of(target))
+    except InputError:  # what the file says of its nodes is reported where they are judged
+        return ()
+
+
+def _shipping(target: Target) -> Runtime | None:
+    if target.release is not None:
+        return runtime_of_release(target.release)
+    found = [each for each in runtimes() if each.release.max_feature_level == target.feature_level]
+    return max(found, key=lambda runtime: runtime.key, default=None)
 
 
 def answer_json(answer: RuntimeAnswer) -> dict[str, Any]:

@@ -109,6 +109,8 @@ class Compiler(Passes):
         node, k = chosen
         output, operand = node.output, node.operands[k]
         place = list(join_places(node, output.strides))[k]
+        if producer.family is Family.APART:
+            return
         if operand.view or place % VECTOR or self.homes_of_nodes.get(producer, tensor) is not tensor:
             return
         anywhere = traits.join_placement is JoinPlacement.ALL_OR_NONE or copies_anywhere(producer)

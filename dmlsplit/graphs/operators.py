@@ -25,6 +25,8 @@ class Family(enum.Enum):
     JOIN = "join"
     WHOLE = "of whole tensors"
     """A convolution, a product of matrices, a normalization: never in place, and its output may lie in a Join."""
+    APART = "of whole tensors, with memory of its own"
+    """Never in place, and its output lies in no Join."""
 
     @property
     def computes(self) -> bool:

@@ -242,3 +242,13 @@ OUTPUT_NOT_WRITTEN: Final = GraphRule(
     releases="onnxruntime-directml and onnxruntime-node 1.18.0 to 1.30.0",
     cure="put Max(t, t) between the node and the activation, or set the optimization level to 0 or 1",
 )
+CONSTANT_NODE: Final = GraphRule(
+    "graph/constant-node",
+    "A graph has a constant as a node of its own, which this DirectML does not take.",
+    "ONNX Runtime from 1.18.0 on makes a node of each constant of less than 8 bytes. CompileGraph of an older DirectML "
+    "beside it returns E_INVALIDARG.",
+    (Source("observed: ONNX Runtime 1.24.4 with DirectML 1.8.0, 1.9.0, 1.10.1 and 1.12.0 beside it"),),
+    basis=Basis.OBSERVED,
+    releases="DirectML 1.8.0 to 1.12.1 beside ONNX Runtime 1.18.0 or newer",
+    cure="use the DirectML that comes with ONNX Runtime",
+)

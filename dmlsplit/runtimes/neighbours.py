@@ -26,6 +26,7 @@ Limits: TypeAlias = tuple[tuple[str, int], ...]
 
 _UNCHANGED: Final[Limits] = ()
 _CHANGED_22: Final[Limits] = (("1.18.0", 21),)
+_PAD: Final[Limits] = (("1.18.0", 18), ("1.20.0", 20), ("1.22.0", 22))
 _FOUR_BIT_1_20: Final[Limits] = (("1.18.0", 20), ("1.20.0", 22))
 _FOUR_BIT_1_22: Final[Limits] = (("1.18.0", 20), ("1.21.0", 22))
 
@@ -67,6 +68,9 @@ NEIGHBOURS: Final[Mapping[str, Neighbour]] = {
     **_rows("Abs Neg Sign Add Sub Mul Div Max Min", Neighbour(_NUMBERS)),
     **_rows("ReduceSum", Neighbour(_NUMBERS, cpu_inputs=(1,))),
     **_rows("Clip", Neighbour(_NUMBERS, cpu_inputs=(1, 2))),
+    **_rows("BatchNormalization Gemm LayerNormalization", Neighbour(_FLOATS)),
+    **_rows("ConvTranspose InstanceNormalization", Neighbour(_FLOATS, _CHANGED_22)),
+    **_rows("Pad", Neighbour(_FLOATS, _PAD, cpu_inputs=(1, 2, 3))),
     **_rows("Where Gather", Neighbour(_SCALARS)),
     **_rows("Slice", Neighbour(_SCALARS, cpu_inputs=(1, 2, 3, 4))),
     **_rows("Tile Expand", Neighbour(_SCALARS, cpu_inputs=(1,))),

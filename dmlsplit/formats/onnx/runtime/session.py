@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError, EncodeError
 
+from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.errors import InputError
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import check_references
+from dmlsplit.formats.onnx.graphs.findings import by_path, findings
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.inlining import inlined
 from dmlsplit.formats.onnx.runtime.scopes import Model
@@ -45,6 +47,7 @@ class OnnxSession:
         self._inputs = inputs or Inputs()
         self._require_known_names = require_known_names
         self._models: dict[object, Model] = {}
+        self._findings: dict[object, Mapping[str, tuple[Diagnostic, ...]]] = {}
         self._answers: dict[object, dict[Place, NodeOnRuntime]] = {}
 
     def nodes(self, runtime: Runtime, options: Options, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
@@ -62,6 +65,19 @@ class OnnxSession:
         # Less is known of it than an answer takes: a model of no opset, a node without inputs or element type.
         note = diagnostic("context-unknown", place.path, "the model says too little of the node")
         return RuntimeAnswer(runtime, Outcome.UNKNOWN, diagnostics=(note,))
+
+    def graph_diagnostics(self, place: Place, runtime: Runtime, options: Options) -> tuple[Diagnostic, ...]:
+        """What is wrong with the DirectML graphs that the model's nodes become, as far as it is said of this node.
+
+        Of several nodes of one path the first is told. Raises InputError for what contradicts the model.
+        """
+        key = runtime, options
+        if key not in self._findings:
+            try:
+                self._findings[key] = by_path(findings(self._model(self._inputs, False), runtime, options))
+            except (RecursionError, DecodeError, EncodeError):
+                raise InputError("its graphs are nested too deeply") from None
+        return self._findings[key].get(place.path, ()) if place.number == 0 else ()
 
     def _placed(self, runtime: Runtime, options: Options, inputs: Inputs | None) -> dict[Place, NodeOnRuntime]:
         asked = self._inputs if inputs is None else inputs

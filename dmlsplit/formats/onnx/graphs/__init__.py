@@ -1,0 +1,8 @@
+"""The DirectML graphs that the nodes of ONNX models become, and what is wrong with them.
+
+operators   which DirectML operators ONNX operators become
+optimizer   what ONNX Runtime's optimization leaves of a graph
+build       the graphs that are handed to CompileGraph
+judging     what comes of a graph, by release
+findings    what is wrong, said of Splits and Concats by name, with the cure (dmlsplit.formats.onnx.cures)
+"""

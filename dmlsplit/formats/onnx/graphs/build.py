@@ -1,0 +1,390 @@
+"""The DirectML graphs that the nodes of an ONNX model become.
+
+ONNX Runtime cuts a graph into parts that it fuses; each becomes one DML_GRAPH_DESC: one operator a node, in the order
+in which ONNX Runtime walks over them, ranks padded to 4, outputs by name in byte order. Constants are described here as
+packed inputs of the size that they are broadcast to: for the memory of the others it is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
+from dmlsplit.enums import TensorDataType
+from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.onnx.graphs.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
+from dmlsplit.formats.onnx.graphs.optimizer import SILU, Op, Optimized, permutation
+from dmlsplit.formats.onnx.runtime.facts import facts_of
+from dmlsplit.formats.onnx.runtime.graphs import SessionGraph, reads
+from dmlsplit.formats.onnx.runtime.inlining import JUDGED
+from dmlsplit.formats.onnx.runtime.scopes import integers
+from dmlsplit.formats.onnx.tensors import element_type, text
+from dmlsplit.graphs.descriptors import (
+    GraphDesc,
+    GraphNode,
+    InputGraphEdgeDesc,
+    IntermediateGraphEdgeDesc,
+    NeighbourOperatorDesc,
+    OutputGraphEdgeDesc,
+    Value,
+)
+from dmlsplit.printable import printable
+from dmlsplit.runtimes import Outcome
+from dmlsplit.runtimes.facts import is_static
+from dmlsplit.runtimes.neighbours import NEIGHBOURS
+from dmlsplit.runtimes.partitions import PlacedNode, partitions
+from dmlsplit.runtimes.predict import placement
+
+_MIN_RANK: Final = 4
+_SIGMOID: Final = 47
+_MULTIPLY: Final = 24
+_UNKNOWN_TYPE: Final = 0xFFFFFFFF
+"""In place of a DML_OPERATOR_TYPE that is not known."""
+_SMALL: Final = 8
+"""Bytes up to which a constant is a node of the graph, and not an input: below that."""
+
+
+@dataclass(slots=True)
+class FusedGraph:
+    """One graph that is handed to CompileGraph.
+
+    `paths` names the node of the model that each node of the graph comes of, `inputs` and `outputs` are the names of
+    the tensors at the graph's ends, `tensors` those of each node's outputs.
+    """
+
+    label: str
+    """The graph of the model that it lies in, "" for the main one."""
+    desc: GraphDesc
+    kinds: tuple[Kind, ...]
+    paths: tuple[str, ...]
+    ops: tuple[str, ...]
+    """The ONNX operator that each node comes of."""
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    tensors: tuple[tuple[str, ...], ...]
+    model_outputs: frozenset[str]
+    """Those of `outputs` that are outputs of the model's graph."""
+    has_constants: bool = False
+    """Whether some constant is a node of its own."""
+    between_transposes: frozenset[int] = frozenset()
+    """Nodes that ONNX Runtime may have moved a Transpose over."""
+
+
+@dataclass(slots=True)
+class SessionGraphs:
+    """What becomes of the nodes of one graph of a model."""
+
+    fused: list[FusedGraph] = field(default_factory=list)
+    dead: list[tuple[str, ...]] = field(default_factory=list)
+    """The nodes of each graph that nothing reads the results of: CompileGraph gets it without any node."""
+    unwritten: list[tuple[str, str, str]] = field(default_factory=list)
+    """Outputs of the graph that nothing computes, with the node and the operator that made them."""
+    judged: list[str] = field(default_factory=list)
+    """The Splits and Concats, in order."""
+    doubtful: list[tuple[str, ...]] = field(default_factory=list)
+    """Nodes of which it is not known whether they are fused, or with what."""
+
+    @property
+    def anchor(self) -> str | None:
+        """The Split or Concat of which things are said that are of no other."""
+        return self.judged[0] if self.judged else None
+
+
+def session_graphs(graph: SessionGraph) -> SessionGraphs:
+    """The DirectML graphs of one graph of a model, in a session of `graph.options`."""
+    found = SessionGraphs()
+    if not graph.fuses:
+        return found
+    optimized = Optimized(graph)
+    order = _ordered(optimized)
+    found.judged = [_path(graph, op.index) for op in optimized.ops if op.op_type in JUDGED]
+    places = [_in_graph(graph, op) for op in order]
+    groups = _groups(order, places, certain=True)
+    possible = _groups(order, places, certain=False) if None in places else groups
+    for op in order:
+        if op.unwritten:
+            found.unwritten.append(
+                (op.unwritten, _path(graph, op.absorbed[0]), text(graph.nodes[op.absorbed[0]].op_type))
+            )
+    for group in groups:
+        if group not in possible:
+            found.doubtful.append(tuple([_path(graph, order[i].index) for i in group]))
+            continue
+        built = _Builder(graph, [order[i] for i in group], order).built()
+        if built is None:
+            found.dead.append(tuple([_path(graph, order[i].index) for i in group]))
+        else:
+            found.fused.append(built)
+    return found
+
+
+def _ordered(optimized: Optimized) -> list[Op]:
+    """The nodes in the order in which ONNX Runtime walks over them: as SessionGraph.order, of those that are left."""
+    ops = optimized.ops
+    producers = {name: op for op in ops for name in op.outputs if name}
+    read = {op: reads(op.node) - set(map(text, op.node.input)) | set(op.inputs) for op in ops}
+    before = {op: {producers[name] for name in read[op] if name in producers} - {op} for op in ops}
+    followed = {each for op in ops for each in before[op]}
+    todo = [(op, False) for op in sorted((op for op in ops if op not in followed), key=lambda op: op.number)]
+    found: list[Op] = []
+    visited: set[Op] = set()
+    while todo:
+        op, leaving = todo.pop()
+        if leaving:
+            found.append(op)
+        elif op not in visited:
+            visited.add(op)
+            todo.append((op, True))
+            todo += [(each, False) for each in sorted(before[op], key=lambda each: each.number)]
+    return found
+
+
+def _in_graph(graph: SessionGraph, op: Op) -> bool | None:
+    """Whether a node can be in a fused graph; None where that is not known."""
+    if op.op_type in JUDGED:
+        facts = facts_of(graph, op.index)
+        if facts is None:
+            return None
+        place = placement(facts, graph.runtime, options=graph.options)
+        if place.answer is not None:
+            return None if place.answer.outcome is Outcome.UNKNOWN else False
+        return place.in_graph
+    placed = graph.placed(op.index)
+    if placed.in_graph is None and op.op_type == "Identity":
+        return placed.on_dml if all(is_static(graph.shape(name)) for name in (*op.inputs, *op.outputs)) else False
+    return placed.in_graph
+
+
+def _groups(order: Sequence[Op], places: Sequence[bool | None], *, certain: bool) -> list[tuple[int, ...]]:
+    rows = [
+        PlacedNode(tuple(op.inputs), tuple(op.outputs), (not certain) if place is None else place)
+        for op, place in zip(order, places, strict=True)
+    ]
+    return list(dict.fromkeys(group for group in partitions(rows) if group is not None))
+
+
+def _path(graph: SessionGraph, index: int) -> str:
+    node, label = graph.nodes[index], graph.scope.label
+    name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
+    return printable(f"{label}/{name}" if label else name)
+
+
+@dataclass(slots=True)
+class _Row:
+    """One operator of DirectML's in the making."""
+
+    lowered: Lowered
+    op: Op
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    path: str
+    name: str
+
+
+class _Builder:
+    """One fused graph in the making."""
+
+    def __init__(self, graph: SessionGraph, group: Sequence[Op], everything: Sequence[Op]) -> None:
+        self.graph = graph
+        self.group = group
+        self.shaped_as: dict[str, str] = {}
+        """Tensors that only DirectML has: the one of the model that has their shape and type."""
+        members = set(group)
+        made = {name for op in group for name in op.outputs if name}
+        outside = {name for op in everything if op not in members for name in op.inputs}
+        left = made & (outside | graph.outputs)
+        self.exits = sorted(left, key=lambda name: name.encode("utf-8", "surrogatepass"))
+        """The tensors that leave the graph: by name, in byte order."""
+
+    def built(self) -> FusedGraph | None:
+        """The graph; None where nothing reads what it computes."""
+        alive = self._alive()
+        if not alive:
+            return None
+        rows = [row for op in alive for row in self._rows(op)]
+        ends: dict[str, tuple[int, int]] = {}
+        for number, row in enumerate(rows):
+            ends.update({name: (number, k) for k, name in enumerate(row.outputs) if name})
+        inputs: dict[str, int] = {}
+        shapes: list[BufferTensorDesc] = []
+        input_edges, wires, nodes, kinds = [], [], [], []
+        has_constants = False
+        for number, row in enumerate(rows):
+            described = []
+            whole = self._sizes(row.outputs[0]) if row.outputs and row.outputs[0] else None
+            for taken, name in enumerate(row.inputs):
+                broadcast = name not in ends and self.graph.is_constant(name) and row.lowered.kind is not Kind.WHOLE
+                desc = self._tensor(name, whole if broadcast else None)
+                if name in ends:
+                    wires.append(IntermediateGraphEdgeDesc(*ends[name], number, taken))
+                else:
+                    has_constants |= self.graph.is_constant(name) and self._bytes(name) < _SMALL
+                    key = f"{name}/{desc.sizes}"
+                    if key not in inputs:
+                        inputs[key] = len(shapes)
+                        shapes.append(desc)
+                    input_edges.append(InputGraphEdgeDesc(inputs[key], number, taken))
+                described.append(desc)
+            outputs = [self._tensor(name, None) for name in row.outputs]
+            node, kind = self._node(row, described, outputs)
+            nodes.append(node)
+            kinds.append(kind)
+        output_edges = [OutputGraphEdgeDesc(*ends[name], i) for i, name in enumerate(self.exits)]
+        results = [self._tensor(name, None) for name in self.exits]
+        return FusedGraph(
+            self.graph.scope.label,
+            GraphDesc(shapes, results, nodes, input_edges, output_edges, wires),
+            tuple(kinds),
+            tuple([row.path for row in rows]),
+            tuple([row.name for row in rows]),
+            tuple([key.rsplit("/", 1)[0] for key in inputs]),
+            tuple(self.exits),
+            tuple([row.outputs for row in rows]),
+            frozenset(self.graph.outputs & set(self.exits)),
+            has_constants,
+            self._between_transposes(rows),
+        )
+
+    def _alive(self) -> list[Op]:
+        """The nodes that lead to what leaves the graph."""
+        producers = {name: op for op in self.group for name in op.outputs if name}
+        todo = [producers[name] for name in self.exits]
+        needed: set[Op] = set()
+        while todo:
+            op = todo.pop()
+            if op not in needed:
+                needed.add(op)
+                todo += [producers[name] for name in op.inputs if name in producers]
+        return [op for op in self.group if op in needed]
+
+    def _rows(self, op: Op) -> Iterator[_Row]:
+        path = _path(self.graph, op.index)
+        inputs = tuple([name for name in self._tensors_of(op) if name])
+        outputs = tuple(op.outputs)
+        if op.op_type == SILU:
+            gate = f"{outputs[0]}/sigmoid"
+            self.shaped_as[gate] = outputs[0]
+            sigmoid = _path(self.graph, op.first if op.first is not None else op.index)
+            yield _Row(Lowered(_SIGMOID, Kind.OBSERVED), op, inputs, (gate,), sigmoid, "Sigmoid")
+            yield _Row(Lowered(_MULTIPLY, Kind.OBSERVED), op, (*inputs, gate), outputs, path, "Mul")
+            return
+        row = FUSED_ADD if op.op_type == "FusedAdd" else lowered(op.op_type)
+        if op.op_type in ("Sum", "Mean", "Max", "Min") and len(inputs) != 2:
+            row = UNKNOWN  # several operators, or an identity
+        yield _Row(row, op, inputs, outputs, path, op.op_type)
+
+    def _tensors_of(self, op: Op) -> Sequence[str]:
+        """The inputs that DirectML reads: not those that the CPU does."""
+        if op.op_type == "Split":
+            return op.inputs[:1]
+        known = NEIGHBOURS.get(op.op_type)
+        on_cpu = known.cpu_inputs if known is not None else ()
+        return [name for i, name in enumerate(op.inputs) if i not in on_cpu]
+
+    def _node(
+        self, row: _Row, inputs: Sequence[BufferTensorDesc], outputs: Sequence[BufferTensorDesc]
+    ) -> tuple[GraphNode, Kind]:
+        op, kind = row.op, row.lowered.kind
+        if row.name == "Split":
+            return SplitOperatorDesc(inputs[0], outputs, self._axis(op, inputs[0], 0)), kind
+        if row.name == "Concat":
+            return JoinOperatorDesc(inputs, outputs[0], self._axis(op, inputs[0], 1)), kind
+        members: dict[str, Value] = {}
+        number = row.lowered.type
+        if kind is Kind.COPIES:
+            moved = row.name == "Transpose" and self._moves(op)
+            same = len(inputs) == 1 and inputs[0].sizes == outputs[0].sizes and not moved
+            kind = Kind.OBSERVED if same else Kind.COPIES
+            number = IDENTITY
+        elif number == SLICE:
+            window = self._window(op, inputs[0].sizes or ())
+            if window is None:
+                kind = Kind.NOT_IN_PLACE
+            else:
+                members = {
+                    "DimensionCount": len(window[0]),
+                    "InputWindowOffsets": window[0],
+                    "InputWindowSizes": window[1],
+                    "InputWindowStrides": window[2],
+                }
+        elif kind is Kind.OBSERVED and any(self._is_odd(desc) for desc in (*inputs, *outputs)):
+            kind = Kind.UNKNOWN
+        type_ = _UNKNOWN_TYPE if number is None else number
+        return NeighbourOperatorDesc(type_, inputs, outputs, members), kind
+
+    def _is_odd(self, desc: BufferTensorDesc) -> bool:
+        """Whether a tensor has a type that no graph was observed with."""
+        return desc.data_type not in (TensorDataType.FLOAT32, TensorDataType.FLOAT16)
+
+    def _axis(self, op: Op, tensor: BufferTensorDesc, default: int) -> int:
+        rank = len(self.graph.shape(op.inputs[0]) or ())
+        axis = next((int(a.i) for a in op.node.attribute if a.name == "axis"), default)
+        return axis % max(rank, 1) + max(_MIN_RANK - rank, 0)
+
+    def _moves(self, op: Op) -> bool:
+        """Whether a Transpose changes the order of elements."""
+        shape = self.graph.shape(op.inputs[0]) or ()
+        order = [i for i in permutation(op.node, len(shape)) if shape[i] != 1]
+        return order != sorted(order)
+
+    def _window(self, op: Op, sizes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        """Offsets, sizes and steps of a Slice; None where they are not known, or a step is negative."""
+        rank, added = len(sizes), len(sizes) - len(self.graph.shape(op.inputs[0]) or ())
+        if self.graph.scope.origin.opset < 10:
+            given = {text(a.name): tuple(a.ints) for a in op.node.attribute}
+            starts, ends, axes = (given.get(name) for name in ("starts", "ends", "axes"))
+            steps: tuple[int, ...] | None = None
+        else:
+            starts, ends, axes, steps = (self._integers(op, i) for i in (1, 2, 3, 4))
+        if starts is None or ends is None:
+            return None
+        axes = axes if axes is not None else tuple(range(len(starts)))
+        steps = steps if steps is not None else (1,) * len(starts)
+        offsets, lengths, strides = [0] * rank, list(sizes), [1] * rank
+        for start, end, axis, step in zip(starts, ends, axes, steps, strict=False):
+            place = axis % (rank - added) + added
+            taken = range(*slice(start, end, step).indices(sizes[place])) if step else range(0)
+            if step < 1 or not taken:
+                return None
+            offsets[place], lengths[place], strides[place] = taken[0], taken[-1] - taken[0] + 1, step
+        return tuple(offsets), tuple(lengths), tuple(strides)
+
+    def _integers(self, op: Op, place: int) -> tuple[int, ...] | None:
+        name = op.inputs[place] if place < len(op.inputs) else ""
+        return integers(self.graph.scope, name) if name else None
+
+    def _sizes(self, name: str) -> tuple[int, ...]:
+        shape = self.graph.shape(self.shaped_as.get(name, name)) or ()
+        sizes = [dim for dim in shape if isinstance(dim, int)]
+        return (*(1,) * (_MIN_RANK - len(sizes)), *sizes)
+
+    def _tensor(self, name: str, sizes: Sequence[int] | None) -> BufferTensorDesc:
+        element = self._element(name)
+        data_type = TensorDataType.FLOAT32 if element is None or element.data_type is None else element.data_type
+        return BufferTensorDesc(data_type, self._sizes(name) if sizes is None else sizes)
+
+    def _element(self, name: str) -> ElementType | None:
+        return element_type(self.graph.scope.type_of(self.shaped_as.get(name, name))[0])
+
+    def _bytes(self, name: str) -> int:
+        element = self._element(name)
+        return math.prod(self._sizes(name)) * (element.itemsize if element is not None else 1)
+
+    def _between_transposes(self, rows: Sequence[_Row]) -> frozenset[int]:
+        """The Splits, Joins and others with Transposes both before and behind them."""
+        if self.graph.options.optimization < 1 or not any(row.name == "Transpose" for row in rows):
+            return frozenset()
+        producers = {name: number for number, row in enumerate(rows) for name in row.outputs}
+        above: set[int] = set()
+        for number, row in enumerate(rows):
+            before = [producers[name] for name in row.inputs if name in producers]
+            if any(i in above or rows[i].name == "Transpose" for i in before):
+                above.add(number)
+        below: set[int] = set()
+        for number in reversed(range(len(rows))):
+            if number in below or rows[number].name == "Transpose":
+                below.update(producers[name] for name in rows[number].inputs if name in producers)
+        return frozenset(above & below)

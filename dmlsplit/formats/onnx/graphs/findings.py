@@ -1,0 +1,279 @@
+"""What is wrong with the graphs that a model's nodes become, said of its Splits and Concats, with the cure."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.formats.onnx.cures import GUARDED, UNSPLIT, Cure, Fault, cures_of
+from dmlsplit.formats.onnx.graphs.build import FusedGraph, SessionGraphs, session_graphs
+from dmlsplit.formats.onnx.graphs.judging import Found, Judged, judged
+from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
+from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.graphs.releases import GraphTraits, traits_of
+from dmlsplit.location import Location
+from dmlsplit.printable import printable
+from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.runtime_versions import runtimes
+from dmlsplit.runtimes import Options, Runtime
+from dmlsplit.runtimes.facts import DEFAULTS
+
+JUDGED: Final = ("Split", "Concat")
+_FIRST_WITH_CONSTANTS: Final = (1, 18)
+"""The first observed ONNX Runtime: its graphs have constants as nodes of their own."""
+_FIRST_TO_TAKE_CONSTANTS: Final = (1, 13, 1)
+"""The first DirectML whose CompileGraph takes such nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a target does wrong with a model.
+
+    `path` names the Split or Concat, `node` the node that does it; `outputs` are the tensors that come out wrong.
+    `fault` and `directml` are what cures_of takes: None where it is not in the table of cures, or is only unknown.
+    """
+
+    fault: Fault | None
+    path: str
+    node: str
+    outputs: tuple[str, ...]
+    cure: Cure | None
+    directml: str
+    diagnostic: Diagnostic
+
+
+def findings(model: Model, runtime: Runtime, options: Options = DEFAULTS) -> tuple[Finding, ...]:
+    """What a session of `runtime` does wrong with a model, in the order of its graphs."""
+    found: list[Finding] = []
+    fuses = options.graph_fusion
+    for graph in SessionGraph.all_of(model, runtime, replace(options, graph_fusion=True), model.session, model.run):
+        if not any(node.op_type in JUDGED for node in graph.nodes):
+            continue
+        parts = session_graphs(graph)
+        if not fuses:
+            parts.dead, parts.fused = [], []
+        found += _of_session(parts, runtime)
+        for fused in parts.fused:
+            found += _of_fused(fused, runtime)
+    return tuple(found)
+
+
+def _of_session(parts: SessionGraphs, runtime: Runtime) -> Iterator[Finding]:
+    """What goes wrong before DirectML sees the nodes."""
+    anchor = parts.anchor
+    if anchor is None:
+        return
+    for dead in parts.dead:
+        message = (
+            f"nothing uses what {_listed(dead)} {'computes' if len(dead) == 1 else 'compute'}: ONNX Runtime compiles a "
+            "graph of no nodes, and the session is not made; remove what nothing uses"
+        )
+        place = next((path for path in dead if path in parts.judged), anchor)
+        yield _finding(Fault.DEAD, place, dead[0], (), None, runtime, message)
+    for name, path, op in parts.unwritten:
+        message = (
+            f"the output {printable(name, 60)} of {op} {path} is never written, since the activation behind it is put "
+            "into the node: Run gives an empty value for it; put Max(t, t) between them"
+        )
+        yield _finding(Fault.UNWRITTEN, anchor, path, (name,), None, runtime, message)
+
+
+def _of_fused(graph: FusedGraph, runtime: Runtime) -> Iterator[Finding]:
+    anchors = [i for i, op in enumerate(graph.ops) if op in JUDGED]
+    if not anchors:
+        return
+    answer = judged(graph, traits_of(runtime.release), takes_constants=_takes_constants(runtime))
+    for each in answer.found:
+        yield _of_found(graph, each, anchors, runtime)
+    if answer.unknown:
+        path = graph.paths[anchors[0]]
+        message = f"what comes of its graph is not known: {answer.unknown}"
+        diagnostic = GRAPH_RULES["graph/unknown"].diagnostic(Location(node=path), message)
+        yield Finding(None, path, path, (), None, runtime.directml, diagnostic)
+
+
+def _takes_constants(runtime: Runtime) -> bool:
+    """Whether constants are no nodes of their own, or DirectML takes such nodes."""
+    return runtime.key < _FIRST_WITH_CONSTANTS or _numbers(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
+
+
+def _of_found(graph: FusedGraph, found: Found, anchors: Sequence[int], runtime: Runtime) -> Finding:
+    culprit = found.node if found.node is not None else anchors[0]
+    path = graph.paths[_nearest(graph, culprit, anchors)]
+    fault = _fault_of(graph, found, culprit)
+    names = tuple([graph.outputs[i] for i in found.outputs])
+    cure = _cure(graph, fault, culprit, runtime) if fault is not None else None
+    message = f"{_what(graph, names, found, culprit)}; {_ranges(graph, found)}"
+    helps = [cure.change] if cure is not None else []
+    message += f"; {', or '.join([*helps, UNSPLIT])}"
+    rule = GRAPH_RULES[found.rule]
+    diagnostic = rule.diagnostic(Location(node=path), message)
+    return Finding(fault, path, graph.paths[culprit], names, cure, runtime.directml, diagnostic)
+
+
+def _finding(
+    fault: Fault, path: str, node: str, outputs: tuple[str, ...], cure: Cure | None, runtime: Runtime, message: str
+) -> Finding:
+    diagnostic = GRAPH_RULES[fault.rule].diagnostic(Location(node=path), message)
+    return Finding(fault, path, node, outputs, cure, runtime.directml, diagnostic)
+
+
+def _nearest(graph: FusedGraph, start: int, anchors: Sequence[int]) -> int:
+    """The Split or Concat that is the fewest edges away: of what it reads before of what reads it."""
+    wanted = set(anchors)
+    around: dict[int, list[int]] = {}
+    for edge in graph.desc.intermediate_edges:
+        around.setdefault(edge.to_node_index, []).insert(0, edge.from_node_index)
+        around.setdefault(edge.from_node_index, []).append(edge.to_node_index)
+    todo, seen = deque([start]), {start}
+    while todo:
+        node = todo.popleft()
+        if node in wanted:
+            return node
+        for other in around.get(node, ()):
+            if other not in seen:
+                seen.add(other)
+                todo.append(other)
+    return anchors[0]
+
+
+def _inputs(graph: FusedGraph, node: int) -> Iterator[tuple[int, int]]:
+    """The nodes, and which of their outputs, that a node reads."""
+    for edge in graph.desc.intermediate_edges:
+        if edge.to_node_index == node:
+            yield edge.from_node_index, edge.from_node_output_index
+
+
+def _fault_of(graph: FusedGraph, found: Found, culprit: int) -> Fault | None:
+    for fault in Fault:
+        if fault.rule == found.rule and fault is not Fault.GATE:
+            break
+    else:
+        return None
+    if fault is not Fault.PRODUCT:
+        return fault
+    factors = [node for node, _ in _inputs(graph, culprit)]
+    chained = any(graph.ops[node] == "Mul" for node in factors)
+    return Fault.PRODUCT if chained else Fault.GATE
+
+
+def _cure(graph: FusedGraph, fault: Fault, culprit: int, runtime: Runtime) -> Cure | None:
+    """The cheapest cure that changes no bit and fits."""
+    for cure in cures_of(fault, runtime.release):
+        if cure.bit_exact and _fits(graph, cure, culprit):
+            return cure
+    return None
+
+
+def _fits(graph: FusedGraph, cure: Cure, culprit: int) -> bool:
+    """Whether the condition of a cure holds."""
+    if cure.name == "operator-first" and cure.fault is Fault.REFUSED:
+        reader = _reader_of_part(graph, culprit)
+        return reader is not None and len(_all_inputs(graph, reader)) == 1
+    if cure.name == "operator-first":
+        join = next((node for node, _ in _inputs(graph, culprit) if graph.ops[node] == "Concat"), None)
+        if join is None or len(_all_inputs(graph, culprit)) != 1:
+            return False
+        outputs = {(edge.from_node_index, edge.from_node_output_index) for edge in graph.desc.output_edges}
+        return not any(graph.ops[v] in GUARDED and (v, k) in outputs for v, k in _inputs(graph, join))
+    if cure.name == "tile":
+        inputs = list(_inputs(graph, culprit))
+        return len(set(inputs)) == 1 and len(_all_inputs(graph, culprit)) == len(inputs)
+    return cure.name != "rename"
+
+
+def _reader_of_part(graph: FusedGraph, node: int) -> int | None:
+    """The node that alone reads a part of what `node` computes, through a Split or Slice."""
+    readers: dict[int, list[int]] = {}
+    for edge in graph.desc.intermediate_edges:
+        readers.setdefault(edge.from_node_index, []).append(edge.to_node_index)
+    for cut in readers.get(node, ()):
+        if graph.ops[cut] in ("Split", "Slice") and len(readers.get(cut, ())) == 1:
+            return readers[cut][0]
+    return None
+
+
+def _all_inputs(graph: FusedGraph, node: int) -> list[int]:
+    desc = graph.desc
+    edges = [edge.to_node_input_index for edge in desc.input_edges if edge.to_node_index == node]
+    return edges + [edge.to_node_input_index for edge in desc.intermediate_edges if edge.to_node_index == node]
+
+
+def _what(graph: FusedGraph, names: Sequence[str], found: Found, culprit: int) -> str:
+    """What happens, in the words of the model."""
+    happens = re.sub(r"output (\d+) of node (\d+)", lambda m: _tensor(graph, int(m[2]), int(m[1])), found.message)
+    happens = re.sub(r"graph input (\d+)", lambda m: printable(graph.inputs[int(m[1])], 60), happens)
+    happens = re.sub(r"[Nn]ode (\d+) \([A-Z0-9_]+\)", lambda m: _node(graph, int(m[1])), happens)
+    happens = re.sub(r"[Nn]ode (\d+)", lambda m: _node(graph, int(m[1])), happens)
+    reader = None if names else _reader_of_part(graph, culprit)
+    if reader is not None:
+        happens = f"only a part of it is used, by {_node(graph, reader)}, which works in place: {happens}"
+    if not names:
+        return f"CompileGraph refuses the graph at {_node(graph, culprit)}, and the session is not made: {happens}"
+    kind = "the output" if set(names) <= graph.model_outputs else "the tensor"
+    subject = f"{kind}s {_listed(names)} are" if len(names) > 1 else f"{kind} {_listed(names)} is"
+    place = "" if _node(graph, culprit) in happens else f" ({_node(graph, culprit)})"
+    return f"{subject} wrong: {happens}{place}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(printable(name, 60) for name in names[:4]) + (", ..." if len(names) > 4 else "")
+
+
+def _tensor(graph: FusedGraph, node: int, output: int) -> str:
+    return printable(graph.tensors[node][output], 60)
+
+
+def _node(graph: FusedGraph, node: int) -> str:
+    return f"{graph.ops[node]} {printable(graph.paths[node], 60)}"
+
+
+def _ranges(graph: FusedGraph, found: Found) -> str:
+    """The DirectML that do the same, and the ONNX Runtime that ship them."""
+    known: dict[GraphTraits | None, Judged] = {}
+    shipped = sorted({runtime.directml for runtime in runtimes()}, key=_numbers)
+    affected = []
+    for directml in shipped:
+        release = next(runtime.release for runtime in runtimes() if runtime.directml == directml)
+        traits = traits_of(release)
+        if traits not in known:
+            known[traits] = judged(graph, traits)
+        same = any((each.rule, each.node) == (found.rule, found.node) for each in known[traits].found)
+        affected.append(same)
+    parts = []
+    for first, last in _runs(affected):
+        of = [runtime for runtime in runtimes() if runtime.directml in shipped[first : last + 1]]
+        wheels = [runtime.version for runtime in of if any("directml" in package for package in runtime.packages)]
+        versions = wheels or [runtime.version for runtime in of]
+        parts.append(
+            f"DirectML {_span(shipped[first], shipped[last])}, that is onnxruntime-directml "
+            f"{_span(versions[0], versions[-1])}"
+        )
+    return "; ".join(parts)
+
+
+def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """The first and the last index of each run of True."""
+    ends = [-1, *(i for i, flag in enumerate(flags) if not flag), len(flags)]
+    return ((before + 1, after - 1) for before, after in pairwise(ends) if after > before + 1)
+
+
+def _span(first: str, last: str) -> str:
+    return first if first == last else f"{first} to {last}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def by_path(found: Sequence[Finding]) -> Mapping[str, tuple[Diagnostic, ...]]:
+    """The diagnostics of each Split or Concat, by its path."""
+    paths: dict[str, list[Diagnostic]] = {}
+    for finding in found:
+        paths.setdefault(finding.path, []).append(finding.diagnostic)
+    return {path: tuple(dict.fromkeys(diagnostics)) for path, diagnostics in paths.items()}

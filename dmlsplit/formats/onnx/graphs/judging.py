@@ -1,0 +1,117 @@
+"""What becomes of the graphs of a model: which outputs are wrong, and what is refused, by release.
+
+An operator that was not observed in graphs is taken for each of several things that it may be: what comes of all of
+them alike is said, the rest is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from dmlsplit.formats.onnx.graphs.build import FusedGraph
+from dmlsplit.formats.onnx.graphs.operators import Kind
+from dmlsplit.graphs.execution import Execution
+from dmlsplit.graphs.memory import compile_graph
+from dmlsplit.graphs.operators import Family
+from dmlsplit.graphs.program import Crash, Refused, Unmodelled
+from dmlsplit.graphs.releases import GraphTraits
+
+Outcome: TypeAlias = Literal["right", "wrong", "unknown"]
+
+_TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
+    Kind.WHOLE: (Family.WHOLE, Family.WHOLE, Family.WHOLE),
+    Kind.NOT_IN_PLACE: (Family.APART, Family.WHOLE, Family.WHOLE),
+    Kind.COPIES: (Family.APART, Family.WHOLE, Family.UNARY),
+    Kind.UNKNOWN: (Family.APART, Family.WHOLE, Family.UNARY),
+}
+"""What operators are taken for, one after another: with the least memory shared first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One thing that is wrong: the rule, the node of the graph that does it (None: a copy), what happens, and to which
+    of the graph's outputs; to none where CompileGraph refuses the graph."""
+
+    rule: str
+    node: int | None
+    message: str
+    outputs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What comes of one graph. `compiles` is None where that is unknown; `unknown` says why outputs are."""
+
+    compiles: bool | None
+    outputs: tuple[Outcome, ...]
+    found: tuple[Found, ...] = ()
+    unknown: str = ""
+
+
+def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> Judged:
+    """What a release with these traits makes of a graph; None: one that was not observed compiling graphs.
+
+    `takes_constants`: whether it takes constants as nodes, as newer versions of ONNX Runtime make them.
+    """
+    if graph.has_constants and not takes_constants:
+        return _refused(graph, Found("graph/constant-node", None, "some constant is a node of its own"))
+    if traits is None:
+        return _unknown(graph, "this DirectML was not observed compiling graphs")
+    if graph.between_transposes and any(graph.ops[i] in ("Split", "Concat") for i in graph.between_transposes):
+        return _unknown(graph, "ONNX Runtime may move Transposes over a node of it")
+    answers = [_judged(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
+    first = answers[0]
+    for other in answers[1:]:
+        if other.compiles is None or first.compiles is None or other.compiles != first.compiles:
+            strange = next(op for op, kind in zip(graph.ops, graph.kinds, strict=True) if kind is not Kind.OBSERVED)
+            return _unknown(graph, other.unknown or first.unknown or f"{strange} was not observed in such a graph")
+    if len(answers) == 1 or not first.compiles:
+        return first
+    outputs: list[Outcome] = []
+    for results in zip(*(answer.outputs for answer in answers), strict=True):
+        outputs.append(results[0] if len(set(results)) == 1 else "unknown")
+    found = [
+        Found(fault.rule, fault.node, fault.message, kept)
+        for fault in first.found
+        if (kept := tuple([i for i in fault.outputs if outputs[i] == "wrong"]))
+    ]
+    why = "operators that were not observed in such a graph decide about it" if "unknown" in outputs else ""
+    return Judged(True, tuple(outputs), tuple(found), why)
+
+
+def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
+    """What each node that is no row of the graphs' operators is taken for, in one trial after another."""
+    strange = {i: _TAKEN_FOR[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
+    trials = [{i: families[k] for i, families in strange.items()} for k in range(3)]
+    return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
+
+
+def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> Judged:
+    try:
+        faults = Execution(compile_graph(graph.desc, traits, assumed)).faults
+    except Unmodelled as reason:
+        return _unknown(graph, str(reason))
+    except Refused as refused:
+        return _refused(graph, Found("graph/memory-too-small", refused.node, str(refused)))
+    except Crash as crash:
+        return _refused(graph, Found("graph/fusion-crashes", crash.node, str(crash)))
+    found: dict[tuple[str, int | None, str], list[int]] = {}
+    for i, fault in enumerate(faults):
+        if fault is not None:
+            found.setdefault((fault.rule, fault.node, fault.message), []).append(i)
+    outcomes: list[Outcome] = ["right" if fault is None else "wrong" for fault in faults]
+    return Judged(True, tuple(outcomes), tuple([Found(*key, tuple(outputs)) for key, outputs in found.items()]))
+
+
+def _refused(graph: FusedGraph, found: Found) -> Judged:
+    return Judged(False, _outcomes(graph), (found,))
+
+
+def _unknown(graph: FusedGraph, why: str) -> Judged:
+    return Judged(None, _outcomes(graph), (), why)
+
+
+def _outcomes(graph: FusedGraph) -> tuple[Outcome, ...]:
+    return tuple(["unknown" for _ in graph.outputs])

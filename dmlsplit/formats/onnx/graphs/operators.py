@@ -1,0 +1,93 @@
+"""Which DirectML operators ONNX Runtime makes of the ONNX operators beside a Split or Concat.
+
+Observed: a model of each operator at opset 17, by ONNX Runtime 1.18.0, 1.24.4 and 1.30.0, which agree unless a row says
+otherwise. An operator without a row is one DirectML operator, or several, of types that are not known here.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dmlsplit.graphs.operators import BY_NUMBER
+
+
+class Kind(enum.Enum):
+    """What is known of an operator's part in the memory of a graph."""
+
+    OBSERVED = "it is a row of dmlsplit.graphs.operators"
+    WHOLE = "it was observed to work on whole tensors: never in place, and its output may lie in a Join"
+    COPIES = "an identity, or one that moves elements"
+    NOT_IN_PLACE = "it cannot work in place; whether its output lies in a Join was not observed"
+    UNKNOWN = "nothing is known of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The DML_OPERATOR_TYPE of an operator; None where it is not known."""
+
+    type: int | None
+    kind: Kind
+
+
+def _elementwise(number: int) -> Lowered:
+    return Lowered(number, Kind.OBSERVED if number in BY_NUMBER else Kind.UNKNOWN)
+
+
+def _numbers(table: str) -> dict[str, int]:
+    words = table.split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
+_ELEMENTWISE: Final = _numbers(
+    "Relu 44 LeakyRelu 39 Sigmoid 47 Tanh 51 Elu 35 Selu 45 HardSigmoid 37 Softplus 49 Softsign 50 ThresholdedRelu 52 "
+    "Celu 128 Gelu 157 Abs 2 Atan 6 Ceil 7 Cos 9 Exp 11 Floor 12 Log 13 Reciprocal 27 Sin 28 Sqrt 29 Tan 31 Sign 79 "
+    "Erf 81 Sinh 82 Round 99 Clip 153 Neg 156 Cast 61 Add 4 Sum 4 Div 10 Max 21 Mean 22 Min 23 Mul 24 Pow 25 Sub 30 "
+    "PRelu 42 Mod 102 Where 88"
+)
+_WHOLE: Final = _numbers("Conv 53 ConvTranspose 53 Gemm 54 MatMul 54 BatchNormalization 72")
+_NOT_IN_PLACE: Final = _numbers(
+    "AveragePool 56 GlobalAveragePool 56 MaxPool 58 GlobalMaxPool 58 LpPool 57 ReduceMean 55 ReduceSum 55 Gather 67 "
+    "Tile 70 DepthToSpace 113 SpaceToDepth 68 InstanceNormalization 115 LayerNormalization 171 LRN 74 "
+    "LpNormalization 75 Pad 155 Softmax 158 LogSoftmax 159 Hardmax 160 CumSum 105 TopK 112 Einsum 54"
+)
+_COPIES: Final = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Transpose")
+IDENTITY: Final = 1
+SLICE: Final = 111
+
+LOWERED: Final[Mapping[str, Lowered]] = {
+    **{name: _elementwise(number) for name, number in _ELEMENTWISE.items()},
+    **{name: Lowered(number, Kind.WHOLE) for name, number in _WHOLE.items()},
+    **{name: Lowered(number, Kind.NOT_IN_PLACE) for name, number in _NOT_IN_PLACE.items()},
+    **dict.fromkeys(_COPIES, Lowered(IDENTITY, Kind.COPIES)),
+    "Split": Lowered(62, Kind.OBSERVED),
+    "Concat": Lowered(63, Kind.OBSERVED),
+    "Slice": Lowered(SLICE, Kind.OBSERVED),
+}
+"""By operator of the default domain."""
+
+UNKNOWN: Final = Lowered(None, Kind.UNKNOWN)
+FUSED_ADD: Final = Lowered(69, Kind.UNKNOWN)
+"""An Add, or a Sum, that an activation was put into: DML_OPERATOR_ELEMENT_WISE_ADD1."""
+
+
+def lowered(op_type: str) -> Lowered:
+    """The row of an operator, UNKNOWN where it has none."""
+    return LOWERED.get(op_type, UNKNOWN)
+
+
+ACTIVATIONS: Final = frozenset(
+    {
+        *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid"),
+        *("Softplus", "Softsign", "ThresholdedRelu"),
+    }
+)
+ABSORBS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(
+        ("Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "Gemm", "MatMul"), ACTIVATIONS
+    ),
+    **dict.fromkeys(("Add", "Sum"), frozenset({"Relu", "LeakyRelu"})),
+}
+"""Operators, and the activations that are put into them where nothing else reads what is between, from level 2 on."""
