@@ -18,7 +18,7 @@ from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.onnx.graphs.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
 from dmlsplit.formats.onnx.graphs.optimizer import SILU, Op, Optimized, permutation
 from dmlsplit.formats.onnx.runtime.facts import facts_of
-from dmlsplit.formats.onnx.runtime.graphs import SessionGraph, reads
+from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.tensors import element_type, text
@@ -125,8 +125,7 @@ def _ordered(optimized: Optimized) -> list[Op]:
     """The nodes in the order in which ONNX Runtime walks over them: as SessionGraph.order, of those that are left."""
     ops = optimized.ops
     producers = {name: op for op in ops for name in op.outputs if name}
-    read = {op: reads(op.node) - set(map(text, op.node.input)) | set(op.inputs) for op in ops}
-    before = {op: {producers[name] for name in read[op] if name in producers} - {op} for op in ops}
+    before = {op: {producers[name] for name in op.inputs if name in producers} for op in ops}
     followed = {each for op in ops for each in before[op]}
     todo = [(op, False) for op in sorted((op for op in ops if op not in followed), key=lambda op: op.number)]
     found: list[Op] = []

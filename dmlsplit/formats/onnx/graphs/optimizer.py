@@ -69,12 +69,13 @@ class Optimized:
             Op(
                 index,
                 text(node.op_type) if domain_of(node) == "" else "",
-                [text(name) for name in node.input],
+                [graph.source(text(name)) for name in node.input],
                 [text(name) for name in node.output],
                 node,
                 (int(place := graph.model.inlined.get(_first(node), -1) >= 0), max(place, index)),
             )
             for index, node in graph.alive
+            if not graph.removed(index)
         ]
         if self.level >= 1:
             self._remove()
@@ -116,9 +117,8 @@ class Optimized:
     # Level 1.
 
     def _remove(self) -> None:
-        """Nodes that do nothing, and those that compute what one before them does."""
+        """Nodes that do nothing; what is equal to another is gone already."""
         outputs = self.graph.outputs
-        seen: dict[tuple[object, ...], Op] = {}
         counts: dict[str, int] = {}
         for op in self.ops:
             for name in dict.fromkeys(op.inputs):
@@ -138,11 +138,6 @@ class Optimized:
                 if op.op_type == "Identity" and before is not None and before in kept and alone:
                     before.outputs = [op.outputs[0] if name == source else name for name in before.outputs]
                     producers[op.outputs[0]] = before
-                    continue
-            if not bound:
-                same = seen.setdefault(_key(op), op)
-                if same is not op and _is_deterministic(op):
-                    self.alias.update(zip(op.outputs, same.outputs, strict=True))
                     continue
             kept.append(op)
         self.ops = sorted(kept, key=lambda op: op.index)
@@ -271,15 +266,6 @@ def permutation(node: onnx.NodeProto, rank: int) -> Sequence[int]:
 
 def _first(node: onnx.NodeProto) -> str:
     return next((text(name) for name in node.output if name), "")
-
-
-def _key(op: Op) -> tuple[object, ...]:
-    attributes = tuple(sorted(attribute.SerializeToString() for attribute in op.node.attribute))
-    return op.op_type, op.node.domain, len(op.outputs), tuple(op.inputs), attributes
-
-
-def _is_deterministic(op: Op) -> bool:
-    return op.op_type != "" and not op.op_type.startswith("Random") and op.op_type not in ("Bernoulli", "Dropout")
 
 
 def _in_order(ops: Sequence[Op], producers: Mapping[str, Op]) -> Iterable[Op]:
