@@ -131,7 +131,7 @@ def test_levels_of_a_graph_that_nobody_knows(cli, tmp_path):
     assert "a.json:1:1: DML_GRAPH: not known\n" in out
 
 
-def test_files_from_python(glu):
+def test_files_from_python(cli, glu):
     (report,) = dml.check_files([glu], directml="1.15.4")
     assert isinstance(report, dml.GraphReport)
     assert (report.file, report.outputs) == (glu, ("wrong",))
