@@ -7,7 +7,9 @@
 
 A Split or Join, and a tensor T, are as dmlsplit.formats.json has them. Of another operator the tensors have the names
 of its struct (dmlsplit.graphs.operators has them); one without a row there has "Inputs" and "Outputs", arrays of
-tensors. Its other members are numbers, arrays of numbers, or null.
+tensors. Its other members are numbers, arrays of numbers, or null; ScaleBias also {"Scale": a, "Bias": b}. A Desc that
+is null, of another operator than Split and Join, says that nothing is known of the node. An end of the graph that is
+null is what the other end of its edge is.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from dmlsplit.graphs.descriptors import (
     NeighbourOperatorDesc,
     OutputGraphEdgeDesc,
     Value,
+    edge_counts,
 )
 from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT, OperatorInfo, operator_name, operator_number
 
@@ -107,14 +110,13 @@ class _Reader(_OperatorReader):
             value = self.field(members, path, name, self.items_of)
             return [(*path, name, i) for i in range(len(value))]
 
-        return GraphDesc(
-            [self.end(place) for place in items("Inputs")],
-            [self.end(place) for place in items("Outputs")],
-            [self.node(place) for place in items("Nodes")],
-            [self.edge(place, _INPUT_EDGE, InputGraphEdgeDesc) for place in items("InputEdges")],
-            [self.edge(place, _OUTPUT_EDGE, OutputGraphEdgeDesc) for place in items("OutputEdges")],
-            [self.edge(place, _WIRE, IntermediateGraphEdgeDesc) for place in items("IntermediateEdges")],
-        )
+        starts, ends = ([self.end(place) for place in items(name)] for name in ("Inputs", "Outputs"))
+        inputs = [self.edge(place, _INPUT_EDGE, InputGraphEdgeDesc) for place in items("InputEdges")]
+        outputs = [self.edge(place, _OUTPUT_EDGE, OutputGraphEdgeDesc) for place in items("OutputEdges")]
+        wires = [self.edge(place, _WIRE, IntermediateGraphEdgeDesc) for place in items("IntermediateEdges")]
+        counts = edge_counts(inputs, outputs, wires)
+        nodes = [self.node(place, counts.get(i, (0, 0))) for i, place in enumerate(items("Nodes"))]
+        return GraphDesc(starts, ends, nodes, inputs, outputs, wires)
 
     def graph_type(self, value: object, path: KeyPath) -> None:
         if value != GRAPH:
@@ -131,11 +133,14 @@ class _Reader(_OperatorReader):
         members = self.members_of(self.text.get(path), path)
         return kind(*[self.field(members, path, name, self.uint32) for name in names])
 
-    def node(self, path: KeyPath) -> GraphNode:
+    def node(self, path: KeyPath, counts: tuple[int, int]) -> GraphNode:
+        """`counts`: of the inputs and outputs that edges lead to."""
         members = self.members_of(self.text.get(path), path)
         number = self._number(self.field(members, path, "Type", lambda value, _: value), (*path, "Type"))
         if number in (SPLIT, JOIN):
             return read_operator(self.text, path).descriptor
+        if "Desc" in members and members["Desc"] is None:
+            return NeighbourOperatorDesc(number, [None] * counts[0], [None] * counts[1])
         members, path = self.desc(members, path)
         row = BY_NUMBER.get(number)
         if row is not None and "Inputs" not in members:
@@ -167,6 +172,8 @@ class _Reader(_OperatorReader):
     def _value(self, value: object, path: KeyPath) -> Value:
         if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
             return value
+        if path[-1] == "ScaleBias" and isinstance(value, dict):
+            value = [value.get("Scale", 1.0), value.get("Bias", 0.0)]
         if isinstance(value, list) and all(
             isinstance(item, (int, float)) and not isinstance(item, bool) for item in value
         ):

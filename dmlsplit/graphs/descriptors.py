@@ -6,8 +6,8 @@ Building one never judges it: an index out of range, a cycle, or an edge whose e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -18,6 +18,8 @@ Value: TypeAlias = int | float | tuple[int, ...] | tuple[float, ...] | None
 """A member of a neighbour that is no tensor: a number, an array of numbers, a null pointer."""
 Tensors: TypeAlias = tuple[TensorDesc | None, ...]
 
+_MOST_OPTIONAL: Final = 16
+"""Tensors of an operator that may be absent."""
 _NO_MEMBERS: Final[Mapping[str, Value]] = MappingProxyType({})
 
 
@@ -107,8 +109,9 @@ GraphNode: TypeAlias = SplitOperatorDesc | JoinOperatorDesc | NeighbourOperatorD
 class GraphDesc:
     """DML_GRAPH_DESC: nodes, and edges between them and the graph's inputs and outputs.
 
-    `inputs` and `outputs` are the tensors at the graph's ends (the C struct has their counts only). A BufferTensorDesc
-    is wrapped in a TensorDesc. The same descriptor may stand at several indices: each is a node of its own.
+    `inputs` and `outputs` are the tensors at the graph's ends; the C struct has their counts only, and None is what the
+    other end of the edge is. A BufferTensorDesc is wrapped in a TensorDesc. The same descriptor may stand at several
+    indices: each is a node of its own.
     """
 
     inputs: Tensors
@@ -157,6 +160,48 @@ def node_tensors(node: GraphNode) -> tuple[Tensors, Tensors]:
     if isinstance(node, JoinOperatorDesc):
         return (node.input_tensors or ())[: node.input_count], (node.output_tensor,)
     return node.inputs, node.outputs
+
+
+def described(graph: GraphDesc) -> GraphDesc:
+    """The same with what the edges lead to in the place of graph ends that are None, as far as it is known."""
+    if None not in graph.inputs and None not in graph.outputs:
+        return graph
+    inputs, outputs = list(graph.inputs), list(graph.outputs)
+    ends = [node_tensors(node) for node in graph.nodes]
+    for edge in graph.input_edges:
+        index = edge.graph_input_index
+        if index < len(inputs) and inputs[index] is None and edge.to_node_index < len(ends):
+            inputs[index] = _entry(ends[edge.to_node_index][0], edge.to_node_input_index)
+    for out in graph.output_edges:
+        index = out.graph_output_index
+        if index < len(outputs) and outputs[index] is None and out.from_node_index < len(ends):
+            outputs[index] = _entry(ends[out.from_node_index][1], out.from_node_output_index)
+    return replace(graph, inputs=tuple(inputs), outputs=tuple(outputs))
+
+
+def _entry(tensors: Tensors, index: int) -> TensorDesc | None:
+    return tensors[index] if index < len(tensors) else None
+
+
+def edge_counts(
+    inputs: Sequence[InputGraphEdgeDesc],
+    outputs: Sequence[OutputGraphEdgeDesc],
+    wires: Sequence[IntermediateGraphEdgeDesc],
+) -> dict[int, tuple[int, int]]:
+    """By node: how many inputs and outputs it has at least, for edges lead to them. An index far beyond is a fault."""
+    reached: dict[int, list[int]] = {}
+    used: dict[int, list[int]] = {}
+    to: list[InputGraphEdgeDesc | IntermediateGraphEdgeDesc] = [*inputs, *wires]
+    for edge in to:
+        reached.setdefault(edge.to_node_index, []).append(edge.to_node_input_index)
+    of: list[OutputGraphEdgeDesc | IntermediateGraphEdgeDesc] = [*outputs, *wires]
+    for out in of:
+        used.setdefault(out.from_node_index, []).append(out.from_node_output_index)
+    return {node: (_count(reached.get(node)), _count(used.get(node))) for node in reached.keys() | used.keys()}
+
+
+def _count(indices: list[int] | None) -> int:
+    return min(max(indices) + 1, len(indices) + _MOST_OPTIONAL) if indices else 0
 
 
 def node_type(node: GraphNode) -> int:

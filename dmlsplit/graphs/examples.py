@@ -226,7 +226,8 @@ def empty(cured: bool) -> GraphDesc:
 def undescribed(cured: bool) -> GraphDesc:
     """relu(x); not cured: what x is, is not said."""
     desc = indexed(cured=True)
-    return desc if cured else replace(desc, inputs=(None,))
+    (output,) = desc.outputs
+    return desc if cured else replace(desc, nodes=(NeighbourOperatorDesc("ACTIVATION_RELU", [None], [output]),))
 
 
 def flat(cured: bool) -> GraphDesc:

@@ -48,9 +48,7 @@ class Program:
         """Those of `outputs`; what identities are bypassed changes both."""
 
     def _read(self, graph: GraphDesc) -> None:
-        inputs = []
-        for i, end in enumerate(graph.inputs):
-            inputs.append(self._tensor(end.desc if end else None, None, i))
+        inputs = {i: self._tensor(end.desc, None, i) for i, end in enumerate(graph.inputs) if end is not None}
         for number, desc in enumerate(graph.nodes):
             kind = node_type(desc)
             row = BY_NUMBER.get(kind)
@@ -67,6 +65,8 @@ class Program:
                 rank = len(node.output.sizes)
                 node.offsets = numbers_of(desc, "InputWindowOffsets", rank)
                 node.steps = numbers_of(desc, "InputWindowStrides", rank)
+            if isinstance(desc, NeighbourOperatorDesc) and desc.members.get("ScaleBias") is not None:
+                raise Unmodelled(f"{short_name(kind)} with a scale and bias was not observed in graphs")
             self.nodes.append(node)
         operands: list[dict[int, Operand]] = [{} for _ in self.nodes]
         for edge in graph.input_edges:

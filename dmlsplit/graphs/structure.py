@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dmlsplit.descriptors import BufferTensorDesc, TensorDesc
 from dmlsplit.graphs.descriptors import GraphDesc, Tensors, node_tensors, node_type
-from dmlsplit.graphs.operators import SPLIT
+from dmlsplit.graphs.operators import BY_NUMBER, SPLIT
 from dmlsplit.location import Location
 
 
@@ -57,9 +57,11 @@ def faults(graph: GraphDesc) -> list[Fault]:
 def _nulls(graph: GraphDesc, ends: list[tuple[Tensors, Tensors]]) -> Iterator[Fault]:
     for name, tensors in (("Inputs", graph.inputs), ("Outputs", graph.outputs)):
         for i, tensor in enumerate(tensors):
-            if _buffer(tensor) is None:
-                yield Fault("graph/tensor-null", Location.of(name, i), "the tensor, or its Desc, is null")
+            if tensor is not None and _buffer(tensor) is None:
+                yield Fault("graph/tensor-null", Location.of(name, i), "the tensor's Desc is null")
     for i, (inputs, outputs) in enumerate(ends):
+        if node_type(graph.nodes[i]) not in BY_NUMBER:  # nothing is said of it anyway
+            continue
         for tensor in (*inputs, *outputs):
             if _buffer(tensor) is None:
                 yield Fault("graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null")

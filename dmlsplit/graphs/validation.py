@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from dmlsplit.descriptors import TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import GRAPH, FeatureLevel, HResult
-from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
+from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, described, node_tensors, node_type
 from dmlsplit.graphs.execution import Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, operator_name
@@ -97,6 +97,7 @@ def judge(graph: GraphDesc, target: Target | Release, traits: Sequence[GraphTrai
     """The report by a target whose builds have these traits; None among them is a build that was not observed."""
     if isinstance(target, Release):
         target = target_of(target)
+    graph = described(graph)
     created = _created(graph, target)
     if created.compiles is False:
         return _report(graph, target, created)

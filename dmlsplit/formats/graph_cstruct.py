@@ -1,0 +1,195 @@
+"""A DML_GRAPH_DESC in C memory, and back: DirectML.h's structs as a 64-bit program lays them out.
+
+A node of the C struct holds an IDMLOperator, which does not tell what it was created with. So whoever reads a graph
+says what each operator is, by its address, and whoever writes one says where the operators are.
+
+Source of the layouts: DirectML.h, DML_TARGET_VERSION >= 0x2100; they are the same on x64 and ARM64.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+from dmlsplit.errors import DescriptorError
+from dmlsplit.formats.cstruct import MAX_TENSOR_COUNT, _at, _check_count, _checked
+from dmlsplit.graphs import (
+    GraphDesc,
+    GraphNode,
+    InputGraphEdgeDesc,
+    IntermediateGraphEdgeDesc,
+    NeighbourOperatorDesc,
+    OutputGraphEdgeDesc,
+)
+from dmlsplit.graphs.descriptors import edge_counts
+
+OPERATOR_NODE: Final = 1
+"""DML_GRAPH_NODE_TYPE_OPERATOR."""
+INPUT_EDGE, OUTPUT_EDGE, INTERMEDIATE_EDGE = 1, 2, 3  # DML_GRAPH_EDGE_TYPE
+NO_OPERATOR: Final = 0
+"""DML_OPERATOR_INVALID: what a node that is a constant, not an operator, is taken for."""
+
+
+class DML_GRAPH_NODE_DESC(ctypes.Structure):
+    _fields_ = (("Type", ctypes.c_uint32), ("Desc", ctypes.c_void_p))
+
+
+class DML_OPERATOR_GRAPH_NODE_DESC(ctypes.Structure):
+    _fields_ = (("Operator", ctypes.c_void_p), ("Name", ctypes.c_void_p))
+
+
+class DML_GRAPH_EDGE_DESC(ctypes.Structure):
+    _fields_ = (("Type", ctypes.c_uint32), ("Desc", ctypes.c_void_p))
+
+
+class DML_INPUT_GRAPH_EDGE_DESC(ctypes.Structure):
+    _fields_ = (
+        ("GraphInputIndex", ctypes.c_uint32),
+        ("ToNodeIndex", ctypes.c_uint32),
+        ("ToNodeInputIndex", ctypes.c_uint32),
+        ("Name", ctypes.c_void_p),
+    )
+
+
+class DML_OUTPUT_GRAPH_EDGE_DESC(ctypes.Structure):
+    _fields_ = (
+        ("FromNodeIndex", ctypes.c_uint32),
+        ("FromNodeOutputIndex", ctypes.c_uint32),
+        ("GraphOutputIndex", ctypes.c_uint32),
+        ("Name", ctypes.c_void_p),
+    )
+
+
+class DML_INTERMEDIATE_GRAPH_EDGE_DESC(ctypes.Structure):
+    _fields_ = (
+        ("FromNodeIndex", ctypes.c_uint32),
+        ("FromNodeOutputIndex", ctypes.c_uint32),
+        ("ToNodeIndex", ctypes.c_uint32),
+        ("ToNodeInputIndex", ctypes.c_uint32),
+        ("Name", ctypes.c_void_p),
+    )
+
+
+class DML_GRAPH_DESC(ctypes.Structure):
+    _fields_ = (
+        ("InputCount", ctypes.c_uint32),
+        ("OutputCount", ctypes.c_uint32),
+        ("NodeCount", ctypes.c_uint32),
+        ("Nodes", ctypes.c_void_p),
+        ("InputEdgeCount", ctypes.c_uint32),
+        ("InputEdges", ctypes.c_void_p),
+        ("OutputEdgeCount", ctypes.c_uint32),
+        ("OutputEdges", ctypes.c_void_p),
+        ("IntermediateEdgeCount", ctypes.c_uint32),
+        ("IntermediateEdges", ctypes.c_void_p),
+    )
+
+
+Edge: TypeAlias = InputGraphEdgeDesc | OutputGraphEdgeDesc | IntermediateGraphEdgeDesc
+_EDGES: Final[dict[str, tuple[int, type[ctypes.Structure]]]] = {
+    "InputEdge": (INPUT_EDGE, DML_INPUT_GRAPH_EDGE_DESC),
+    "OutputEdge": (OUTPUT_EDGE, DML_OUTPUT_GRAPH_EDGE_DESC),
+    "IntermediateEdge": (INTERMEDIATE_EDGE, DML_INTERMEDIATE_GRAPH_EDGE_DESC),
+}
+_Edge = TypeVar("_Edge", InputGraphEdgeDesc, OutputGraphEdgeDesc, IntermediateGraphEdgeDesc)
+
+
+class CGraph:
+    """The structs of one graph; the memory belongs to this object. The operators are the caller's."""
+
+    def __init__(self, desc: DML_GRAPH_DESC, memory: list[Any]) -> None:
+        self._memory = (desc, memory)
+        self.address: Final = ctypes.addressof(desc)
+        """Of the DML_GRAPH_DESC."""
+
+
+def write(graph: GraphDesc, operators: Sequence[int]) -> CGraph:
+    """Writes a graph into fresh C memory, which the result owns; the tensors of its ends have no form in C.
+
+    `operators`: the address of each node's IDMLOperator. ValueError where there are not as many as nodes.
+    """
+    if len(operators) != len(graph.nodes):
+        raise ValueError(f"operators: {len(operators)} addresses are given for {len(graph.nodes)} nodes")
+    memory: list[Any] = []
+    struct = DML_GRAPH_DESC(InputCount=len(graph.inputs), OutputCount=len(graph.outputs), NodeCount=len(graph.nodes))
+    descs = [DML_OPERATOR_GRAPH_NODE_DESC(address, None) for address in operators]
+    struct.Nodes = _pointers(DML_GRAPH_NODE_DESC, OPERATOR_NODE, descs, memory)
+    for name, edges in _sides(graph):
+        kind, layout = _EDGES[name]
+        members = [layout(*_numbers(edge)) for edge in edges]
+        setattr(struct, f"{name}Count", len(members))
+        setattr(struct, f"{name}s", _pointers(DML_GRAPH_EDGE_DESC, kind, members, memory))
+    return CGraph(struct, memory)
+
+
+def _pointers(
+    layout: type[DML_GRAPH_NODE_DESC] | type[DML_GRAPH_EDGE_DESC],
+    kind: int,
+    descs: Sequence[ctypes.Structure],
+    memory: list[Any],
+) -> int:
+    """The address of an array of structs that say what kind of desc they point to."""
+    array = (layout * max(len(descs), 1))()
+    for entry, desc in zip(array, descs, strict=False):  # one without entries is no null pointer
+        entry.Type, entry.Desc = kind, ctypes.addressof(desc)
+    memory += [descs, array]
+    return ctypes.addressof(array)
+
+
+def _sides(graph: GraphDesc) -> Iterator[tuple[str, Sequence[Edge]]]:
+    yield from zip(_EDGES, (graph.input_edges, graph.output_edges, graph.intermediate_edges), strict=True)
+
+
+def _numbers(edge: Edge) -> tuple[int, ...]:
+    return tuple([getattr(edge, name) for name in edge.__slots__])
+
+
+def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
+    """The graph at an address of this process; everything is copied, nothing of the memory is referenced later.
+
+    `address` is that of the DML_GRAPH_DESC. `operators` says what the IDMLOperator at an address was created with; one
+    that it does not have, and a node that is no operator, is a neighbour of which nothing is known. The ends of the
+    graph are None: they are what the edges' other ends say.
+
+    Raises DescriptorError, which names the member, for a null or misaligned address, an edge of another type than its
+    array's, and a count above MAX_TENSOR_COUNT. Any other address is the caller's contract.
+    """
+    struct = _at(DML_GRAPH_DESC, address, "DML_GRAPH_DESC")
+    for name in ("InputCount", "OutputCount"):
+        _check_count(getattr(struct, name), MAX_TENSOR_COUNT, name)
+    inputs = _read_edges(struct, "InputEdge", InputGraphEdgeDesc)
+    outputs = _read_edges(struct, "OutputEdge", OutputGraphEdgeDesc)
+    wires = _read_edges(struct, "IntermediateEdge", IntermediateGraphEdgeDesc)
+    counts = edge_counts(inputs, outputs, wires)
+    nodes: list[GraphNode] = []
+    for i, entry in enumerate(_array(struct, "Node", DML_GRAPH_NODE_DESC)):
+        desc = None
+        if entry.Type == OPERATOR_NODE:
+            node = _at(DML_OPERATOR_GRAPH_NODE_DESC, entry.Desc, f"Nodes[{i}].Desc")
+            desc = operators.get(node.Operator or 0)
+        if desc is None:
+            reached, used = counts.get(i, (0, 0))
+            desc = NeighbourOperatorDesc(NO_OPERATOR, [None] * reached, [None] * used)
+        nodes.append(desc)
+    return GraphDesc([None] * struct.InputCount, [None] * struct.OutputCount, nodes, inputs, outputs, wires)
+
+
+def _array(struct: DML_GRAPH_DESC, name: str, layout: type[ctypes.Structure]) -> Sequence[Any]:
+    count, address = getattr(struct, f"{name}Count"), getattr(struct, f"{name}s")
+    _check_count(count, MAX_TENSOR_COUNT, f"{name}Count")
+    if not count:
+        return ()
+    array: Sequence[Any] = (layout * count).from_address(_checked(address, ctypes.alignment(layout), f"{name}s"))
+    return array
+
+
+def _read_edges(struct: DML_GRAPH_DESC, name: str, kind: type[_Edge]) -> list[_Edge]:
+    number, layout = _EDGES[name]
+    edges = []
+    for i, entry in enumerate(_array(struct, name, DML_GRAPH_EDGE_DESC)):
+        if entry.Type != number:
+            raise DescriptorError(f"{name}s[{i}].Type: {entry.Type} is not {number}")
+        edge = _at(layout, entry.Desc, f"{name}s[{i}].Desc")
+        edges.append(kind(*[getattr(edge, member) for member, *_ in layout._fields_[:-1]]))
+    return edges
