@@ -123,3 +123,16 @@ def test_only_native_touches_the_extension():
 def test_modules_stay_short():
     lengths = {str(path): len(path.read_text("utf-8").splitlines()) for path in modules().values()}
     assert not {path: n for path, n in lengths.items() if n > 400}
+
+
+TESTS = Path(__file__).parent
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_no_test_is_imported(path):
+    """What several tests share has a module of its own: a test module would run twice, or not where it stands."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module or ''}.{name}" for name in names]
+        assert not [name for name in names if any(part.startswith("test_") for part in name.split("."))]

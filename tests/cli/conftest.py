@@ -23,6 +23,8 @@ INT64 = dml.dumps(
 OTHER = '{"Type": "DML_OPERATOR_GEMM", "Desc": {}}'
 MALFORMED = '{"Type": '
 
+posix = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
+
 HOSTILE = "a\x1b[31m[bold red]b[/]\r\n\u202ec\ud800"
 HOSTILE_SHOWN = r"a\x1b[31m[bold red]b[/]\r\n\u202ec\ud800"
 
@@ -54,6 +56,26 @@ def environment(**changes: str) -> dict[str, str]:
     root = str(Path(dml.__file__).parents[1])
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
     return {**kept, "PYTHONPATH": root, "PYTHONUTF8": "1", **changes}
+
+
+def on_terminal(tmp_path, *args: str, **changes: str) -> tuple[int, str]:
+    """Runs a command line with a terminal of 80 columns as its output."""
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    env = environment(**{"TERM": "xterm-256color", "COLUMNS": "80", **changes})
+    child = subprocess.Popen(command(*args), cwd=tmp_path, env=env, stdout=follower, stderr=follower)
+    os.close(follower)
+    out = b""
+    while True:
+        try:
+            data = os.read(leader, 65536)
+        except OSError:  # Linux's way of saying that the other end is closed
+            break
+        if not data:
+            break
+        out += data
+    os.close(leader)
+    return child.wait(timeout=60), out.decode().replace("\r\n", "\n")
 
 
 @pytest.fixture

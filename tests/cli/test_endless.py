@@ -8,8 +8,7 @@ import subprocess
 import pytest
 
 from dmlsplit.formats.limits import Limit
-from tests.cli.conftest import BAD, GOOD, command, environment
-from tests.cli.test_process import posix
+from tests.cli.conftest import BAD, GOOD, command, environment, posix
 
 pytestmark = [posix, pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")]
 resource = pytest.importorskip("resource")

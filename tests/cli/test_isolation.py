@@ -11,8 +11,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit import checking
-from tests.cli.conftest import BAD, GOOD
-from tests.cli.test_process import posix
+from tests.cli.conftest import BAD, GOOD, posix
 
 RECURSIVE = Path(__file__).parents[1] / "data" / "onnx" / "recursive_reference.onnx"
 ROOT = Path(dml.__file__).parents[1]

@@ -7,8 +7,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import pytest
 
 import dmlsplit as dml
-from tests.cli.conftest import BAD, GOOD, HOSTILE
-from tests.cli.test_process import on_terminal, posix
+from tests.cli.conftest import BAD, GOOD, HOSTILE, on_terminal, posix
 from tests.formats.onnx_models import BOOL, FLOAT, model, node, value
 from tests.report.sarif_schema import faults
 

@@ -14,9 +14,8 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.cli import cli
 from dmlsplit.rules import RULES
-from tests.cli.conftest import BAD, GOOD, HOSTILE_SHOWN, MALFORMED, command, environment
+from tests.cli.conftest import BAD, GOOD, HOSTILE_SHOWN, MALFORMED, command, environment, on_terminal, posix
 
-posix = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
 needs_dev_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 
 
@@ -169,26 +168,6 @@ def test_numpy_and_rich_are_not_imported(tmp_path, args):
         [sys.executable, "-c", code, *args], cwd=tmp_path, env=environment(), capture_output=True, check=True
     )
     assert result.stderr.strip() == b"[]"
-
-
-def on_terminal(tmp_path, *args: str, **changes: str) -> tuple[int, str]:
-    """Runs a command line with a terminal of 80 columns as its output."""
-    pty = pytest.importorskip("pty")
-    leader, follower = pty.openpty()
-    env = environment(**{"TERM": "xterm-256color", "COLUMNS": "80", **changes})
-    child = subprocess.Popen(command(*args), cwd=tmp_path, env=env, stdout=follower, stderr=follower)
-    os.close(follower)
-    out = b""
-    while True:
-        try:
-            data = os.read(leader, 65536)
-        except OSError:  # Linux's way of saying that the other end is closed
-            break
-        if not data:
-            break
-        out += data
-    os.close(leader)
-    return child.wait(timeout=60), out.decode().replace("\r\n", "\n")
 
 
 class TestTerminal:

@@ -14,8 +14,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit import file_split
-from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, environment
-from tests.cli.test_process import on_terminal, posix
+from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, environment, on_terminal, posix
 
 Usage = namedtuple("Usage", "total used free")
 

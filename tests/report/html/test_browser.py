@@ -273,35 +273,22 @@ def test_without_script(browser, path):
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def timed(browser, script):
-    """Milliseconds until what `script` does is drawn."""
-    return browser.execute_async_script(
-        f"const done = arguments[0], start = performance.now(); {script};"
-        "requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)))"
-    )
-
-
 @pytest.mark.slow
 def test_thousands_of_operators(browser, tmp_path):
-    """It stays usable; the bounds are many times what it takes."""
+    """Every control does as it does with few."""
     path = tmp_path / "many.html"
-    start = time.perf_counter()
     path.write_text(pages.page(pages.many(2000, distinct=400)), "utf-8")
-    made = time.perf_counter() - start
     assert os.path.getsize(path) < 12_000_000
-    start = time.perf_counter()
     show(browser, path)
-    loaded = time.perf_counter() - start
     script = "const f = document.getElementById('filter'); f.value = '{}'; f.dispatchEvent(new Event('input'))"
-    took = {
-        "make": made * 1000,
-        "load": loaded * 1000,
-        "sort": timed(browser, "document.querySelector('.operators th button').click()"),
-        "filter": timed(browser, script.format("layers.1999/")),
-        "all": timed(browser, script.format("")),
-        "matrix": timed(browser, "document.querySelector('.matrix').open = true"),
-    }
-    print({name: round(value) for name, value in took.items()})
-    assert browser.find_element("id", "count").text == "2,000 of 2,000 operators"
-    assert took["load"] < 60_000
-    assert max(took[name] for name in ("sort", "filter", "all", "matrix")) < 20_000
+
+    def count():
+        return browser.find_element("id", "count").text
+
+    browser.execute_script("document.querySelector('.operators th button').click()")
+    browser.execute_script(script.format("layers.1999/"))
+    assert count() == "1 of 2,000 operators"
+    browser.execute_script(script.format(""))
+    assert count() == "2,000 of 2,000 operators"
+    browser.execute_script("document.querySelector('.matrix').open = true")
+    assert browser.find_element("css selector", ".matrix").is_displayed()
