@@ -5,7 +5,8 @@
 
 `fields`, `source` and `assembling` know the file: what is not touched stays byte for byte. `sites`, `views` and
 `judging` know the nodes and what the target makes of them; `rewritings` is the table of what mends a node, `forms` and
-`reshaping` carry it out.
+`reshaping` carry it out. `graphs` looks for what is wrong with the graphs that the nodes become (`locating`), and
+`cures` carries out what helps.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from dmlsplit.target import Target
 if TYPE_CHECKING:
     import onnx
 
-    from dmlsplit.formats.onnx.mending.mending import Change, Mending
+    from dmlsplit.formats.onnx.mending.mending import Mending
+    from dmlsplit.formats.onnx.mending.words import Change
 
 
 class Written(NamedTuple):

@@ -48,7 +48,7 @@ def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement])
         old = [graph.node[index] for index in replaced[place]]
         unread = {name for node in old for name in map(text, node.input) if name}
         nodes = list(_with(graph.node, replaced[place]))
-        nodes = _without_dead(nodes, _outputs(graph), unread)
+        nodes = _without_dead(nodes, outputs_of(graph), unread)
         copies = [_copy(node) for node in nodes]
         del graph.node[:]
         graph.node.extend(copies)
@@ -68,7 +68,8 @@ def _with(nodes: Iterable[onnx.NodeProto], replaced: Replacement) -> Iterator[on
             yield node
 
 
-def _outputs(graph: onnx.GraphProto | onnx.FunctionProto) -> set[str]:
+def outputs_of(graph: onnx.GraphProto | onnx.FunctionProto) -> set[str]:
+    """The names that a graph or function gives."""
     if isinstance(graph, onnx.FunctionProto):
         return set(map(text, graph.output))
     return {text(value.name) for value in graph.output}

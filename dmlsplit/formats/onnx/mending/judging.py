@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import onnx
@@ -36,6 +37,18 @@ def session_of(target: Target) -> tuple[Runtime, bool]:
     if runtime is None and target.release is not None:
         runtime = runtime_of_release(target.release)
     return (NEWEST, False) if runtime is None else (runtime, True)
+
+
+def runtime_of_graphs(target: Target) -> Runtime | None:
+    """The version whose graphs a model's nodes become: the newest one that ships the release, or any of the level."""
+    runtime = target.runtime
+    if runtime is None and target.release is not None:
+        runtime = runtime_of_release(target.release)
+    elif runtime is None:
+        of_level = [each for each in runtimes() if each.release.max_feature_level == target.feature_level]
+        runtime = max(of_level, key=lambda each: each.key, default=None)
+    # The graphs of a version that was not observed are taken to be those of the ones that were.
+    return None if runtime is None else replace(runtime, observed=True)
 
 
 def observed(runtime: Runtime) -> Runtime:

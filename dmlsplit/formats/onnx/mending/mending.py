@@ -11,38 +11,16 @@ from dmlsplit.formats.onnx.mending.assembling import assembled
 from dmlsplit.formats.onnx.mending.editing import names_of, node_text, replace_nodes
 from dmlsplit.formats.onnx.mending.fields import Part, size_of
 from dmlsplit.formats.onnx.mending.forms import Form, Refused
-from dmlsplit.formats.onnx.mending.judging import faults, views_of
+from dmlsplit.formats.onnx.mending.graphs import cured
+from dmlsplit.formats.onnx.mending.judging import faults, runtime_of_graphs, views_of
 from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at, sites_of
 from dmlsplit.formats.onnx.mending.source import Source
 from dmlsplit.formats.onnx.mending.views import View
+from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
 from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.formats.sessions import options_of
 from dmlsplit.target import Target
-
-MARK = "dmlsplit: "
-"""What the documentation of a written node begins with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What was changed at one node: by which rewritings or cures, why, and the nodes before and after, in words."""
-
-    path: str
-    names: tuple[str, ...]
-    reason: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a node, or the model where `path` is "", cannot be made such that the target takes it."""
-
-    path: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}" if self.path else self.reason
 
 
 @dataclass
@@ -52,6 +30,8 @@ class Mending:
     source: Source
     changes: list[Change] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
+    unknown: list[Refusal] = field(default_factory=list)
+    """What is not known: it is no reason not to write the model."""
     parts: list[Part] | None = None
 
     @property
@@ -69,13 +49,19 @@ def mended(source: Source, target: Target, read_external: ReadExternal) -> Mendi
     found = Mending(source)
     model = onnx.ModelProto()
     model.CopyFrom(source.model)
-    sites = sites_of(model, read_external)
-    views = views_of(model, sites, target, read_external)
+    views = views_of(model, sites_of(model, read_external), target, read_external)
     replaced = _rewritten(found, model, views)
     if replaced and not found.refusals:
         replace_nodes(model, replaced)
-        sites = sites_of(model, read_external)
-        views = views_of(model, sites, target, read_external)
+    runtime = runtime_of_graphs(target)
+    if runtime is not None and not found.refusals:
+        right = cured(source, model, read_external, runtime, options_of(target), target.name)
+        model = right.model
+        found.changes += right.changes
+        found.refusals += right.refusals
+        found.unknown += right.unknown
+    if found.changes and not found.refusals:
+        views = views_of(model, sites_of(model, read_external), target, read_external)
     if not found.refusals:
         found.refusals = list(dict.fromkeys(Refusal(v.site.path, message) for v in views for message in faults(v)))
     if not found.refusals:
@@ -132,7 +118,7 @@ def _node(
     if graph is None:
         raise Refused("its graph is handed to a function, which may be given another one")
     original = found.source.original(graph.node[site.index])
-    nodes = form.nodes(original, f"{MARK}{', '.join(names)} at {site.path} for {group[0].target.name}: {reason}")
+    nodes = form.nodes(original, document(names, site.path, group[0].target.name, reason))
     after = tuple(node_text(node) for node in nodes)
     found.changes.append(Change(site.path, tuple(names), reason, (node_text(site.proto),), after))
     return nodes

@@ -1,0 +1,352 @@
+"""The cures of wrong graphs, carried out: for each row of dmlsplit.formats.onnx.cures the nodes that it puts in.
+
+A cure is tried where it can be applied, and kept where the graphs of the model that comes of it are right. None changes
+a bit of a result: an operator is moved over a Split or a Concat only where it gives each element alone the same, in
+whatever vector a processor computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from dmlsplit.formats.onnx.cures import GUARDED, Fault
+from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.mending.editing import Replacement
+from dmlsplit.formats.onnx.mending.sites import Site
+from dmlsplit.formats.onnx.runtime.graphs import reads
+from dmlsplit.formats.onnx.tensors import text
+
+_EXACT: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", "Relu", "Sign", "ThresholdedRelu"})
+"""Elementwise operators of one tensor, whose result for an element is one rounding at most, wherever it stands."""
+_MOST_INDICES: Final = 1 << 16
+"""Of a Gather: its indices are a constant in the model."""
+_NEAR: Final = 4
+"""Nodes between a Split and the product of its parts."""
+
+
+@dataclass
+class Surroundings:
+    """The graph that a fault is in. `sites`: its Splits and Concats by index, each at all of its calls."""
+
+    nodes: Sequence[onnx.NodeProto]
+    outputs: set[str]
+    sites: Mapping[int, Sequence[Site]]
+    taken: set[str]
+    document: str
+    original: Callable[[onnx.NodeProto], onnx.NodeProto]
+    readers: dict[str, list[int]] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for index, node in enumerate(self.nodes):
+            self.producers.update({text(name): index for name in node.output if name})
+            for name in reads(node):
+                self.readers.setdefault(name, []).append(index)
+
+    @property
+    def opset(self) -> int:
+        return next(iter(self.sites.values()))[0].scope.origin.opset
+
+    def rank(self, name: str) -> int | None:
+        """Of a tensor, where it is the same at all calls."""
+        sites = next(iter(self.sites.values()))
+        ranks = {None if shape is None else len(shape) for shape in (s.scope.type_of(name)[1] for s in sites)}
+        return ranks.pop() if len(ranks) == 1 else None
+
+    def lengths(self, index: int) -> tuple[int, int, tuple[int, ...]] | None:
+        """Axis, rank and lengths of a Split, where they are known and the same at all calls."""
+        found = {
+            (site.node.axis, site.node.whole_shape and len(site.node.whole_shape), site.node.lengths)
+            for site in self.sites.get(index, ())
+        }
+        if len(found) != 1:
+            return None
+        axis, rank, lengths = found.pop()
+        if axis is None or not rank or lengths is None or not all(isinstance(size, int) for size in lengths):
+            return None
+        return axis, rank, tuple([size for size in lengths if isinstance(size, int)])
+
+    def op(self, index: int | None) -> str:
+        """The operator of a node, "" where it is none of the default domain."""
+        return "" if index is None or domain_of(self.nodes[index]) else text(self.nodes[index].op_type)
+
+    def producer(self, name: str) -> int | None:
+        return self.producers.get(text(name))
+
+    def is_read(self, name: str) -> bool:
+        return name in self.outputs or bool(self.readers.get(name))
+
+    def fresh(self, name: str, word: str) -> str:
+        """A name that nothing else has, made of another."""
+        base = found = f"{name}/{word}"
+        number = 1
+        while found in self.taken:
+            number += 1
+            found = f"{base}_{number}"
+        self.taken.add(found)
+        return found
+
+    def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
+        made: onnx.NodeProto = helper.make_node(op, inputs, [output], name=output, **attributes)  # type: ignore[arg-type]
+        made.doc_string = self.document
+        return made
+
+    def integers(self, name: str, values: Sequence[int]) -> onnx.NodeProto:
+        constant = self.fresh(name, "numbers")
+        value = numpy_helper.from_array(np.array(values, np.int64), constant)
+        return self.node("Constant", [], constant, value=value)
+
+    def rewired(
+        self, index: int, inputs: Mapping[str, str], outputs: Mapping[str, str] | None = None
+    ) -> onnx.NodeProto:
+        """A node that reads, and writes, other names."""
+        changed = onnx.NodeProto()
+        changed.CopyFrom(self.original(self.nodes[index]))
+        for names, other in ((changed.input, inputs), (changed.output, outputs or {})):
+            new = [other.get(text(name), text(name)) for name in names]
+            del names[:]
+            names.extend(new)
+        changed.doc_string = "\n".join(filter(None, [text(changed.doc_string), self.document]))
+        return changed
+
+    def can_be_rewired(self, index: int) -> bool:
+        return not any(True for _ in subgraphs(self.nodes[index]))
+
+
+Carrier: TypeAlias = Callable[[Surroundings, int], "Replacement | None"]
+"""Applies a cure for the node that does something wrong; None where it cannot be applied."""
+
+
+def _two_slices(around: Surroundings, culprit: int) -> Replacement | None:
+    split = next((i for i in _above(around, culprit) if around.op(i) == "Split"), None)
+    known = None if split is None else around.lengths(split)
+    if split is None or known is None:
+        return None
+    axis, _, lengths = known
+    node = around.nodes[split]
+    whole = text(node.input[0])
+    made: list[onnx.NodeProto] = []
+    start = 0
+    for name, length in zip(map(text, node.output), lengths, strict=False):
+        if name and around.is_read(name):
+            made += _slice(around, whole, name, axis, start, start + length)
+        start += length
+    return {split: made}
+
+
+def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, end: int) -> list[onnx.NodeProto]:
+    if around.opset < 10:
+        return [around.node("Slice", [whole], part, starts=[start], ends=[end], axes=[axis])]
+    numbers = [around.integers(part, [value]) for value in (start, end, axis)]
+    return [*numbers, around.node("Slice", [whole, *(text(constant.output[0]) for constant in numbers)], part)]
+
+
+def _above(around: Surroundings, index: int) -> Iterator[int]:
+    """The nodes that a node's inputs come of, the nearest first."""
+    todo, seen = [index], {index}
+    for _ in range(_NEAR):
+        following = []
+        for each in todo:
+            for name in around.nodes[each].input:
+                before = around.producer(name)
+                if before is not None and before not in seen:
+                    seen.add(before)
+                    following.append(before)
+                    yield before
+        todo = following
+
+
+def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -> Replacement | None:
+    """Puts Max(t, t), or a Reshape to the same shape, between a tensor and some of its readers."""
+    if not readers or not all(map(around.can_be_rewired, readers)):
+        return None
+    other = around.fresh(name, "apart")
+    if op == "Max":
+        made = [around.node("Max", [name, name], other)]
+    else:
+        rank = around.rank(name)
+        if rank is None or around.opset < 5:
+            return None
+        sizes = around.integers(name, [0] * rank)
+        made = [sizes, around.node("Reshape", [name, text(sizes.output[0])], other)]
+    found = {index: [around.rewired(index, {name: other})] for index in readers}
+    return {**found, min(readers): [*made, *found[min(readers)]]}
+
+
+def _part(op: str) -> Carrier:
+    """Behind the part of a Split that a product reads."""
+
+    def apply(around: Surroundings, culprit: int) -> Replacement | None:
+        for name in map(text, around.nodes[culprit].input):
+            if around.op(around.producer(name)) == "Split":
+                return _between(around, name, [culprit], op)
+        return None
+
+    return apply
+
+
+def _factor(op: str) -> Carrier:
+    """Behind the product that is a factor of another product."""
+
+    def apply(around: Surroundings, culprit: int) -> Replacement | None:
+        for name in map(text, around.nodes[culprit].input):
+            if around.op(around.producer(name)) == "Mul":
+                return _between(around, name, [culprit], op)
+        return None
+
+    return apply
+
+
+def _max_branch(around: Surroundings, culprit: int) -> Replacement | None:
+    """In front of all but the first of the inputs of a Concat that are one tensor."""
+    names = list(map(text, around.nodes[culprit].input))
+    changed, made = list(names), []
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            changed[place] = around.fresh(name, "apart")
+            made.append(around.node("Max", [name, name], changed[place]))
+    if not made:
+        return None
+    concat = around.rewired(culprit, {})
+    del concat.input[:]
+    concat.input.extend(changed)
+    return {culprit: [*made, concat]}
+
+
+def _concat_before(around: Surroundings, culprit: int) -> int | None:
+    found = [i for name in around.nodes[culprit].input if around.op(i := around.producer(name)) == "Concat"]
+    return found[0] if found else None
+
+
+def _operator_before_concat(around: Surroundings, culprit: int) -> Replacement | None:
+    concat = _concat_before(around, culprit)
+    if concat is None or not _moves(around, culprit):
+        return None
+    joined = text(around.nodes[concat].output[0])
+    if around.readers[joined] != [culprit] or joined in around.outputs:
+        return None
+    names = dict.fromkeys(map(text, around.nodes[concat].input))
+    if any(name in around.outputs and around.op(around.producer(name)) in GUARDED for name in names):
+        return None
+    result = text(around.nodes[culprit].output[0])
+    renamed = {name: around.fresh(name, around.op(culprit).lower()) for name in names}
+    moved = []
+    for name, new in renamed.items():
+        moved.append(around.rewired(culprit, {joined: name}, {result: new}))
+        moved[-1].name = new
+    # Where the operator stood: what it reads beside the tensor is known there.
+    return {concat: [], culprit: [*moved, around.rewired(concat, renamed, {joined: result})]}
+
+
+def _moves(around: Surroundings, index: int) -> bool:
+    """Whether an operator can be moved over a Split or Concat without changing a bit."""
+    node = around.nodes[index]
+    return around.op(index) in _EXACT and len(node.output) == 1 and around.can_be_rewired(index)
+
+
+def _max_input(around: Surroundings, culprit: int) -> Replacement | None:
+    concat = _concat_before(around, culprit)
+    if concat is None:
+        return None
+    names = list(dict.fromkeys(map(text, around.nodes[concat].input)))
+    shared = [name for name in names if name in around.outputs or len(around.readers[name]) > 1]
+    renamed = {name: around.fresh(name, "apart") for name in shared or names}
+    made = [around.node("Max", [name, name], new) for name, new in renamed.items()]
+    return {concat: [*made, around.rewired(concat, renamed)]}
+
+
+def _used_part(around: Surroundings, culprit: int) -> tuple[int, str, int] | None:
+    """The Split of what a node makes, or the node itself, of which one part is used, that part, and what reads it."""
+    candidates = [culprit, *(i for name in around.nodes[culprit].output for i in around.readers.get(text(name), ()))]
+    candidates += [i for name in around.nodes[culprit].input if (i := around.producer(name)) is not None]
+    for index in candidates:
+        if around.op(index) != "Split":
+            continue
+        used = [name for name in map(text, around.nodes[index].output) if name and around.is_read(name)]
+        if len(used) == 1 and used[0] not in around.outputs and len(around.readers[used[0]]) == 1:
+            return index, used[0], around.readers[used[0]][0]
+    return None
+
+
+def _operator_before_split(around: Surroundings, culprit: int) -> Replacement | None:
+    found = _used_part(around, culprit)
+    if found is None or not _moves(around, found[2]):
+        return None
+    split, part, reader = found
+    whole, result = text(around.nodes[split].input[0]), text(around.nodes[reader].output[0])
+    if around.op(around.producer(whole)) in GUARDED and whole in around.outputs:
+        return None
+    new = around.fresh(whole, around.op(reader).lower())
+    moved = around.rewired(reader, {part: whole}, {result: new})
+    moved.name = new
+    return {split: [], reader: [moved, around.rewired(split, {whole: new}, {part: result})]}
+
+
+def _gather(around: Surroundings, culprit: int) -> Replacement | None:
+    found = _used_part(around, culprit)
+    known = None if found is None else around.lengths(found[0])
+    if found is None or known is None:
+        return None
+    split, part, _ = found
+    axis, _, lengths = known
+    place = list(map(text, around.nodes[split].output)).index(part)
+    start = sum(lengths[:place])
+    if lengths[place] > _MOST_INDICES:
+        return None
+    indices = around.integers(part, range(start, start + lengths[place]))
+    whole = text(around.nodes[split].input[0])
+    return {split: [indices, around.node("Gather", [whole, text(indices.output[0])], part, axis=axis)]}
+
+
+def _max_part(around: Surroundings, culprit: int) -> Replacement | None:
+    found = _used_part(around, culprit)
+    return None if found is None else _between(around, found[1], [found[2]], "Max")
+
+
+def _max_between(around: Surroundings, culprit: int) -> Replacement | None:
+    """Between an output of the graph and the activation that it feeds."""
+    for name in map(text, around.nodes[culprit].output):
+        if name in around.outputs and around.readers.get(name):
+            return _between(around, name, around.readers[name], "Max")
+    return None
+
+
+def _without_dead(around: Surroundings, culprit: int) -> Replacement | None:
+    """Takes out all nodes that lead to no output."""
+    todo = [i for name in around.outputs if (i := around.producer(name)) is not None]
+    needed: set[int] = set()
+    while todo:
+        index = todo.pop()
+        if index not in needed:
+            needed.add(index)
+            todo += [i for name in reads(around.nodes[index]) if (i := around.producer(name)) is not None]
+    return {index: [] for index in range(len(around.nodes)) if index not in needed}
+
+
+CARRIERS: Final[Mapping[tuple[Fault, str], Carrier]] = {
+    (Fault.GATE, "two-slices"): _two_slices,
+    (Fault.GATE, "reshape-part"): _part("Reshape"),
+    (Fault.GATE, "max-part"): _part("Max"),
+    (Fault.PRODUCT, "reshape-factor"): _factor("Reshape"),
+    (Fault.PRODUCT, "max-factor"): _factor("Max"),
+    (Fault.REPEATED, "max-branch"): _max_branch,
+    (Fault.OVERWRITTEN, "operator-first"): _operator_before_concat,
+    (Fault.OVERWRITTEN, "max-input"): _max_input,
+    (Fault.REFUSED, "operator-first"): _operator_before_split,
+    (Fault.REFUSED, "gather"): _gather,
+    (Fault.REFUSED, "max-part"): _max_part,
+}
+"""What carries a cure out, by its fault and name; cures without one change results, or add outputs."""
+
+OTHERS: Final[Mapping[Fault, tuple[str, Carrier]]] = {
+    Fault.UNWRITTEN: ("max-between", _max_between),
+    Fault.DEAD: ("remove-dead", _without_dead),
+}
+"""What helps against faults that have no row in the table of cures."""

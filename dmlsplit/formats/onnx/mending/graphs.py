@@ -1,0 +1,152 @@
+"""Wrong graphs made right: cures are chosen, the cheapest first, and kept if the graphs that come of them are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import onnx
+
+from dmlsplit.diagnostics import Severity
+from dmlsplit.formats.onnx.cures import Fault, cures_of
+from dmlsplit.formats.onnx.graphs.findings import Finding
+from dmlsplit.formats.onnx.mending.cures import CARRIERS, OTHERS, Carrier, Surroundings
+from dmlsplit.formats.onnx.mending.editing import Replacement, names_of, node_text, outputs_of, replace_nodes
+from dmlsplit.formats.onnx.mending.locating import Spot, found_in
+from dmlsplit.formats.onnx.mending.sites import Place, Site, nodes_at, sites_of
+from dmlsplit.formats.onnx.mending.source import Source
+from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
+from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.runtimes import Options, Runtime
+
+_ROUNDS: Final = 16
+"""Choices of cures that are tried; all faults of a model are tried at once."""
+
+_Key: TypeAlias = tuple[Fault, str]
+"""A fault, and the path of the node that does it."""
+
+
+@dataclass
+class Cured:
+    """A model whose graphs are right, unless something is refused; `unknown` says of which it is not known."""
+
+    model: onnx.ModelProto
+    changes: list[Change]
+    refusals: list[Refusal]
+    unknown: list[Refusal]
+
+
+def cured(
+    source: Source,
+    model: onnx.ModelProto,
+    read_external: ReadExternal,
+    runtime: Runtime,
+    options: Options,
+    target: str,
+) -> Cured:
+    """The model with the cures that make its graphs right in a session of `runtime`."""
+    chosen: dict[_Key, int] = {}
+    asked: dict[_Key, Finding] = {}
+    work = _Work(source, model, read_external, target)
+    trial = Cured(model, [], [], [])
+    for _ in range(_ROUNDS):
+        found, spots = found_in(trial.model, read_external, runtime, options)
+        wrong = [each for each in found if each.diagnostic.severity is Severity.ERROR]
+        unknown = [Refusal(f.path, f.diagnostic.message) for f in found if f not in wrong]
+        if not wrong:
+            trial.unknown = unknown
+            return trial
+        work.spots = work.spots or spots
+        for finding in wrong:
+            if finding.fault is None:
+                return _refused(model, finding)
+            key = finding.fault, finding.node
+            asked.setdefault(key, finding)
+            chosen[key] = chosen.get(key, -1) + 1
+        trial = work.tried(chosen, asked)
+        if trial.refusals:
+            return trial
+    return _refused(model, wrong[0])
+
+
+def _refused(model: onnx.ModelProto, finding: Finding) -> Cured:
+    return Cured(model, [], [Refusal(finding.path, f"no cure is known: {finding.diagnostic.message}")], [])
+
+
+class _Work:
+    """A model, and what cures make of it."""
+
+    def __init__(self, source: Source, model: onnx.ModelProto, read_external: ReadExternal, target: str) -> None:
+        self._source = source
+        self._model = model
+        self._target = target
+        self._names = names_of(model)
+        self._sites: dict[Place, dict[int, list[Site]]] = {}
+        for site in sites_of(model, read_external):
+            self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
+        self.spots: Mapping[str, list[Spot]] = {}
+
+    def tried(self, chosen: dict[_Key, int], asked: Mapping[_Key, Finding]) -> Cured:
+        """The model with the chosen cure of each fault, or the next one that can be applied; `chosen` is moved on."""
+        taken = set(self._names)
+        edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
+        trial = Cured(onnx.ModelProto(), [], [], [])
+        for key, finding in asked.items():
+            options = list(_options(finding))
+            while chosen[key] < len(options):
+                name, carrier = options[chosen[key]]
+                change = self._apply(finding, name, carrier, taken, edits)
+                if change is not None:
+                    trial.changes.append(change)
+                    break
+                chosen[key] += 1
+            else:
+                trial.refusals.append(Refusal(finding.path, f"no cure helps: {finding.diagnostic.message}"))
+        trial.model.CopyFrom(self._model)
+        replace_nodes(trial.model, edits)
+        return trial
+
+    def _apply(
+        self,
+        finding: Finding,
+        name: str,
+        carrier: Carrier,
+        taken: set[str],
+        edits: dict[Place, dict[int, list[onnx.NodeProto]]],
+    ) -> Change | None:
+        for place, index in self.spots.get(finding.node, ()):
+            graph = nodes_at(self._model, place)
+            if graph is None or place not in self._sites:
+                continue
+            reason = finding.diagnostic.message
+            around = Surroundings(
+                graph.node,
+                outputs_of(graph),
+                self._sites[place],
+                taken,
+                document([name], finding.path, self._target, reason),
+                self._source.original,
+            )
+            made = carrier(around, index)
+            if not made or not edits.setdefault(place, {}).keys().isdisjoint(made):
+                continue
+            edits[place].update({i: list(nodes) for i, nodes in made.items()})
+            before = tuple(node_text(graph.node[i]) for i in sorted(made))
+            return Change(finding.path, (name,), reason, before, tuple(_texts(made)))
+        return None
+
+
+def _texts(made: Replacement) -> Iterator[str]:
+    return (node_text(node) for index in sorted(made) for node in made[index])
+
+
+def _options(finding: Finding) -> Iterator[tuple[str, Carrier]]:
+    """The cures of a finding that can be carried out, the cheapest first."""
+    assert finding.fault is not None
+    if finding.fault in OTHERS:
+        yield OTHERS[finding.fault]
+    for cure in cures_of(finding.fault, finding.directml):
+        carrier = CARRIERS.get((cure.fault, cure.name))
+        if carrier is not None:
+            yield cure.name, carrier

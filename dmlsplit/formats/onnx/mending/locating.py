@@ -1,0 +1,71 @@
+"""Which node of a model is meant by the path that a finding gives, in which functions are in the places of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+import onnx
+
+from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.functions import check_references, key_of_function
+from dmlsplit.formats.onnx.given import graphs_of
+from dmlsplit.formats.onnx.graphs.findings import Finding, findings
+from dmlsplit.formats.onnx.mending.sites import Place
+from dmlsplit.formats.onnx.runtime.inlining import inlined
+from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.scope import label_of
+from dmlsplit.formats.onnx.tensors import ReadExternal, text
+from dmlsplit.formats.sessions import Inputs
+from dmlsplit.printable import printable
+from dmlsplit.runtimes import Options, Runtime
+
+Spot: TypeAlias = tuple[Place, int]
+"""A node: its graph, and its index in that."""
+
+
+def found_in(
+    model: onnx.ModelProto, read_external: ReadExternal, runtime: Runtime, options: Options
+) -> tuple[tuple[Finding, ...], Mapping[str, list[Spot]]]:
+    """What a runtime does wrong with the graphs of a model, and the nodes of each path."""
+    copy = loading.without_weights(model)
+    check_references(copy)
+    spots = list(_numbered(copy))
+    budget = Budget(copy.ByteSize())
+    whole, written = inlined(copy, budget)
+    paths: dict[str, list[Spot]] = {}
+    for path, node in _with_paths(whole.graph.node, ""):
+        if text(node.doc_string).isdecimal():
+            spot = spots[int(text(node.doc_string))]
+            if spot not in paths.setdefault(path, []):
+                paths[path].append(spot)
+    return findings(Model(whole, written, read_external, budget, Inputs(), False), runtime, options), paths
+
+
+def _numbered(model: onnx.ModelProto) -> Iterator[Spot]:
+    """All nodes; the documentation of each becomes its number."""
+    number = 0
+    todo = [(Place(None), model.graph.node)]
+    todo += [(Place(key_of_function(function)), function.node) for function in model.functions]
+    while todo:
+        place, nodes = todo.pop()
+        for index, node in enumerate(nodes):
+            node.doc_string = str(number)
+            number += 1
+            yield place, index
+            for attribute in node.attribute:
+                for k, graph in enumerate(graphs_of(attribute)):
+                    steps = (*place.steps, (index, text(attribute.name), k))
+                    todo.append((Place(place.key, steps), graph.node))
+
+
+def _with_paths(nodes: Iterable[onnx.NodeProto], label: str) -> Iterator[tuple[str, onnx.NodeProto]]:
+    for node in nodes:
+        name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
+        yield printable(f"{label}/{name}" if label else name), node
+        for attribute in node.attribute:
+            graphs = list(graphs_of(attribute))
+            for number, graph in enumerate(graphs):
+                inner = f"{text(node.name) or text(node.op_type)}.{text(attribute.name)}"
+                yield from _with_paths(graph.node, label_of(label, inner + (f"[{number}]" if len(graphs) > 1 else "")))

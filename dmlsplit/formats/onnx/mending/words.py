@@ -1,0 +1,33 @@
+"""What is said of a mended model: its changes, what is refused, and the documentation of the nodes that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What was changed at one node: by which rewritings or cures, why, and the nodes before and after, in words."""
+
+    path: str
+    names: tuple[str, ...]
+    reason: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a node, or the model where `path` is "", cannot be made such that the target takes it."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+def document(names: Sequence[str], path: str, target: str, reason: str) -> str:
+    """The documentation of the nodes that are written for one change."""
+    return f"dmlsplit: {', '.join(names)} at {path} for {target}: {reason}"
