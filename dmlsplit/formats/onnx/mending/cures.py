@@ -20,7 +20,7 @@ from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.mending.editing import Replacement
 from dmlsplit.formats.onnx.mending.sites import Site
-from dmlsplit.formats.onnx.runtime.graphs import reads
+from dmlsplit.formats.onnx.runtime.merging import reads
 from dmlsplit.formats.onnx.tensors import text
 
 _EXACT: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", "Relu", "Sign", "ThresholdedRelu"})
@@ -47,7 +47,7 @@ class Surroundings:
     def __post_init__(self) -> None:
         for index, node in enumerate(self.nodes):
             self.producers.update({text(name): index for name in node.output if name})
-            for name in reads(node):
+            for name in dict.fromkeys(reads(node)):
                 self.readers.setdefault(name, []).append(index)
 
     @property
