@@ -22,7 +22,7 @@ LOOKED_FOR: Final = ("Split", "Concat", "SplitToSequence", "ConcatFromSequence")
 """The operators that are judged, and those that are named and not judged, as are the former in any other domain."""
 
 
-def domain_of(node: onnx.NodeProto | onnx.FunctionProto) -> str:
+def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:
     """ "" for ai.onnx as well."""
     domain = text(node.domain)
     return "" if domain in DEFAULT_DOMAINS else domain

@@ -5,7 +5,7 @@ What was not touched is a range of the source: unknown fields, the order of fiel
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import onnx
@@ -30,7 +30,15 @@ def assembled(source: Source, model: onnx.ModelProto) -> list[Part]:
             case onnx.ModelProto.GRAPH_FIELD_NUMBER:
                 parts = _message(field, _content(source, field, model.graph.node, NODE_OF_GRAPH))
             case onnx.ModelProto.FUNCTIONS_FIELD_NUMBER:
-                parts = _message(field, _content(source, field, next(functions).node, NODE_OF_FUNCTION))
+                function = next(functions)
+                again = iter(function.opset_import)
+                imports_at = {
+                    inner.start: changed
+                    for inner in fields(source.data, field.content, field.end)
+                    if inner.number == onnx.FunctionProto.OPSET_IMPORT_FIELD_NUMBER
+                    and (changed := _import(source, inner, next(again))) is not None
+                }
+                parts = _message(field, _content(source, field, function.node, NODE_OF_FUNCTION, imports_at))
             case onnx.ModelProto.OPSET_IMPORT_FIELD_NUMBER:
                 parts = _import(source, field, next(imports))
             case onnx.ModelProto.IR_VERSION_FIELD_NUMBER if model.ir_version != source.model.ir_version:
@@ -57,16 +65,26 @@ class _Node:
     start: int | None
 
 
-def _content(source: Source, graph: Field, nodes: Iterable[onnx.NodeProto], number: int) -> list[Part] | None:
-    """The content of a graph or function with these nodes; None where nothing is different."""
+def _content(
+    source: Source,
+    graph: Field,
+    nodes: Iterable[onnx.NodeProto],
+    number: int,
+    others: Mapping[int, list[Part]] | None = None,
+) -> list[Part] | None:
+    """The content of a graph or function with these nodes; None where nothing is different.
+
+    `others`: what takes the place of other fields, by where these begin.
+    """
+    others = others or {}
     written = _written(source, nodes, number)
     staying = {node.start for node in written}
-    changed = any(node.changed for node in written)
+    changed = bool(others) or any(node.changed for node in written)
     found: list[Part] = []
     place = behind_the_last = 0
     for field in fields(source.data, graph.content, graph.end):
         if field.number != number:
-            found.append(Range(field.start, field.end))
+            found += others.get(field.start, [Range(field.start, field.end)])
             continue
         changed |= field.start not in staying
         while field.start in staying:

@@ -255,9 +255,11 @@ def _max_input(around: Surroundings, culprit: int) -> Replacement | None:
     concat = _concat_before(around, culprit)
     if concat is None:
         return None
-    names = list(dict.fromkeys(map(text, around.nodes[concat].input)))
+    names = [name for name in dict.fromkeys(map(text, around.nodes[concat].input)) if name in around.producers]
     shared = [name for name in names if name in around.outputs or len(around.readers[name]) > 1]
     renamed = {name: around.fresh(name, "apart") for name in shared or names}
+    if not renamed:
+        return None
     made = [around.node("Max", [name, name], new) for name, new in renamed.items()]
     return {concat: [*made, around.rewired(concat, renamed)]}
 

@@ -119,7 +119,7 @@ class _Work:
             graph = nodes_at(self._model, place)
             if graph is None or place not in self._sites:
                 continue
-            reason = finding.diagnostic.message
+            reason = finding.diagnostic.message.partition("; ")[0]  # without the releases and the cures
             around = Surroundings(
                 graph.node,
                 outputs_of(graph),

@@ -12,10 +12,11 @@ from dmlsplit.formats.onnx.mending.editing import names_of, node_text, replace_n
 from dmlsplit.formats.onnx.mending.fields import Part, size_of
 from dmlsplit.formats.onnx.mending.forms import Form, Refused
 from dmlsplit.formats.onnx.mending.graphs import cured
-from dmlsplit.formats.onnx.mending.judging import faults, runtime_of_graphs, views_of
+from dmlsplit.formats.onnx.mending.judging import faults, runtime_of_graphs, session_of, views_of
 from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at, sites_of
 from dmlsplit.formats.onnx.mending.source import Source
+from dmlsplit.formats.onnx.mending.versions import converted
 from dmlsplit.formats.onnx.mending.views import View
 from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
 from dmlsplit.formats.onnx.tensors import ReadExternal
@@ -49,7 +50,15 @@ def mended(source: Source, target: Target, read_external: ReadExternal) -> Mendi
     found = Mending(source)
     model = onnx.ModelProto()
     model.CopyFrom(source.model)
-    views = views_of(model, sites_of(model, read_external), target, read_external)
+    sites = sites_of(model, read_external)
+    try:
+        found.changes += converted(source, model, sites, session_of(target)[0], target.name)
+    except Refused as refused:
+        found.refusals.append(Refusal("", str(refused)))
+        return found
+    if found.changes:
+        sites = sites_of(model, read_external)
+    views = views_of(model, sites, target, read_external)
     replaced = _rewritten(found, model, views)
     if replaced and not found.refusals:
         replace_nodes(model, replaced)
