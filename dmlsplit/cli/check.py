@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -80,19 +80,7 @@ if TYPE_CHECKING:
     default=1,
     help="Read N files at once, in processes of their own.",
 )
-def check(
-    files: tuple[str, ...],
-    format_: str,
-    out: str | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    fail_on: str,
-    baseline: str | None,
-    write_baseline: str | None,
-    jobs: int,
-    targets: tuple[Target, ...],
-    given: Given,
-) -> int:
+def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **options: Any) -> int:
     """Judge the Split and Join operators of FILE...
 
     FILE is .json (one operator, or a DxDispatch model), .jsonl (one operator a line), .onnx, .xml (OpenVINO IR), -
@@ -112,53 +100,83 @@ def check(
       dmlsplit check models/*.json --write-baseline known.json
       dmlsplit check models/*.json --baseline known.json
     """
-    keep = rule_filter(select, ignore)
-    names = expanded(files)
-    refuse_closed_input(names)
-    for written in (out, write_baseline):
-        _streams.refuse_to_replace(written, names)
-    # A baseline may be brought up to date, and is then what --baseline and --write-baseline both name.
-    _streams.refuse_to_replace(out, [baseline], "the baseline")
-    _streams.refuse_to_replace(out, [write_baseline], "what --write-baseline writes")
-    known = None if baseline is None else Baseline.read(baseline)
-    found = None if write_baseline is None else Baseline(write_baseline)
-    tally = Tally()
-    # A report that goes elsewhere must not hide that a file was not read.
-    console = None
-    if format_ == "text" and out is None and _streams.person_reads(sys.stdout):
+    return _check(expanded(files), targets, given, Options(**options))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that no other command has, as they are given."""
+
+    format_: str
+    out: str | None
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    fail_on: str
+    baseline: str | None
+    write_baseline: str | None
+    jobs: int
+
+    def refuse_to_replace(self, inputs: Sequence[str]) -> None:
+        """UsageError where one of the files that are written is another that is read or written."""
+        for written in (self.out, self.write_baseline):
+            _streams.refuse_to_replace(written, inputs)
+        # A baseline may be brought up to date, and is then what --baseline and --write-baseline both name.
+        _streams.refuse_to_replace(self.out, [self.baseline], "the baseline")
+        _streams.refuse_to_replace(self.out, [self.write_baseline], "what --write-baseline writes")
+
+    def console(self) -> Console | None:
+        """Where a person reads the report, if one does."""
+        if self.format_ != "text" or self.out is not None or not _streams.person_reads(sys.stdout):
+            return None
         from dmlsplit.report import terminal
 
-        console = terminal.console(sys.stdout)
-    question = Question(
-        targets,
-        replace(given, require_known_names=sum(map(is_model, names)) == 1),
-        keep,
-        name_fixes=format_ == "text",
-    )
-    with executor_of(min(jobs, len(names))) as executor, _progress(len(names), console) as step:
-        items = _in_order(judge_files(names, question, executor), step, repeat_errors=console is None)
-        if found is not None:
-            items = found.watch(items)
-        if known is not None:
-            items = known.without_known(items)
-        items = tally.watch(items)
+        return terminal.console(sys.stdout)
+
+    def show(self, results: Iterable[Result], target_count: int, console: Console | None) -> None:
+        """Writes the report."""
         if console is not None:
-            terminal.show(items, console, len(targets))
-        else:
-            with _streams.output(out) as write:
-                for chunk in FORMATS[format_].render(items, len(targets)):
-                    write(chunk)
-                if write_baseline is not None:
-                    refuse_input(write_baseline)  # before the report gets its name
+            from dmlsplit.report import terminal
+
+            terminal.show(results, console, target_count)
+            return
+        with _streams.output(self.out) as write:
+            for chunk in FORMATS[self.format_].render(results, target_count):
+                write(chunk)
+            if self.write_baseline is not None:
+                refuse_input(self.write_baseline)  # before the report gets its name
+
+    def status(self, tally: Tally) -> int:
+        """The exit status for what was found."""
+        if tally.outcomes[Outcome.NOT_READ]:
+            return 2
+        if self.write_baseline is not None:
+            return 0
+        severities = [Severity.ERROR, Severity.WARNING] if self.fail_on == "warning" else [Severity.ERROR]
+        return int(any(tally.severities[severity] for severity in severities))
+
+
+def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: Options) -> int:
+    given = replace(given, require_known_names=sum(map(is_model, names)) == 1)
+    keep = rule_filter(options.select, options.ignore)
+    question = Question(targets, given, keep, name_fixes=options.format_ == "text")
+    refuse_closed_input(names)
+    options.refuse_to_replace(names)
+    known = None if options.baseline is None else Baseline.read(options.baseline)
+    found = None if options.write_baseline is None else Baseline(options.write_baseline)
+    tally = Tally()
+    console = options.console()
+    with executor_of(min(options.jobs, len(names))) as executor, _progress(len(names), console) as step:
+        # A report that goes elsewhere must not hide that a file was not read.
+        results = _in_order(judge_files(names, question, executor), step, repeat_errors=console is None)
+        if found is not None:
+            results = found.watch(results)
+        if known is not None:
+            results = known.without_known(results)
+        options.show(tally.watch(results), len(targets), console)
     if found is not None:
-        with _streams.output(write_baseline) as write:
+        with _streams.output(options.write_baseline) as write:
             write(found.document())
-    if tally.outcomes[Outcome.NOT_READ]:
-        return 2
-    if found is not None:
-        return 0
-    severities = [Severity.ERROR, Severity.WARNING] if fail_on == "warning" else [Severity.ERROR]
-    return int(any(tally.severities[severity] for severity in severities))
+    return options.status(tally)
 
 
 def _in_order(
