@@ -28,6 +28,15 @@ void dms_text_add(dms_text *text, const char *format, ...)
         text->length += (size_t)added;
 }
 
+static void describe_stores(dms_text *text, const char *what, const dms_stores *stores)
+{
+    if (dms_is_streamed(stores))
+        dms_text_add(text, "%s larger than the caches: kernels that can store past them do, and fetch %s\n", what,
+                     stores->page > 0 ? "the page after the next" : "16 KB ahead");
+    else if (stores->regime == DMS_CLAIMED)
+        dms_text_add(text, "%s beyond the second-level cache: kernels that can ask for lines before they write them do\n", what);
+}
+
 static void describe_space(dms_text *text, const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
@@ -36,9 +45,8 @@ static void describe_space(dms_text *text, const dmlsplit_plan *plan)
     for (uint32_t d = 0; d < space->axis; d++)
         dms_text_add(text, ", %" PRIu64 " every %" PRId64, space->sizes[d], strides[d]);
     dms_text_add(text, "; axis: %" PRIu64 " every %" PRId64 "\n", space->operands[0].length, strides[space->axis]);
-    if (plan->stream || plan->stream_turns)
-        dms_text_add(text, "larger than the caches%s: kernels that can store past them do\n",
-                     plan->stream ? "" : " for matrices that are turned");
+    describe_stores(text, "copies", &plan->copies);
+    describe_stores(text, "matrices that are turned", &plan->turns);
 }
 
 static void describe_shape(dms_text *text, const dmlsplit_plan *plan, const dms_shape *shape, uint64_t count)

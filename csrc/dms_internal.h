@@ -97,13 +97,26 @@ typedef struct dms_loop {
     int64_t source_stride;
 } dms_loop;
 
+/* Which stores suit a run, by how much it reads and writes. */
+typedef enum dms_regime {
+    DMS_PLAIN,
+    DMS_CLAIMED,                        /* plain, with lines asked for by prefetchw before they are written */
+    DMS_STREAMED                        /* past the caches, with memory asked for before it is read */
+} dms_regime;
+
+typedef struct dms_stores {
+    dms_regime regime;
+    uintptr_t page;                     /* 4095: memory is fetched page by page; 0: line by line */
+    uintptr_t ahead;                    /* so many bytes ahead */
+} dms_stores;
+
 /* The copy of one part: runs of contiguous bytes, repeated by loops. Sizes are at least 2. */
 typedef struct dms_nest {
     uint32_t rank;
     size_t run;                         /* bytes */
     int64_t part_offset;                /* bytes from the part's base pointer to the first run */
     int64_t whole_offset;               /* bytes from the part's place in the whole to the first run */
-    bool stream;                        /* stores had better pass by the caches */
+    dms_stores stores;
     dms_loop *loops;                    /* [rank], outermost first, in descending order of the target's strides */
 } dms_nest;
 
@@ -136,8 +149,8 @@ struct dmlsplit_plan {
     uint64_t bytes;                     /* copied by one run; 0: the plan is empty and everything below is 0 or NULL */
     int64_t begin, end;                 /* bytes of the whole touched, from its base pointer */
     uint64_t rows;                      /* product of the space's sizes before the axis */
-    bool stream;                        /* the run is too large for the caches: stores had better pass by them */
-    bool stream_turns;                  /* the same for matrices that are turned */
+    dms_stores copies;                  /* how to store */
+    dms_stores turns;                   /* the same for matrices that are turned */
     dms_space space;                    /* operand 0 is the whole, operand 1 + i is shape i */
     uint64_t shape_count;
     dms_shape *shapes;
@@ -197,6 +210,25 @@ dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name);
 
 /* DMLSPLIT_OK where the name is NULL or in the table. */
 dmlsplit_status dms_check_kernel_name(const char *name);
+
+/* ---- The machine (dms_profile.c, dms_measure.c) ---- */
+
+/* The profile for a run that reads and writes so many bytes. The first large one measures it. */
+void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile);
+
+/* Replaces the members that can be measured. */
+void dms_measure(dmlsplit_profile *profile);
+
+static inline dms_stores dms_streamed_stores(uint32_t fetch)
+{
+    const dms_stores pages = {DMS_STREAMED, 4095, 8192}, lines = {DMS_STREAMED, 0, 16384};
+    return fetch == DMLSPLIT_FETCH_PAGES ? pages : lines;
+}
+
+static inline bool dms_is_streamed(const dms_stores *stores)
+{
+    return stores->regime == DMS_STREAMED;
+}
 
 /* ---- Slices and threads (dms_slices.c, dms_threads.c, dms_execute.c) ---- */
 

@@ -2,7 +2,7 @@
 #ifndef DMS_TRANSPOSE_H
 #define DMS_TRANSPOSE_H
 
-#include "dms_kernel.h"
+#include "dms_lines.h"
 
 enum {
     DMS_TILE_MOST = 1024,               /* rows or columns of a tile */
@@ -12,13 +12,6 @@ enum {
     DMS_MOST_TURNED = 2 * DMS_STAGED_ROWS * DMS_STAGED_BYTES,   /* a turned tile with a line more in each row */
     DMS_MOST_CARRIED = DMS_MOST_TURNED / DMS_LINE               /* columns with a line each in as many bytes */
 };
-
-/* What a row of the target has in the turned tile that no whole line of memory holds yet: bytes [begin, fill). Those before begin are not ours.
- * Where a tile is not staged, turned has the last line of each row, and fill says how far behind a line of memory these begin. */
-typedef struct dms_carry {
-    char *line;
-    uint32_t begin, fill;
-} dms_carry;
 
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
 typedef struct dms_tile {
@@ -32,8 +25,9 @@ typedef struct dms_tile {
     int64_t to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile, which can be fetched meanwhile */
     size_t streamed;                    /* stores had better pass by the caches, so many bytes at once; 0: by no means */
-    bool carried;                       /* they could not fill whole lines: what is left of one waits in turned; to[j] is there where staged */
-    dms_carry carries[DMS_MOST_CARRIED];  /* of the columns, where carried */
+    bool claimed;                       /* lines are asked for before they are written */
+    bool carried;                       /* stores could not fill whole lines; where staged, to[j] is in turned */
+    dms_lines carries[DMS_MOST_CARRIED];  /* of the columns, where carried: what no whole line of memory holds yet waits in turned */
     _Alignas(DMS_LINE) char staged[DMS_STAGED_ROWS * DMS_STAGED_PITCH];
     _Alignas(DMS_LINE) char turned[DMS_MOST_TURNED];
 } dms_tile;

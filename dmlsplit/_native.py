@@ -230,26 +230,45 @@ def cpu_features() -> tuple[str, ...]:
 
 
 class Profile(NamedTuple):
-    """What new plans are made for, in bytes; from stream_* on, read and written, stores pass by the caches."""
+    """What new plans are made for, in bytes that a run reads and writes: dmlsplit_profile of dmlsplit.h."""
 
     level2: int
     last_level: int
     stream_copies: int
+    """Stores pass by the caches from here on."""
     stream_turns: int
+    """The same for matrices that are turned."""
+    claim: int
+    """Below that, stores ask for their lines ahead from here on."""
+    fetch: str
+    """How memory is asked for: a name of FETCHES."""
+    origin: str = "settings"
+    """A name of ORIGINS."""
+
+
+FETCHES: Final = ("lines", "pages")
+ORIGINS: Final = ("CPUID", "measuring", "settings")
 
 
 def profile() -> Profile:
     require()
     found = ffi.new("dmlsplit_profile *", {"struct_size": ffi.sizeof("dmlsplit_profile")})
     _check(lib.dmlsplit_get_profile(found))
-    return Profile(*(int(getattr(found, name)) for name in Profile._fields))
+    level2, last_level, stream_copies, stream_turns, claim = (
+        int(size) for size in (found.level2, found.last_level, found.stream_copies, found.stream_turns, found.claim)
+    )
+    return Profile(level2, last_level, stream_copies, stream_turns, claim, FETCHES[found.fetch], ORIGINS[found.origin])
 
 
 def set_profile(new: Profile | None) -> None:
     """None: what the machine says, and the environment."""
     require()
-    given = {"struct_size": ffi.sizeof("dmlsplit_profile"), **new._asdict()} if new is not None else None
-    _check(lib.dmlsplit_set_profile(ffi.NULL if given is None else ffi.new("dmlsplit_profile *", given)))
+    if new is None:
+        _check(lib.dmlsplit_set_profile(ffi.NULL))
+        return
+    given = {"struct_size": ffi.sizeof("dmlsplit_profile"), **new._asdict(), "fetch": FETCHES.index(new.fetch)}
+    given["origin"] = ORIGINS.index(new.origin)
+    _check(lib.dmlsplit_set_profile(ffi.new("dmlsplit_profile *", given)))
 
 
 class Kernel(NamedTuple):

@@ -169,20 +169,38 @@ DMLSPLIT_API const char *dmlsplit_status_string(dmlsplit_status status);
 /* The library's version, "0.1.0". */
 DMLSPLIT_API const char *dmlsplit_version(void);
 
-/* What plans are made for, in bytes. Stores pass by the caches from stream_* bytes on, read and written by one run: 0 is always, UINT64_MAX never. */
+/* How memory is asked for ahead of what copies read, whose stores pass by the caches. */
+typedef enum dmlsplit_fetch {
+    DMLSPLIT_FETCH_LINES = 0,           /* each line 16 KB ahead */
+    DMLSPLIT_FETCH_PAGES = 1            /* the first lines of the page after the next, while a page is read */
+} dmlsplit_fetch;
+
+typedef enum dmlsplit_origin {
+    DMLSPLIT_FROM_CPUID = 0,            /* what is known of such CPUs */
+    DMLSPLIT_FROM_MEASURING = 1,
+    DMLSPLIT_FROM_SETTINGS = 2          /* dmlsplit_set_profile, or a variable */
+} dmlsplit_origin;
+
+/* What plans are made for, in bytes that one run reads and writes: 0 is always, UINT64_MAX never. */
 typedef struct dmlsplit_profile {
     uint32_t struct_size;               /* sizeof(dmlsplit_profile), so that the struct can grow */
-    uint32_t reserved;                  /* 0 */
+    uint32_t fetch;                     /* dmlsplit_fetch */
     uint64_t level2;                    /* second-level cache, 0: not known. Told only */
     uint64_t last_level;                /* the largest cache that the machine reports, which need not be this thread's alone. Told only */
-    uint64_t stream_copies;             /* at most 16 MiB by default */
-    uint64_t stream_turns;              /* matrices that are turned, and columns of one element */
+    uint64_t stream_copies;             /* stores pass by the caches from here on; at most 16 MiB by default */
+    uint64_t stream_turns;              /* the same for matrices that are turned, and columns of one element */
+    uint64_t claim;                     /* below that, stores ask for their lines ahead (prefetchw) from here on */
+    uint32_t origin;                    /* dmlsplit_origin. Told only */
+    uint32_t reserved;                  /* 0 */
 } dmlsplit_profile;
 
-/* The profile of plans that are created from now on, in whole pages of 4 KiB: what CPUID says of the machine, unless the variables
- * DMLSPLIT_STREAM_COPIES and DMLSPLIT_STREAM_TURNS hold numbers of bytes at the first plan, or another was set. NULL restores the default.
- * Results do not depend on it, times do. A thread that creates a plan while another sets a profile may see some members of either.
- * struct_size is set before both calls. */
+/* The profile of plans that are created from now on, in whole pages of 4 KiB. At first it is what CPUID says of the machine. The first plan of 8 MiB or
+ * more measures the rest once, which takes 20 to 80 ms and 32 MiB for that time: how to fetch, whether to claim, and when to turn matrices past
+ * the caches. It does not where a profile was set, where the variable DMLSPLIT_MEASURE is 0, and where the library was compiled with
+ * -DDMLSPLIT_MEASURE=0. The variables DMLSPLIT_STREAM_COPIES, DMLSPLIT_STREAM_TURNS and DMLSPLIT_CLAIM (bytes) and DMLSPLIT_FETCH (lines or
+ * pages) each fix one member. dmlsplit_set_profile(NULL) begins anew.
+ * Results do not depend on it, times do; plans with the same geometry and profile run alike. A thread that creates a plan while another sets a
+ * profile may see some members of either. struct_size is set before both calls. */
 DMLSPLIT_API dmlsplit_status dmlsplit_get_profile(dmlsplit_profile *profile);
 DMLSPLIT_API dmlsplit_status dmlsplit_set_profile(const dmlsplit_profile *profile);
 

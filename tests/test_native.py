@@ -108,13 +108,16 @@ def test_slices_write_what_a_run_writes():
 
 
 def test_profile():
+    _native.set_profile(None)
     machine = _native.profile()
-    forced = _native.Profile(1 << 20, 2 << 20, 4096, 8192)
+    forced = _native.Profile(1 << 20, 2 << 20, 1 << 20, 8192, claim=4096, fetch="pages")
     try:
         _native.set_profile(forced)
         assert _native.profile() == forced
         plan = _native.Plan(_native.SPLIT, 4, (2, 4096), None, 1, (4096,), None)
-        assert "larger than the caches" in plan.describe()
+        assert "copies beyond the second-level cache" in plan.describe()
+        assert "turned larger than the caches" in plan.describe()
+        assert "the page after the next" in plan.describe()
     finally:
         _native.set_profile(None)
     assert _native.profile() == machine
@@ -122,11 +125,38 @@ def test_profile():
 
 @pytest.mark.skipif(_native.profile().stream_copies >= 1 << 62, reason="no stores pass by the caches here")
 @pytest.mark.parametrize(("text", "taken"), [("8192", True), ("8 MB", False), ("-1", False), ("", False)])
-def test_profile_from_the_environment(monkeypatch, text, taken):
-    monkeypatch.setenv("DMLSPLIT_STREAM_TURNS", text)
-    code = "from dmlsplit import _native; print(_native.profile().stream_turns)"
+@pytest.mark.parametrize("member", ["stream_copies", "stream_turns", "claim"])
+def test_profile_from_the_environment(monkeypatch, member, text, taken):
+    monkeypatch.setenv(f"DMLSPLIT_{member.upper()}", text)
+    code = f"from dmlsplit import _native; p = _native.profile(); print(p.{member}, p.origin)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (int(done.stdout) == 8192) is taken
+    assert (done.stdout.split() == ["8192", "settings"]) is taken
+
+
+@pytest.mark.parametrize("fetch", _native.FETCHES)
+def test_fetches_from_the_environment(monkeypatch, fetch):
+    monkeypatch.setenv("DMLSPLIT_FETCH", fetch)
+    code = "from dmlsplit import _native; p = _native.profile(); print(p.fetch, p.origin)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [fetch, "settings"]
+
+
+@pytest.mark.skipif(not {"avx2"} & {*_native.cpu_features()}, reason="nothing to measure here")
+@pytest.mark.parametrize(("switch", "origin"), [(None, "measuring"), ("0", "CPUID")])
+def test_a_large_plan_measures_the_machine_unless_that_is_switched_off(monkeypatch, switch, origin):
+    for name in ("STREAM_COPIES", "STREAM_TURNS", "CLAIM", "FETCH", "MEASURE"):
+        monkeypatch.delenv(f"DMLSPLIT_{name}", raising=False)
+    if switch is not None:
+        monkeypatch.setenv("DMLSPLIT_MEASURE", switch)
+    code = (
+        "from dmlsplit import _native\n"
+        "_native.Plan(_native.SPLIT, 1, (3, 1 << 20), None, 0, (1, 2), None)\n"
+        "assert _native.profile().origin == 'CPUID'\n"
+        "_native.Plan(_native.SPLIT, 1, (8, 1 << 20), None, 0, (4, 4), None)\n"
+        "print(_native.profile().origin)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [origin]
 
 
 def test_refusals_name_the_part():

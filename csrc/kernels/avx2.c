@@ -5,6 +5,7 @@
 #include "vector_avx2.h"
 
 #include "channels_template.h"
+#include "moves_avx2.h"
 #include "rows_template.h"
 #include "shuffle_template.h"
 #include "transpose_template.h"

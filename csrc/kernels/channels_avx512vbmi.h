@@ -6,16 +6,16 @@
  *     whole    abcabcab|cabcabca|bcabcabc       part a   aaaaaaaa   table  0  3  6 |  9 12 15 | 18 21
  *              vector 0  vector 1  vector 2     part b   bbbbbbbb          1  4  7 | 10 13 16 | 19 22
  *
- * Every store is a whole line of memory, wherever a part begins: the end of the vector before is kept and rotated in front.
+ * Every store is a whole line of memory, wherever a part begins: a vector is rotated, and its end waits for the begin of the next one.
  *
- *     previous  PQRSTUVW   now  ijklmnop        line in memory   |UVWijklm|    (shift 3; nop is carried on)
+ *     now  ijklmnop   rotated  nopijklm   waiting  UVW.....      line in memory   |UVWijklm|    (nop is carried on)
  */
 #include "../dms_channels.h"
 #include "../dms_transpose.h"
+#include "lines_template.h"
 
 #include <stdlib.h>
 
-#include "lines_avx512vbmi.h"
 
 /* Source bytes of the target's byte t, counted through the vectors 0 to count - 1. width is a power of two. */
 static void fill_table(uint8_t *table, unsigned target, unsigned count, unsigned shift, bool split)
@@ -42,9 +42,9 @@ static void fill_tables(gather_tables *tables, unsigned count, size_t width, boo
 }
 
 /* A permute looks at the low bits of the table only: 7 of them choose from two vectors, 6 from one. upper: where it is at 128 or above. */
-static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE __m512i gather(const __m512i *from, unsigned count, __m512i table, __mmask64 upper)
+static DMS_TARGET DMS_ALWAYS_INLINE vector gather(const vector *from, unsigned count, vector table, __mmask64 upper)
 {
-    const __m512i low = _mm512_permutex2var_epi8(from[0], table, from[1]);
+    const vector low = _mm512_permutex2var_epi8(from[0], table, from[1]);
     if (count == 2)
         return low;
     if (count == 3)
@@ -52,107 +52,134 @@ static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE __m512i gather(const __m512i *fro
     return _mm512_mask_blend_epi8(upper, low, _mm512_permutex2var_epi8(from[2], table, from[3]));
 }
 
-/* Appends rows to the writers: one of each part, or that of the whole. Less than a whole block of rows only at the end. count, split and
- * streamed are constants. */
-static DMS_TARGET_AVX512VBMI DMS_ALWAYS_INLINE void append_rows(line_writer *writers, const dms_channels *c, const gather_tables *tables,
-                                                                 unsigned count, bool split, bool streamed)
+/* What is left of size bytes for the vector with this index. */
+static inline size_t left_over(size_t size, size_t index)
+{
+    const size_t before = index * DMS_LINE;
+    return size <= before ? 0 : size - before < DMS_LINE ? size - before : DMS_LINE;
+}
+
+/* Appends rows to the lines: those of each part, or those of the whole. Less than a whole block of rows only at the end. count and split are constants,
+ * as is the regime of the stores. */
+static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores,
+                                                     unsigned count, bool split, dms_regime regime)
 {
     const unsigned shift = tables->shift;
     const uint64_t block = DMS_LINE >> shift;
     const unsigned targets = split ? count : 1;
     const size_t source_step = split ? count * DMS_LINE : DMS_LINE;
-    __m512i table[4], from[4], previous[4], rotation[4];
-    __mmask64 upper[4];
+    vector table[4], from[4], waiting[4], rotation[4];
+    __mmask64 upper[4], filled[4];
     const char *source[4];
     char *line[4];
     uint64_t rows = c->rows;
-    size_t begin = 0, shifts = 0;
+    size_t begin = 0, fill = 0;
     for (unsigned i = 0; i < count; i++) {
-        table[i] = _mm512_loadu_si512(tables->table[i]);
+        table[i] = load((const char *)tables->table[i]);
         upper[i] = _mm512_movepi8_mask(table[i]);
         source[i] = split ? c->whole + i * DMS_LINE : c->parts[i];
     }
     for (unsigned i = 0; i < targets; i++) {
-        begin |= writers[i].begin;
-        shifts |= writers[i].shift;
+        begin |= lines[i].begin;
+        fill |= lines[i].fill;
+        rotation[i] = rotation_by(lines[i].fill);
+        filled[i] = first_bytes(lines[i].fill);
     }
     if (rows >= block && begin > 0) {   /* the first lines, which begin before the targets do */
         for (unsigned i = 0; i < count; i++) {
-            from[i] = _mm512_loadu_si512(source[i]);
-            source[i] += source_step;
-        }
-        for (unsigned i = 0; i < count; i++)
-            put_bytes(&writers[split ? i : 0], gather(from, count, table[i], upper[i]), DMS_LINE);
-        rows -= block;
-    }
-    for (unsigned i = 0; i < targets; i++) {
-        line[i] = writers[i].line;
-        previous[i] = writers[i].previous;
-        rotation[i] = writers[i].rotation;
-    }
-    for (; rows >= block; rows -= block) {
-        for (unsigned i = 0; i < count; i++) {
-            from[i] = _mm512_loadu_si512(source[i]);
+            from[i] = load(source[i]);
             source[i] += source_step;
         }
         for (unsigned i = 0; i < count; i++) {
             const unsigned w = split ? i : 0;
-            const __m512i now = gather(from, count, table[i], upper[i]);
-            store_line(line[w], shifts == 0 ? now : _mm512_permutex2var_epi8(previous[w], rotation[w], now), streamed);
-            previous[w] = now;
+            DMS_NAME(put_vector)(&lines[w], gather(from, count, table[i], upper[i]), rotation[w], DMS_LINE, false);
+        }
+        rows -= block;
+    }
+    for (unsigned i = 0; i < targets; i++) {
+        line[i] = lines[i].line;
+        waiting[i] = load(lines[i].bytes);
+    }
+    for (; rows >= block; rows -= block) {
+        for (unsigned i = 0; i < count; i++) {
+            if (regime == DMS_STREAMED)
+                DMS_FETCH_PAGE(source[i], stores);
+            from[i] = load(source[i]);
+            source[i] += source_step;
+        }
+        for (unsigned i = 0; i < count; i++) {
+            const unsigned w = split ? i : 0;
+            vector now = gather(from, count, table[i], upper[i]);
+            if (fill > 0) {
+                const vector rotated = ROTATE(now, rotation[w]);
+                now = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
+                waiting[w] = rotated;
+            }
+            if (regime == DMS_CLAIMED)
+                DMS_CLAIM(line[w], DMS_CLAIMED_AHEAD);
+            if (regime == DMS_STREAMED)
+                stream(line[w], now);
+            else
+                store(line[w], now);
             line[w] += DMS_LINE;
         }
     }
     for (unsigned i = 0; i < targets; i++) {
-        writers[i].line = line[i];
-        writers[i].previous = previous[i];
+        lines[i].line = line[i];
+        store(lines[i].bytes, waiting[i]);
     }
     if (rows > 0) {                     /* less than a block: load and store what is there of it */
         const size_t rest = (size_t)rows << shift;
         for (unsigned i = 0; i < count; i++)
             from[i] = _mm512_maskz_loadu_epi8(first_bytes(split ? left_over(rest * count, i) : rest), source[i]);
-        for (unsigned i = 0; i < count; i++)
-            put_bytes(&writers[split ? i : 0], gather(from, count, table[i], upper[i]), split ? rest : left_over(rest * count, i));
+        for (unsigned i = 0; i < count; i++) {
+            const unsigned w = split ? i : 0;
+            DMS_NAME(put_vector)(&lines[w], gather(from, count, table[i], upper[i]), rotation[w], split ? rest : left_over(rest * count, i), false);
+        }
     }
 }
 
-#define APPEND_ROWS(name, count, split, streamed)                                                                             \
-    static DMS_TARGET_AVX512VBMI void name(line_writer *writers, const dms_channels *c, const gather_tables *tables)          \
-    {                                                                                                                         \
-        append_rows(writers, c, tables, count, split, streamed);                                                              \
+typedef void append_function(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores);
+
+#define APPEND_ROWS(name, count, split, regime)                                                                                               \
+    static DMS_TARGET void name(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores)                \
+    {                                                                                                                                         \
+        append_rows(lines, c, tables, stores, count, split, regime);                                                                          \
     }
-#define APPEND_ROWS_ALL(count)                                                                                                \
-    APPEND_ROWS(split_##count, count, true, false)                                                                            \
-    APPEND_ROWS(split_##count##_streamed, count, true, true)                                                                  \
-    APPEND_ROWS(join_##count, count, false, false)                                                                            \
-    APPEND_ROWS(join_##count##_streamed, count, false, true)
+#define APPEND_ROWS_ALL(count)                                                                                                                \
+    APPEND_ROWS(split_##count, count, true, DMS_PLAIN)                                                                                        \
+    APPEND_ROWS(split_##count##_claimed, count, true, DMS_CLAIMED)                                                                            \
+    APPEND_ROWS(split_##count##_streamed, count, true, DMS_STREAMED)                                                                          \
+    APPEND_ROWS(join_##count, count, false, DMS_PLAIN)                                                                                        \
+    APPEND_ROWS(join_##count##_claimed, count, false, DMS_CLAIMED)                                                                            \
+    APPEND_ROWS(join_##count##_streamed, count, false, DMS_STREAMED)
 
 APPEND_ROWS_ALL(2)
 APPEND_ROWS_ALL(3)
 APPEND_ROWS_ALL(4)
 
-typedef void append_function(line_writer *writers, const dms_channels *c, const gather_tables *tables);
+static const dms_stores plain_stores = {DMS_PLAIN, 0, 0};
 
-static append_function *find_append(unsigned count, bool split, bool streamed)
+static DMS_TARGET void append(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores, unsigned count, bool split)
 {
-    static append_function *const functions[3][2][2] = {
-        {{join_2, join_2_streamed}, {split_2, split_2_streamed}},
-        {{join_3, join_3_streamed}, {split_3, split_3_streamed}},
-        {{join_4, join_4_streamed}, {split_4, split_4_streamed}},
+#define REGIMES(name) {name, name##_claimed, name##_streamed}
+    static append_function *const functions[3][2][3] = {
+        {REGIMES(join_2), REGIMES(split_2)}, {REGIMES(join_3), REGIMES(split_3)}, {REGIMES(join_4), REGIMES(split_4)},
     };
-    return functions[count - 2][split][streamed];
+    functions[count - 2][split][stores->regime](lines, c, tables, stores);
 }
 
 /* One stretch of rows. */
-static DMS_TARGET_AVX512VBMI void copy_equal(const dms_channels *c, const gather_tables *tables, unsigned count, bool split, bool streamed)
+static DMS_TARGET void copy_equal(const dms_channels *c, const gather_tables *tables, unsigned count, bool split, const dms_stores *stores)
 {
-    line_writer writers[4];
+    _Alignas(DMS_LINE) char waiting[4][DMS_LINE];
+    dms_lines lines[4];
     const unsigned targets = split ? count : 1;
     for (unsigned i = 0; i < targets; i++)
-        writers[i] = start_lines(split ? c->parts[i] : c->whole);
-    find_append(count, split, streamed)(writers, c, tables);
+        lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, waiting[i]);
+    append(lines, c, tables, stores, count, split);
     for (unsigned i = 0; i < targets; i++)
-        finish_lines(&writers[i]);
+        dms_finish_lines(&lines[i]);
 }
 
 /* ---- Twice: 6, 8, 12 or 16 parts as 3 or 4 groups of 2 or 4, by way of a few lines in the first-level cache
@@ -178,36 +205,36 @@ static dms_channels members_of(const dms_channels *c, unsigned group, unsigned m
     return m;
 }
 
-static DMS_TARGET_AVX512VBMI void copy_cascade(const dms_channels *c, const cascade *k, bool split, bool streamed)
+static DMS_TARGET void copy_cascade(const dms_channels *c, const cascade *k, bool split, const dms_stores *stores)
 {
-    _Alignas(DMS_LINE) char staged[4][STAGED_BYTES];
+    _Alignas(DMS_LINE) char staged[4][STAGED_BYTES], waiting[16][DMS_LINE];
     const unsigned targets = split ? k->groups * k->members : 1;
     const size_t width = (size_t)1 << k->inner.shift;
     const uint64_t block = STAGED_BYTES / (width * k->members);
-    line_writer writers[16];
+    dms_lines lines[16];
     dms_channels outer;
     for (unsigned i = 0; i < targets; i++)
-        writers[i] = start_lines(split ? c->parts[i] : c->whole);
+        lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, waiting[i]);
     for (uint64_t row = 0; row < c->rows; row += outer.rows) {
         outer.rows = c->rows - row < block ? c->rows - row : block;
         outer.whole = c->whole + row * c->row;
         for (unsigned g = 0; g < k->groups; g++)
             outer.parts[g] = staged[g];
         if (split)
-            copy_equal(&outer, &k->outer, k->groups, true, false);
+            copy_equal(&outer, &k->outer, k->groups, true, &plain_stores);
         for (unsigned g = 0; g < k->groups; g++) {
             dms_channels inner = members_of(c, g, k->members, (size_t)row * width, outer.rows);
             inner.whole = staged[g];
             if (split)
-                find_append(k->members, true, streamed)(writers + g * k->members, &inner, &k->inner);
+                append(lines + g * k->members, &inner, &k->inner, stores, k->members, true);
             else
-                copy_equal(&inner, &k->inner, k->members, false, false);
+                copy_equal(&inner, &k->inner, k->members, false, &plain_stores);
         }
         if (!split)
-            find_append(k->groups, false, streamed)(writers, &outer, &k->outer);
+            append(lines, &outer, &k->outer, stores, k->groups, false);
     }
     for (unsigned i = 0; i < targets; i++)
-        finish_lines(&writers[i]);
+        dms_finish_lines(&lines[i]);
 }
 
 /* The members of a group, 1 where the parts need no groups; 0: there is no way. */
@@ -255,7 +282,7 @@ void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
     return k;
 }
 
-DMS_TARGET_AVX512VBMI void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+DMS_TARGET void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     const cascade *k = plan->tables;
@@ -263,11 +290,11 @@ DMS_TARGET_AVX512VBMI void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan
         dms_channels channels;
         dms_next_channels(plan, buffers, &first, last, &channels);
         if (k->members > 1)
-            copy_cascade(&channels, k, split, plan->stream);
+            copy_cascade(&channels, k, split, &plan->copies);
         else
-            copy_equal(&channels, &k->outer, k->groups, split, plan->stream);
+            copy_equal(&channels, &k->outer, k->groups, split, &plan->copies);
     }
-    DMS_LEAVE_AVX(plan->stream);
+    LEAVE(dms_is_streamed(&plan->copies));
 }
 
 /* ---- Planes: one part between pixels and planes, a matrix with 2 to 4 rows or columns ---- */
@@ -289,7 +316,7 @@ const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
 }
 
 /* Pixels to planes is a split, planes to pixels a join. */
-DMS_TARGET_AVX512VBMI void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
+DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
 {
     const dms_matrix m = dms_find_matrix(nest);
     const bool split = is_few(m.columns->size) && m.rows->source_stride == (int64_t)(m.columns->size * nest->run);
@@ -304,7 +331,7 @@ DMS_TARGET_AVX512VBMI void dms_run_planes_avx512vbmi(const dms_nest *nest, char 
         c.whole = split ? (char *)(uintptr_t)source : target;       /* const is dropped as in dms_buffers */
         for (unsigned i = 0; i < count; i++)
             c.parts[i] = split ? target + (int64_t)i * m.columns->target_stride : (char *)(uintptr_t)source + (int64_t)i * m.rows->source_stride;
-        copy_equal(&c, &tables, count, split, nest->stream);
+        copy_equal(&c, &tables, count, split, &nest->stores);
     } while (dms_next(m.around, m.count, index, &target, &source));
-    DMS_LEAVE_AVX(nest->stream);
+    LEAVE(dms_is_streamed(&nest->stores));
 }

@@ -13,16 +13,15 @@
  *                                       .a from vector 1, at places 1 4 7   ->  aaaaaaaa
  *                                       ..a from vector 2, at places 2 5
  *
- * A join goes the same way back. What does not fit the caches is staged, so that whole lines can be stored past them wherever a target begins.
+ * A join goes the same way back.
  */
-#include "../dms_channels.h"
-#include "staged_template.h"
+#include "stretch_template.h"
 
 #include <stdlib.h>
 
 enum {
     BLOCK = 16,                         /* bytes of a block in a part */
-    STAGED_BYTES = 256                  /* of a part: with more, or with prefetches in between, reading and writing took turns */
+    PART_BYTES = 256                    /* of a part: with more, or with prefetches in between, reading and writing took turns */
 };
 
 typedef struct equal_tables {
@@ -152,36 +151,13 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_any)(const dms_channels *
         DMS_NAME(copy_equal)(c, t, 4, true, split);
 }
 
-static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const equal_tables *t, bool split)
+static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void *tables, bool split)
 {
+    const equal_tables *t = tables;
     if (split)
         DMS_NAME(copy_any)(c, t, true);
     else
         DMS_NAME(copy_any)(c, t, false);
-}
-
-/* ---- Staged, for stores past the caches ---- */
-
-static DMS_TARGET void DMS_NAME(stream_stretch)(const dms_channels *c, const equal_tables *t, bool split)
-{
-    const unsigned targets = split ? t->count : 1;
-    const uint64_t most = STAGED_BYTES / t->width;
-    _Alignas(DMS_LINE) char staged[4 * (STAGED_BYTES + DMS_LINE)];
-    dms_staged stages[4];
-    dms_channels group = *c;
-    for (unsigned i = 0; i < targets; i++)
-        stages[i] = DMS_NAME(start_staged)(split ? c->parts[i] : c->whole, staged + i * (STAGED_BYTES + DMS_LINE));
-    for (uint64_t row = 0; row < c->rows; row += group.rows) {
-        group.rows = c->rows - row < most ? c->rows - row : most;
-        for (unsigned i = 0; i < t->count; i++)
-            group.parts[i] = split ? stages[i].bytes + stages[i].fill : c->parts[i] + row * t->width;
-        group.whole = split ? c->whole + row * c->row : stages[0].bytes + stages[0].fill;
-        DMS_NAME(copy_stretch)(&group, t, split);
-        for (unsigned i = 0; i < targets; i++)
-            DMS_NAME(drain)(&stages[i], (size_t)group.rows * (split ? t->width : c->row));
-    }
-    for (unsigned i = 0; i < targets; i++)
-        DMS_NAME(finish_staged)(&stages[i]);
 }
 
 /* ---- The kernel ---- */
@@ -211,13 +187,11 @@ void *DMS_NAME(dms_prepare_channels)(const dmlsplit_plan *plan)
 DMS_TARGET void DMS_NAME(dms_run_channels)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;
+    const uint64_t rows = PART_BYTES / dms_equal_width(plan);
     dms_channels channels;
     while (first < last) {
         dms_next_channels(plan, buffers, &first, last, &channels);
-        if (plan->stream)
-            DMS_NAME(stream_stretch)(&channels, plan->tables, split);
-        else
-            DMS_NAME(copy_stretch)(&channels, plan->tables, split);
+        DMS_NAME(copy_groups)(&channels, plan->tables, split, rows, &plan->copies, DMS_NAME(copy_stretch));
     }
-    LEAVE(plan->stream);
+    LEAVE(dms_is_streamed(&plan->copies));
 }

@@ -9,9 +9,9 @@
  *
  * A join loads the pieces of a row to where they belong, by masks.
  */
-#include "../dms_channels.h"
+#include "stretch_template.h"
 
-enum { ROWS = 8 };                      /* that are whole vectors in every part */
+enum { GROUP_ROWS = 32, ROWS = 8 };                    /* that are whole vectors in every part */
 
 /* Loops would not be unrolled, and rows not stay in registers. */
 #define LATER(DO) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
@@ -79,6 +79,17 @@ static DMS_TARGET_AVX512 void split_rows(const dms_channels *channels)
     dms_copy_channels(channels, true, blocks * ROWS);
 }
 
+static DMS_TARGET_AVX512 void join_rows(const dms_channels *channels);
+
+static DMS_TARGET void copy_qwords(const dms_channels *c, const void *tables, bool split)
+{
+    (void)tables;
+    if (split)
+        split_rows(c);
+    else
+        join_rows(c);
+}
+
 /* Pieces are loaded from before they begin, where masks keep these bytes from being read. */
 static DMS_TARGET_AVX512 void join_rows(const dms_channels *channels)
 {
@@ -118,8 +129,6 @@ const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
         }
     if (space->operands[0].length * space->element_size != DMS_LINE || bits % 8 != 0 || parts > 3)
         return "rows are not 64 bytes in 2 or 3 pieces of whole qwords";
-    if (plan->stream)
-        return "stores had better pass by the caches";
     return NULL;
 }
 
@@ -128,10 +137,7 @@ void dms_run_qwords_avx512(const dmlsplit_plan *plan, const dms_buffers *buffers
     dms_channels channels;
     while (first < last) {
         dms_next_channels(plan, buffers, &first, last, &channels);
-        if (plan->direction == DMLSPLIT_SPLIT)
-            split_rows(&channels);
-        else
-            join_rows(&channels);
+        DMS_NAME(copy_groups)(&channels, NULL, plan->direction == DMLSPLIT_SPLIT, GROUP_ROWS, &plan->copies, copy_qwords);
     }
-    DMS_LEAVE_AVX(false);
+    LEAVE(dms_is_streamed(&plan->copies));
 }

@@ -8,20 +8,10 @@
  *                                                        ->   b  b b ...
  *                                                             c  cccccccccc cccccccccc ...
  *
- * What fits the caches is copied by moves that may overlap. What does not is stored past them, which pays for whole lines only: a writer
- * collects the bytes of its current line until the line is full, across the pieces that follow each other in memory.
- *
- *     memory   ....|..ppppqq|qqqqqqqq|qqq.....|       p, q: pieces
- *                   ^ begin  ^ streamed  ^ fill: carried on to the next piece
- *                   ordinary stores
+ * What fits the caches is copied by moves that may overlap. What does not is stored past them, which pays for whole lines only: these are collected
+ * across the pieces that follow each other in memory.
  */
-#include "../dms_kernel.h"
-
-typedef struct writer {
-    char *line;                         /* address of the line that is being filled: a multiple of 64 */
-    size_t begin, fill;                 /* its bytes [begin, fill) are in carry: those before begin are not ours */
-    _Alignas(DMS_LINE) char carry[DMS_LINE];
-} writer;
+#include "lines_template.h"
 
 /* Pieces from this size on may be streamed with ragged ends: below, gaps between the pieces of a part make ordinary stores the better ones. */
 #define SHORTEST_STREAM 1024
@@ -32,14 +22,8 @@ typedef struct writer {
 /* Parts that advance together: the carries of more would not fit the first-level cache, nor a small stack. */
 #define MOST_WRITERS 128
 
-static DMS_TARGET inline void DMS_NAME(stream_line)(char *to, const char *from)
-{
-    for (int i = 0; i < DMS_LINE; i += VECTOR)
-        stream(to + i, load(from + i));
-}
-
-/* Copies without streaming. Large pieces: aligned stores between two that overlap them. */
-static DMS_TARGET inline void DMS_NAME(copy_piece)(char *to, const char *from, size_t size)
+/* Copies without streaming. Large pieces: aligned stores between two that overlap them. claimed is a constant. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const char *from, size_t size, bool claimed)
 {
     if (size < VECTOR) {
         dms_copy_short(to, from, size);
@@ -53,6 +37,8 @@ static DMS_TARGET inline void DMS_NAME(copy_piece)(char *to, const char *from, s
         to += head;
         from += head;
         for (; last - to >= 4 * VECTOR; to += 4 * VECTOR, from += 4 * VECTOR) {
+            for (int line = 0; claimed && line < 4 * VECTOR; line += DMS_LINE)
+                DMS_CLAIM(to + line, DMS_CLAIMED_AHEAD);
             const vector a = load(from), b = load(from + VECTOR), c = load(from + 2 * VECTOR), d = load(from + 3 * VECTOR);
             store(to, a);
             store(to + VECTOR, b);
@@ -60,68 +46,12 @@ static DMS_TARGET inline void DMS_NAME(copy_piece)(char *to, const char *from, s
             store(to + 3 * VECTOR, d);
         }
     }
-    for (; to < last; to += VECTOR, from += VECTOR)
+    for (; to < last; to += VECTOR, from += VECTOR) {
+        if (claimed)
+            DMS_CLAIM(to, DMS_CLAIMED_AHEAD);
         store(to, load(from));
+    }
     store(last, tail);
-}
-
-/* Adds less than a line to the carry, which has room for it. */
-static DMS_TARGET inline void DMS_NAME(carry)(writer *w, const char *from, size_t size)
-{
-#if VECTOR == DMS_LINE                  /* the whole line as one value: no load has to wait for several smaller stores */
-    const __mmask64 mine = ((UINT64_C(1) << size) - 1) << w->fill;
-    const vector bytes = _mm512_mask_loadu_epi8(load(w->carry), mine, (const void *)((uintptr_t)from - w->fill));
-    store(w->carry, bytes);
-#else
-    dms_copy_short(w->carry + w->fill, from, size);
-#endif
-    w->fill += size;
-}
-
-static DMS_TARGET inline void DMS_NAME(flush)(writer *w)
-{
-    if (w->fill == 0)
-        return;
-    if (w->begin == 0 && w->fill == DMS_LINE)
-        DMS_NAME(stream_line)(w->line, w->carry);
-    else
-        dms_copy_short(w->line + w->begin, w->carry + w->begin, w->fill - w->begin);
-    w->line += w->fill;
-    w->begin = w->fill = 0;
-}
-
-static DMS_TARGET void DMS_NAME(move_writer)(writer *w, char *to)
-{
-    DMS_NAME(flush)(w);
-    w->fill = w->begin = (uintptr_t)to & (DMS_LINE - 1);
-    w->line = to - w->begin;
-}
-
-static DMS_TARGET inline void DMS_NAME(put)(writer *w, char *to, const char *from, size_t size)
-{
-    if ((uintptr_t)w->line + w->fill != (uintptr_t)to)          /* line is NULL at first */
-        DMS_NAME(move_writer)(w, to);
-    if (w->fill + size < DMS_LINE) {
-        DMS_NAME(carry)(w, from, size);
-        return;
-    }
-    if (w->fill > 0) {
-        const size_t head = DMS_LINE - w->fill;
-        DMS_NAME(carry)(w, from, head);
-        DMS_NAME(flush)(w);
-        from += head;
-        size -= head;
-    }
-    char *line = w->line;
-    const bool is_long = size >= SHORTEST_STREAM;   /* shorter pieces were slower for being fetched ahead */
-    for (; size >= DMS_LINE; size -= DMS_LINE, line += DMS_LINE, from += DMS_LINE) {
-        if (is_long)
-            DMS_PREFETCH(from);
-        DMS_NAME(stream_line)(line, from);
-    }
-    w->line = line;
-    if (size > 0)
-        DMS_NAME(carry)(w, from, size);
 }
 
 /* ---- Rows ---- */
@@ -144,7 +74,7 @@ static bool is_streamable(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
     const bool split = plan->direction == DMLSPLIT_SPLIT;
-    if (!plan->stream)
+    if (!dms_is_streamed(&plan->copies))
         return false;
     for (uint64_t i = split ? 1 : 0; i < (split ? space->operand_count : 1); i++) {
         const uint64_t size = space->operands[i].length * space->element_size;
@@ -180,7 +110,8 @@ static size_t find_pieces(const dmlsplit_plan *plan, const dms_buffers *buffers,
     return count;
 }
 
-static DMS_TARGET void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64_t rows)
+/* claimed is a constant. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64_t rows, bool claimed)
 {
     for (; rows > 0; rows--)
         for (size_t i = 0; i < count; i++) {
@@ -189,17 +120,18 @@ static DMS_TARGET void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64
             const char *const from = p->from;
             p->to += p->to_step;
             p->from += p->from_step;
-            DMS_NAME(copy_piece)(to, from, p->size);
+            DMS_NAME(copy_piece)(to, from, p->size, claimed);
         }
 }
 
 /* writer_step 0: all pieces go to one writer. */
-static DMS_TARGET void DMS_NAME(stream_pieces)(piece *pieces, size_t count, uint64_t rows, writer *writers, size_t writer_step)
+static DMS_TARGET void DMS_NAME(stream_pieces)(piece *pieces, size_t count, uint64_t rows, dms_lines *writers, size_t writer_step,
+                                               const dms_stores *stores)
 {
     for (; rows > 0; rows--)
         for (size_t i = 0; i < count; i++) {
             piece *p = &pieces[i];
-            DMS_NAME(put)(&writers[i * writer_step], p->to, p->from, p->size);
+            DMS_NAME(put_bytes)(&writers[i * writer_step], p->to, p->from, p->size, stores);
             p->to += p->to_step;
             p->from += p->from_step;
         }
@@ -213,12 +145,10 @@ static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_
     const bool streamed = is_streamable(plan);
     uint64_t index[DMLSPLIT_MAX_RANK];
     piece pieces[MOST_WRITERS];
-    writer writers[MOST_WRITERS];
-    if (streamed)
-        for (size_t i = 0; i < MOST_WRITERS; i++) {
-            writers[i].line = NULL;
-            writers[i].begin = writers[i].fill = 0;
-        }
+    _Alignas(DMS_LINE) char lines[MOST_WRITERS][DMS_LINE];
+    dms_lines writers[MOST_WRITERS];
+    for (size_t i = 0; streamed && i < MOST_WRITERS; i++)
+        writers[i] = dms_start_lines(NULL, lines[i]);
     for (uint64_t row = first, rows; row < last; row += rows) {
         dms_row_index(space, row, index);
         rows = line - index[space->axis - 1];
@@ -227,20 +157,21 @@ static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_
         *part = begin;
         const size_t count = find_pieces(plan, buffers, index, part, pieces);
         if (streamed)
-            DMS_NAME(stream_pieces)(pieces, count, rows, writers, plan->direction == DMLSPLIT_SPLIT);
+            DMS_NAME(stream_pieces)(pieces, count, rows, writers, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
+        else if (plan->copies.regime == DMS_CLAIMED)
+            DMS_NAME(copy_pieces)(pieces, count, rows, true);
         else
-            DMS_NAME(copy_pieces)(pieces, count, rows);
+            DMS_NAME(copy_pieces)(pieces, count, rows, false);
     }
-    if (streamed)
-        for (size_t i = 0; i < MOST_WRITERS; i++)
-            DMS_NAME(flush)(&writers[i]);
+    for (size_t i = 0; streamed && i < MOST_WRITERS; i++)
+        dms_finish_lines(&writers[i]);
 }
 
 DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     for (uint64_t part = 0; part < plan->part_count;)
         DMS_NAME(copy_rows)(plan, buffers, first, last, &part);
-    LEAVE(plan->stream);
+    LEAVE(dms_is_streamed(&plan->copies));
 }
 
 /* ---- Runs ---- */
@@ -249,34 +180,42 @@ const char *DMS_NAME(dms_accept_runs)(const dms_nest *nest)
 {
     if (nest->run <= 16)
         return "contiguous runs are not longer than 16 bytes";
-    return nest->stream || nest->run < LONGEST_INLINE ? NULL : "runs of 4096 bytes and more that fit the caches: memcpy is as fast";
+    return dms_is_streamed(&nest->stores) || nest->run < LONGEST_INLINE ? NULL : "runs of 4096 bytes and more that fit the caches: memcpy is as fast";
 }
 
 static DMS_TARGET void DMS_NAME(stream_runs)(const dms_nest *nest, char *target, const char *source)
 {
     uint64_t index[DMLSPLIT_MAX_RANK];
-    writer w;
-    w.line = NULL;
-    w.begin = w.fill = 0;
+    _Alignas(DMS_LINE) char line[DMS_LINE];
+    dms_lines w = dms_start_lines(NULL, line);
     dms_first(nest->rank, index);
     do
-        DMS_NAME(put)(&w, target, source, nest->run);
+        DMS_NAME(put_bytes)(&w, target, source, nest->run, &nest->stores);
     while (dms_next(nest->loops, nest->rank, index, &target, &source));
-    DMS_NAME(flush)(&w);
+    dms_finish_lines(&w);
+}
+
+/* claimed is a constant. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_runs)(const dms_nest *nest, char *target, const char *source, bool claimed)
+{
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_first(nest->rank, index);
+    do
+        DMS_NAME(copy_piece)(target, source, nest->run, claimed);
+    while (dms_next(nest->loops, nest->rank, index, &target, &source));
 }
 
 DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
 {
     const bool packed = nest->rank == 0 || nest->loops[nest->rank - 1].target_stride == (int64_t)nest->run;
-    if (nest->stream && (packed || nest->run >= SHORTEST_STREAM)) {
+    if (dms_is_streamed(&nest->stores) && (packed || nest->run >= SHORTEST_STREAM)) {
         DMS_NAME(stream_runs)(nest, target, source);
         LEAVE(true);
         return;
     }
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_first(nest->rank, index);
-    do
-        DMS_NAME(copy_piece)(target, source, nest->run);
-    while (dms_next(nest->loops, nest->rank, index, &target, &source));
+    if (nest->stores.regime == DMS_CLAIMED)
+        DMS_NAME(copy_runs)(nest, target, source, true);
+    else
+        DMS_NAME(copy_runs)(nest, target, source, false);
     LEAVE(false);
 }

@@ -147,7 +147,7 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
         return "8 elements and 16 bytes a row or more: transposes are faster";
     if (!build(plan, unit, &shuffle) || shuffle.step_count > (wide ? FEW : most) * shuffle.vector_count)
         return "too many vectors have to be looked at for one";
-    if (wide && plan->stream && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts_of(plan) || shuffle.rows > unit / 4 ||
+    if (wide && dms_is_streamed(&plan->copies) && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts_of(plan) || shuffle.rows > unit / 4 ||
                                  shuffle.rows * row > STREAMED_BLOCK))
         return "wide pieces had to be staged, and are not the parts of a split, of 8 bytes on average and a multiple of 4: moves are as fast";
     if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * shuffle.rows)

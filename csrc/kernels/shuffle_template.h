@@ -9,12 +9,11 @@
  * Instructions that shuffle within 16 bytes work on as many blocks at once as vectors have such lanes.
  */
 #include "../dms_shuffle.h"
-#include "staged_template.h"
+#include "stretch_template.h"
 
 enum {
     UNIT = VECTOR / LANES,
-    GROUP_BYTES = 16384,                /* blocks that are woven together: read once for each vector */
-    STREAMED_BYTES = 4096               /* the same where they are staged: with more, reading and writing memory take turns */
+    GROUP_BYTES = 16384                 /* blocks that are woven together: read once for each vector */
 };
 
 /* steps is a constant up to 8, and more than it otherwise. one: there is one source stream (a constant), so that one register counts for all. */
@@ -84,24 +83,17 @@ static DMS_TARGET void DMS_NAME(weave_join)(const dms_shuffle *s, const char *co
     DMS_NAME(weave_group)(s, false, from, to, blocks);
 }
 
-static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_shuffle *s, const dms_channels *c, bool split, bool streamed)
+static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_channels *c, const void *tables, bool split)
 {
-    const uint64_t most = (streamed ? STREAMED_BYTES : GROUP_BYTES) / ((uint64_t)c->row * s->rows) / LANES * LANES;
+    const dms_shuffle *s = tables;
+    const uint64_t most = GROUP_BYTES / ((uint64_t)c->row * s->rows) / LANES * LANES;
     const char *from[DMS_MOST_CHANNELS];
     char *to[DMS_MOST_CHANNELS];
-    _Alignas(DMS_LINE) char staged[STREAMED_BYTES + 2 * DMS_LINE * DMS_MOST_CHANNELS];
-    dms_staged stages[DMS_MOST_CHANNELS];
     uint64_t left = c->rows / s->rows / LANES * LANES;      /* blocks */
     const uint64_t done = left * s->rows;
     dms_shuffle_streams(c, split, from, to);
-    for (size_t i = 0, place = 0; streamed && i < s->targets; i++) {
-        stages[i] = DMS_NAME(start_staged)(to[i], staged + place);
-        place += ((size_t)most * s->target_block[i] + 2 * DMS_LINE - 1) / DMS_LINE * DMS_LINE;
-    }
     for (uint64_t blocks; left > 0; left -= blocks) {
         blocks = left < most ? left : most;
-        for (size_t i = 0; streamed && i < s->targets; i++)
-            to[i] = stages[i].bytes + stages[i].fill;
         if (split)
             DMS_NAME(weave_split)(s, from, to, blocks);
         else
@@ -109,13 +101,8 @@ static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_shuffle *s, const dms_ch
         for (size_t i = 0; i < s->sources; i++)
             from[i] += blocks * s->source_block[i];
         for (size_t i = 0; i < s->targets; i++)
-            if (streamed)
-                DMS_NAME(drain)(&stages[i], (size_t)blocks * s->target_block[i]);
-            else
-                to[i] += blocks * s->target_block[i];
+            to[i] += blocks * s->target_block[i];
     }
-    for (size_t i = 0; streamed && i < s->targets; i++)
-        DMS_NAME(finish_staged)(&stages[i]);
     dms_copy_channels(c, split, done);
 }
 
@@ -131,10 +118,12 @@ void *DMS_NAME(dms_prepare_shuffle)(const dmlsplit_plan *plan)
 
 DMS_TARGET void DMS_NAME(dms_run_shuffle)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
+    const dms_shuffle *s = plan->tables;
     dms_channels channels;
     while (first < last) {
         dms_next_channels(plan, buffers, &first, last, &channels);
-        DMS_NAME(shuffle_rows)(plan->tables, &channels, plan->direction == DMLSPLIT_SPLIT, plan->stream);
+        const uint64_t rows = MOST_STAGED / ((uint64_t)channels.row * s->rows) / LANES * LANES * s->rows;
+        DMS_NAME(copy_groups)(&channels, s, plan->direction == DMLSPLIT_SPLIT, rows, &plan->copies, DMS_NAME(shuffle_rows));
     }
-    LEAVE(plan->stream);
+    LEAVE(dms_is_streamed(&plan->copies));
 }

@@ -39,29 +39,21 @@ static const dms_turner plain_turner = {turn, 0, 0, NULL};
 /* The first tile of these columns: to and to_offset say where they go. */
 static void start_columns(dms_tile *tile)
 {
-    const size_t pitch = DMS_STAGED_ROWS * tile->element_size + DMS_LINE;
+    const size_t pitch = tile->square > 0 ? DMS_LINE : DMS_STAGED_ROWS * tile->element_size + DMS_LINE;
     for (size_t j = 0; tile->carried && j < tile->columns; j++) {
-        dms_carry *c = &tile->carries[j];
-        char *const first = tile->to[j] + tile->to_offset;
-        c->begin = c->fill = (uint32_t)((uintptr_t)first % DMS_LINE);
-        c->line = first - c->begin;
+        tile->carries[j] = dms_start_lines(tile->to[j] + tile->to_offset, tile->turned + j * pitch);
         if (tile->square == 0)
-            tile->to[j] = tile->turned + j * pitch + c->fill;
+            tile->to[j] = tile->carries[j].bytes + tile->carries[j].fill;
     }
     if (tile->carried)
         tile->to_offset = 0;
 }
 
-/* Stores what is left of the columns. Squares of missing rows left nothing. */
+/* Stores what is left of the columns. */
 static void finish_columns(const dms_tile *tile)
 {
-    for (size_t j = 0; tile->carried && j < tile->columns; j++) {
-        const dms_carry *c = &tile->carries[j];
-        if (tile->square == 0)
-            dms_copy_short(c->line + c->begin, tile->to[j] - (c->fill - c->begin), c->fill - c->begin);
-        else if (tile->rows == tile->height)
-            dms_copy_short(c->line + tile->to_offset, tile->turned + (j + 1) * DMS_LINE - c->fill, c->fill);
-    }
+    for (size_t j = 0; tile->carried && j < tile->columns; j++)
+        dms_finish_lines(&tile->carries[j]);
 }
 
 static bool is_element(size_t size)
@@ -96,13 +88,14 @@ static const dms_turner *choose_turner(const dms_turner *turner, const sides *s)
 /* Which tiles to turn one after the other. Unstaged ones lead along the side whose rows share sets, line after line of few rows: along the source,
  * with one square's rows of it as far as pointers reach; along the target, with one line of many rows of the source; along both, with a few
  * lines. 1,024 columns of 4 bytes took 1.1 times memcpy's time in place of 1.6 along the other side; a join of these 1.3 in place of 1.8. */
-static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const sides *s)
+static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const sides *s, const dms_stores *stores)
 {
     enum { WIDE = 4096, STREAMED = 2048, MEDIUM = 512 };
     size_t bytes = DMS_STAGED_BYTES;
     tile->element_size = element_size;
     tile->square = turner->square;
     tile->streamed = turner->streamed;
+    tile->claimed = stores->regime == DMS_CLAIMED;
     tile->carried = tile->streamed > 0 && (tile->streamed < DMS_LINE || s->target_places % DMS_LINE != 0);
     tile->height = DMS_STAGED_ROWS;
     tile->next = 0;
@@ -194,7 +187,7 @@ void dms_transpose(const dms_nest *nest, char *target, const char *source, const
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_tile tile;
     turner = choose_turner(turner, &s);
-    start_tiles(&tile, turner, nest->run, &s);
+    start_tiles(&tile, turner, nest->run, &s, &nest->stores);
     dms_first(m.count, index);
     do
         turn_matrix(&tile, m.rows, m.columns, target, source, turner);
@@ -357,7 +350,7 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
         s.whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], s.index);
         const sides found = sides_of_columns(&s, split, turner->streamed > 0);
         const dms_turner *chosen = choose_turner(turner, &found);
-        start_tiles(&tile, chosen, (size_t)space->element_size, &found);
+        start_tiles(&tile, chosen, (size_t)space->element_size, &found, &plan->turns);
         if (split)
             split_columns(&tile, &s, chosen);
         else if (tile.carried)

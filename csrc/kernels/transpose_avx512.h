@@ -11,7 +11,7 @@
  */
 #include "../dms_transpose.h"
 
-#include "mask_avx512.h"
+#include "lines_template.h"
 #include "turn_lanes_template.h"
 
 /* Part of a tile: its first rows x columns elements are there, with offsets that are those of its own corner. */
@@ -21,9 +21,7 @@ typedef struct square {
     int64_t from_offset, to_offset;
     size_t rows, columns;
     int64_t ahead;                      /* how far it is to what is fetched meanwhile */
-    const dms_carry *carries;           /* those of its columns, where carried */
-    char *last;                         /* the last line of each column, where carried */
-    bool first;                         /* there is none yet */
+    dms_lines *carries;                 /* those of its columns, where carried */
 } square;
 
 /* What a square's code is made for. All of its rows and columns are there, and go through the caches, past them, or past them by way of what is
@@ -51,27 +49,11 @@ static DMS_TARGET DMS_ALWAYS_INLINE void load_rows(vector *v, const square *s, s
     }
 }
 
-/* Stores a whole line of memory: the end of the column's last line, and the begin of this one, which is carried on.
- *
- *     last  PQRSTUVW   v  ijklmnop        line in memory   |UVWijklm|    (fill: 3 words)
- */
+/* Adds to the lines of a column. */
 static DMS_TARGET DMS_ALWAYS_INLINE void carry_column(const square *s, size_t column, vector v, size_t bytes)
 {
-    const size_t fill = s->carries[column].fill, end = fill + bytes;
-    char *const last = s->last + column * DMS_LINE;
-    char *const line = s->carries[column].line + s->to_offset;
-    const vector iota = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4,
-                                         3, 2, 1, 0);
-    const vector rotation = _mm512_add_epi16(iota, _mm512_set1_epi16((short)(32 - fill / 2)));
-    const vector rotated = _mm512_permutex2var_epi16(s->first ? v : load(last), rotation, v);
-    if (!s->first && end >= DMS_LINE)
-        stream(line, rotated);
-    else
-        _mm512_mask_storeu_epi8(line, first_bytes(end) & ~first_bytes(s->first ? fill : 0), rotated);
-    if (bytes == DMS_LINE)
-        store(last, v);
-    else if (end > DMS_LINE)
-        _mm512_mask_storeu_epi8(line + DMS_LINE, first_bytes(end - DMS_LINE), _mm512_permutexvar_epi16(rotation, v));
+    dms_lines *lines = &s->carries[column];
+    DMS_NAME(put_vector)(lines, v, rotation_by(lines->fill), bytes, true);
 }
 
 static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, vector v, size_t size, square_kind kind)
@@ -119,8 +101,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(dms_tile *tile, siz
         for (size_t column = 0; column < tile->columns; column += n) {
             const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size),
                               tile->to_offset + (int64_t)(row * size), tile->rows - row, tile->columns - column, tile->next,
-                              tile->carried ? tile->carries + column : NULL, tile->carried ? tile->turned + column * DMS_LINE : NULL,
-                              tile->to_offset == 0};
+                              tile->carries + column};
             const bool whole = s.rows >= n && s.columns >= n;
             if (tile->carried && whole)
                 turn_square(&s, size, CARRIED);
@@ -132,6 +113,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(dms_tile *tile, siz
                 turn_square(&s, size, STREAMED);
             else
                 turn_square(&s, size, WHOLE);
+            for (size_t k = 0; tile->claimed && k < n && k < s.columns; k++)
+                DMS_CLAIM(s.to[k] + s.to_offset, 2 * DMS_LINE);
         }
     tile->to_offset += (int64_t)(tile->rows * size);
 }

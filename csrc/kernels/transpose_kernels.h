@@ -20,9 +20,9 @@ const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
 
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
-    const dms_turner turner = {DMS_NAME(turn), SQUARE, nest->stream ? VECTOR : 0, STAGED};
+    const dms_turner turner = {DMS_NAME(turn), SQUARE, dms_is_streamed(&nest->stores) ? VECTOR : 0, STAGED};
     dms_transpose(nest, target, source, &turner);
-    LEAVE(nest->stream);
+    LEAVE(dms_is_streamed(&nest->stores));
 }
 
 const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
@@ -32,7 +32,7 @@ const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
 
 DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    const dms_turner turner = {DMS_NAME(turn), SQUARE, plan->stream_turns ? VECTOR : 0, STAGED};
+    const dms_turner turner = {DMS_NAME(turn), SQUARE, dms_is_streamed(&plan->turns) ? VECTOR : 0, STAGED};
     dms_transpose_columns(plan, buffers, first, last, &turner);
-    LEAVE(plan->stream_turns);
+    LEAVE(dms_is_streamed(&plan->turns));
 }

@@ -2,12 +2,12 @@
  *
  * Included after vector_<isa>.h. Each lane of a vector has other rows of the same columns, so that a turned vector is one column.
  *
- * Past the caches go whole lines only: as the vectors they are where all rows of the target begin on lines and a vector is one; else a turned
- * tile is collected behind what the tile before it left over, and drained line by line.
+ * Past the caches go whole lines only: a turned tile is collected behind what the tile before it left over, and drained line by line.
  *
  *     row j of turned, before   ..ppp               p: carried, ..: not ours
  *     one tile later            ..pppttt|tttttttt|tt      t: turned; two lines are drained, two bytes carried
  */
+#include "lines_template.h"
 #include "turn_lanes_template.h"
 
 /* VECTOR / size staged rows from row on, 16 / size columns from column on. size is a constant, and the arrays are registers. */
@@ -21,10 +21,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_square)(const dms_tile *t
 
     char *const *to = tile->to + column;
     const int64_t offset = tile->to_offset + (int64_t)(row * size);
-    if (columns >= n && bytes >= VECTOR && tile->streamed == DMS_LINE && !tile->carried) {
-        for (size_t k = 0; k < n; k++)
-            stream(to[k] + offset, a[k]);
-    } else if (columns >= n && bytes >= VECTOR) {
+    if (columns >= n && bytes >= VECTOR) {
         for (size_t k = 0; k < n; k++)
             store(to[k] + offset, a[k]);
     } else {
@@ -59,25 +56,9 @@ static DMS_TARGET void DMS_NAME(stage)(dms_tile *tile)
 /* What the columns of the turned tile have of whole lines goes to memory, and their rest to the front. */
 static DMS_TARGET void DMS_NAME(drain_columns)(dms_tile *tile)
 {
-    const size_t pitch = DMS_STAGED_ROWS * tile->element_size + DMS_LINE;
     for (size_t j = 0; j < tile->columns; j++) {
-        dms_carry *c = &tile->carries[j];
-        char *const turned = tile->turned + j * pitch;
-        const size_t end = c->fill + tile->rows * tile->element_size;
-        size_t at = 0;
-        if (c->begin > 0 && end >= DMS_LINE) {
-            dms_copy_short(c->line + c->begin, turned + c->begin, DMS_LINE - c->begin);
-            c->begin = 0;
-            at = DMS_LINE;
-        }
-        for (; at + DMS_LINE <= end; at += DMS_LINE)
-            for (size_t i = 0; i < DMS_LINE; i += VECTOR)
-                stream(c->line + at + i, load(turned + at + i));
-        for (size_t i = 0; at > 0 && i < DMS_LINE; i += VECTOR)
-            store(turned + i, load(turned + at + i));
-        c->line += at;
-        c->fill = (uint32_t)(end - at);
-        tile->to[j] = turned + c->fill;
+        DMS_NAME(drain_lines)(&tile->carries[j], tile->rows * tile->element_size);
+        tile->to[j] = tile->carries[j].bytes + tile->carries[j].fill;
     }
 }
 
@@ -87,6 +68,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(dms_tile *tile, siz
     for (size_t column = 0; column < tile->columns; column += 16 / size)
         for (size_t row = 0; row < tile->rows; row += VECTOR / size)
             DMS_NAME(turn_square)(tile, row, column, size);
+    for (size_t j = 0; tile->claimed && j < tile->columns; j++)
+        for (size_t at = 0; at < tile->rows * size; at += DMS_LINE)
+            DMS_CLAIM(tile->to[j] + tile->to_offset, tile->rows * size + at);
     if (tile->carried)
         DMS_NAME(drain_columns)(tile);
     else

@@ -47,10 +47,16 @@ static inline uint64_t random_below(uint64_t bound)
     return (check_random_state >> 11) % bound;
 }
 
-/* Plans from now on store past the caches from so many bytes on. */
-static inline void stream_from(uint64_t bytes)
+/* The ways to store, whatever the size of a run: plain, claimed, and streamed with lines and with pages fetched. */
+static const char *const regime_names[] = {"plain", "claimed", "streamed by lines", "streamed by pages"};
+
+enum { PLAIN, CLAIMED, STREAMED, STREAMED_BY_PAGES, REGIMES };
+
+/* Plans from now on store so. */
+static inline void use_regime(int regime)
 {
-    const dmlsplit_profile profile = {sizeof profile, 0, 0, 0, bytes, bytes};
+    const uint64_t stream = regime >= STREAMED ? 0 : UINT64_MAX, claim = regime == CLAIMED ? 0 : UINT64_MAX;
+    const dmlsplit_profile profile = {sizeof profile, regime == STREAMED_BY_PAGES, 0, 0, stream, stream, claim, 0, 0};
     CHECK_EQUAL(dmlsplit_set_profile(&profile), DMLSPLIT_OK);
 }
 

@@ -260,7 +260,7 @@ static void random_cases(void)
         snprintf(name, sizeof name, "random case %d", i);
         check_case = name;
         random_case(&c);
-        stream_from(chance(50) ? 0 : UINT64_MAX);
+        use_regime((int)random_below(REGIMES));
         run_case(&c);
         free_case(&c);
     }

@@ -1,6 +1,6 @@
 /* test_kernels.c - every line of the kernel table against the scalar kernel
  *
- * Forms that the kernels were made for x row counts around their tiles x misalignments 0 to 63 x both directions x streaming or not. The list of
+ * Forms that the kernels were made for x row counts around their tiles x misalignments 0 to 63 x both directions x the regimes of stores. The list of
  * kernels under test is the table itself, and one that never ran fails. Buffers lie against unmapped pages, before or after them; inputs
  * are painted with period 251; outputs start with a sentinel, and gaps and surroundings must still hold it.
  */
@@ -261,7 +261,7 @@ static dmlsplit_plan *create(kernel_case *c, const char *kernel, dmlsplit_status
     return plan;
 }
 
-static void compare(kernel_case *c, const char *form_name, const char *kernel, uint64_t rows, uint64_t draw, bool streamed)
+static void compare(kernel_case *c, const char *form_name, const char *kernel, uint64_t rows, uint64_t draw, int regime)
 {
     for (uint64_t i = 0; i < count_written(c); i++) {
         const tensor *t = written(c, i);
@@ -272,7 +272,7 @@ static void compare(kernel_case *c, const char *form_name, const char *kernel, u
             at++;
         snprintf(name, sizeof name, "%s, %s, %s, %llu rows, draw %llu, %s: tensor %llu, byte %lld", form_name, kernel,
                  c->geometry.direction == DMLSPLIT_SPLIT ? "split" : "join", (unsigned long long)rows, (unsigned long long)draw,
-                 streamed ? "streamed" : "not streamed", (unsigned long long)i, (long long)(t->painted + at - t->base));
+                 regime_names[regime], (unsigned long long)i, (long long)(t->painted + at - t->base));
         check_case = name;
         CHECK(!"differs from the scalar kernel");
         return;
@@ -294,8 +294,8 @@ static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw
             abort();
         memcpy(c->expected[i], written(c, i)->painted, written(c, i)->painted_size);
     }
-    for (int streamed = 0; streamed < 2; streamed++) {
-        stream_from(streamed ? 0 : UINT64_MAX);
+    for (int regime = 0; regime < REGIMES; regime++) {
+        use_regime(regime);
         for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++) {
             const char *kernel = dmlsplit_kernel_name(k);
             plan = create(c, kernel, &status);
@@ -304,7 +304,7 @@ static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw
                 continue;
             }
             run_plan(c, plan);
-            compare(c, f->name, kernel, rows, draw, streamed);
+            compare(c, f->name, kernel, rows, draw, regime);
             ran[k][c->geometry.direction]++;
             dmlsplit_plan_destroy(plan);
         }
@@ -312,7 +312,7 @@ static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw
             dms_cpu_mask(mask);
             plan = create(c, NULL, &status);
             run_plan(c, plan);
-            compare(c, f->name, "the chosen kernel", rows, draw, streamed);
+            compare(c, f->name, "the chosen kernel", rows, draw, regime);
             dmlsplit_plan_destroy(plan);
         }
         dms_cpu_mask(UINT32_MAX);

@@ -174,12 +174,12 @@ static void run_slices(const dmlsplit_plan *plan, const dms_buffers *buffers, me
 }
 
 /* Returns how many slices there were. */
-static uint32_t run_shape(const shape *s, bool split, uint32_t most, size_t skew, bool streamed)
+static uint32_t run_shape(const shape *s, bool split, uint32_t most, size_t skew, int regime)
 {
     int64_t begin, end;
     size_t part_size = s->element_size;
     void *parts[PARTS];
-    stream_from(streamed ? 0 : UINT64_MAX);
+    use_regime(regime);
     dmlsplit_plan *plan = create(s, split);
     if (plan == NULL)
         return 0;
@@ -203,7 +203,7 @@ static uint32_t run_shape(const shape *s, bool split, uint32_t most, size_t skew
     run_slices(plan, &buffers, written, count);
     if (dms_least_slice >= 65536)       /* a line of the target at most is left to another kernel */
         CHECK(dms_fallback_bytes * 100 <= dmlsplit_plan_bytes(plan));
-    if (count < most && !streamed) {    /* what is beyond is empty, and what is before is not missing */
+    if (count < most && regime == PLAIN) {    /* what is beyond is empty, and what is before is not missing */
         memset(written->bytes, SPOILT, written->size);
         for (uint32_t i = 0; i < most; i++)
             CHECK_EQUAL(dmlsplit_run_slice(plan, buffers.whole, parts, i, most), DMLSPLIT_OK);
@@ -225,17 +225,17 @@ int main(void)
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
             for (size_t k = 0; k < sizeof skews / sizeof skews[0]; k++) {
                 check_case = shapes[i].name;
-                run_shape(&shapes[i], true, counts[c], skews[k], k % 2 == 0);
+                run_shape(&shapes[i], true, counts[c], skews[k], (int)k % REGIMES);
                 if (shapes[i].whole[0] != 0 && (shapes[i].whole[1] == 0 && shapes[i].sizes[1] > 1))
                     continue;           /* a broadcast whole cannot be written */
                 if (shapes[i].whole[0] != 0 || shapes[i].whole[2] == 0)
-                    run_shape(&shapes[i], false, counts[c], skews[k], k % 2 == 0);
+                    run_shape(&shapes[i], false, counts[c], skews[k], (int)k % REGIMES);
             }
     dms_least_slice = 65536;
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
         for (uint32_t count = 2; count <= 16; count *= 2) {
             check_case = large[i].name;
-            CHECK_EQUAL(run_shape(&large[i], true, count, 16, false), count);
+            CHECK_EQUAL(run_shape(&large[i], true, count, 16, PLAIN), count);
         }
     return check_report();
 }

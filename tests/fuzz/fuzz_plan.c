@@ -194,14 +194,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static problem p;
-    dmlsplit_profile profile = {sizeof profile, 0, 0, 0, UINT64_MAX, UINT64_MAX};
+    dmlsplit_profile profile = {sizeof profile, 0, 0, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0};
     input in = {data, size};
     dmlsplit_plan *plan = NULL;
     char text[64];
     const uint32_t threads = 1 + take(&in, 3), kernel = take(&in, 2 * dmlsplit_kernel_count());
-    const uint32_t streams = take(&in, 4), slices = take(&in, 12);
+    const uint32_t streams = take(&in, 16), slices = take(&in, 12);
     profile.stream_copies = streams & 1 ? 0 : UINT64_MAX;
     profile.stream_turns = streams & 2 ? 0 : UINT64_MAX;
+    profile.claim = streams & 4 ? 0 : UINT64_MAX;
+    profile.fetch = streams & 8 ? DMLSPLIT_FETCH_PAGES : DMLSPLIT_FETCH_LINES;
     dmlsplit_set_profile(&profile);
     dms_least_slice = 128;
     read_problem(&p, &in);

@@ -1,0 +1,118 @@
+/* lines_template.h - a stream of bytes, stored past the caches as whole lines of memory wherever it begins
+ *
+ * Included after vector_<isa>.h. Bytes come from memory (put_bytes), are written behind those that wait (drain_lines), or come as vectors of a line
+ * (put_vector):
+ *
+ *     memory   ....|..ppppqq|qqqqqqqq|qqq.....|       p, q: what comes
+ *                   ^ begin  ^ streamed  ^ fill: waits for what comes next
+ *                   ordinary stores, as what lies before begin is not ours
+ */
+#ifndef LINES_TEMPLATE_H
+#define LINES_TEMPLATE_H
+
+#include "../dms_lines.h"
+
+static DMS_TARGET inline void DMS_NAME(stream_line)(char *to, const char *from)
+{
+    for (int i = 0; i < DMS_LINE; i += VECTOR)
+        stream(to + i, load(from + i));
+}
+
+/* The first line of bytes is full. */
+static DMS_TARGET inline void DMS_NAME(store_first)(dms_lines *w)
+{
+    if (w->begin == 0)
+        DMS_NAME(stream_line)(w->line, w->bytes);
+    else
+        dms_copy_short(w->line + w->begin, w->bytes + w->begin, DMS_LINE - w->begin);
+    w->begin = 0;
+}
+
+/* After size bytes have been written to bytes + fill. */
+static inline DMS_TARGET void DMS_NAME(drain_lines)(dms_lines *w, size_t size)
+{
+    const size_t end = w->fill + size, at = end / DMS_LINE * DMS_LINE;
+    w->fill = (uint32_t)(end - at);
+    if (at == 0)
+        return;
+    DMS_NAME(store_first)(w);
+    for (size_t line = DMS_LINE; line < at; line += DMS_LINE)
+        DMS_NAME(stream_line)(w->line + line, w->bytes + line);
+    for (size_t i = 0; i < DMS_LINE; i += VECTOR)
+        store(w->bytes + i, load(w->bytes + at + i));
+    w->line += at;
+}
+
+/* Adds less than a line to bytes, where one line has room for it. */
+static DMS_TARGET inline void DMS_NAME(keep_bytes)(dms_lines *w, const char *from, size_t size)
+{
+#if VECTOR == DMS_LINE                  /* the whole line as one value: no load has to wait for several smaller stores */
+    const __mmask64 mine = first_bytes(size) << w->fill;
+    store(w->bytes, _mm512_mask_loadu_epi8(load(w->bytes), mine, (const void *)((uintptr_t)from - w->fill)));
+#else
+    dms_copy_short(w->bytes + w->fill, from, size);
+#endif
+    w->fill += (uint32_t)size;
+}
+
+/* Adds bytes that go to an address: to the next one of the stream, or to where another stream begins. */
+static DMS_TARGET inline void DMS_NAME(put_bytes)(dms_lines *w, char *to, const char *from, size_t size, const dms_stores *stores)
+{
+    enum { LONG = 1024 };               /* bytes: shorter pieces were slower for lines being fetched far ahead, pages are worth it */
+    if ((uintptr_t)w->line + w->fill != (uintptr_t)to) {        /* line is NULL at first */
+        dms_finish_lines(w);
+        *w = dms_start_lines(to, w->bytes);
+    }
+    if (w->fill + size < DMS_LINE) {
+        DMS_NAME(keep_bytes)(w, from, size);
+        return;
+    }
+    if (w->fill > 0) {
+        const size_t head = DMS_LINE - w->fill;
+        DMS_NAME(keep_bytes)(w, from, head);
+        DMS_NAME(store_first)(w);
+        w->line += DMS_LINE;
+        w->fill = 0;
+        from += head;
+        size -= head;
+    }
+    char *line = w->line;
+    const bool fetched = size >= LONG || stores->page > 0;
+    for (; size >= DMS_LINE; size -= DMS_LINE, line += DMS_LINE, from += DMS_LINE) {
+        if (fetched)
+            DMS_FETCH(from, stores);
+        DMS_NAME(stream_line)(line, from);
+    }
+    w->line = line;
+    if (size > 0)
+        DMS_NAME(keep_bytes)(w, from, size);
+}
+
+#if VECTOR == DMS_LINE
+
+/* Adds the first size bytes of a vector. rotation: that of w->fill, or of fill modulo its unit, which all sizes but the last are a multiple of. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_vector)(dms_lines *w, vector bytes, vector rotation, size_t size, bool streamed)
+{
+    const size_t end = w->fill + size;
+    const vector rotated = ROTATE(bytes, rotation);
+    const vector line = _mm512_mask_blend_epi8(first_bytes(w->fill), rotated, load(w->bytes));
+    if (end < DMS_LINE) {
+        store(w->bytes, line);
+        w->fill = (uint32_t)end;
+        return;
+    }
+    if (w->begin > 0)
+        _mm512_mask_storeu_epi8((void *)w->line, ~first_bytes(w->begin), line);
+    else if (streamed)
+        stream(w->line, line);
+    else
+        store(w->line, line);
+    store(w->bytes, rotated);
+    w->begin = 0;
+    w->fill = (uint32_t)(end - DMS_LINE);
+    w->line += DMS_LINE;
+}
+
+#endif
+
+#endif
