@@ -16,10 +16,13 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.errors import InputError
 from dmlsplit.formats import cstruct
+from dmlsplit.formats.graphs import loads as load_graph
 from dmlsplit.formats.json import OtherOperatorError, loads
+from dmlsplit.graphs.operators import OPERATORS
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "tests" / "c" / "capture.c"
+GRAPH_SOURCE = ROOT / "tests" / "c" / "capture_graph.c"
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 BUILDS = {
     "C99": ("CC", "cc", ["-std=c99", "-x", "c"]),
@@ -112,15 +115,94 @@ VERDICTS = [*[verdict for _, verdict, _ in CASES], *["not judged"] * len(OTHER_T
 @pytest.fixture(scope="module", params=list(BUILDS))
 def lines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What the program writes, built in each of the ways."""
-    variable, default, options = BUILDS[request.param]
+    return written(request.param, SOURCE, tmp_path_factory.mktemp("capture") / "capture")
+
+
+def written(build: str, source: Path, program: Path) -> list[str]:
+    """The lines that a program writes."""
+    variable, default, options = BUILDS[build]
     compiler = shlex.split(os.environ.get(variable, default))
     if shutil.which(compiler[0]) is None:
         pytest.skip(f"there is no compiler {compiler[0]} (${variable} names another)")
-    program = tmp_path_factory.mktemp("capture") / "capture"
-    command = [*compiler, *options, *STRICT, "-I", str(ROOT / "include"), str(SOURCE), "-o", str(program)]
+    command = [*compiler, *options, *STRICT, "-I", str(ROOT / "include"), str(source), "-o", str(program)]
     subprocess.run(command, check=True, timeout=300)
-    done = subprocess.run([program, SOURCE], stdout=subprocess.PIPE, check=True, timeout=60)
+    done = subprocess.run([program, source], stdout=subprocess.PIPE, check=True, timeout=60)
     return done.stdout.decode("ascii").splitlines()
+
+
+HALF, FULL = (dml.BufferTensorDesc(F32, (1, channels, 1, 16)) for channels in (4, 8))
+EDGE = [dml.InputGraphEdgeDesc(0, 0, 0)]
+
+
+def one(node: dml.SplitOperatorDesc | dml.NeighbourOperatorDesc) -> dml.GraphDesc:
+    return dml.GraphDesc([None], [None], [node], EDGE, [dml.OutputGraphEdgeDesc(0, 0, 0)])
+
+
+WINDOW = {
+    "DimensionCount": 4,
+    "InputWindowOffsets": (0, 4, 0, 0),
+    "InputWindowSizes": (1, 4, 1, 16),
+    "InputWindowStrides": (1, 1, 1, 1),
+}
+UNKNOWN = one(dml.NeighbourOperatorDesc(0, [None], [None]))
+# As tests/c/capture_graph.c has them; None is malformed.
+GRAPHS: list[dml.GraphDesc | None] = [
+    dml.GraphDesc(
+        [None],
+        [None],
+        [
+            dml.SplitOperatorDesc(FULL, [HALF, HALF], 1),
+            dml.NeighbourOperatorDesc("ACTIVATION_SIGMOID", [HALF], [HALF]),
+            dml.NeighbourOperatorDesc("ELEMENT_WISE_MULTIPLY", [HALF, HALF], [HALF]),
+        ],
+        EDGE,
+        [dml.OutputGraphEdgeDesc(2, 0, 0)],
+        [dml.IntermediateGraphEdgeDesc(*edge) for edge in ((0, 1, 1, 0), (0, 0, 2, 0), (1, 0, 2, 1))],
+    ),
+    one(dml.NeighbourOperatorDesc("ACTIVATION_LINEAR", [FULL], [FULL], {"Alpha": 0.5, "Beta": -2})),
+    one(dml.NeighbourOperatorDesc("ELEMENT_WISE_IDENTITY", [FULL], [FULL], {"ScaleBias": (2, 1)})),
+    one(dml.NeighbourOperatorDesc("SLICE1", [FULL], [HALF], WINDOW)),
+    one(dml.NeighbourOperatorDesc(53, [None], [None])),
+    UNKNOWN,
+    dml.GraphDesc([], [None], [dml.NeighbourOperatorDesc(0, [], [None])], [], UNKNOWN.output_edges),
+    dml.GraphDesc([], [], [], [], []),
+    None,
+    None,
+    None,
+    UNKNOWN,
+]
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_graphs_read_back(build, tmp_path):
+    lines = written(build, GRAPH_SOURCE, tmp_path / "capture")
+    assert len(lines) == len(GRAPHS)
+    for line, desc in zip(lines, GRAPHS, strict=True):
+        if desc is None:
+            with pytest.raises(InputError):
+                load_graph(line)
+        else:
+            assert load_graph(line) == desc
+    answers = [json.loads(line) for line in check(lines, "--format", "jsonl").stdout.splitlines()]
+    assert answers[0]["graph"] == {"compiles": True, "outputs": ["wrong"]}
+    verdicts = [answer["graph"]["outputs"] if "graph" in answer else None for answer in answers]
+    expected = [["right"], ["unknown"], ["right"], *[["unknown"]] * 3, [], *[None] * 3, ["unknown"]]
+    assert verdicts[1:] == expected
+
+
+def test_the_header_knows_the_members_of_the_table():
+    header = (ROOT / "include" / "dmlsplit_capture.h").read_text("utf-8")
+    cases = re.findall(r"((?:    |)case [^\n]*)\n\s*return \"([^\"]*)\";", header)
+    known = {
+        int(number): members.split(" ") for labels, members in cases for number in re.findall(r"case (\d+):", labels)
+    }
+    rows = {row.number: row for row in OPERATORS if row.members}
+    assert known.keys() == rows.keys()
+    for number, words in known.items():
+        assert tuple(words[1::2]) == rows[number].members[: len(words) // 2]
+        assert [name for kind, name in zip(words[::2], words[1::2], strict=True) if kind == "T"] == [
+            *rows[number].tensors
+        ]
 
 
 def check(lines: list[str], *options: str) -> subprocess.CompletedProcess[str]:
