@@ -18,7 +18,10 @@ def stated(file, pattern):
 
 
 VERSION = stated("dmlsplit/_version.py", r'__version__: Final = "([^"]+)"')
-if stated("include/dmlsplit.h", r'#define DMLSPLIT_VERSION "([^"]+)"') != VERSION:
+NUMBERS = [
+    stated("include/dmlsplit.h", rf"#define DMLSPLIT_VERSION_{name} (\d+)") for name in ("MAJOR", "MINOR", "PATCH")
+]
+if ".".join(NUMBERS) != VERSION:
     raise SystemExit("dmlsplit/_version.py and include/dmlsplit.h state different versions")
 
 

@@ -3,7 +3,7 @@
 #include "dms_internal.h"
 #include "dms_text.h"
 
-#if DMS_X86
+#if DMS_SSSE3
 #include "dms_cpuid.h"
 #endif
 
@@ -29,7 +29,7 @@ const char *dms_isa_name(uint32_t isa)
 
 /* ---- Detection ---- */
 
-#if DMS_X86
+#if DMS_SSSE3
 
 /* XCR0: the register sets that the operating system saves. Only where CPUID reports OSXSAVE. */
 static uint32_t saved_registers(void)
@@ -61,13 +61,13 @@ static uint32_t detect(void)
     if (!dms_cpuid(1, 0, &one) || !has(one.ecx, ssse3))
         return isa;
     isa |= DMS_ISA_SSSE3;
-    if (!has(one.ecx, osxsave) || !dms_cpuid(7, 0, &seven))
+    if (!DMS_AVX2 || !has(one.ecx, osxsave) || !dms_cpuid(7, 0, &seven))
         return isa;
     const uint32_t saved = saved_registers();
     if (!has(saved, ymm) || !has(seven.ebx, avx2))
         return isa;
     isa |= DMS_ISA_AVX2;
-    if (!has(saved, zmm) || !has(seven.ebx, avx512))
+    if (!DMS_AVX512 || !has(saved, zmm) || !has(seven.ebx, avx512))
         return isa;
     isa |= DMS_ISA_AVX512;
     if (has(seven.ecx, vbmi))

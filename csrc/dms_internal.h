@@ -19,10 +19,27 @@
 #endif
 
 /* Part of the base architecture, so no run-time check. Lanes are in memory order on little-endian machines only. */
-#if (defined(__aarch64__) && !defined(__AARCH64EB__)) || defined(_M_ARM64)
+#if ((defined(__aarch64__) && !defined(__AARCH64EB__)) || defined(_M_ARM64)) && !defined(DMLSPLIT_NO_NEON)
 #define DMS_NEON 1
 #else
 #define DMS_NEON 0
+#endif
+
+/* Which kernels are compiled in. A program may leave out what its compiler lacks or it does not want: DMLSPLIT_NO_AVX512 and its like. */
+#if DMS_X86 && !defined(DMLSPLIT_NO_SSSE3)
+#define DMS_SSSE3 1
+#else
+#define DMS_SSSE3 0
+#endif
+#if DMS_SSSE3 && !defined(DMLSPLIT_NO_AVX2)
+#define DMS_AVX2 1
+#else
+#define DMS_AVX2 0
+#endif
+#if DMS_AVX2 && !defined(DMLSPLIT_NO_AVX512)
+#define DMS_AVX512 1
+#else
+#define DMS_AVX512 0
 #endif
 
 /* clang-cl understands what gcc does, and asks for less than MSVC. */
@@ -207,6 +224,9 @@ extern const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT];
 
 /* Chooses the first kernels of the table that this CPU has and that accept; with a name, only that one. */
 dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name);
+
+/* dmlsplit_plan_create with a kernel's name: that one or DMLSPLIT_KERNEL_REFUSED. NULL: the best one. For tests and benchmarks. */
+dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *kernel, dmlsplit_plan **plan, dmlsplit_fault *fault);
 
 /* DMLSPLIT_OK where the name is NULL or in the table. */
 dmlsplit_status dms_check_kernel_name(const char *name);

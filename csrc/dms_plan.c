@@ -201,10 +201,12 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
     shape->nest.stores = dms_refuse_transpose(&shape->nest) == NULL ? plan->turns : plan->copies;
 }
 
-static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, dmlsplit_fault *fault)
+static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, const char *kernel, dmlsplit_fault *fault)
 {
     uint64_t elements;
     dmlsplit_status status = dms_check_geometry(g, &elements, fault);
+    if (status == DMLSPLIT_OK)
+        status = dms_check_kernel_name(kernel);
     if (status != DMLSPLIT_OK)
         return status;
     plan->direction = g->direction;
@@ -230,10 +232,10 @@ static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, dm
         return DMLSPLIT_OUT_OF_MEMORY;
     for (uint64_t i = 0; i < plan->shape_count; i++)
         build_nest(plan, &plan->shapes[i], plan->loops + (size_t)i * plan->space.rank);
-    return dms_choose_kernels(plan, g->kernel);
+    return dms_choose_kernels(plan, kernel);
 }
 
-dmlsplit_status dmlsplit_plan_create(const dmlsplit_geometry *geometry, dmlsplit_plan **plan, dmlsplit_fault *fault)
+dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *kernel, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
     dmlsplit_fault unwanted;
     if (fault == NULL)
@@ -247,12 +249,17 @@ dmlsplit_status dmlsplit_plan_create(const dmlsplit_geometry *geometry, dmlsplit
     dmlsplit_plan *built = calloc(1, sizeof *built);
     if (built == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
-    const dmlsplit_status status = build(built, geometry, fault);
+    const dmlsplit_status status = build(built, geometry, kernel, fault);
     if (status == DMLSPLIT_OK)
         *plan = built;
     else
         dmlsplit_plan_destroy(built);
     return status;
+}
+
+dmlsplit_status dmlsplit_plan_create(const dmlsplit_geometry *geometry, dmlsplit_plan **plan, dmlsplit_fault *fault)
+{
+    return dms_plan_create(geometry, NULL, plan, fault);
 }
 
 void dmlsplit_plan_destroy(dmlsplit_plan *plan)
@@ -287,6 +294,11 @@ dmlsplit_status dmlsplit_plan_part_range(const dmlsplit_plan *plan, uint64_t par
     *begin = shape != NULL ? shape->begin : 0;
     *end = shape != NULL ? shape->end : 0;
     return DMLSPLIT_OK;
+}
+
+uint64_t dmlsplit_plan_part_count(const dmlsplit_plan *plan)
+{
+    return plan != NULL ? plan->part_count : 0;
 }
 
 uint64_t dmlsplit_plan_bytes(const dmlsplit_plan *plan)

@@ -40,7 +40,7 @@ typedef struct dms_turner {
     const struct dms_turner *staged;    /* turns what is streamed to odd addresses, where squares cannot be carried on; NULL: it stages itself */
 } dms_turner;
 
-#if DMS_X86
+#if DMS_AVX2
 void dms_turn_avx2(dms_tile *tile);
 #endif
 

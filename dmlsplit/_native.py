@@ -87,12 +87,11 @@ class Plan:
                 "strides": c_strides,
                 "lengths": c_lengths,
                 "part_strides": c_part_strides,
-                "kernel": c_kernel,
             },
         )
         pointer = ffi.new("dmlsplit_plan **")
         fault = ffi.new("dmlsplit_fault *")
-        status = lib.dmlsplit_plan_create(geometry, pointer, fault)
+        status = lib.dms_plan_create(geometry, c_kernel, pointer, fault)
         if status != lib.DMLSPLIT_OK:
             raise _error(status, fault, "parts")
         self._pointer = ffi.gc(pointer[0], lib.dmlsplit_plan_destroy)

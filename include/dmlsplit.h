@@ -19,7 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DMLSPLIT_VERSION "0.1.0"        /* of this header; dmlsplit_version() is that of the library */
+/* Of this header; dmlsplit_version() is the library's. Whatever else states the version reads it here, or is held against it. */
+#define DMLSPLIT_VERSION_MAJOR 0
+#define DMLSPLIT_VERSION_MINOR 1
+#define DMLSPLIT_VERSION_PATCH 0
+#define DMLSPLIT_VERSION_TEXT_(major, minor, patch) #major "." #minor "." #patch
+#define DMLSPLIT_VERSION_TEXT(major, minor, patch) DMLSPLIT_VERSION_TEXT_(major, minor, patch)
+#define DMLSPLIT_VERSION DMLSPLIT_VERSION_TEXT(DMLSPLIT_VERSION_MAJOR, DMLSPLIT_VERSION_MINOR, DMLSPLIT_VERSION_PATCH)
 
 /* The default suits code that is compiled in. A shared library is built with DMLSPLIT_SHARED and DMLSPLIT_BUILDING defined, and used
  * with DMLSPLIT_SHARED alone. */
@@ -59,8 +65,8 @@ typedef enum dmlsplit_status {
     DMLSPLIT_OUTPUT_OVERLAP = 11,       /* two elements of one written tensor share a byte */
     DMLSPLIT_OVERLAP_UNDECIDED = 12,    /* the bounded search ended before it could tell whether they do */
     DMLSPLIT_OUT_OF_MEMORY = 13,
-    DMLSPLIT_UNKNOWN_KERNEL = 14,       /* geometry.kernel names none */
-    DMLSPLIT_KERNEL_REFUSED = 15,       /* the kernel does not take this geometry, or this CPU lacks its instructions */
+    DMLSPLIT_UNKNOWN_KERNEL = 14,       /* these two are for kernels asked for by name, which only tests and benchmarks do */
+    DMLSPLIT_KERNEL_REFUSED = 15,
     DMLSPLIT_WRONG_DIRECTION = 16,      /* a join's plan given to dmlsplit_split, or the reverse */
     DMLSPLIT_BAD_PART = 17,             /* part index out of range */
     DMLSPLIT_RANGES_INTERSECT = 18,     /* byte ranges of two buffers intersect, one of them written */
@@ -94,10 +100,9 @@ typedef struct dmlsplit_geometry {
     const int64_t *strides;             /* the whole's, bytes, [rank]; NULL: packed, last dimension innermost */
     const uint64_t *lengths;            /* of the parts on the axis, [part_count] */
     const int64_t *part_strides;        /* bytes, [part_count][rank]; NULL: every part is packed */
-    const char *kernel;                 /* NULL: the best one; a kernel's name: that one or DMLSPLIT_KERNEL_REFUSED (for tests) */
 } dmlsplit_geometry;
 
-/* Where a geometry or a set of buffers was found wrong. */
+/* Where a geometry or a set of buffers was found wrong. This struct does not grow, hence has no struct_size. */
 typedef struct dmlsplit_fault {
     uint64_t part;                      /* index, or DMLSPLIT_WHOLE */
     uint32_t dimension;                 /* index, or DMLSPLIT_NO_DIMENSION */
@@ -119,6 +124,9 @@ DMLSPLIT_API void dmlsplit_plan_destroy(dmlsplit_plan *plan);
  * reach below the base. An empty tensor has the range 0, 0. No argument may be NULL. */
 DMLSPLIT_API dmlsplit_status dmlsplit_plan_whole_range(const dmlsplit_plan *plan, int64_t *begin, int64_t *end);
 DMLSPLIT_API dmlsplit_status dmlsplit_plan_part_range(const dmlsplit_plan *plan, uint64_t part, int64_t *begin, int64_t *end);
+
+/* The geometry's part_count: how many base pointers a run is given; 0 for NULL. */
+DMLSPLIT_API uint64_t dmlsplit_plan_part_count(const dmlsplit_plan *plan);
 
 /* Bytes that one run copies (padding not counted); 0 for an empty plan or NULL. */
 DMLSPLIT_API uint64_t dmlsplit_plan_bytes(const dmlsplit_plan *plan);

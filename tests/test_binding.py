@@ -65,6 +65,7 @@ def model(operands, memory):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [_binding.FEW_OPERANDS, 1], ids=["in pairs", "painted"])
 @given(data=st.data())
 def test_every_shared_byte_is_found(few, data):

@@ -89,7 +89,7 @@ def run_c(text, folder, compiler="cc", standard="-std=c99"):
 
 
 def run_cpp(text, folder):
-    run_c(text, folder, "c++", "-std=c++11")
+    run_c(text, folder, "c++", "-std=c++17")
 
 
 def run_json(text, folder):

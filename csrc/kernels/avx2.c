@@ -1,7 +1,7 @@
 /* avx2.c - the kernels of 32-byte vectors */
 #include "../dms_kernel.h"
 
-#if DMS_X86
+#if DMS_AVX2
 #include "vector_avx2.h"
 
 #include "channels_template.h"

@@ -1,7 +1,7 @@
 /* avx512vbmi.c - the kernels of 64-byte vectors that are permuted by bytes */
 #include "../dms_kernel.h"
 
-#if DMS_X86
+#if DMS_AVX512
 #include "vector_avx512vbmi.h"
 
 #include "channels_avx512vbmi.h"

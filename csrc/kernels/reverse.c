@@ -49,7 +49,7 @@ static const char *refuse(const dms_nest *nest)
         }                                                                                  \
     }
 
-#if DMS_X86
+#if DMS_AVX2
 REVERSE(reverse_avx2, DMS_TARGET_AVX2)
 #endif
 REVERSE(reverse, )

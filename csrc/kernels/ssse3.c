@@ -1,7 +1,7 @@
 /* ssse3.c - the kernels of 16-byte vectors on x86 */
 #include "../dms_kernel.h"
 
-#if DMS_X86
+#if DMS_SSSE3
 #include "vector_ssse3.h"
 
 #include "channels_template.h"

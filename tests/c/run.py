@@ -1,6 +1,6 @@
 """Builds and runs the C tests.
 
-    python tests/c/run.py [SUITE]...                    without arguments the first six
+    python tests/c/run.py [SUITE]...                    without arguments the first eight
     python tests/c/run.py --packages [SUITE]...         Debian's packages that the suites miss here, if any
 
     plain     test_*.c with the warnings as errors, optimised
@@ -8,6 +8,8 @@
     tsan      test_threads.c under ThreadSanitizer
     headers   each header alone as C99, C11 and C++11, and pointers.c; those of DirectML's structs after a DirectML.h;
               capture.c, which calls all of dmlsplit_capture.h, under the sanitizers
+    cpp       test_hpp.cpp, which uses dmlsplit.hpp, as C++17 and C++20, under the sanitizers, without exceptions
+    switches  test_execute.c with the instruction sets left out, by DMLSPLIT_NO_...
     kernels   every kernel compiled at -O2, as the documentation says, is what -O3 makes of it, byte by byte
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
     fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60), by libFuzzer where the compiler has it
@@ -241,6 +243,33 @@ def header_tests(_, folder):
         yield f"dmlsplit_capture.h, sanitized, as {standard}", lambda c=compiler, o=options: capture(c, o)
 
 
+def cpp_tests(_, folder):
+    objects = []
+
+    def test(standard):
+        objects.extend(() if objects else compile_core(folder, MODES["asan"].flags))
+        binary = folder / f"test_hpp-{standard}"
+        options = [f"-std={standard}", "-fno-exceptions", *STRICT, *MODES["asan"].flags, *INCLUDE]
+        run([*CXX, *options, HERE / "test_hpp.cpp", *objects, "-pthread", "-o", binary])
+        run([binary])
+
+    for standard in ("c++17", "c++20"):
+        yield f"test_hpp.cpp as {standard}", lambda standard=standard: test(standard)
+
+
+def switch_tests(_, folder):
+    def test(name):
+        flags = ["-O1", "-DDMS_TESTING", f"-DDMLSPLIT_NO_{name}"]
+        binary = folder / "test_execute"
+        objects = compile_core(folder, flags)
+        command = [*CC, "-std=c11", *STRICT_C, *flags, *INCLUDE, "-I", ROOT / "csrc", HERE / "test_execute.c"]
+        run([*command, *objects, "-pthread", "-o", binary])
+        run([binary])
+
+    for name in ("AVX512", "AVX2", "SSSE3", "NEON"):
+        yield f"without {name}", lambda name=name: test(name)
+
+
 def kernel_tests(_, folder):
     """gcc keeps arrays of vectors in registers at -O3 only: the sources have to ask for it."""
 
@@ -291,6 +320,8 @@ DEFAULT = {
     "asan": core_tests,
     "tsan": core_tests,
     "headers": header_tests,
+    "cpp": cpp_tests,
+    "switches": switch_tests,
     "kernels": kernel_tests,
     "example": example_tests,
 }

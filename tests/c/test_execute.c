@@ -240,8 +240,7 @@ static void run_case(split_case *c)
 {
     for (uint32_t k = 0; k <= DMS_KERNEL_COUNT; k++) {
         dmlsplit_plan *plan = NULL;
-        c->geometry.kernel = dmlsplit_kernel_name(k);
-        const dmlsplit_status status = dmlsplit_plan_create(&c->geometry, &plan, NULL);
+        const dmlsplit_status status = dms_plan_create(&c->geometry, dmlsplit_kernel_name(k), &plan, NULL);
         if (status == DMLSPLIT_OK) {
             check_range(c, plan);
             run_and_compare(c, plan);
@@ -326,8 +325,8 @@ static void row_ranges(void)
         if (dms_kernel_table[k].accept_group == NULL || !dmlsplit_kernel_available(k))
             continue;
         dmlsplit_plan *plan = NULL;
-        check_case = g.kernel = dms_kernel_table[k].name;
-        const dmlsplit_status status = dmlsplit_plan_create(&g, &plan, NULL);
+        check_case = dms_kernel_table[k].name;
+        const dmlsplit_status status = dms_plan_create(&g, check_case, &plan, NULL);
         if (status == DMLSPLIT_KERNEL_REFUSED)
             continue;
         CHECK_EQUAL(status, DMLSPLIT_OK);

@@ -256,8 +256,7 @@ static uint64_t count_written(const kernel_case *c)
 static dmlsplit_plan *create(kernel_case *c, const char *kernel, dmlsplit_status *status)
 {
     dmlsplit_plan *plan = NULL;
-    c->geometry.kernel = kernel;
-    *status = dmlsplit_plan_create(&c->geometry, &plan, NULL);
+    *status = dms_plan_create(&c->geometry, kernel, &plan, NULL);
     return plan;
 }
 

@@ -29,6 +29,16 @@ static dmlsplit_geometry legal(void)
     return g;
 }
 
+static void expect_kernel(const char *name, const dmlsplit_geometry *g, const char *kernel, dmlsplit_status expected)
+{
+    dmlsplit_plan *plan = (dmlsplit_plan *)&plan;       /* not NULL */
+    check_case = name;
+    CHECK_EQUAL(dms_plan_create(g, kernel, &plan, NULL), expected);
+    CHECK((plan != NULL) == (expected == DMLSPLIT_OK));
+    dmlsplit_plan_destroy(plan);
+    seen[expected] = true;
+}
+
 static void expect(const char *name, const dmlsplit_geometry *g, dmlsplit_status expected, uint64_t part, uint32_t dimension)
 {
     dmlsplit_plan *plan = (dmlsplit_plan *)&plan;       /* not NULL */
@@ -73,9 +83,11 @@ static void geometries(void)
     WITH(g.part_count = 2, DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 1);
     WITH(g.axis = 0, DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 0);
     WITH((g.lengths = wrapping_lengths, g.part_count = 2), DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 1);
-    WITH(g.kernel = "scalar", DMLSPLIT_OK, NOWHERE);
-    WITH(g.kernel = "", DMLSPLIT_UNKNOWN_KERNEL, NOWHERE);
-    WITH((g.kernel = "memcpy", g.strides = broadcast, g.part_strides = part_strides, g.flags = 1), DMLSPLIT_KERNEL_REFUSED, NOWHERE);
+    dmlsplit_geometry named = legal();
+    expect_kernel("scalar", &named, "scalar", DMLSPLIT_OK);
+    expect_kernel("no name", &named, "", DMLSPLIT_UNKNOWN_KERNEL);
+    named.strides = broadcast, named.part_strides = part_strides, named.flags = 1;
+    expect_kernel("memcpy", &named, "memcpy", DMLSPLIT_KERNEL_REFUSED);
     WITH((g.sizes = huge_sizes, g.lengths = huge_lengths, g.part_count = 1), DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 1);
     WITH(g.strides = far, DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
     WITH(g.strides = minimum, DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
@@ -147,11 +159,12 @@ static void empty(void)
         CHECK_EQUAL(dmlsplit_plan_part_range(plan, 1, &begin, &end), DMLSPLIT_OK);
         CHECK(begin == 0 && end == 0);
         CHECK_EQUAL(dmlsplit_plan_bytes(plan), 0);
+        CHECK_EQUAL(dmlsplit_plan_part_count(plan), g.part_count);
+        CHECK_EQUAL(dmlsplit_plan_part_count(NULL), 0);
         CHECK(dmlsplit_plan_describe(plan, NULL, 0) > 0);
         dmlsplit_plan_destroy(plan);
     }
-    g.kernel = "none such";
-    expect("empty, with an unknown kernel", &g, DMLSPLIT_UNKNOWN_KERNEL, NOWHERE);
+    expect_kernel("empty, with an unknown kernel", &g, "none such", DMLSPLIT_UNKNOWN_KERNEL);
 }
 
 static void ranges_of_plan(void)

@@ -101,9 +101,8 @@ static dmlsplit_plan *make_plan(const shape *s, bool split, const char *kernel)
     g.sizes = s->sizes;
     g.strides = s->strides[1] != 0 || s->strides[0] != 0 ? strides : NULL;
     g.lengths = s->lengths;
-    g.kernel = kernel;
     dmlsplit_plan *plan = NULL;
-    const dmlsplit_status status = dmlsplit_plan_create(&g, &plan, NULL);
+    const dmlsplit_status status = dms_plan_create(&g, kernel, &plan, NULL);
     CHECK(status == DMLSPLIT_OK || (kernel != NULL && status == DMLSPLIT_KERNEL_REFUSED));
     return plan;
 }

@@ -57,6 +57,7 @@ def refused(path, made, limit):
 
 
 class TestFunctions:
+    @pytest.mark.slow
     def test_that_double_a_graph_at_each_call(self, tmp_path):
         refused(tmp_path, doubling([SPLIT]), Limit.ONNX_COPIED)
 
@@ -67,12 +68,14 @@ class TestFunctions:
         assert answer == "1 splits"
         assert memory < MEGABYTES
 
+    @pytest.mark.slow
     def test_that_double_by_a_default(self, tmp_path):
         made = doubling([SPLIT])
         del made.graph.node[0].attribute[:], made.functions[0].attribute[:]
         made.functions[0].attribute_proto.append(helper.make_attribute("A", graph([node("Foo", [], ["w"])], [], [])))
         refused(tmp_path, made, Limit.ONNX_COPIED)
 
+    @pytest.mark.slow
     def test_that_double_their_calls(self, tmp_path):
         made = [function(f"f{k}", [call(f"f{k + 1}", ["t"]), call(f"f{k + 1}")]) for k in range(30)]
         answer, memory = read_alone(tmp_path / "m.onnx", calling([*made, function("f30", [SPLIT])]))
@@ -284,6 +287,7 @@ class TestShapes:
 class TestLengths:
     LARGE = numpy_helper.from_array(np.full(1 << 16, -1, np.int64), "l")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "large", [LARGE, numpy_helper.from_array(np.full(1 << 16, 0.5, np.float32), "l")], ids=["negative", "broken"]
     )

@@ -207,8 +207,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dmlsplit_set_profile(&profile);
     dms_least_slice = 128;
     read_problem(&p, &in);
-    p.geometry.kernel = dmlsplit_kernel_name(kernel);  /* NULL beyond the table: the best one */
-    const dmlsplit_status status = dmlsplit_plan_create(&p.geometry, &plan, NULL);
+    const char *name = dmlsplit_kernel_name(kernel);    /* NULL beyond the table: the best one */
+    const dmlsplit_status status = dms_plan_create(&p.geometry, name, &plan, NULL);
     if ((status == DMLSPLIT_OK) != (plan != NULL))
         abort();
     if (plan != NULL) {

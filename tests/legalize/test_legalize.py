@@ -22,6 +22,7 @@ def packed_split(data_type, sizes, axis, lengths, **members):
     return dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(data_type, sizes, **members), axis, lengths)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(faultless_operator(), st.sampled_from(LEVELS))
 def test_every_result_is_proved(d, level):

@@ -264,6 +264,7 @@ def test_too_many_dimensions(d, most, data_types):
     event(str(kinds(check(d, narrow_judge(most, data_types)))))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(faultless_operator(max_elements=24), st.sampled_from([dml.FeatureLevel.FL_1_0, dml.FeatureLevel.FL_2_1]))
 def test_levels(d, level):
@@ -293,6 +294,7 @@ def large_operator(draw):
     return dml.JoinOperatorDesc(parts, whole, axis)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(large_operator(), st.sampled_from(["1_0", "2_1", "3_0", "4_1", "6_4"]))
 def test_large_numbers(d, level):

@@ -45,6 +45,7 @@ def sizes_of_elements(data_types):
     return {ELEMENT_BITS[t] // 8 for t in data_types}
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(faultless_operator(max_elements=24), st.integers(1, 3), TYPES)
 def test_no_single_operator_of_few_dimensions_is_missed(d, most, data_types):
@@ -85,6 +86,7 @@ def spaced_operator(draw):
     return dml.JoinOperatorDesc(parts, whole, axis)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(spaced_operator(), st.integers(1, 2))
 def test_no_way_to_cut_is_missed(d, most):

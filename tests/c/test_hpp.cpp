@@ -1,0 +1,93 @@
+/* test_hpp.cpp - dmlsplit.hpp: ownership, spans, results; the arithmetic is tested in C */
+#include "dmlsplit_directml.h"
+
+#include "dmlsplit.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+static int failures;
+#define CHECK(condition) ((condition) ? (void)0 : (void)(failures++, std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition)))
+
+static dmlsplit::geometry rows(dmlsplit::span<const std::uint64_t> sizes, dmlsplit::span<const std::uint64_t> lengths)
+{
+    dmlsplit::geometry g;
+    g.element_size = sizeof(float);
+    g.sizes = sizes;
+    g.lengths = lengths;
+    return g;
+}
+
+static void splits_and_joins()
+{
+    const std::vector<std::uint64_t> sizes = {6, 2};
+    const std::array<std::uint64_t, 3> lengths = {2, 1, 3};
+    auto g = rows(sizes, lengths);
+    auto split = dmlsplit::plan::create(g);
+    CHECK(split);
+    CHECK(split->part_count() == 3 && split->bytes() == 48);
+    CHECK(split->part_range(2)->end == 24 && !split->part_range(3));
+    CHECK(split->describe().size() > 0 && std::strlen(split->describe().c_str()) == split->describe().size());
+
+    float whole[12], a[4], b[2], c[6], again[12];
+    for (int i = 0; i < 12; i++)
+        whole[i] = static_cast<float>(i);
+    void *const parts[] = {a, b, c};
+    CHECK(split->split(whole, parts, 2));
+    CHECK(b[0] == 4 && c[5] == 11);
+    CHECK(split->split(whole, dmlsplit::span<void *const>(parts, 2)).error().status == DMLSPLIT_BAD_PART);
+
+    g.direction = dmlsplit::direction::join;
+    dmlsplit::plan join = *dmlsplit::plan::create(g);
+    const void *const read[] = {a, b, c};
+    CHECK(join.join(read, again) && std::memcmp(whole, again, sizeof whole) == 0);
+    CHECK(join.split(whole, parts).error().status == DMLSPLIT_WRONG_DIRECTION);
+
+    dmlsplit::plan moved = std::move(join);
+    CHECK(moved && !join && join.part_count() == 0);
+    join = std::move(moved);
+    CHECK(join && !moved);
+    CHECK(moved.split(whole, parts).error().status == DMLSPLIT_NULL_POINTER && !moved.whole_range());
+}
+
+static void failures_have_a_place()
+{
+    const std::uint64_t sizes[] = {6, 2}, lengths[] = {2, 5};
+    const std::int64_t strides[] = {8};
+    auto g = rows(sizes, lengths);
+    const auto found = dmlsplit::plan::create(g);
+    CHECK(!found && found.error().status == DMLSPLIT_LENGTH_SUM && found.error().fault.dimension == 0);
+    CHECK(std::strlen(found.error().message()) > 0);
+    g.strides = strides;
+    CHECK(dmlsplit::plan::create(g).error().status == DMLSPLIT_BAD_RANK);
+    g.strides = {};
+    g.part_strides = strides;
+    CHECK(dmlsplit::plan::create(g).error().status == DMLSPLIT_BAD_PART);
+    CHECK(dmlsplit::plan::create(dmlsplit::geometry()).error().status != DMLSPLIT_OK);
+}
+
+static void directml()
+{
+    const std::uint32_t sizes[] = {1, 1, 4, 1}, half[] = {1, 1, 2, 1};
+    DML_BUFFER_TENSOR_DESC x = {DML_TENSOR_DATA_TYPE_UINT8, DML_TENSOR_FLAG_NONE, 4, sizes, nullptr, 4, 0}, y = x;
+    y.Sizes = half;
+    const DML_TENSOR_DESC input = {DML_TENSOR_TYPE_BUFFER, &x};
+    const DML_TENSOR_DESC outputs[] = {{DML_TENSOR_TYPE_BUFFER, &y}, {DML_TENSOR_TYPE_BUFFER, &y}};
+    const DML_SPLIT_OPERATOR_DESC split = {&input, 2, outputs, 2};
+    const DML_JOIN_OPERATOR_DESC join = {2, outputs, &input, 2};
+    const DML_OPERATOR_DESC any = {DML_OPERATOR_JOIN, &join};
+    CHECK(dmlsplit::plan::create(split)->bytes() == 4);
+    CHECK(dmlsplit::plan::create(join) && dmlsplit::plan::create(any));
+    x.TotalTensorSizeInBytes = 3;
+    CHECK(dmlsplit::plan::create(split).error().status == DMLSPLIT_TOTAL_SIZE);
+}
+
+int main()
+{
+    splits_and_joins();
+    failures_have_a_place();
+    directml();
+    return failures != 0;
+}
