@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dmlsplit.graphs.program import Dispatch, Plan, Region, Tensor, Unmodelled
+from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, Tensor, Unmodelled
 
 MOST_COMPARISONS: Final = 100
 """Of regions, per dispatch on average; beyond, a graph is too entangled to say."""
@@ -37,7 +37,7 @@ class Fault:
 @dataclass(slots=True)
 class _Write:
     time: int
-    region: Region
+    region: BufferView
     tensor: Tensor
     node: int | None
     name: str
@@ -65,7 +65,7 @@ class _Memory:
 class Execution:
     """The execution of one plan; `faults` says of each graph output what is wrong with it, None where it is right."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CompiledGraph) -> None:
         self.plan = plan
         self.memory = _Memory()
         self.wrong: dict[Tensor, Fault] = {}
@@ -132,7 +132,7 @@ class Execution:
             else:
                 stack += parts
 
-    def _read(self, tensor: Tensor, region: Region) -> Fault | None:
+    def _read(self, tensor: Tensor, region: BufferView) -> Fault | None:
         """What is wrong with the bytes of a region that should hold the tensor, or a part of it."""
         if tensor.producer is None:
             return None
@@ -174,7 +174,7 @@ class Execution:
                 )
         return None
 
-    def _overlap(self, one: Region, other: Region) -> bool:
+    def _overlap(self, one: BufferView, other: BufferView) -> bool:
         self._spend()
         return overlap(one, other)
 
@@ -184,7 +184,7 @@ class Execution:
             raise Unmodelled("too much memory is shared to follow")
 
 
-def _same_place(one: Region, other: Region) -> bool:
+def _same_place(one: BufferView, other: BufferView) -> bool:
     return (one.buffer, one.offset, one.steps) == (other.buffer, other.offset, other.steps)
 
 
@@ -196,7 +196,7 @@ def _within(tensor: Tensor, outer: Tensor) -> bool:
     return False
 
 
-def overlap(one: Region, other: Region) -> bool:
+def overlap(one: BufferView, other: BufferView) -> bool:
     """Whether two regions have an element in common; Unmodelled where that would take too long to find out."""
     if one.buffer != other.buffer or one.end <= other.offset or other.end <= one.offset:
         return False
@@ -229,7 +229,7 @@ class _Rows:
         return sorted(found)
 
 
-def _rows(region: Region) -> _Rows:
+def _rows(region: BufferView) -> _Rows:
     dimensions = [(size, step) for size, step in zip(region.sizes, region.steps, strict=True) if size > 1]
     run = region.element_bytes
     outer: list[tuple[int, int]] = []

@@ -27,12 +27,12 @@ from dmlsplit.graphs.operators import Family, short_name
 from dmlsplit.graphs.passes import Passes
 from dmlsplit.graphs.program import (
     VECTOR,
+    BufferView,
+    CompiledGraph,
     Dispatch,
     Node,
     Operand,
-    Plan,
     Refused,
-    Region,
     Tensor,
     Uses,
     copies_anywhere,
@@ -52,7 +52,7 @@ from dmlsplit.layout import packed_strides
 class Compiler(Passes):
     """One graph on its way to dispatches, for builds of these traits."""
 
-    def compile(self) -> Plan:
+    def compile(self) -> CompiledGraph:
         self._fuse()
         self._bypass()
         if self.traits.splits_are_slices:
@@ -67,7 +67,9 @@ class Compiler(Passes):
         order = self._order(homes)
         self._share(homes)
         dispatches = [self._fit(dispatch) for dispatch in self._dispatches(order)]
-        return Plan(dispatches, self.results, homes, self.parts, [self._lost_place(*lost) for lost in self.lost])
+        return CompiledGraph(
+            dispatches, self.results, homes, self.parts, [self._lost_place(*lost) for lost in self.lost]
+        )
 
     def _place(self) -> None:
         """The inputs of a Join live in its output: their producers write there, copies where they cannot.
@@ -244,19 +246,19 @@ class Compiler(Passes):
                 region = self._region(tensor)
                 yield Dispatch(node.number, name, tuple(found), tensor, region, copies, node.wrong, None, begins)
 
-    def _kept_join(self, node: Node, reads: Sequence[tuple[Tensor, Region]]) -> Iterator[Dispatch]:
+    def _kept_join(self, node: Node, reads: Sequence[tuple[Tensor, BufferView]]) -> Iterator[Dispatch]:
         whole = self._region(node.output)
         for read, place in zip(reads, join_places(node, node.output.strides), strict=True):
-            region = Region(whole.buffer, whole.offset + place, read[1].sizes, whole.steps, whole.element_bytes)
+            region = BufferView(whole.buffer, whole.offset + place, read[1].sizes, whole.steps, whole.element_bytes)
             yield Dispatch(node.number, "JOIN", (read,), node.output, region, True, None, whole.offset)
 
-    def _read_region(self, operand: Operand) -> tuple[Tensor, Region]:
+    def _read_region(self, operand: Operand) -> tuple[Tensor, BufferView]:
         region = self._region(operand.tensor)
-        return operand.tensor, Region(
+        return operand.tensor, BufferView(
             region.buffer, region.offset + operand.offset, operand.sizes, region.steps, region.element_bytes
         )
 
-    def _region(self, tensor: Tensor) -> Region:
+    def _region(self, tensor: Tensor) -> BufferView:
         """Where the tensor lies."""
         chain = [tensor]
         while chain[-1].region is None:
@@ -270,17 +272,17 @@ class Compiler(Passes):
             assert far.region is not None
             offset = far.region.offset + (near.joined[1] if near.joined else 0)
             steps = tuple(stride * near.element_bytes for stride in near.strides)
-            near.region = Region(far.region.buffer, offset, near.sizes, steps, near.element_bytes)
+            near.region = BufferView(far.region.buffer, offset, near.sizes, steps, near.element_bytes)
         assert tensor.region is not None
         return tensor.region
 
-    def _lost_place(self, output: Tensor, k: int) -> tuple[Tensor, Region, int]:
+    def _lost_place(self, output: Tensor, k: int) -> tuple[Tensor, BufferView, int]:
         node = output.producer
         assert node is not None
         whole, place = self._region(output), list(join_places(node, output.strides))[k]
         return (
             output,
-            Region(whole.buffer, whole.offset + place, node.operands[k].sizes, whole.steps, whole.element_bytes),
+            BufferView(whole.buffer, whole.offset + place, node.operands[k].sizes, whole.steps, whole.element_bytes),
             k,
         )
 
@@ -296,7 +298,7 @@ class Compiler(Passes):
             size = -(-size // VECTOR) * VECTOR
         self.buffers[buffer] = size
         steps = tuple(stride * tensor.element_bytes for stride in tensor.strides)
-        tensor.region = Region(buffer, 0, tensor.sizes, steps, tensor.element_bytes)
+        tensor.region = BufferView(buffer, 0, tensor.sizes, steps, tensor.element_bytes)
 
     def _fit(self, dispatch: Dispatch) -> Dispatch:
         """The dispatch; Refused where what it reads or writes does not fit the memory that the tensor was given."""
@@ -309,7 +311,7 @@ class Compiler(Passes):
         return dispatch
 
 
-def compile_graph(graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> Plan:
+def compile_graph(graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> CompiledGraph:
     """The dispatches that a sound graph compiles to; Refused, Crash or Unmodelled. `assumed`: as Program has it."""
     compiler = Compiler(graph, traits, assumed)
     return compiler.compile()

@@ -66,7 +66,7 @@ class Tensor:
     """The Join, and which of its inputs."""
     shares: Tensor | None = None
     """An operator works in place: its output, whose memory this tensor takes."""
-    region: Region | None = None
+    region: BufferView | None = None
 
     def __post_init__(self) -> None:
         self.strides = self.strides or packed_strides(self.sizes)
@@ -130,7 +130,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class BufferView:
     """Elements in a buffer: `offset` and `steps` in bytes."""
 
     buffer: str
@@ -152,9 +152,9 @@ class Dispatch:
 
     node: int | None
     name: str
-    reads: tuple[tuple[Tensor, Region], ...]
+    reads: tuple[tuple[Tensor, BufferView], ...]
     output: Tensor
-    writes: Region
+    writes: BufferView
     copies: bool = False
     """Its output is its input."""
     wrong: Wrong | None = None
@@ -163,13 +163,13 @@ class Dispatch:
     binding: int | None = None
     """The same of its one input."""
 
-    def binding_of(self, tensor: Tensor, region: Region) -> int:
+    def binding_of(self, tensor: Tensor, region: BufferView) -> int:
         """Where the binding of an input begins, in bytes of its buffer."""
         return region.offset if self.binding is None else self.binding
 
 
 @dataclass(slots=True)
-class Plan:
+class CompiledGraph:
     """What a graph compiles to."""
 
     dispatches: list[Dispatch]
@@ -179,7 +179,7 @@ class Plan:
     """What lies in the buffer of each graph output."""
     parts: dict[Tensor, list[Tensor]]
     """The output of a Join: the tensors that live in it, in order; None of them is written twice."""
-    lost: list[tuple[Tensor, Region, int]] = field(default_factory=list)
+    lost: list[tuple[Tensor, BufferView, int]] = field(default_factory=list)
     """Outputs of Joins, with the place that is never written, and the number of the input."""
 
 
@@ -291,7 +291,7 @@ def join_places(node: Node, strides: Sequence[int]) -> Iterator[int]:
         place += operand.sizes[node.axis]
 
 
-def part_of(region: Region, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> Region:
+def part_of(region: BufferView, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
     offset = region.offset + sum(a * b for a, b in zip(offsets, region.steps, strict=True))
     scaled = tuple(a * b for a, b in zip(region.steps, steps, strict=True)) if steps else region.steps
-    return Region(region.buffer, offset, sizes, scaled, region.element_bytes)
+    return BufferView(region.buffer, offset, sizes, scaled, region.element_bytes)

@@ -7,14 +7,14 @@ answer.outcome, answer.at, answer.operators, answer.hresults, answer.compile
 from __future__ import annotations
 
 from dmlsplit.runtime_versions import NEWEST, Runtime, find_runtime, runtime_of_release, runtimes
-from dmlsplit.runtimes.facts import CompileCall, FirstRun, Given, NodeFacts, Options, Outcome, RuntimeAnswer
+from dmlsplit.runtimes.facts import CompileCall, FirstRun, LengthsFrom, NodeFacts, Options, Outcome, RuntimeAnswer
 from dmlsplit.runtimes.predict import predict
 
 __all__ = [
     "NEWEST",
     "CompileCall",
     "FirstRun",
-    "Given",
+    "LengthsFrom",
     "NodeFacts",
     "Options",
     "Outcome",

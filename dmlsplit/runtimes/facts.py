@@ -16,7 +16,7 @@ from dmlsplit.runtime_versions import Runtime
 Sizes: TypeAlias = tuple[int, ...]
 
 
-class Given(enum.Enum):
+class LengthsFrom(enum.Enum):
     """Where a Split has its lengths from."""
 
     ATTRIBUTE = "attribute"
@@ -43,7 +43,7 @@ class NodeFacts:
     """Of the tensors that are split or joined: one for a Split."""
     axis: int = 0
     outputs: int = 1
-    given: Given = Given.EQUAL
+    given: LengthsFrom = LengthsFrom.EQUAL
     lengths: Sizes | None = None
     omitted: tuple[int, ...] = ()
     """Outputs whose name is empty."""

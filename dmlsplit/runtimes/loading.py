@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.rules.onnx.facts import DATA_TYPES
 from dmlsplit.runtime_versions import Runtime
-from dmlsplit.runtimes.facts import Given, NodeFacts
+from dmlsplit.runtimes.facts import LengthsFrom, NodeFacts
 from dmlsplit.runtimes.shapes import static_axis
 
 Refusal: TypeAlias = tuple[str, str]
@@ -39,15 +39,15 @@ def refusals(facts: NodeFacts, runtime: Runtime) -> Iterator[Refusal]:
 
 
 def _of_split(facts: NodeFacts) -> Iterator[str]:
-    if facts.opset >= 18 and facts.given is Given.EQUAL:
+    if facts.opset >= 18 and facts.given is LengthsFrom.EQUAL:
         yield "neither lengths nor num_outputs are given"
     size = static_axis(facts)
-    if facts.given in (Given.ATTRIBUTE, Given.CONSTANT) and facts.lengths is not None:
+    if facts.given in (LengthsFrom.ATTRIBUTE, LengthsFrom.CONSTANT) and facts.lengths is not None:
         if len(facts.lengths) != facts.outputs:
             yield f"there are {len(facts.lengths)} lengths for {facts.outputs} outputs"
         if size is not None and sum(facts.lengths) != size:
             yield f"the lengths' sum is {sum(facts.lengths)}, the axis has {size} (in 32 bits)"
-    if facts.given is Given.EQUAL and size is not None and size % facts.outputs:
+    if facts.given is LengthsFrom.EQUAL and size is not None and size % facts.outputs:
         yield f"{size} is not divisible into {facts.outputs} equal parts"
 
 

@@ -18,7 +18,7 @@ from dmlsplit.runtimes.facts import (
     DEFAULTS,
     CompileCall,
     FirstRun,
-    Given,
+    LengthsFrom,
     NodeFacts,
     Options,
     Outcome,
@@ -168,7 +168,7 @@ class _Predictor:
     def in_graph(self) -> bool:
         """Whether the partitioner takes the node for a fused graph. Its narrowing of sizes may end the session."""
         facts = self.facts
-        if not self.options.graph_fusion or not self._lengths_are_constant() or facts.given is Given.OUTER:
+        if not self.options.graph_fusion or not self._lengths_are_constant() or facts.given is LengthsFrom.OUTER:
             return False
         inputs = self._narrowed(facts.shapes)
         if inputs is None or any(0 in shape for shape in inputs):
@@ -206,9 +206,9 @@ class _Predictor:
             return False
         if not facts.is_split or facts.opset < _LENGTHS_ARE_INPUT:
             return True
-        if facts.given is Given.OUTER:
+        if facts.given is LengthsFrom.OUTER:
             return self.runtime.key >= (1, 30)
-        return facts.given is Given.CONSTANT
+        return facts.given is LengthsFrom.CONSTANT
 
     def _at_init(self) -> RuntimeAnswer:
         sizes = [_numbers(shape) for shape in self.facts.shapes]
@@ -241,7 +241,7 @@ class _Predictor:
     # Tensors and lengths.
 
     def _lengths_are_constant(self) -> bool:
-        return self.facts.given is not Given.COMPUTED
+        return self.facts.given is not LengthsFrom.COMPUTED
 
     def _lengths(self, sizes: Sizes) -> Sizes:
         """The lengths of a Split as the kernel computes them; () of a Concat."""
@@ -249,18 +249,18 @@ class _Predictor:
         if not facts.is_split:
             return ()
         size, count = sizes[self.facts.axis_of(len(sizes))], facts.outputs
-        if facts.given is Given.EQUAL:
+        if facts.given is LengthsFrom.EQUAL:
             return (size // count,) * count
-        if facts.given is Given.NUM_OUTPUTS:
+        if facts.given is LengthsFrom.NUM_OUTPUTS:
             chunk = -(-size // count)
             return (*(chunk,) * (count - 1), size - chunk * (count - 1))
         assert facts.lengths is not None
         return facts.lengths
 
     def _run_lengths(self, sizes: Sizes) -> Sizes | None:
-        if self.facts.given in (Given.COMPUTED, Given.DEFAULT):
+        if self.facts.given in (LengthsFrom.COMPUTED, LengthsFrom.DEFAULT):
             return self.first_run.lengths if self.first_run is not None else None
-        if self.facts.given is Given.OUTER and self.facts.lengths is None:
+        if self.facts.given is LengthsFrom.OUTER and self.facts.lengths is None:
             return None
         return self._lengths(sizes)
 
@@ -273,7 +273,7 @@ class _Predictor:
 
     def _negative_is_inferred(self) -> bool:
         """Whether shape inference has found the negative length: Run allocates no such output."""
-        inferred = self.facts.given is Given.NUM_OUTPUTS and static_axis(self.facts) is not None
+        inferred = self.facts.given is LengthsFrom.NUM_OUTPUTS and static_axis(self.facts) is not None
         return inferred and not all(is_static(shape) for shape in self.facts.shapes)
 
     def _narrowed(self, shapes: Sequence[Shape | None]) -> list[Sizes] | None:
@@ -338,7 +338,7 @@ class _Predictor:
 
     def _is_negative(self, desc: SplitOperatorDesc) -> bool:
         return (
-            self.facts.given is Given.NUM_OUTPUTS
+            self.facts.given is LengthsFrom.NUM_OUTPUTS
             and desc.output_tensors is not None
             and any(
                 tensor is not None and tensor.desc is not None and max(tensor.desc.sizes or (0,)) >= 2**31

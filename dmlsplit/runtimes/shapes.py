@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 from dmlsplit.dims import Shape
-from dmlsplit.runtimes.facts import Given, NodeFacts
+from dmlsplit.runtimes.facts import LengthsFrom, NodeFacts
 
 
 def signed(number: int) -> int:
@@ -62,12 +62,12 @@ def _inferred(facts: NodeFacts) -> Iterator[Shape]:
 
 
 def _lengths(facts: NodeFacts, size: int) -> Shape:
-    if facts.given in (Given.ATTRIBUTE, Given.CONSTANT):
+    if facts.given in (LengthsFrom.ATTRIBUTE, LengthsFrom.CONSTANT):
         assert facts.lengths is not None
         return facts.lengths
     count = facts.outputs
-    if facts.given is Given.DEFAULT:
+    if facts.given is LengthsFrom.DEFAULT:
         return (None,) * count
     # C's division of integers: towards 0.
-    chunk = math.trunc(size / count) + (1 if facts.given is Given.NUM_OUTPUTS and math.fmod(size, count) else 0)
+    chunk = math.trunc(size / count) + (1 if facts.given is LengthsFrom.NUM_OUTPUTS and math.fmod(size, count) else 0)
     return (*(chunk,) * (count - 1), size - chunk * (count - 1))

@@ -15,7 +15,7 @@ from dmlsplit.graphs.descriptors import node_tensors
 from dmlsplit.graphs.examples import End, Sketch
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER
-from dmlsplit.graphs.program import Crash, Plan, Refused, Region, Unmodelled
+from dmlsplit.graphs.program import BufferView, CompiledGraph, Crash, Refused, Unmodelled
 from dmlsplit.graphs.releases import GraphTraits
 from tests.directml.library import Library, _tensor, operator
 
@@ -55,14 +55,14 @@ def modelled(graph: graphs.GraphDesc, traits: GraphTraits) -> Compiled:
     return Compiled("00000000", tuple(_views(plan, i) for i in range(len(plan.dispatches))))
 
 
-def _views(plan: Plan, i: int) -> tuple[View, ...]:
+def _views(plan: CompiledGraph, i: int) -> tuple[View, ...]:
     dispatch = plan.dispatches[i]
     reads = [_view(region, dispatch.binding_of(tensor, region)) for tensor, region in dispatch.reads]
     offset = dispatch.writes.offset if dispatch.view_offset is None else dispatch.view_offset
     return (*reads, _view(dispatch.writes, offset))
 
 
-def _view(region: Region, offset: int) -> View:
+def _view(region: BufferView, offset: int) -> View:
     if region.buffer.startswith("temporary"):
         return ("temporary", 0)
     return (region.buffer, offset // VECTOR * VECTOR)

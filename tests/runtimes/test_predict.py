@@ -9,12 +9,12 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.enums import OperatorType
 from dmlsplit.rules import RULES
-from dmlsplit.runtimes import FirstRun, Given, NodeFacts, Options, find_runtime, predict
+from dmlsplit.runtimes import FirstRun, LengthsFrom, NodeFacts, Options, find_runtime, predict
 
 SPLIT = NodeFacts(
-    OperatorType.SPLIT, 13, "FLOAT", ((1, 2, 6, 4),), axis=2, outputs=2, given=Given.CONSTANT, lengths=(2, 4)
+    OperatorType.SPLIT, 13, "FLOAT", ((1, 2, 6, 4),), axis=2, outputs=2, given=LengthsFrom.CONSTANT, lengths=(2, 4)
 )
-COUNTED = replace(SPLIT, opset=18, given=Given.NUM_OUTPUTS, lengths=None)
+COUNTED = replace(SPLIT, opset=18, given=LengthsFrom.NUM_OUTPUTS, lengths=None)
 CONCAT = NodeFacts(OperatorType.JOIN, 13, "FLOAT", ((1, 2, 2, 4), (1, 2, 4, 4)), axis=2)
 OPEN = replace(SPLIT, shapes=(("N", 2, 6, 4),))
 
@@ -101,7 +101,7 @@ def test_half_precision_is_allowed_outside_of_a_graph_only():
 
 
 def test_lengths_that_a_run_gives():
-    facts = replace(SPLIT, given=Given.COMPUTED, lengths=None)
+    facts = replace(SPLIT, given=LengthsFrom.COMPUTED, lengths=None)
     assert call(ask(facts, first_run=FirstRun(((1, 2, 6, 4),), (2, 4)))) == ("CompileOperator", 0)
     assert ask(facts).outcome == "unknown"
     wrong = ask(facts, first_run=FirstRun(((1, 2, 6, 4),), (2, 2)))
@@ -111,7 +111,7 @@ def test_lengths_that_a_run_gives():
 def test_without_fusion_a_node_is_compiled_alone():
     answer = ask(SPLIT, options=Options(graph_fusion=False))
     assert (answer.at, call(answer), rules(answer)) == ("init", ("CompileOperator", 0), ["outside-graph"])
-    equal = replace(SPLIT, given=Given.EQUAL, lengths=None)
+    equal = replace(SPLIT, given=LengthsFrom.EQUAL, lengths=None)
     assert ask(equal, options=Options(graph_fusion=False)).at == "run"
 
 
@@ -121,13 +121,13 @@ def test_without_fusion_a_node_is_compiled_alone():
         ({"opset": 26}, "opset-too-new"),
         ({"ir_version": 14}, "ir-version-too-new"),
         ({"data_type": "COMPLEX64"}, "type-not-loaded"),
-        ({"data_type": "BFLOAT16", "opset": 12, "given": Given.ATTRIBUTE}, "type-not-loaded"),
-        ({"opset": 1, "given": Given.ATTRIBUTE}, "no-kernel"),
+        ({"data_type": "BFLOAT16", "opset": 12, "given": LengthsFrom.ATTRIBUTE}, "type-not-loaded"),
+        ({"opset": 1, "given": LengthsFrom.ATTRIBUTE}, "no-kernel"),
         ({"lengths": (2, 3)}, "inference-fails"),
         ({"lengths": (2, 2, 2)}, "inference-fails"),
         ({"axis": 4}, "inference-fails"),
-        ({"outputs": 4, "given": Given.EQUAL, "lengths": None}, "inference-fails"),
-        ({"opset": 18, "given": Given.EQUAL, "lengths": None}, "inference-fails"),
+        ({"outputs": 4, "given": LengthsFrom.EQUAL, "lengths": None}, "inference-fails"),
+        ({"opset": 18, "given": LengthsFrom.EQUAL, "lengths": None}, "inference-fails"),
         ({"shapes": ((1, 1, 2**31, 1),), "lengths": (1, 2**31 - 1)}, "inference-fails"),
         ({"shapes": ((2,) * 8 + (6,),), "axis": 8}, "rank"),
         ({"lengths": (6, 0)}, "second-output-empty"),
@@ -164,7 +164,7 @@ def test_an_empty_tensor_submits_nothing(lengths):
 
 
 def test_the_second_output_may_be_empty_before_opset_13():
-    assert ask(replace(SPLIT, opset=11, given=Given.ATTRIBUTE, lengths=(6, 0))).outcome == "DML"
+    assert ask(replace(SPLIT, opset=11, given=LengthsFrom.ATTRIBUTE, lengths=(6, 0))).outcome == "DML"
 
 
 def test_a_negative_rest_of_num_outputs():
@@ -205,7 +205,7 @@ def test_an_initializer_is_owned_by_directml_in_the_graph_only():
 
 
 def test_lengths_that_are_a_default_need_declared_outputs_for_a_graph():
-    facts = replace(SPLIT, given=Given.DEFAULT)
+    facts = replace(SPLIT, given=LengthsFrom.DEFAULT)
     declared = replace(facts, declared=((1, 2, 2, 4), (1, 2, 4, 4)))
     assert call(ask(declared)) == ("CompileGraph", 0)
     assert call(ask(facts, first_run=FirstRun(((1, 2, 6, 4),), (3, 3)))) == ("CompileOperator", 0)
@@ -213,7 +213,7 @@ def test_lengths_that_are_a_default_need_declared_outputs_for_a_graph():
 
 @pytest.mark.parametrize(("version", "at"), [("1.24.4", "run"), ("1.30.0", "init")])
 def test_lengths_of_an_outer_graph(version, at):
-    answer = ask(replace(SPLIT, given=Given.OUTER), version)
+    answer = ask(replace(SPLIT, given=LengthsFrom.OUTER), version)
     assert (answer.at, call(answer)) == (at, ("CompileOperator", 0))
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dmlsplit._binding import NUMPY_DTYPE
 from dmlsplit.atomic_files import file_key
 from dmlsplit.descriptors import DATA_TYPE_OF_NUMPY
 from dmlsplit.diagnostics import Position
@@ -24,10 +25,6 @@ from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 from dmlsplit.printable import printable
 
 _IMAGES: Final = (".jpg", ".jpeg", ".png")
-NUMPY_DTYPE: Final[dict[int, np.dtype]] = {
-    data_type: np.dtype(f"{kind}{size}") for (kind, size), data_type in DATA_TYPE_OF_NUMPY.items()
-}
-"""DML_TENSOR_DATA_TYPE -> dtype; UNKNOWN and the 4-bit types have none."""
 _SPECIAL: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 

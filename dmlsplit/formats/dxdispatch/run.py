@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from dmlsplit._binding import NUMPY_DTYPE
 from dmlsplit.atomic_files import write_file
 from dmlsplit.buffer import Buffer
 from dmlsplit.device import (
@@ -36,7 +37,7 @@ from dmlsplit.formats.dxdispatch.model import (
     ResourceBinding,
     WriteFileCommand,
 )
-from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE, Resource
+from dmlsplit.formats.dxdispatch.resources import Resource
 from dmlsplit.formats.files import reason
 from dmlsplit.geometry import Geometry
 from dmlsplit.location import Step

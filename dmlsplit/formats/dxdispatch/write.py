@@ -7,9 +7,9 @@ import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from dmlsplit._binding import NUMPY_DTYPE
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.enums import UINT_MAX, TensorDataType, TensorFlags
-from dmlsplit.formats.dxdispatch.resources import NUMPY_DTYPE
 from dmlsplit.formats.json import FieldReader, dumps
 from dmlsplit.formats.jsontext import JsonText, KeyPath
 from dmlsplit.geometry import Geometry, TensorLayout, members_of

@@ -9,7 +9,7 @@ from dmlsplit.enums import OperatorType
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.mending.sites import Site
-from dmlsplit.runtimes import Given, NodeFacts, Outcome, Runtime, RuntimeAnswer
+from dmlsplit.runtimes import LengthsFrom, NodeFacts, Outcome, Runtime, RuntimeAnswer
 from dmlsplit.target import Target
 
 LEAST_RANK = 4
@@ -57,7 +57,7 @@ class View:
     @property
     def computed(self) -> bool:
         """Whether ONNX Runtime knows the lengths only as the model runs."""
-        return self.facts is not None and self.facts.given is Given.COMPUTED
+        return self.facts is not None and self.facts.given is LengthsFrom.COMPUTED
 
     @property
     def dimension_counts(self) -> set[int]:

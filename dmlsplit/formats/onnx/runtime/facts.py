@@ -16,7 +16,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.tensors import text, value_of
-from dmlsplit.runtimes import FirstRun, Given, NodeFacts
+from dmlsplit.runtimes import FirstRun, LengthsFrom, NodeFacts
 from dmlsplit.runtimes.facts import Sizes, is_static
 
 _TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
@@ -85,26 +85,28 @@ def _with_lengths(
     if facts.opset < 13:
         if "split" not in attributes:
             return facts
-        return replace(facts, given=Given.ATTRIBUTE, lengths=tuple(attributes["split"].ints))
+        return replace(facts, given=LengthsFrom.ATTRIBUTE, lengths=tuple(attributes["split"].ints))
     if len(names) < 2 or not names[1]:
         counted = facts.opset >= 18 and "num_outputs" in attributes
-        return replace(facts, given=Given.NUM_OUTPUTS) if counted else facts
+        return replace(facts, given=LengthsFrom.NUM_OUTPUTS) if counted else facts
     name = names[1]
     if name in graph.defaults:
         try:
             values = value_of(graph.defaults[name], graph.scope.origin.read_external)
         except InputError:  # it contradicts itself, or lies where it may not be read
             values = None
-        return replace(facts, given=Given.DEFAULT, lengths=None if values is None else tuple(values.ravel().tolist()))
+        return replace(
+            facts, given=LengthsFrom.DEFAULT, lengths=None if values is None else tuple(values.ravel().tolist())
+        )
     lengths = integers(graph.scope, name)
     if name in graph.constants:
         known = facts.shapes_known and lengths is not None
-        return replace(facts, given=Given.CONSTANT, lengths=lengths, shapes_known=known)
+        return replace(facts, given=LengthsFrom.CONSTANT, lengths=lengths, shapes_known=known)
     if graph.is_constant(name):
         return replace(
-            facts, given=Given.OUTER, lengths=lengths, shapes_known=facts.shapes_known and lengths is not None
+            facts, given=LengthsFrom.OUTER, lengths=lengths, shapes_known=facts.shapes_known and lengths is not None
         )
-    return replace(facts, given=Given.COMPUTED)
+    return replace(facts, given=LengthsFrom.COMPUTED)
 
 
 def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
