@@ -6,6 +6,7 @@ model that is not the one executed shows there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -90,7 +91,7 @@ class Sketch:
                 for i, each in enumerate(names):
                     if each == tensor:
                         names[i] = name
-        self.outputs = [name if each == tensor else each for each in self.outputs]
+        self.outputs[:] = [name if each == tensor else each for each in self.outputs]
         return name
 
     def model(self) -> onnx.ModelProto:
@@ -140,7 +141,7 @@ def gate(line: Line) -> onnx.ModelProto:
     if words == "2-D 4x64":
         shape, axis, lengths = [4, 64], 1, [32, 32]
     elif words.startswith("3-way"):
-        lengths = [2, 3, 3]
+        lengths = [3, 3, 2]
     elif "1x64x32x32" in words:
         shape, lengths = [1, 64, 32, 32], [32, 32]
     elif "Conformer 1x50x256" in words:
@@ -158,12 +159,12 @@ def gate(line: Line) -> onnx.ModelProto:
     elif "after Conv" in words:
         x = s.conv(x, int(shape[1]), int(shape[1]))
     a, b = _parts(s, x, axis, lengths, cure)
+    a = _changed(s, a, cure, "a")
     gate = s("Sigmoid", _changed(s, b, cure, "b")) if cure not in ("tanhform", "div") else _sigmoid(s, b, cure)
     if cure in ("hardclip", "clip_s"):
         gate = s.clip(gate, 0, 1)
     elif cure in ("ident_s", "mul1_s"):
         gate = _changed(s, gate, cure, "s")
-    a = _changed(s, a, cure, "a")
     o = s("Mul", gate, a) if words == "sigmoid(b)*a" else s("Mul", a, gate)
     if words == "then Tanh":
         o = s("Tanh", o)
@@ -188,7 +189,7 @@ def _parts(s: Sketch, x: str, axis: int, lengths: list[int], cure: str) -> tuple
 def _sigmoid(s: Sketch, x: str, form: str) -> str:
     if form == "tanhform":
         return s.mul_c(s.mul_c(s("Tanh", s.mul_c(x)), value=0.5), "Add", 0.5)
-    return s("Div", s.constant(1), s.mul_c(s("Exp", s("Neg", x)), "Add", 1))
+    return s("Reciprocal", s.mul_c(s("Exp", s("Neg", x)), "Add", 1))
 
 
 CHANGES: Final[dict[str, Callable[[Sketch, str], str]]] = {
@@ -230,4 +231,234 @@ def repeated(line: Line) -> onnx.ModelProto:
     s.outputs = [s.named(o, "o")]
     if words.endswith("v a graph output"):
         s.outputs.append(v)
+    return s.model()
+
+
+def made(s: Sketch, op: str, x: str, channels: int = 4) -> str:
+    """v, by the operator that makes it."""
+    return behind(s, op, x, "", channels)
+
+
+def overwritten(line: Line) -> onnx.ModelProto:
+    """Class C, in the words of the sets "versions" and "battery": v, a Concat with it, and another use."""
+    words, cure = line["model"], line.get("cure", "")
+    s = Sketch()
+    names = ["a", "b", "c"]
+    if (found := re.search(r"names \('(.)', '(.)', '(.)'\)", words)) is not None:
+        names = list(found.groups())
+    if cure == "rename":
+        names = ["a", "c", "b"]
+    shape: list[int | str] = [1, 4, 4, 4]
+    axis, other = 1, "out"
+    if words == "symbolic":
+        shape[0] = "N"
+    elif words == "axis 2, Mul(v,y)":
+        axis = 2
+    elif words == "batch 2, axis 1, out v":
+        shape[0] = 2
+    elif words == "1x64x32x32":
+        shape = [1, 64, 32, 32]
+    x, y = s.input("x", *shape), s.input("y", *shape)
+    maker, g, is_first = "Tanh", "Relu", "Concat(y,v)" not in words
+    if (found := re.search(r"Concat\(v,y\)(?: then |->)(\w+)", words)) is not None:
+        g = found[1]
+    if (found := re.match(r"v=(\w+)\(x\)(, y=Tanh\(y\))?; Concat then (\w+); (\w+)", words)) is not None:
+        maker, g, other = found[1], found[3], found[4]
+        if found[2]:
+            return _of_computed(s, x, y, maker, g)
+    elif (found := re.search(r"(?:^|[;,] )(?!out|names|cure|Concat)(\w+)\(v(,y)?\)", words)) is not None:
+        other = found[1]
+    if words.startswith("BN, Conv3(v)+y"):
+        g, other = "BN", "Conv3r"
+    v = made(s, maker, x, int(shape[1]))
+    used = _changed(s, v, cure, "o")
+    first, second = (v, y) if is_first else (y, v)
+    if cure == "unfuse_each":
+        early = behind(s, g, first, "")
+        last = (g, second)
+        j = r = ""
+    else:
+        first = _changed(s, first, cure, "j")
+        j = s.concat(first, second, axis=axis)
+        at = _changed(s, j, cure, "after")
+        if cure == "catpad":
+            at = s.concat(s.slice(j, 1, 0, 4), s.slice(j, 1, 4, 8))
+        r = behind(s, g, at, "", 2 * int(shape[1]) if axis == 1 else int(shape[1]))
+    if other == "out":
+        o = used
+    elif other == "cat2":
+        o = s.concat(used, y)
+    else:
+        o = behind(s, other, used, y, int(shape[1]))
+    if cure == "unfuse_each":
+        j = r = s.concat(early, behind(s, *last, ""), axis=axis)
+    s.outputs = [r, o]
+    s.named(r, names[1])
+    if other == "out":
+        s.outputs = [names[1], s.named(o, names[0])]
+    else:
+        s.named(o, names[2])
+    if cure == "j_out":
+        s.outputs.append(s.named(j, "zj"))
+    elif cure == "j_used":
+        s.outputs.append(s("ReduceSum", j, s.integers(1, 2, 3)))
+    return s.model()
+
+
+def _of_computed(s: Sketch, x: str, y: str, maker: str, g: str) -> onnx.ModelProto:
+    """The other input of the Concat is computed, too, and read by the other use."""
+    v = made(s, maker, x)
+    wide = s.conv(v, 4, 4, 3)
+    y = s("Tanh", y)
+    r = behind(s, g, s.concat(v, y), "")
+    s.outputs = [s.named(r, "b"), s.named(s("Add", wide, y), "c")]
+    return s.model()
+
+
+def named(line: Line) -> onnx.ModelProto:
+    """The set "names": which of two outputs comes first."""
+    found = re.match(r"v=(\w+)\(x\); r=(\w+)\(Concat\(v,y\)\); other use (\w+)\(v\)", line["model"])
+    assert found is not None
+    maker, g, other = found.groups()
+    s = Sketch()
+    x, y = s.input("x", 1, 4, 4, 4), s.input("y", 1, 4, 4, 4)
+    v = made(s, maker, x)
+    r = behind(s, g, s.concat(v, y), "")
+    o = "" if other == "out" else behind(s, other, v, y, 4)
+    first, second, third = line["names"]
+    listed = [s.named(r, second)]
+    if other == "out":
+        listed.append(s.named(v, first))
+    else:
+        listed.append(s.named(o, third))
+    s.outputs = list(reversed(listed)) if line["v_listed_first"] else listed
+    return s.model()
+
+
+def cut(line: Line) -> onnx.ModelProto:
+    """Class D: one part of a Split of an intermediate."""
+    words, cure = line["model"], line.get("cure", "")
+    s = Sketch(FLOAT16 if "FLOAT16" in words else FLOAT)
+    shape: list[int | str] = [1, 8, 4, 4]
+    if words == "batch 2":
+        shape[0] = 2
+    elif words == "symbolic":
+        shape[0] = "N"
+    elif words == "1x64x32x32":
+        shape = [1, 64, 32, 32]
+    elif words == "2-D 1x64":
+        shape = [1, 64]
+    x = s.input("x", *shape)
+    size = int(shape[1])
+    makers = {"Conv before": "Conv", "BN before, Relu": "BN", "BN,Split,Relu(first)": "BN", "Conv,Split,Sigmoid(first)": "Conv"}
+    ends = {"Relu(first)": "Relu", "MulC": "MulC", "BN before, Relu": "Relu", "BN,Split,Relu(first)": "Relu"}
+    ends["Conv,Split,Sigmoid(first)"] = "Sigmoid"
+    maker, end = makers.get(words, "Sigmoid"), ends.get(words, "Tanh")
+    if cure in ("split_first", "slice_first"):
+        part = s.split(x, 1, 4, 4)[0] if cure == "split_first" else s.slice(x, 1, 0, 4)
+        s.outputs = [s.named(s(end, s(maker, part)), "o")]
+        return s.model()
+    v = x if words == "of a graph input" else made(s, maker, x, size)
+    if cure in ("dead_split", "dead_relu"):
+        return _moved(s, v, end, cure)
+    before = _changed(s, v, cure, "before")
+    if cure == "transpose":
+        before = CHANGES["transpose"](s, v)
+    part, rest = _part(s, before, words, cure, size)
+    part = _changed(s, part, cure, "after")
+    if cure == "expand":
+        part = s("Expand", part, s.integers(1, 4, 4, 4))
+    elif cure == "max":
+        part = s("Max", part, part)
+    s.outputs = [s.named(behind(s, end, part, ""), "o")]
+    if cure == "v_out":
+        s.outputs.append(s.named(v, "v"))
+    elif cure == "a_out":
+        s.outputs.append(s.named(part, "p"))
+    elif cure == "other_out":
+        s.outputs.append(rest)
+    elif cure == "used_reduce":
+        s.outputs.append(s("ReduceSum", rest, s.integers(1, 2, 3)))
+    return s.model()
+
+
+def _moved(s: Sketch, v: str, end: str, cure: str) -> onnx.ModelProto:
+    """Nothing is split any more; what was is dead and left out."""
+    s.outputs = [s.named(s(end, v), "o")]
+    return s.model()
+
+
+def _part(s: Sketch, v: str, words: str, cure: str, size: int) -> tuple[str, str]:
+    half = size // 2
+    match cure:
+        case "slice":
+            return s.slice(v, 1, 0, half), ""
+        case "slice_step":
+            return s.slice(s.slice(v, 1, half - 1, -size - 1, -1), 1, half - 1, -size - 1, -1), ""
+        case "gather":
+            return s("Gather", v, s.integers(*range(half)), axis=1), ""
+        case "padneg":
+            return s("Pad", v, s.integers(0, 0, 0, 0, 0, -half, 0, 0)), ""
+    if words == "3-way, middle":
+        parts = s.split(v, 1, 2, 4, 2)
+        return parts[1], parts[0]
+    parts = s.split(v, 1, half, half)
+    return (parts[1], parts[0]) if words == "Tanh(second)" else (parts[0], parts[1])
+
+
+def five(line: Line) -> onnx.ModelProto:
+    """Class E: five dimensions."""
+    found = re.search(r"\[(.*?)\] axis (\d)", line["model"])
+    assert found is not None
+    shape, axis = [int(size) for size in found[1].split(",")], int(found[2])
+    s = Sketch()
+    x = s.input("x", *shape)
+    half = shape[axis] // 2
+    if "alone" in line["model"]:
+        s.outputs = s.split(x, axis, half, shape[axis] - half)
+    else:
+        first, second = s.split(s("Relu", x), axis, half, shape[axis] - half)
+        s.outputs = [s.named(s("Tanh", first), "o"), second]
+    return s.model()
+
+
+def sigmoid_product(line: Line) -> onnx.ModelProto:
+    """The set "sigmoid products": nested calls in words."""
+    words = line["model"]
+    s = Sketch()
+    known = {"x": s.input("x", 1, 8, 4, 4), "y": s.input("y", 1, 8, 4, 4)}
+    if words.startswith("v=Tanh(x): "):
+        known["v"] = s("Tanh", "x")
+        words = words.removeprefix("v=Tanh(x): ")
+    while (call := re.search(r"(\w+)\(([^()]*)\)", words)) is not None:
+        name = f"t{len(known)}"
+        known[name] = s(call[1], *(known[each.strip()] for each in call[2].split(",")))
+        words = words.replace(call[0], name)
+    s.outputs = [s.named(known[words], "o")]
+    return s.model()
+
+
+def dead(line: Line) -> onnx.ModelProto:
+    """Class H: nodes that nothing reads."""
+    s = Sketch()
+    x, y = s.input("x", 1, 8, 4, 4), s.input("y", 1, 8, 4, 4)
+    s.outputs = [s.named(s("Relu", x), "o")]
+    match line["model"]:
+        case "dead Tanh of another input":
+            s("Tanh", y)
+        case "dead Split of the input":
+            s.split(x, 1, 4, 4)
+        case "dead Tanh+Split of the input":
+            s.split(s("Tanh", x), 1, 4, 4)
+        case "dead Concat of the input":
+            s.concat(x, x)
+    return s.model()
+
+
+def unwritten(line: Line) -> onnx.ModelProto:
+    """Class G: a graph output whose node takes an activation."""
+    s = Sketch()
+    x, y = s.input("x", 1, 4, 4, 4), s.input("y", 1, 4, 4, 4)
+    h = s.named(s("Add" if "Add" in line["model"] else "MatMul", x, y), "h")
+    s.outputs = [s.named(s("Relu", h), "o"), h]
     return s.model()

@@ -16,7 +16,7 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperat
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.onnx.graphs.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
-from dmlsplit.formats.onnx.graphs.optimizer import SILU, Op, Optimized, permutation
+from dmlsplit.formats.onnx.graphs.optimizer import SILU, Op, Optimized, neutral, permutation
 from dmlsplit.formats.onnx.runtime.facts import facts_of
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
@@ -311,6 +311,8 @@ class _Builder:
                 }
         elif kind is Kind.OBSERVED and any(self._is_odd(desc) for desc in (*inputs, *outputs)):
             kind = Kind.UNKNOWN
+        elif kind is Kind.OBSERVED and neutral(self.graph, op) is not None:
+            kind = Kind.UNKNOWN  # what it writes over may have the same value
         type_ = _UNKNOWN_TYPE if number is None else number
         return NeighbourOperatorDesc(type_, inputs, outputs, members), kind
 

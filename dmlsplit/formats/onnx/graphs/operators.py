@@ -50,10 +50,10 @@ _ELEMENTWISE: Final = _numbers(
 _WHOLE: Final = _numbers("Conv 53 ConvTranspose 53 Gemm 54 MatMul 54 BatchNormalization 72")
 _NOT_IN_PLACE: Final = _numbers(
     "AveragePool 56 GlobalAveragePool 56 MaxPool 58 GlobalMaxPool 58 LpPool 57 ReduceMean 55 ReduceSum 55 Gather 67 "
-    "Tile 70 DepthToSpace 113 SpaceToDepth 68 InstanceNormalization 115 LayerNormalization 171 LRN 74 "
+    "Tile 70 Expand 1 DepthToSpace 113 SpaceToDepth 68 InstanceNormalization 115 LayerNormalization 171 LRN 74 "
     "LpNormalization 75 Pad 155 Softmax 158 LogSoftmax 159 Hardmax 160 CumSum 105 TopK 112 Einsum 54"
 )
-_COPIES: Final = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Transpose")
+_COPIES: Final = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 IDENTITY: Final = 1
 SLICE: Final = 111
 

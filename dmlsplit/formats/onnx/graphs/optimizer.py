@@ -102,18 +102,6 @@ class Optimized:
         free = op.outputs[0] not in self.graph.outputs
         return found[0] if len(found) == 1 and found[0].inputs.count(op.outputs[0]) == 1 and free else None
 
-    def constant(self, name: str) -> Array | None:
-        """The elements of a small constant; None where they are not known."""
-        if not name or not self.graph.is_constant(name):
-            return None
-        try:
-            found = self.graph.scope.constant(name)
-        except LimitError:
-            raise
-        except InputError:
-            return None
-        return found.array if found is not None and found.whole else None
-
     # Level 1.
 
     def _remove(self) -> None:
@@ -146,7 +134,7 @@ class Optimized:
         if op.op_type == "Identity":
             return True
         if op.op_type == "Dropout":
-            training = self.constant(op.inputs[2]) if len(op.inputs) > 2 else np.zeros(1)
+            training = constant(self.graph, op.inputs[2]) if len(op.inputs) > 2 else np.zeros(1)
             mask = len(op.outputs) > 1 and op.outputs[1] != ""
             return not mask and training is not None and not training.any()
         if op.op_type == "Cast":
@@ -162,16 +150,10 @@ class Optimized:
                 return False
             op.inputs[0] = before.inputs[0]
             return True
-        if op.op_type in _NEUTRAL and len(op.inputs) == 2:
-            value, places = _NEUTRAL[op.op_type]
-            for place in places:
-                constant = self.constant(op.inputs[place])
-                if constant is None or constant.size != 1 or constant.ravel()[0] != value:
-                    continue
-                if self.graph.shape(op.inputs[1 - place]) == self.graph.shape(op.outputs[0]):
-                    op.inputs.insert(0, op.inputs.pop(1 - place))
-                    return True
-        return False
+        place = neutral(self.graph, op)
+        if place is not None:
+            op.inputs.insert(0, op.inputs.pop(1 - place))
+        return place is not None
 
     def _merge_constants(self) -> None:
         """BatchNormalization, Mul and Add of constants become part of a Conv; a Relu becomes part of a Clip."""
@@ -256,6 +238,33 @@ class Optimized:
             self._join(op, found[0])
             if op.op_type in ("Add", "Sum"):
                 op.op_type = "FusedAdd"
+
+
+def constant(graph: SessionGraph, name: str) -> Array | None:
+    """The elements of a small constant; None where they are not known."""
+    if not name or not graph.is_constant(name):
+        return None
+    try:
+        found = graph.scope.constant(name)
+    except LimitError:
+        raise
+    except InputError:
+        return None
+    return found.array if found is not None and found.whole else None
+
+
+def neutral(graph: SessionGraph, op: Op) -> int | None:
+    """Which input of Mul, Add, Sub or Div is the constant that changes nothing; None where there is none."""
+    if op.op_type not in _NEUTRAL or len(op.inputs) != 2:
+        return None
+    value, places = _NEUTRAL[op.op_type]
+    for place in places:
+        array = constant(graph, op.inputs[place])
+        if array is None or array.size != 1 or array.ravel()[0] != value:
+            continue
+        if graph.shape(op.inputs[1 - place]) == graph.shape(op.outputs[0]):
+            return place
+    return None
 
 
 def permutation(node: onnx.NodeProto, rank: int) -> Sequence[int]:
