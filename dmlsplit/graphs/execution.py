@@ -10,10 +10,10 @@ import bisect
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, Tensor, Unmodelled
+from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, Tensor, Unmodelled, same_place
 
 MOST_COMPARISONS: Final = 100
 """Of regions, per dispatch on average; beyond, a graph is too entangled to say."""
@@ -32,6 +32,8 @@ class Fault:
     rule: str
     node: int | None
     message: str
+    negatives_only: bool = False
+    """Only numbers below 0 are wrong, and not above it."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class _Write:
     tensor: Tensor
     node: int | None
     name: str
+    rectifies: bool = False
 
 
 @dataclass(slots=True)
@@ -78,11 +81,16 @@ class Execution:
             if dispatch.wrong is not None:
                 fault = Fault(dispatch.wrong.rule, dispatch.node, dispatch.wrong.message)
             for tensor, region in dispatch.reads:
-                fault = self._read(tensor, region) or fault
+                found = self._read(tensor, region)
+                if found is not None and found.negatives_only and not dispatch.copies:
+                    found = None if dispatch.name == "RELU" else replace(found, negatives_only=False)
+                fault = found or fault
             self._note_value(dispatch)
             if fault is not None:
                 self.wrong.setdefault(dispatch.output, fault)
-            self.memory.write(_Write(time, dispatch.writes, dispatch.output, dispatch.node, dispatch.name))
+            self.memory.write(
+                _Write(time, dispatch.writes, dispatch.output, dispatch.node, dispatch.name, dispatch.rectifies)
+            )
         self.faults = [self._held(home) for home in plan.homes]
 
     def _held(self, home: Tensor) -> Fault | None:
@@ -115,10 +123,12 @@ class Execution:
 
     def _unchanged(self, write: _Write, earlier: _Write) -> bool:
         """Whether the bytes of the earlier write are still the same: the later one wrote the value that was there."""
+        if write.rectifies and self._never_negative(earlier.tensor):
+            return True
         value = self._value(write.tensor)
         if value is self._value(earlier.tensor):
             return write.region.offset == earlier.region.offset and write.region.steps == earlier.region.steps
-        return _within(earlier.tensor, value) and value.region is not None and _same_place(value.region, write.region)
+        return _within(earlier.tensor, value) and value.region is not None and same_place(value.region, write.region)
 
     def _sources(self, tensor: Tensor) -> Iterator[Tensor]:
         """The tensors that were written to make this one."""
@@ -147,13 +157,16 @@ class Execution:
                 )
         sources = list(self._sources(tensor))
         written: list[_Write] = []
+        mild: Fault | None = None
         for source in sources:
             found = self.memory.of_tensor.get(source)
             if not found:
                 raise Unmodelled("a tensor is read before it is written")
             needed = [w for w in found if len(sources) + len(found) == 2 or self._overlap(w.region, region)]
             if needed and source in self.wrong:
-                return self.wrong[source]
+                if not self.wrong[source].negatives_only:
+                    return self.wrong[source]
+                mild = self.wrong[source]
             written += needed
         if not written:
             return None
@@ -169,10 +182,12 @@ class Execution:
                     continue
                 node = write.node
                 what = f"node {node} ({write.name})" if node is not None else "a copy"
-                return Fault(
-                    "graph/memory-overwritten", node, f"{what} has written over it, and its result is read instead"
-                )
-        return None
+                message = f"{what} has written over it, and its result is read instead"
+                fault = Fault("graph/memory-overwritten", node, message, write.rectifies)
+                if not write.rectifies:
+                    return fault
+                mild = mild or fault
+        return mild
 
     def _overlap(self, one: BufferView, other: BufferView) -> bool:
         self._spend()
@@ -182,10 +197,6 @@ class Execution:
         self.budget -= 1
         if self.budget < 0:
             raise Unmodelled("too much memory is shared to follow")
-
-
-def _same_place(one: BufferView, other: BufferView) -> bool:
-    return (one.buffer, one.offset, one.steps) == (other.buffer, other.offset, other.steps)
 
 
 def _within(tensor: Tensor, outer: Tensor) -> bool:

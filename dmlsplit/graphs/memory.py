@@ -43,6 +43,7 @@ from dmlsplit.graphs.program import (
     outermost_of,
     part_of,
     same_layout,
+    same_place,
     whole_vectors,
 )
 from dmlsplit.graphs.releases import FiveDimensions, GraphTraits, JoinPlacement
@@ -244,7 +245,11 @@ class Compiler(Passes):
                     found = [(reads[0][0], part_of(reads[0][1], tensor.sizes, offsets, node.steps))]
                     begins = reads[0][1].offset
                 region = self._region(tensor)
-                yield Dispatch(node.number, name, tuple(found), tensor, region, copies, node.wrong, None, begins)
+                in_place = len(found) == 1 and same_place(found[0][1], region)
+                rectifies = in_place and node.keeps_positive
+                yield Dispatch(
+                    node.number, name, tuple(found), tensor, region, copies, node.wrong, None, begins, rectifies
+                )
 
     def _kept_join(self, node: Node, reads: Sequence[tuple[Tensor, BufferView]]) -> Iterator[Dispatch]:
         whole = self._region(node.output)

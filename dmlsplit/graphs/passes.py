@@ -49,9 +49,8 @@ class Passes(Program):
                 if sigmoid is None:
                     continue
                 source = sigmoid.operands[0]
-                if any(operand.sizes != product.output.sizes for operand in product.operands):
-                    raise Unmodelled("a product with a sigmoid of tensors of different sizes was not observed")
                 if origin_of(source.tensor) is origin_of(other):
+                    self._check_sizes(product)
                     if other is not source.tensor:
                         product.wrong = Wrong(
                             "graph/fused-wrongly",
@@ -66,6 +65,10 @@ class Passes(Program):
         self.nodes = [node for node in self.nodes if not node.removed]
         if self.traits.fusion is Fusion.CHAIN:
             self._fuse_products()
+
+    def _check_sizes(self, product: Node) -> None:
+        if any(operand.sizes != product.output.sizes for operand in product.operands):
+            raise Unmodelled("a product with a sigmoid of tensors of different sizes was not observed")
 
     def _only_maker(self, tensor: Tensor, type: int, uses: Uses) -> Node | None:
         """The node that a tensor comes from, if it is of this type, not fused, and the tensor is used once."""
@@ -88,6 +91,8 @@ class Passes(Program):
             rest = p
         else:
             return False
+        self._check_sizes(product)
+        self._check_sizes(inner)
         place = rest.index if rest.producer is not None else 0
         found = [source] if source.producer is None else source.producer.outputs
         if place >= len(found):

@@ -118,6 +118,8 @@ class Node:
     removed: bool = False
     copies: bool = False
     """It only copies, never in place."""
+    keeps_positive: bool = False
+    """What it makes of a number that is not negative is the number; of a negative one, none above 0."""
     wrong: Wrong | None = None
 
     @property
@@ -162,6 +164,8 @@ class Dispatch:
     """Where the binding of the output begins, if elsewhere than the region."""
     binding: int | None = None
     """The same of its one input."""
+    rectifies: bool = False
+    """It works in place, and keeps what is positive."""
 
     def binding_of(self, tensor: Tensor, region: BufferView) -> int:
         """Where the binding of an input begins, in bytes of its buffer."""
@@ -295,3 +299,8 @@ def part_of(region: BufferView, sizes: tuple[int, ...], offsets: Sequence[int], 
     offset = region.offset + sum(a * b for a, b in zip(offsets, region.steps, strict=True))
     scaled = tuple(a * b for a, b in zip(region.steps, steps, strict=True)) if steps else region.steps
     return BufferView(region.buffer, offset, sizes, scaled, region.element_bytes)
+
+
+def same_place(one: BufferView, other: BufferView) -> bool:
+    """Whether two regions begin at one place, with equal steps."""
+    return (one.buffer, one.offset, one.steps) == (other.buffer, other.offset, other.steps)

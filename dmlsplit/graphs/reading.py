@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dmlsplit.descriptors import BufferTensorDesc
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
-from dmlsplit.graphs.operators import BY_NUMBER, Family, short_name
+from dmlsplit.graphs.operators import BY_NUMBER, LEAKY_RELU, RELU, Family, short_name
 from dmlsplit.graphs.program import (
     ELEMENT_BYTES,
     Node,
@@ -67,6 +67,10 @@ class Program:
                 node.steps = numbers_of(desc, "InputWindowStrides", rank)
             if isinstance(desc, NeighbourOperatorDesc) and desc.members.get("ScaleBias") is not None:
                 raise Unmodelled(f"{short_name(kind)} with a scale and bias was not observed in graphs")
+            if isinstance(desc, NeighbourOperatorDesc):
+                alpha = desc.members.get("Alpha")
+                rising = kind == LEAKY_RELU and isinstance(alpha, (int, float)) and alpha >= 0
+                node.keeps_positive = kind == RELU or rising
             self.nodes.append(node)
         operands: list[dict[int, Operand]] = [{} for _ in self.nodes]
         for edge in graph.input_edges:

@@ -71,6 +71,7 @@ NEIGHBOURS: Final[Mapping[str, Neighbour]] = {
     **_rows("BatchNormalization Gemm LayerNormalization", Neighbour(_FLOATS)),
     **_rows("ConvTranspose InstanceNormalization", Neighbour(_FLOATS, _CHANGED_22)),
     **_rows("Pad", Neighbour(_FLOATS, _PAD, cpu_inputs=(1, 2, 3))),
+    **_rows("Dropout", Neighbour(_FLOATS, in_graph=False)),
     **_rows("Where Gather", Neighbour(_SCALARS)),
     **_rows("Slice", Neighbour(_SCALARS, cpu_inputs=(1, 2, 3, 4))),
     **_rows("Tile Expand", Neighbour(_SCALARS, cpu_inputs=(1,))),

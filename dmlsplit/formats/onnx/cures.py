@@ -87,7 +87,7 @@ CURES: Final = (
     Cure("sigmoid-output", Fault.GATE, "make the Sigmoid's output a graph output, too", ("sig_out",), adds_output=True),
     Cure("tanh-form", Fault.GATE, "compute the Sigmoid as 0.5 + 0.5 * tanh(0.5 * b)", ("tanhform",), bit_exact=False),
     Cure("reshape-factor", Fault.PRODUCT, "put a Reshape to (0, ..., 0) behind y * x", ("reshape_p",)),
-    Cure("max-factor", Fault.PRODUCT, "put Max(t, t) behind x, or behind y * x", ("max_p", "max_x")),
+    Cure("max-factor", Fault.PRODUCT, "put Max(t, t) in front of the Sigmoid, or behind y * x", ("max_p", "max_x")),
     Cure("clip-sigmoid", Fault.PRODUCT, "put Clip(0, 1) behind the Sigmoid", ("clip_s",)),
     Cure(
         "regroup",

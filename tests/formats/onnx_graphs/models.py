@@ -350,7 +350,12 @@ def cut(line: Line) -> onnx.ModelProto:
         shape = [1, 64]
     x = s.input("x", *shape)
     size = int(shape[1])
-    makers = {"Conv before": "Conv", "BN before, Relu": "BN", "BN,Split,Relu(first)": "BN", "Conv,Split,Sigmoid(first)": "Conv"}
+    makers = {
+        "Conv before": "Conv",
+        "BN before, Relu": "BN",
+        "BN,Split,Relu(first)": "BN",
+        "Conv,Split,Sigmoid(first)": "Conv",
+    }
     ends = {"Relu(first)": "Relu", "MulC": "MulC", "BN before, Relu": "Relu", "BN,Split,Relu(first)": "Relu"}
     ends["Conv,Split,Sigmoid(first)"] = "Sigmoid"
     maker, end = makers.get(words, "Sigmoid"), ends.get(words, "Tanh")

@@ -33,7 +33,8 @@ def rotary(s: Sketch, words: str, cure: str) -> None:
     elif "q from MatMul" in words:
         q = s("MatMul", x, s.weights(16, 16))
     cos, sin = s.weights(1, 1, 8, 16), s.weights(1, 1, 8, 16)
-    straight = s("Mul", q, cos) if words.endswith("names 1") else ""
+    early = words.endswith("names 1") == ("q from input" in words)
+    straight = s("Mul", q, cos) if early else ""
     if "by Split" in words:
         first, second = s.split(q, 3, 8, 8)
         turned = s.concat(s("Neg", second), first, axis=3)
@@ -232,7 +233,7 @@ def halves(s: Sketch, words: str, cure: str) -> None:
         case "padneg":
             part = s("Pad", v, s.integers(0, 0, 0, 0, 0, -4, 0, 0))
         case "slice_step":
-            part = s.slice(s.slice(v, 1, 0, 7), 1, 0, 4)
+            part = s.slice(s.slice(v, 1, 3, -9, -1), 1, 3, -9, -1)
         case _:
             part, rest = s.split(v, 1, 4, 4)
     if cure == "max":
@@ -243,9 +244,9 @@ def halves(s: Sketch, words: str, cure: str) -> None:
 
 def product(s: Sketch, words: str, cure: str) -> None:
     x, y = s.input("x", 1, 8, 4, 4), s.input("y", 1, 8, 4, 4)
+    p = s("Mul", y, x)
     if cure == "max_x":
         x = s("Max", x, x)
-    p = s("Mul", y, x)
     if cure in ("max_p", "reshape_p"):
         p = CHANGES[cure[:-2]](s, p)
     elif cure == "ident":

@@ -16,7 +16,7 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperat
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.onnx.graphs.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
-from dmlsplit.formats.onnx.graphs.optimizer import SILU, Op, Optimized, neutral, permutation
+from dmlsplit.formats.onnx.graphs.optimizer import SILU, Op, Optimized, fusible, neutral, permutation
 from dmlsplit.formats.onnx.runtime.facts import facts_of
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
@@ -191,6 +191,7 @@ class _Builder:
         self.group = group
         self.shaped_as: dict[str, str] = {}
         """Tensors that only DirectML has: the one of the model that has their shape and type."""
+        self.fusible = fusible(group) if graph.options.optimization >= 1 else set()
         members = set(group)
         made = {name for op in group for name in op.outputs if name}
         outside = {name for op in everything if op not in members for name in op.inputs}
@@ -311,8 +312,10 @@ class _Builder:
                 }
         elif kind is Kind.OBSERVED and any(self._is_odd(desc) for desc in (*inputs, *outputs)):
             kind = Kind.UNKNOWN
-        elif kind is Kind.OBSERVED and neutral(self.graph, op) is not None:
-            kind = Kind.UNKNOWN  # what it writes over may have the same value
+        elif row.name == "LeakyRelu":
+            members = {"Alpha": next((float(a.f) for a in op.node.attribute if a.name == "alpha"), 0.01)}
+        elif kind is Kind.OBSERVED and (neutral(self.graph, op) is not None or op in self.fusible):
+            kind = Kind.UNKNOWN  # what it writes over may have the same value, or it is part of another operator
         type_ = _UNKNOWN_TYPE if number is None else number
         return NeighbourOperatorDesc(type_, inputs, outputs, members), kind
 

@@ -30,9 +30,13 @@ _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
 }
 """The constant that makes an operator do nothing, and as which of its inputs."""
 
+_CORES: Final = frozenset({"Erf", "ReduceMean", "Softmax"})
+"""Operators in the middle of what ONNX Runtime makes one operator of."""
+_REACH: Final = 3
+"""How many nodes away the others are."""
+
 SILU: Final = "QuickGelu"
 """x * Sigmoid(x) as one node of ONNX Runtime's; two operators of DirectML's, as before."""
-GELU: Final = "Gelu"
 
 
 @dataclass(eq=False, slots=True)
@@ -265,6 +269,21 @@ def neutral(graph: SessionGraph, op: Op) -> int | None:
         if graph.shape(op.inputs[1 - place]) == graph.shape(op.outputs[0]):
             return place
     return None
+
+
+def fusible(group: Sequence[Op]) -> set[Op]:
+    """Nodes that ONNX Runtime may have made one operator of: a GELU around an Erf, a normalization around a mean."""
+    readers: dict[str, list[Op]] = {}
+    for op in group:
+        for name in op.inputs:
+            readers.setdefault(name, []).append(op)
+    producers = {name: op for op in group for name in op.outputs}
+    found = {op for op in group if op.op_type in _CORES}
+    for _ in range(_REACH if found else 0):
+        around = [name for op in found for name in (*op.inputs, *op.outputs)]
+        found |= {op for name in around for op in readers.get(name, ())}
+        found |= {producers[name] for name in around if name in producers}
+    return found
 
 
 def permutation(node: onnx.NodeProto, rank: int) -> Sequence[int]:
