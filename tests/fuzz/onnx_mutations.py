@@ -297,7 +297,7 @@ class Mutator:
     def give_graph(self) -> None:
         """A node gets a graph, in which attributes may refer to those of the function around it."""
         node, found = self.pick(onnx.NodeProto), self.messages(onnx.GraphProto)
-        if not isinstance(node, onnx.NodeProto) or not self.may_grow():
+        if not isinstance(node, onnx.NodeProto) or not found or not self.may_grow():
             return
         copy = onnx.GraphProto()
         copy.CopyFrom(self.rng.choice(found))
