@@ -118,7 +118,7 @@ ELEMENTWISE: Final = frozenset(
 )
 """Operators that DirectML executes in place, or fuses."""
 
-KEPT: Final = frozenset({"Conv", "ConvTranspose", "MaxPool"})
+KEPT: Final = frozenset({"Conv", "ConvTranspose", "MaxPool", "Split", "Concat"})
 """Operators that optimization may give more to do, and leaves as a node each."""
 
 TRANSPOSABLE: Final = frozenset(

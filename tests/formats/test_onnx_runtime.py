@@ -214,6 +214,13 @@ def test_a_split_between_transposes_is_not_predicted():
     assert outcome(ask(nodes[:2], [X], ["a", "b"])) == [("S", "DML", "init", 0)]
 
 
+def test_two_transposes_in_front_of_a_concat_may_become_one_behind_it():
+    nodes = [node("Transpose", ["x"], ["t"]), node("Concat", ["t", "t"], ["y"], axis=0, name="C")]
+    assert rules(ask(nodes, [X], ["y"])) == [["context-unknown"]]
+    nodes[1] = node("Concat", ["t", "z"], ["y"], axis=0, name="C")
+    assert outcome(ask(nodes, [X, tensor("z", [6, 2])], ["y"])) == [("C", "DML", "init", 0)]
+
+
 def test_an_operator_whose_opset_has_no_kernel_parts_the_graph():
     """Transpose 23 runs on the CPU: what is in front of it is compiled without what is behind."""
     nodes = [node("Relu", ["x"], ["r"]), node("Transpose", ["r"], ["t"])]
@@ -257,3 +264,51 @@ def test_what_is_no_model():
         on_onnxruntime(b"\xff\xff", VERSION)
     with pytest.raises(ValueError, match="unknown version"):
         on_onnxruntime(model([SPLIT], [X], ["a", "b"]), "0.1")
+
+
+def weights(*shape):
+    return np.ones(shape, np.float32)
+
+
+def test_a_transpose_is_not_moved_over_a_convolution():
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]), node("Conv", ["t", "w"], ["c"])]
+    nodes += [node("Split", ["c"], ["a", "b"], axis=1, name="S"), node("Conv", ["a", "v"], ["d"])]
+    nodes += [node("Transpose", ["d"], ["y"], perm=[0, 2, 3, 1]), node("Conv", ["b", "u"], ["e"])]
+    nodes.append(node("Conv", ["e", "v"], ["f"]))
+    constants = {"w": weights(4, 4, 1, 1), "v": weights(2, 2, 1, 1), "u": 2 * weights(2, 2, 1, 1)}
+    image = [tensor("x", [1, 8, 8, 4])]
+    assert outcome(ask(nodes, image, ["y", "f"], constants)) == [("S", "DML", "init", 4)]
+    nodes[3:4] = [node("Relu", ["a"], ["d"]), node("MaxPool", ["c"], ["p"], kernel_shape=[1, 1])]
+    assert outcome(ask(nodes, image, ["y", "f", "p"], constants)) == [("S", "DML", "init", 4)], "one side is enough"
+    nodes[1] = node("Relu", ["t"], ["c"])
+    assert rules(ask(nodes, image, ["y", "f", "p"], constants)) == [["context-unknown"]]
+
+
+def test_convolutions_are_nodes_whatever_joins_them():
+    nodes = [node("Conv", [f"c{i}" if i else "x", f"w{i}"], [f"c{i + 1}"]) for i in range(4)]
+    nodes.append(node("Split", ["c4"], ["a", "b"], axis=1, name="S"))
+    kernels = {f"w{i}": weights(4, 4, 1, 1) * (i + 1) for i in range(4)}
+    assert outcome(ask(nodes, [tensor("x", [1, 4, 8, 8])], ["a", "b"], kernels)) == [("S", "DML", "init", 4)]
+
+
+def test_sizes_that_are_computed_are_known_at_the_first_run():
+    """As of the anchors of a detector: Range, ConstantOfShape and Expand of sizes."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Squeeze", ["n"], ["m"])]
+    nodes += [node("Range", ["zero", "m", "step"], ["r"]), node("ConstantOfShape", ["n"], ["f"])]
+    nodes += [node("Cast", ["r"], ["rf"], to=FLOAT), node("Add", ["f", "rf"], ["g"]), node("Expand", ["g", "n"], ["e"])]
+    nodes.append(node("Concat", ["e", "g"], ["y"], axis=0, name="C"))
+    constants = {"one": [1], "zero": np.int64(0), "step": np.int64(1)}
+    (found,) = ask(nodes, [tensor("x", ["N", "M"])], ["y"], constants, given={"run_shapes": {"x": (2, 6)}})
+    assert (found.answer.outcome, found.answer.at) == ("DML", "run"), "what the CPU reads does not keep it there"
+    assert [part.sizes for part in found.answer.operators[0].input_tensors] == [(1, 1, 1, 6)] * 2
+
+
+def test_a_shape_for_a_reshape_may_become_a_constant():
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"])]
+    nodes += [node("Concat", ["n", "rest"], ["shape"], axis=0, name="C"), node("Reshape", ["x", "shape"], ["y"])]
+    constants = {"zero": [0], "rest": [-1]}
+    found = ask(nodes, [tensor("x", ["N", 6, 2])], ["y"], constants)
+    assert (outcome(found), rules(found)) == ([("C", "unknown", None, None)], [["prefers-cpu", "context-unknown"]])
+    nodes[3] = node("Reshape", ["z", "shape"], ["y"])
+    other = [tensor("x", ["N", 6, 2]), tensor("z", ["N", 12])]
+    assert outcome(ask(nodes, other, ["y"], constants)) == [("C", "CPU", None, None)]

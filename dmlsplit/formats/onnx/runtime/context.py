@@ -146,12 +146,15 @@ def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[
 
 
 def _is_between_transposes(graph: SessionGraph, index: int) -> bool:
-    """Whether there are Transposes on ways to a node and on ways from it, which may be moved over what is between."""
+    """Whether Transposes may be moved over a node: there are some in front of two inputs, which become one behind it,
+    or in front of one and behind it, which may cancel."""
     if not any(node.op_type == "Transpose" for node in graph.nodes):
         return False
-    before = {graph.producers.get(text(name)) for name in graph.nodes[index].input}
-    after = {i for name in graph.nodes[index].output for i in graph.readers.get(text(name), ())}
-    return _reaches(graph, before, upwards=True) and _reaches(graph, after, upwards=False)
+    node = graph.nodes[index]
+    before = [graph.producers.get(text(name)) for name in node.input]
+    transposed = sum(_reaches(graph, {producer}, upwards=True) for producer in before)
+    after = {i for name in node.output for i in graph.readers.get(text(name), ())}
+    return transposed > 1 or (transposed == 1 and _reaches(graph, after, upwards=False))
 
 
 def _reaches(graph: SessionGraph, start: set[int | None] | set[int], *, upwards: bool) -> bool:
