@@ -10,12 +10,11 @@ from typing import Final
 import onnx
 
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
-from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.geometry import Geometry
 from dmlsplit.runtimes import Outcome, RuntimeAnswer
-from dmlsplit.runtimes.neighbours import ELEMENTWISE, TRANSPOSABLE
+from dmlsplit.runtimes.neighbours import ELEMENTWISE
 from dmlsplit.runtimes.predict import diagnostic
 
 BLOCK_ALIGNMENT: Final = 16
@@ -38,7 +37,7 @@ def in_context(
         changed, name, message = Outcome.UNKNOWN, "twins-differ", "another Split differs in its outputs only"
     elif fused and not _is_read(graph, group):
         name, message = "graph-without-outputs", "nothing reads what its fused graph computes"
-    elif graph.options.optimization >= 1 and _is_between_transposes(graph, index):
+    elif graph.options.optimization >= 1 and index in graph.transposed:
         changed, name = Outcome.UNKNOWN, "context-unknown"
         message = "it stands between Transposes, which may be moved over it"
     elif refused:
@@ -143,34 +142,3 @@ def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[
         return False
     after = [graph.nodes[i].op_type for name in reader.output for i in graph.ends(text(name)) if i >= 0]
     return None if "Concat" in after or "Split" in after else True
-
-
-def _is_between_transposes(graph: SessionGraph, index: int) -> bool:
-    """Whether Transposes may be moved over a node: there are some in front of two inputs, which become one behind it,
-    or in front of one and behind it, which may cancel."""
-    if not any(node.op_type == "Transpose" for node in graph.nodes):
-        return False
-    node = graph.nodes[index]
-    before = [graph.producers.get(text(name)) for name in node.input]
-    transposed = sum(_reaches(graph, {producer}, upwards=True) for producer in before)
-    after = {i for name in node.output for i in graph.readers.get(text(name), ())}
-    return transposed > 1 or (transposed == 1 and _reaches(graph, after, upwards=False))
-
-
-def _reaches(graph: SessionGraph, start: set[int | None] | set[int], *, upwards: bool) -> bool:
-    todo, seen = [i for i in start if i is not None], set()
-    while todo:
-        index = todo.pop()
-        if index in seen or index in graph.folded:
-            continue
-        seen.add(index)
-        node = graph.nodes[index]
-        if node.op_type == "Transpose":
-            return True
-        if domain_of(node) == "" and node.op_type not in TRANSPOSABLE:
-            continue
-        if upwards:
-            todo += [i for name in node.input if (i := graph.producers.get(text(name))) is not None]
-        else:
-            todo += [i for name in node.output for i in graph.readers.get(text(name), ())]
-    return False

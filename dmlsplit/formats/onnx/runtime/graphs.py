@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import onnx
 
 from dmlsplit.dims import Shape
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import domain_of
-from dmlsplit.formats.onnx.runtime import merging
+from dmlsplit.formats.onnx.runtime import merging, transposes
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.merging import NOTHING_REMOVED, RANDOM, without_identities
 from dmlsplit.formats.onnx.runtime.scopes import Model
@@ -151,6 +152,11 @@ class SessionGraph:
         name = next((text(name) for name in self.nodes[index].output if name), "")
         place = self.model.inlined.get(name)
         return (False, index) if place is None else (True, place)
+
+    @cached_property
+    def transposed(self) -> set[int]:
+        """The nodes that optimization may move Transposes over."""
+        return transposes.transposed(self)
 
     def stays(self, index: int) -> bool:
         """Whether optimization certainly leaves a node as a node."""
