@@ -141,6 +141,8 @@ class Form:
             return []
         if len(self.parts) == 1 and len(self.parts) < self._given_parts:
             (read,), (written,) = self.read, self.written
+            if not written.name:
+                return []
             return [self.node("Identity", [read.name], [written.name])]
         core = onnx.NodeProto()
         core.CopyFrom(original)

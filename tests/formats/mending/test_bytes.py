@@ -1,0 +1,169 @@
+"""What is not touched stays byte for byte."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dmlsplit.errors import InputError
+from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx.mending.assembling import assembled
+from dmlsplit.formats.onnx.mending.fields import Range, fields
+from dmlsplit.formats.onnx.mending.source import Source, mapped, origin
+from tests.effort import calls
+from tests.formats.onnx_models import graph, ints, model, node, value
+
+UNKNOWN = b"\xc2\x3e\x05hello"
+"""Field 1000, which no message of ONNX has."""
+SPLIT = node("Split", ["x", "l"], ["a", "b"], axis=1, name="split", doc_string="mine")
+LENGTHS = ints("l", 2, 2)
+
+
+def five_dimensions(*more, **fields):
+    return model(
+        [SPLIT, *more],
+        [value("x", [1, 4, 2, 2, 2])],
+        ("a", "b"),
+        opset=17,
+        initializers=[LENGTHS],
+        ir_version=8,
+        **fields,
+    )
+
+
+def with_branch():
+    inner = graph([node("Split", ["x", "l"], ["p", "q"], axis=1), node("Relu", ["p"], ["r"])], [], ("r",))
+    other = graph([node("Relu", ["x"], ["s"]), node("Slice", ["s", "zero", "two", "one"], ["t"])], [], ("t",))
+    inner.doc_string = "the inner graph"
+    nodes = [node("Relu", ["x"], ["y"]), node("If", ["c"], ["o"], then_branch=inner, else_branch=other, name="if")]
+    numbers = [LENGTHS, ints("zero", 0), ints("one", 1), ints("two", 2)]
+    inputs = [value("x", [1, 4, 2, 2, 2]), value("c", [], TensorProto.BOOL)]
+    return model(nodes, inputs, ("o", "y"), opset=17, initializers=numbers, ir_version=8)
+
+
+def written(data, **target):
+    return front_end.legalize(data, **(target or {"feature_level": "2_0"})).model
+
+
+def test_a_model_with_nothing_to_mend_is_the_same():
+    data = five_dimensions().SerializeToString() + UNKNOWN
+    assert front_end.legalize(data, feature_level="3_0") == (data, ())
+
+
+def test_unknown_fields_stay_everywhere():
+    made = five_dimensions(node("Relu", ["a"], ["c"], name="kept"))
+    parts = made.graph.SerializeToString() + UNKNOWN
+    made.ClearField("graph")
+    kept = node("Relu", ["a"], ["c"], name="kept").SerializeToString()
+    parts = parts.replace(kept, kept)  # the node itself is as it was
+    data = made.SerializeToString() + b"\x3a" + bytes([len(parts) & 127 | 128, len(parts) >> 7]) + parts + UNKNOWN
+    result = written(data)
+    assert result.count(UNKNOWN) == 2
+    assert kept in result
+
+
+def test_what_is_around_a_changed_node_stays():
+    made = five_dimensions(node("Relu", ["a"], ["c"]), value_info=[value("a", [1, 2, 2, 2, 2])])
+    made.graph.initializer.append(numpy_helper.from_array(np.arange(1000, dtype=np.float32), "unused"))
+    helper.set_model_props(made, {"key": "value"})
+    result = onnx.load_from_string(written(made.SerializeToString()))
+    del made.graph.node[0]
+    kept = [n for n in result.graph.node if n.op_type == "Relu"]
+    del result.graph.node[:]
+    result.graph.node.extend(kept)
+    assert result == made
+
+
+def test_a_written_node_says_what_wrote_it():
+    result = onnx.load_from_string(written(five_dimensions().SerializeToString()))
+    assert [n.op_type for n in result.graph.node][-3:] == ["Split", "Reshape", "Reshape"]
+    assert all("dmlsplit: merge-dimensions at split for feature level 2_0" in n.doc_string for n in result.graph.node)
+    (split,) = [n for n in result.graph.node if n.op_type == "Split"]
+    assert split.name == "split"
+    assert split.doc_string.startswith("mine\n")
+
+
+def test_graphs_in_nodes_are_changed_where_they_stand():
+    made = with_branch()
+    result = onnx.load_from_string(written(made.SerializeToString()))
+    branches = {a.name: a.g for a in result.graph.node[1].attribute}
+    old = {a.name: a.g for a in made.graph.node[1].attribute}
+    assert branches["else_branch"] == old["else_branch"]
+    assert branches["then_branch"].doc_string == "the inner graph"
+    assert [n.op_type for n in branches["then_branch"].node if n.op_type in ("Reshape", "Split", "Relu")] == [
+        *("Reshape", "Split", "Reshape", "Relu")
+    ]
+    assert result.graph.node[0] == made.graph.node[0]
+
+
+def test_the_way_into_a_graph_is_measured_anew():
+    """All lengths are right: every field of the result ends within its message."""
+    result = written(with_branch().SerializeToString())
+    list(fields(result, 0, len(result)))
+    onnx.checker.check_model(onnx.load_from_string(result), full_check=True)
+
+
+def test_nodes_know_where_they_stood():
+    data = with_branch().SerializeToString()
+    source = Source(data)
+    for made in source.model.graph.node:
+        place = origin(made)
+        assert isinstance(place, Range)
+        assert source.original(made).op_type == made.op_type
+    assert assembled(source, source.model) == [Range(0, len(data))]
+
+
+@pytest.mark.parametrize("order", [[2, 0, 1], [1, 2, 0], [2, 1, 0], [0, 2], [1], []])
+def test_any_order_of_nodes_can_be_written(order):
+    nodes = [node("Relu", ["x"], [f"y{i}"], name=str(i)) for i in range(3)]
+    source = Source(model(nodes, [value("x", [1])], ("y0",)).SerializeToString())
+    changed = onnx.ModelProto()
+    changed.CopyFrom(source.model)
+    del changed.graph.node[:]
+    changed.graph.node.extend(source.model.graph.node[i] for i in order)
+    result = onnx.load_from_string(b"".join(map(source.bytes_of, assembled(source, changed))))
+    assert [n.name for n in result.graph.node] == [str(i) for i in order]
+
+
+def test_a_graph_in_two_pieces_is_refused():
+    made = five_dimensions()
+    data = made.SerializeToString()
+    with pytest.raises(InputError, match="in 2 pieces"):
+        front_end.legalize(data + onnx.ModelProto(graph=graph([], [])).SerializeToString(), feature_level="2_0")
+
+
+@pytest.mark.parametrize("cut", [1, 7, 40])
+def test_half_a_model_is_no_model(cut):
+    with pytest.raises(InputError, match="is not an ONNX model"):
+        front_end.legalize(five_dimensions().SerializeToString()[:-cut], feature_level="2_0")
+
+
+def test_weights_are_not_read(tmp_path):
+    """Not one byte of a large weight gets into the model that is worked with."""
+    made = five_dimensions()
+    made.graph.initializer.append(numpy_helper.from_array(np.ones(1 << 20, np.float32), "large"))
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    with mapped(tmp_path / "m.onnx") as data:
+        source = Source(data)
+        (large,) = [t for t in source.model.graph.initializer if t.name == "large"]
+        assert (large.dims, large.data_type) == ([1 << 20], TensorProto.FLOAT)
+        assert source.model.ByteSize() < 1000
+
+
+def test_work_is_linear_in_the_nodes():
+    def work(count):
+        nodes = [node("Split", [f"x{i}", "l"], [f"x{i + 1}", f"y{i}"], axis=1, name=f"s{i}") for i in range(count)]
+        shape = [1, 4 * 2**count, 1, 1, 1]
+        made = []
+        for i, one in enumerate(nodes):
+            del one.input[1:]
+            made.append(one)
+            shape[1] = 4 << (count - i)
+        data = model(made, [value("x0", [1, 4 << 20, 1, 1, 1])], ("y0",), opset=13, ir_version=8).SerializeToString()
+        return calls(lambda: front_end.legalize(data, feature_level="2_0"))
+
+    work(2)
+    one, two = work(8), work(16)
+    assert two < 2.6 * one

@@ -1,0 +1,73 @@
+"""Random models, written back for random targets: what is promised of every one of them."""
+
+from __future__ import annotations
+
+import random
+
+import onnx
+import pytest
+
+from dmlsplit.errors import NotLegalizedError
+from dmlsplit.formats import onnx as front_end
+from dmlsplit.target import find_target
+from tests.formats.mending import generator, peers
+
+TARGETS = (
+    *({"feature_level": level} for level in ("1_0", "2_0", "2_1", "3_0", "4_1", "6_4")),
+    *({"directml": release} for release in ("1.8.0", "1.12.0", "1.13.1", "1.15.4")),
+    *({"onnxruntime": version} for version in ("1.18.0", "1.24.4", "1.30.0")),
+)
+PEERS = (peers.Peer("onnxruntime"), peers.Peer("openvino"))
+COUNT = 60
+MANY = 2000
+
+
+@pytest.fixture(autouse=True)
+def _ended():
+    yield
+    for peer in PEERS:
+        peer.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, COUNT), pytest.param(COUNT, MANY - COUNT, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_what_is_written_is_what_was_promised(first, count):
+    changed = refused = 0
+    for seed in range(first, first + count):
+        given = random.Random(seed).choice(TARGETS)
+        model, arrays = generator.model(seed)
+        onnx.checker.check_model(model, full_check=True)
+        data = model.SerializeToString()
+        try:
+            written = front_end.legalize(data, **given)
+        except NotLegalizedError as error:
+            assert all(error.reasons), seed
+            refused += 1
+            continue
+        changed += bool(written.changes)
+        _check(seed, data, written, arrays, given)
+    assert changed > count / 5
+    assert refused < count / 5
+
+
+def _check(seed, data, written, arrays, given):
+    where = f"seed {seed}, {given}"
+    if not written.changes:
+        assert written.model == data, where
+        return
+    onnx.checker.check_model(onnx.load_from_string(written.model), full_check=True)
+    assert front_end.legalize(written.model, **given) == (written.model, ()), where
+    target = find_target(**given)
+    for node in front_end.read(written.model):
+        assert node.report.ok, where
+        if target.runtime is not None:
+            answer = node.on_onnxruntime(target.runtime)
+            assert answer.outcome not in ("session-fails", "run-fails"), (where, answer.diagnostics)
+    for peer in PEERS:
+        if peer.installed:
+            before = peer(data, arrays)
+            after = peer(written.model, arrays)
+            if before is not None:
+                assert after is not None, (where, peer.name)
+                assert peers.same(before, after), (where, peer.name)

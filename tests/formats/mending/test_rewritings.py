@@ -1,0 +1,298 @@
+"""The rewritings of nodes, one by one: what comes of a node, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from dmlsplit.errors import NotLegalizedError
+from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
+from tests.formats.onnx_models import FLOAT, graph, ints, model, node, value
+
+INT64, UINT8, BOOL = TensorProto.INT64, TensorProto.UINT8, TensorProto.BOOL
+
+
+def written(made, **target):
+    return front_end.legalize(made, **target)
+
+
+def operators(data):
+    return [n.op_type for n in onnx.load_from_string(data).graph.node if n.op_type != "Constant"]
+
+
+def the(data, operator):
+    (found,) = [n for n in onnx.load_from_string(data).graph.node if n.op_type == operator]
+    return found
+
+
+def reasons(made, **target):
+    with pytest.raises(NotLegalizedError) as refused:
+        front_end.legalize(made, **target)
+    return "; ".join(refused.value.reasons)
+
+
+def names(found):
+    return [name for change in found.changes for name in change.names]
+
+
+def split(shape, lengths, data_type=FLOAT, opset=17, outputs=("a", "b"), axis=1, **fields):
+    made = model(
+        [node("Split", ["x", "l"], outputs, axis=axis, name="split")],
+        [value("x", shape, data_type)],
+        [helper.make_tensor_value_info(name, data_type, [None] * len(shape)) for name in outputs if name],
+        opset=opset,
+        initializers=[ints("l", *lengths)],
+        ir_version=8,
+        **fields,
+    )
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+def concat(shapes, axis, data_type=FLOAT):
+    inputs = [value(f"x{i}", shape, data_type) for i, shape in enumerate(shapes)]
+    nodes = [node("Concat", [v.name for v in inputs], ["z"], axis=axis, name="concat")]
+    outputs = [helper.make_tensor_value_info("z", data_type, [None] * len(shapes[0]))]
+    return model(nodes, inputs, outputs, opset=13, ir_version=8)
+
+
+def runs_alike(made, data, *arrays):
+    inputs = {v.name: array for v, array in zip(made.graph.input, arrays, strict=True)}
+    one, two = (
+        ReferenceEvaluator(made).run(None, inputs),
+        ReferenceEvaluator(onnx.load_from_string(data)).run(None, inputs),
+    )
+    return all(
+        a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in zip(one, two, strict=True)
+    )
+
+
+def test_every_rewriting_is_shown():
+    """One model needs all of them."""
+    shape = node("Shape", ["x"], ["s"])
+    size = node("Gather", ["s", "one"], ["g"])
+    nodes = [
+        shape,
+        size,
+        node("Div", ["g", "two"], ["half"]),
+        node("Concat", ["half", "half"], ["l"], axis=0),
+        node("Split", ["x", "l"], ["a", ""], axis=1, name="computed"),
+        node("Split", ["x", "k"], ["b", "c"], axis=1, name="empty"),
+    ]
+    made = model(
+        nodes,
+        [value("x", [1, 4, 2, 2, 2], UINT8)],
+        [helper.make_tensor_value_info(name, UINT8, [None] * 5) for name in "abc"],
+        opset=13,
+        initializers=[ints("one", 1), ints("two", 2), ints("k", 4, 0)],
+        ir_version=8,
+    )
+    assert set(names(written(made, feature_level="2_0"))) == {rewriting.name for rewriting in REWRITINGS}
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "sizes"),
+    [
+        ([1, 4, 2, 3, 5], 1, (1, 4, 30)),
+        ([2, 3, 4, 3, 5], 2, (6, 4, 15)),
+        ([4, 2, 2, 2, 2], 0, (4, 16)),
+        ([2, 2, 2, 2, 4], 4, (16, 4)),
+        (["N", 4, 2, 3, 5], 1, (-1, 4, 30)),
+        (["N", 4, "H", 3, 5], 1, (0, 4, -1)),
+        (["N", "C", 4, 3, 5], 2, (0, -1, 4, 15)),
+    ],
+)
+def test_ranks(shape, axis, sizes):
+    made = split(shape, [1, 3], axis=axis)
+    found = written(made, feature_level="2_0")
+    assert names(found) == ["merge-dimensions"]
+    assert operators(found.model) == ["Reshape", "Split", "Reshape", "Reshape"]
+    constants = {
+        n.output[0]: n.attribute[0].t for n in onnx.load_from_string(found.model).graph.node if n.op_type == "Constant"
+    }
+    reshape = next(n for n in onnx.load_from_string(found.model).graph.node if n.op_type == "Reshape")
+    assert tuple(onnx.numpy_helper.to_array(constants[reshape.input[1]])) == sizes
+    real = [{"N": 3, "H": 2, "C": 2}.get(size, size) for size in shape]
+    assert runs_alike(made, found.model, np.arange(np.prod(real), dtype=np.float32).reshape(real))
+
+
+def test_ranks_whose_open_sizes_no_reshape_can_name():
+    assert "too many sizes are open" in reasons(split(["N", 4, "H", "W", "D"], [1, 3], axis=3 - 2), feature_level="2_0")
+
+
+def test_a_rank_that_the_runtime_has_nowhere():
+    made = split([1, 4, 1, 1, 1, 1, 1, 1, 2], [1, 3])
+    assert "not even in a Reshape" in reasons(made, onnxruntime="1.24.4")
+    found = written(made, feature_level="5_0")
+    assert names(found) == ["merge-dimensions"]
+
+
+def test_ranks_of_a_concat():
+    made = concat([[1, 4, 2, 2, 2], [1, 3, 2, 2, 2]], 1)
+    found = written(made, feature_level="1_0")
+    assert operators(found.model) == ["Reshape", "Reshape", "Concat", "Reshape"]
+    arrays = [np.random.default_rng(i).normal(size=(1, c, 2, 2, 2)).astype(np.float32) for i, c in enumerate((4, 3))]
+    assert runs_alike(made, found.model, *arrays)
+
+
+@pytest.mark.parametrize(("data_type", "dtype"), [(UINT8, np.uint8), (TensorProto.INT8, np.int8), (BOOL, np.bool_)])
+def test_types_by_way_of_an_integer_that_holds_every_value(data_type, dtype):
+    made = split([1, 256], [100, 156], data_type)
+    found = written(made, feature_level="1_0")
+    assert names(found) == ["cast"]
+    assert [
+        a.i for a in the(written(concat([[1, 2]] * 2, 0, data_type), feature_level="1_0").model, "Concat").attribute
+    ] == [0]
+    assert runs_alike(made, found.model, np.arange(256).astype(dtype).reshape(1, 256))
+    assert written(made, feature_level="2_1" if data_type != BOOL else "2_1").changes == ()
+
+
+@pytest.mark.parametrize("data_type", [INT64, TensorProto.DOUBLE, TensorProto.UINT64])
+def test_types_that_no_cast_carries(data_type):
+    assert "keeps every bit" in reasons(split([1, 4], [1, 3], data_type), feature_level="4_0")
+    assert written(split([1, 4], [1, 3], data_type), feature_level="4_1").changes == ()
+
+
+def test_empty_parts_are_constants():
+    made = split([2, 4], [1, 0, 3], outputs=("a", "b", "c"))
+    found = written(made, directml="1.15.4")
+    assert names(found) == ["cut-empty"]
+    assert list(the(found.model, "Split").output) == ["a", "c"]
+    assert runs_alike(made, found.model, np.arange(8, dtype=np.float32).reshape(2, 4))
+
+
+def test_one_part_that_is_left_is_the_whole():
+    made = split([2, 4], [0, 4])
+    found = written(made, directml="1.15.4")
+    assert operators(found.model) == ["Identity"]
+    assert runs_alike(made, found.model, np.arange(8, dtype=np.float32).reshape(2, 4))
+
+
+def test_a_tensor_without_elements_leaves_constants_alone():
+    made = split([0, 4], [1, 3])
+    assert operators(written(made, directml="1.15.4").model) == []
+
+
+def test_empty_parts_beside_open_sizes_are_cut_from_the_whole():
+    made = split(["N", 4], [0, 4])
+    found = written(made, directml="1.15.4")
+    assert operators(found.model) == ["Slice", "Identity"]
+    assert runs_alike(made, found.model, np.arange(8, dtype=np.float32).reshape(2, 4))
+
+
+def test_omitted_outputs_get_names():
+    made = split([2, 4], [1, 1, 2], outputs=("a", "", "c"))
+    found = written(made, onnxruntime="1.24.4")
+    assert names(found) == ["name-outputs"]
+    assert list(the(found.model, "Split").output) == ["a", "a/output_1", "c"]
+
+
+def test_an_output_that_is_omitted_and_empty_is_left_out():
+    made = split([2, 4], [2, 0, 2], outputs=("a", "", "c"))
+    assert list(the(written(made, onnxruntime="1.24.4").model, "Split").output) == ["a", "c"]
+
+
+def test_lengths_that_are_always_the_same_become_a_constant():
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "one"], ["g"]),
+        node("Div", ["g", "two"], ["half"]),
+        node("Concat", ["half", "half"], ["l"], axis=0),
+        node("Split", ["x", "l"], ["a", "b"], axis=1),
+    ]
+    inputs, numbers = [value("x", ["N", 4])], [ints("one", 1), ints("two", 2)]
+    outputs = [helper.make_tensor_value_info(name, FLOAT, ["N", None]) for name in "ab"]
+    made = model(nodes, inputs, outputs, opset=13, initializers=numbers, ir_version=8)
+    assert written(made, onnxruntime="1.24.4").changes == ()  # operators of open sizes are made at Run anyway
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
+    found = written(made, onnxruntime="1.24.4")
+    if found.changes:  # a version that folds Shape itself has the constant already
+        assert operators(found.model) == ["Split"]
+
+
+@pytest.mark.parametrize("opset", [1, 2, 4])
+def test_versions_without_a_kernel(opset):
+    nodes = [node("Split", ["x"], ["a", "b"], axis=1, split=[1, 3])]
+    outputs = [helper.make_tensor_value_info(name, FLOAT, [2, size]) for name, size in (("a", 1), ("b", 3))]
+    made = model(nodes, [value("x", [2, 4])], outputs, opset=opset, ir_version=3)
+    found = written(made, onnxruntime="1.24.4")
+    assert names(found) == (["convert-opset"] if opset == 1 else [])
+    result = onnx.load_from_string(found.model)
+    assert result.opset_import[0].version == (7 if opset == 1 else opset)
+    assert result.graph == made.graph
+
+
+def test_an_opset_that_is_not_loaded_is_a_number_where_no_operator_changed():
+    made = model([node("Relu", ["x"], ["y"])], [value("x", [2, 4])], [value("y", [2, 4])], opset=22, ir_version=10)
+    made.graph.node.append(node("Concat", ["y", "x"], ["z"], axis=0))
+    found = onnx.load_from_string(written(made, onnxruntime="1.18.0").model)
+    assert found.opset_import[0].version == 21
+    assert found.graph == made.graph
+
+
+def test_an_opset_that_is_not_loaded_is_converted():
+    nodes = [node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2), node("HardSwish", ["a"], ["y"])]
+    outputs = [value("y", [2, 2]), value("b", [2, 2])]
+    made = model(nodes, [value("x", [2, 4])], outputs, opset=22, ir_version=10)
+    found = written(made, onnxruntime="1.10.0")
+    assert names(found) == ["older-ir-version", "convert-opset"]
+    result = onnx.load_from_string(found.model)
+    assert (result.opset_import[0].version, result.ir_version) == (15, 8)
+    assert [a.name for a in the(found.model, "Split").attribute] == ["axis"]
+    onnx.checker.check_model(result, full_check=True)
+    assert runs_alike(made, found.model, np.random.default_rng(1).normal(size=(2, 4)).astype(np.float32))
+
+
+def function_model(*shapes, nodes=None):
+    body = nodes or [node("Split", ["p"], ["a", "b"], axis=0), node("Concat", ["b", "a"], ["q"], axis=0)]
+    function = helper.make_function("own", "Swap", ["p"], ["q"], body, [helper.make_opsetid("", 13)])
+    calls = [node("Swap", [f"x{i}"], [f"y{i}"], domain="own", name=f"call{i}") for i in range(len(shapes))]
+    inputs = [value(f"x{i}", shape) for i, shape in enumerate(shapes)]
+    outputs = [value(f"y{i}", shape) for i, shape in enumerate(shapes)]
+    return model(calls, inputs, outputs, opset=13, functions=[function], domains=["own"], ir_version=8)
+
+
+def test_a_function_is_mended_once_for_all_its_calls():
+    made = function_model([2, 3, 2, 2, 2], [4, 3, 5, 2, 2])
+    found = written(made, feature_level="2_0")
+    assert [change.path for change in found.changes] == ["call0/a", "call0/q"]
+    result = onnx.load_from_string(found.model)
+    assert result.graph == made.graph
+    arrays = [
+        np.random.default_rng(i).normal(size=s).astype(np.float32)
+        for i, s in enumerate(((2, 3, 2, 2, 2), (4, 3, 5, 2, 2)))
+    ]
+    assert runs_alike(made, found.model, *arrays)
+
+
+def test_a_function_whose_calls_need_different_things_is_refused():
+    assert "not the same at all calls" in reasons(function_model([2, 3, 2, 2, 2], [2, 3, 2, 2]), feature_level="2_0")
+
+
+def test_a_branch_that_a_function_is_handed_is_not_the_functions():
+    inner = graph([node("Split", ["p"], ["a", "b"], axis=0)], [], ("a",))
+    call = helper.make_node("If", ["c"], ["q"], else_branch=inner)
+    call.attribute.append(onnx.AttributeProto(name="then_branch", type=onnx.AttributeProto.GRAPH, ref_attr_name="g"))
+    function = helper.make_function(
+        "own", "F", ["p", "c"], ["q"], [call], [helper.make_opsetid("", 13)], attributes=["g"]
+    )
+    handed = graph([node("Split", ["p"], ["a", "b"], axis=0)], [], ("a",))
+    made = model(
+        [helper.make_node("F", ["x", "c"], ["y"], domain="own", g=handed)],
+        [value("x", [2, 1, 1, 1, 1]), value("c", [], BOOL)],
+        [value("y", [1, 1, 1, 1, 1])],
+        opset=13,
+        functions=[function],
+        domains=["own"],
+        ir_version=8,
+    )
+    assert "handed to a function" in reasons(made, feature_level="2_0")
+
+
+def test_a_node_that_is_not_valid_is_refused():
+    made = model([node("Split", ["x"], ["a", "b"], axis=7)], [value("x", [2, 4])], ("a",), opset=13, ir_version=8)
+    assert "not valid by ONNX" in reasons(made, directml="1.15.4")
