@@ -35,6 +35,7 @@ class Builder:
     live: list = field(default_factory=list)
     outputs: list = field(default_factory=list)
     read: set = field(default_factory=set)
+    cuts: set = field(default_factory=set)
     count: int = 0
 
     def __post_init__(self):
@@ -84,6 +85,9 @@ class Builder:
             lengths = self.cut(size, self.random.choice((2, 2, 3)), empty=self.random.random() < 0.15)
         if lengths is None:
             return []
+        if (tensor.name, axis, tuple(lengths)) in self.cuts:  # OpenVINO merges equal Splits, and fails
+            return []
+        self.cuts.add((tensor.name, axis, tuple(lengths)))
         shapes = [(*tensor.shape[:axis], length, *tensor.shape[axis + 1 :]) for length in lengths]
         if omit and len(shapes) > 1:
             shapes[self.random.randrange(len(shapes))] = None
@@ -149,7 +153,10 @@ def _gate(b):
     tensor = b.pick()
     for axis in range(len(tensor.shape)):
         if tensor.shape[axis] % 2 == 0:
-            one, two = b.split(tensor, axis, [tensor.shape[axis] // 2] * 2)
+            parts = b.split(tensor, axis, [tensor.shape[axis] // 2] * 2)
+            if not parts:
+                return
+            one, two = parts
             factors = [one, b.unary(two, "Sigmoid")]
             b.random.shuffle(factors)
             b.binary("Mul", *factors)

@@ -34,13 +34,16 @@ def five_dimensions(*more, **fields):
 
 
 def with_branch():
-    inner = graph([node("Split", ["x", "l"], ["p", "q"], axis=1), node("Relu", ["p"], ["r"])], [], ("r",))
-    other = graph([node("Relu", ["x"], ["s"]), node("Slice", ["s", "zero", "two", "one"], ["t"])], [], ("t",))
+    inner = [node("Split", ["x", "l"], ["p", "q"], axis=1), node("Relu", ["p"], ["r"])]
+    inner = graph(inner, [], (value("r", [1, 2, 2, 2, 2]),))
+    other = [node("Relu", ["x"], ["s"]), node("Slice", ["s", "zero", "two", "one"], ["t"])]
+    other = graph(other, [], (value("t", [1, 2, 2, 2, 2]),))
     inner.doc_string = "the inner graph"
     nodes = [node("Relu", ["x"], ["y"]), node("If", ["c"], ["o"], then_branch=inner, else_branch=other, name="if")]
     numbers = [LENGTHS, ints("zero", 0), ints("one", 1), ints("two", 2)]
     inputs = [value("x", [1, 4, 2, 2, 2]), value("c", [], TensorProto.BOOL)]
-    return model(nodes, inputs, ("o", "y"), opset=17, initializers=numbers, ir_version=8)
+    outputs = [value("o", [1, 2, 2, 2, 2]), value("y", [1, 4, 2, 2, 2])]
+    return model(nodes, inputs, outputs, opset=17, initializers=numbers, ir_version=8)
 
 
 def written(data, **target):
@@ -93,7 +96,7 @@ def test_graphs_in_nodes_are_changed_where_they_stand():
     assert branches["else_branch"] == old["else_branch"]
     assert branches["then_branch"].doc_string == "the inner graph"
     assert [n.op_type for n in branches["then_branch"].node if n.op_type in ("Reshape", "Split", "Relu")] == [
-        *("Reshape", "Split", "Reshape", "Relu")
+        *("Reshape", "Split", "Reshape", "Reshape", "Relu")
     ]
     assert result.graph.node[0] == made.graph.node[0]
 

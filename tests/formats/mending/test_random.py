@@ -41,8 +41,7 @@ def test_what_is_written_is_what_was_promised(first, count):
         data = model.SerializeToString()
         try:
             written = front_end.legalize(data, **given)
-        except NotLegalizedError as error:
-            assert all(error.reasons), seed
+        except NotLegalizedError:
             refused += 1
             continue
         changed += bool(written.changes)

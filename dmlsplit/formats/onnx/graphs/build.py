@@ -110,7 +110,7 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
                 (op.unwritten, _path(graph, op.absorbed[0]), text(graph.nodes[op.absorbed[0]].op_type))
             )
     for group in groups:
-        if group not in possible:
+        if group not in possible or not all(_is_sized(graph, order[i]) for i in group):
             found.doubtful.append(tuple([_path(graph, order[i].index) for i in group]))
             continue
         built = _Builder(graph, [order[i] for i in group], order).built()
@@ -119,6 +119,11 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
         else:
             found.fused.append(built)
     return found
+
+
+def _is_sized(graph: SessionGraph, op: Op) -> bool:
+    """Whether what a node writes has shapes that were inferred here, as ONNX Runtime has inferred them."""
+    return all(is_static(graph.shape(name)) for name in op.outputs if name)
 
 
 def _ordered(optimized: Optimized) -> list[Op]:

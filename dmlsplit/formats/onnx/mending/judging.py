@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import onnx
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.diagnostics import Severity
 from dmlsplit.dims import Dim
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
@@ -21,10 +22,12 @@ from dmlsplit.formats.onnx.runtime.session import OnnxSession
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import options_of
 from dmlsplit.runtimes import NEWEST, Outcome, Runtime, runtime_of_release, runtimes
+from dmlsplit.runtimes.predict import placement
 from dmlsplit.target import Target
 from dmlsplit.validation import evaluate
 
-_ELSEWHERE = "onnxruntime/session-fails-elsewhere"
+ELSEWHERE: Final = "onnxruntime/session-fails-elsewhere"
+_FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
 
 
 def session_of(target: Target) -> tuple[Runtime, bool]:
@@ -62,7 +65,8 @@ def views_of(model: onnx.ModelProto, sites: Sequence[Site], target: Target, read
     answers: dict[tuple[str, str, int], NodeOnRuntime] = {}
     seen: Counter[tuple[str, str]] = Counter()
     session = OnnxSession(loading.without_weights(model), read_external)
-    for found in session.nodes(observed(runtime), options_of(target)):
+    known, options = observed(runtime), options_of(target)
+    for found in session.nodes(known, options):
         answers[found.op, found.path, seen[found.op, found.path]] = found
         seen[found.op, found.path] += 1
     seen.clear()
@@ -71,9 +75,22 @@ def views_of(model: onnx.ModelProto, sites: Sequence[Site], target: Target, read
         key = site.node.op, site.path
         answer = answers.get((*key, seen[key]))
         seen[key] += 1
-        facts, found_answer = (None, None) if answer is None else (answer.facts, answer.answer)
-        views.append(View(site, target, runtime, in_session, facts, found_answer))
+        if answer is None:
+            views.append(View(site, target, runtime, in_session))
+            continue
+        # By itself: the answer may be that the session fails at another node.
+        placed = placement(answer.facts, known, options=options).answer
+        on_cpu = placed is not None and placed.outcome is Outcome.CPU
+        views.append(View(site, target, runtime, in_session, answer.facts, answer.answer, on_cpu))
     return views
+
+
+def failing_elsewhere(views: Sequence[View]) -> str:
+    """Why the session is not made though every node of `views` is taken; "" where it is made."""
+    for view in views:
+        if view.in_session and view.answer is not None and view.answer.outcome in _FAILING:
+            return next((each.message for each in view.answer.diagnostics if each.rule == ELSEWHERE), "")
+    return ""
 
 
 def faults(view: View) -> Iterator[str]:
@@ -82,13 +99,11 @@ def faults(view: View) -> Iterator[str]:
     if not node.report.ok:
         yield f"it is not valid by ONNX: {node.report.errors[0].message}"
         return
-    if view.in_session and view.answer is not None:
-        if view.answer.outcome in (Outcome.SESSION_FAILS, Outcome.RUN_FAILS):
-            for diagnostic in view.answer.diagnostics:
-                if diagnostic.severity == "error":
-                    yield diagnostic.message
-        if view.answer.outcome is Outcome.CPU:
-            return
+    if view.in_session and view.answer is not None and view.answer.outcome in _FAILING:
+        errors = [each for each in view.answer.diagnostics if each.severity is Severity.ERROR]
+        yield from (each.message for each in errors if each.rule != ELSEWHERE)
+    if view.on_cpu:
+        return
     desc = descriptor_of(node)
     if desc is not None:
         yield from (diagnostic.message for diagnostic in evaluate(desc, view.target).errors)

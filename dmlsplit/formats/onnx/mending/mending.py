@@ -12,7 +12,7 @@ from dmlsplit.formats.onnx.mending.editing import names_of, node_text, replace_n
 from dmlsplit.formats.onnx.mending.fields import Part, size_of
 from dmlsplit.formats.onnx.mending.forms import Form, Refused
 from dmlsplit.formats.onnx.mending.graphs import cured
-from dmlsplit.formats.onnx.mending.judging import faults, runtime_of_graphs, session_of, views_of
+from dmlsplit.formats.onnx.mending.judging import failing_elsewhere, faults, runtime_of_graphs, session_of, views_of
 from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at, sites_of
 from dmlsplit.formats.onnx.mending.source import Source
@@ -73,6 +73,9 @@ def mended(source: Source, target: Target, read_external: ReadExternal) -> Mendi
         views = views_of(model, sites_of(model, read_external), target, read_external)
     if not found.refusals:
         found.refusals = list(dict.fromkeys(Refusal(v.site.path, message) for v in views for message in faults(v)))
+    elsewhere = failing_elsewhere(views) if not found.refusals else ""
+    if elsewhere:
+        found.refusals.append(Refusal("", elsewhere))
     if not found.refusals:
         found.parts = assembled(source, model)
     return found

@@ -65,7 +65,7 @@ def _part_shape(form: Form, index: int) -> Shape | None:
 def _lengths_are_unread(view: View) -> str:
     if not isinstance(view.node, SplitNode) or view.on_cpu:
         return ""
-    if view.computed and all(is_static(shape) for shape in view.shapes[:1]) and is_static(view.node.lengths):
+    if view.computed and is_static(view.node.lengths):
         return "its lengths are computed as the model runs, and are always the same"
     if view.found("onnxruntime/twins-differ"):
         return "another Split of the same tensor has other outputs, and nothing else to tell them apart"
@@ -135,7 +135,7 @@ _NO_CARRIER: Final = "ONNX has no cast to a type that the target takes and back 
 
 def _has_other_type(view: View) -> str:
     element = view.node.element
-    if element is None or (view.in_session and view.on_cpu):
+    if element is None or (view.on_cpu and (view.in_session or element.data_type is not None)):
         return ""
     if element.data_type is None:
         return f"{view.node.data_type} has no data type of DirectML: {element.refusal}"
@@ -166,7 +166,7 @@ def _cast_node(form: Form, read: str, output: str, name: str) -> onnx.NodeProto:
 
 def _has_other_rank(view: View) -> str:
     rank = view.rank
-    if rank is None or (view.in_session and view.on_cpu):
+    if rank is None or view.on_cpu:
         return ""
     most = max(view.dimension_counts)
     if max(rank, LEAST_RANK) <= most:

@@ -9,7 +9,7 @@ from dmlsplit.enums import OperatorType
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.mending.sites import Site
-from dmlsplit.runtimes import LengthsFrom, NodeFacts, Outcome, Runtime, RuntimeAnswer
+from dmlsplit.runtimes import LengthsFrom, NodeFacts, Runtime, RuntimeAnswer
 from dmlsplit.target import Target
 
 LEAST_RANK = 4
@@ -32,6 +32,8 @@ class View:
     in_session: bool
     facts: NodeFacts | None = None
     answer: RuntimeAnswer | None = None
+    on_cpu: bool = False
+    """Whether it gets nowhere near DirectML."""
 
     @property
     def node(self) -> SplitNode | JoinNode:
@@ -48,11 +50,6 @@ class View:
     @property
     def rank(self) -> int | None:
         return next((len(shape) for shape in self.shapes if shape is not None), None)
-
-    @property
-    def on_cpu(self) -> bool:
-        """Whether it gets nowhere near DirectML."""
-        return self.answer is not None and self.answer.outcome is Outcome.CPU
 
     @property
     def computed(self) -> bool:
