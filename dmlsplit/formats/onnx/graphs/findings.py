@@ -56,7 +56,7 @@ def findings(model: Model, runtime: Runtime, options: Options = DEFAULTS) -> tup
             continue
         parts = session_graphs(graph)
         if not fuses:
-            parts.dead, parts.fused = [], []
+            parts.dead, parts.fused, parts.doubtful = [], [], []
         found += _of_session(parts, runtime)
         for fused in parts.fused:
             found += _of_fused(fused, runtime)
@@ -68,6 +68,11 @@ def _of_session(parts: SessionGraphs, runtime: Runtime) -> Iterator[Finding]:
     anchor = parts.anchor
     if anchor is None:
         return
+    for group in parts.doubtful:
+        place = next((path for path in group if path in parts.judged), None)
+        if place is not None:
+            message = "what comes of its graph is not known, since it is not known which nodes are fused"
+            yield _unknown(place, message, runtime)
     for dead in parts.dead:
         message = (
             f"nothing uses what {_listed(dead)} {'computes' if len(dead) == 1 else 'compute'}: ONNX Runtime compiles a "
@@ -87,17 +92,20 @@ def _of_fused(graph: FusedGraph, runtime: Runtime) -> Iterator[Finding]:
     anchors = [i for i, op in enumerate(graph.ops) if op in JUDGED]
     if not anchors:
         return
-    answer = judged(graph, traits_of(runtime.release), takes_constants=_takes_constants(runtime))
+    answer = judged(graph, traits_of(runtime.release), takes_constants=takes_constants(runtime))
     for each in answer.found:
         yield _of_found(graph, each, anchors, runtime)
     if answer.unknown:
-        path = graph.paths[anchors[0]]
         message = f"what comes of its graph is not known: {answer.unknown}"
-        diagnostic = GRAPH_RULES["graph/unknown"].diagnostic(Location(node=path), message)
-        yield Finding(None, path, path, (), None, runtime.directml, diagnostic)
+        yield _unknown(graph.paths[anchors[0]], message, runtime)
 
 
-def _takes_constants(runtime: Runtime) -> bool:
+def _unknown(path: str, message: str, runtime: Runtime) -> Finding:
+    diagnostic = GRAPH_RULES["graph/unknown"].diagnostic(Location(node=path), message)
+    return Finding(None, path, path, (), None, runtime.directml, diagnostic)
+
+
+def takes_constants(runtime: Runtime) -> bool:
     """Whether constants are no nodes of their own, or DirectML takes such nodes."""
     return runtime.key < _FIRST_WITH_CONSTANTS or _numbers(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 

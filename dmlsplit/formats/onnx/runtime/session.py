@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError, EncodeError
@@ -17,7 +17,6 @@ from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import check_references
-from dmlsplit.formats.onnx.graphs.findings import by_path, findings
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.inlining import inlined
 from dmlsplit.formats.onnx.runtime.scopes import Model
@@ -25,6 +24,9 @@ from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs, InSession, Place
 from dmlsplit.runtimes import Options, Outcome, Runtime, RuntimeAnswer
 from dmlsplit.runtimes.predict import diagnostic
+
+if TYPE_CHECKING:  # the graphs are made of what is in this package
+    from dmlsplit.formats.onnx.graphs.findings import Finding
 
 
 class OnnxSession:
@@ -47,7 +49,7 @@ class OnnxSession:
         self._inputs = inputs or Inputs()
         self._require_known_names = require_known_names
         self._models: dict[object, Model] = {}
-        self._findings: dict[object, Mapping[str, tuple[Diagnostic, ...]]] = {}
+        self._findings: dict[object, tuple[Finding, ...]] = {}
         self._answers: dict[object, dict[Place, NodeOnRuntime]] = {}
 
     def nodes(self, runtime: Runtime, options: Options, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
@@ -71,25 +73,34 @@ class OnnxSession:
 
         Of several nodes of one path the first is told. Raises InputError for what contradicts the model.
         """
+        from dmlsplit.formats.onnx.graphs.findings import by_path
+
+        return by_path(self.findings(runtime, options)).get(place.path, ()) if place.number == 0 else ()
+
+    def findings(self, runtime: Runtime, options: Options) -> tuple[Finding, ...]:
+        """The same of the whole model, each with its fault and its cure."""
+        from dmlsplit.formats.onnx.graphs.findings import findings
+
         key = runtime, options
         if key not in self._findings:
             try:
-                self._findings[key] = by_path(findings(self._model(self._inputs, False), runtime, options))
+                self._findings[key] = findings(self.model(self._inputs, False), runtime, options)
             except (RecursionError, DecodeError, EncodeError):
                 raise InputError("its graphs are nested too deeply") from None
-        return self._findings[key].get(place.path, ()) if place.number == 0 else ()
+        return self._findings[key]
 
     def _placed(self, runtime: Runtime, options: Options, inputs: Inputs | None) -> dict[Place, NodeOnRuntime]:
         asked = self._inputs if inputs is None else inputs
         key = runtime, options, asked.key
         if key not in self._answers:
             try:
-                self._answers[key] = _places(answers(self._model(asked, inputs is not None), runtime, options))
+                self._answers[key] = _places(answers(self.model(asked, inputs is not None), runtime, options))
             except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages
                 raise InputError("its graphs are nested too deeply") from None
         return self._answers[key]
 
-    def _model(self, inputs: Inputs, require_known_names: bool) -> Model:
+    def model(self, inputs: Inputs, require_known_names: bool = True) -> Model:
+        """The model in a session of these inputs. InputError for what contradicts it, or is not in it."""
         if inputs.key not in self._models:
             proto = self._proto
             check_references(proto)
