@@ -1,4 +1,5 @@
-"""CONTRIBUTING's recipes on a copy of the package: a release, a rule, a format and a front end that do not exist."""
+"""CONTRIBUTING's recipes on a copy of the package: a release, a version of ONNX Runtime, a rule, a format and a front
+end that do not exist."""
 
 import json
 import os
@@ -14,6 +15,11 @@ import dmlsplit
 PACKAGE = Path(dmlsplit.__file__).parent
 
 RELEASE = """    _build("9.9.9", WINDOWS, _L.FL_6_4, _W_6_4, "made-up-directml 1.0"),
+)
+"""
+
+RUNTIME = """    Runtime("9.9.8", (WHEEL,), "9.9.9", 26, 13, like="1.30.0"),
+    Runtime("9.9.9", (WHEEL,), "9.9.9", 26, 13, observed=False),
 )
 """
 
@@ -41,11 +47,38 @@ def chunks(results, targets=1):
         yield f"made up: {result.report.ok}\\n"
 """
 
+FRONT_END_RULES = """
+from dataclasses import dataclass
+
+from dmlsplit.rules._facts import NodeFacts
+from dmlsplit.rules._model import Finding, NodeRule
+from dmlsplit.rules._sources import OURS
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(NodeFacts):
+    size: int = 3
+    specification = "Made-up Cut 1"
+    axis_index = 1
+    lengths = (2, 4)
+
+    def with_shape(self, shape):
+        return Cut(shape[0])
+
+
+@NodeRule("madeup/even", "The size is even.", "It has to be odd.", sources=(OURS,), bad=Cut(4), good=Cut(3))
+def even(cut):
+    if cut.size % 2 == 0:
+        yield Finding("size", "is even", "an odd one", cut.size)
+"""
+
 FRONT_END = """
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.nodes import ModelNodes, SplitNode
+from dmlsplit.rules import judge_node
+from dmlsplit.rules.made_up import Cut
 
 
 def read_model(source, shapes, dims, /, *, allow_paths, require_known_names):
@@ -59,7 +92,7 @@ def read_model(source, shapes, dims, /, *, allow_paths, require_known_names):
         axis=1,
         lengths=(2, 4),
         output_shapes=((size, 2), (size, 4)),
-        report=Report((), "Made-up Cut 1", None, "Cut"),
+        report=Report(judge_node(Cut(size), "cut"), Cut.specification, None, "Cut"),
         element=ElementType("float32", 4, TensorDataType.FLOAT32),
     )
     return ModelNodes((node,))
@@ -78,10 +111,8 @@ def copy(tmp_path_factory):
         assert found
         path.write_text(before + new + after, "utf-8")
 
-    releases = folder / "dmlsplit" / "releases.py"
-    rows, end, after = releases.read_text("utf-8").partition("\n)\n\nNEWEST")
-    assert end
-    releases.write_text(rows + "\n" + RELEASE + end.removeprefix("\n)\n") + after, "utf-8")
+    for module, rows in (("releases.py", RELEASE), ("runtime_versions.py", RUNTIME)):
+        changed(module, "\n)\n\nNEWEST", f"\n{rows}\nNEWEST")
     with open(folder / "dmlsplit" / "rules" / "tensor.py", "a", encoding="utf-8") as stream:
         stream.write(RULE)
     (folder / "dmlsplit" / "report" / "made_up.py").write_text(FORMAT, "utf-8")
@@ -90,7 +121,12 @@ def copy(tmp_path_factory):
     )
     (folder / "dmlsplit" / "formats" / "made_up.py").write_text(FRONT_END, "utf-8")
     changed("formats/models.py", '{".onnx": "onnx"', '{".cut": "made_up", ".onnx": "onnx"')
+    (folder / "dmlsplit" / "rules" / "made_up.py").write_text(FRONT_END_RULES, "utf-8")
+    changed("rules/__init__.py", "    legalize,\n", "    legalize,\n    made_up,\n")
+    changed("rules/__init__.py", "(onnxruntime, graph,", "(made_up, onnxruntime, graph,")
+    changed("rules/_model.py", '    "onnxruntime",\n', '    "madeup",\n    "onnxruntime",\n')
     (folder / "a.cut").write_text("3")
+    (folder / "even.cut").write_text("4")
     tensor = {"DataType": "FLOAT32", "Sizes": [1, 1, 1, 1, 1, 6, 2]}
     members = {"InputTensor": tensor, "OutputCount": 1, "OutputTensors": [tensor], "Axis": 5}
     (folder / "bad.json").write_text(json.dumps({"Type": "DML_OPERATOR_SPLIT", "Desc": members}))
@@ -102,10 +138,11 @@ def run(copy):
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def run(*arguments, status=0):
+        """What a command prints: on standard error, where it fails."""
         command = [sys.executable, "-m", "dmlsplit", *arguments]
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (status, "")
-        return done.stdout
+        assert (done.returncode, bool(done.stderr)) == (status, status == 2), done.stderr
+        return done.stderr if status == 2 else done.stdout
 
     return run
 
@@ -116,6 +153,26 @@ def test_a_release(run):
     assert "9.9.9" in json.loads(run("levels", "bad.json", "--releases", "--json"))[0]["releases"]
     assert "(directml 9.9.9, S_OK)" in run("check", "bad.json", "--directml", "9.9.9")
     assert "(directml 9.9.9, S_OK)" in run("check", "bad.json", "--directml", "made-up-directml-1.0")
+
+
+@pytest.mark.slow
+def test_a_version_of_onnx_runtime(run, copy):
+    pytest.importorskip("onnx")
+    from tests.formats.onnx_models import EQUAL, model, value
+
+    path = copy / "m.onnx"
+    path.write_bytes(model([EQUAL], [value("x", [2, 6])], opset=13, ir_version=8).SerializeToString())
+    known, new = (
+        json.loads(run("check", "m.onnx", "--onnxruntime", version, "--format", "jsonl"))["onnxruntime"]
+        for version in ("1.30.0", "9.9.8")
+    )
+    assert (known.pop("version"), new.pop("version")) == ("1.30.0", "9.9.8")
+    assert known == new
+    assert new["outcome"] == "DML"
+    answer = json.loads(run("check", "m.onnx", "--onnxruntime", "9.9.9", "--format", "jsonl"))["onnxruntime"]
+    assert (answer["version"], answer["outcome"]) == ("9.9.9", "unknown")
+    assert "taken as it is" in run("legalize", "m.onnx", "--onnxruntime", "9.9.8")
+    assert "9.9.8, 9.9.9" in run("check", "m.onnx", "--onnxruntime", "0.1", status=2)
 
 
 @pytest.mark.slow
@@ -140,3 +197,5 @@ def test_a_front_end(run):
     assert "1 operator: 1 ok" in found
     assert "taken by" in run("levels", "a.cut")
     assert "FLOAT32" in run("legalize", "a.cut", "--feature-level", "2_1")
+    assert "error[madeup/even] cut.size: is even" in run("check", "even.cut", status=1)
+    assert "It has to be odd." in run("rule", "madeup/even")

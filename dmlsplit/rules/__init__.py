@@ -129,9 +129,10 @@ CRASH_RULES: Final = dict(zip(ROLES, crash.crash, strict=True))
 reads_past_an_array: Final = crash.reads_past_an_array
 GRAPH_RULES: Final = {id: rule for id, rule in RULES.items() if isinstance(rule, GraphRule)}
 BINDING_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, BindingRule)])
+_NODE_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, NodeRule)])
 NODE_RULES: Final[Mapping[type[NodeFacts], tuple[NodeRule[Any], ...]]] = {
-    facts: tuple([rule for rule in RULES.values() if isinstance(rule, NodeRule) and isinstance(rule.bad, facts)])
-    for facts in (onnx.OnnxSplit, onnx.OnnxConcat, openvino.OpenVinoSplit, openvino.OpenVinoConcat)
+    facts: tuple([rule for rule in _NODE_RULES if isinstance(rule.bad, facts)])
+    for facts in dict.fromkeys(type(rule.bad) for rule in _NODE_RULES)
 }
 """The rules of frameworks' nodes, by the class of what is known of one."""
 
