@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dmlsplit._typing import DescT
-from dmlsplit.enums import FeatureLevel
+from dmlsplit.enums import FeatureLevel, OperatorType, TensorDataType
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
 from dmlsplit.releases import Release
 from dmlsplit.runtime_versions import Runtime
 from dmlsplit.target import Target
 
-__all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized"]
+__all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized", "movable_types"]
 
 
 def legalize(
@@ -39,3 +39,11 @@ def legalized(desc: DescT, target: Target) -> Legalization[DescT]:
     from dmlsplit.legalize._search import rewritten
 
     return rewritten(desc, target)
+
+
+def movable_types(target: Target, kind: OperatorType, own: TensorDataType) -> tuple[TensorDataType, ...]:
+    """The types that a target takes and that may move elements of a type, the smallest change first: one of its width,
+    else a narrower one; then the wider ones, whose elements have to divide the rows."""
+    from dmlsplit.legalize._build import data_types
+
+    return data_types(target, kind, own)

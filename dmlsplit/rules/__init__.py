@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final
 
-from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.conditions import Condition, depending
+from dmlsplit.diagnostics import Diagnostic, Severity
 from dmlsplit.enums import OperatorType
 from dmlsplit.geometry import ROLES
 from dmlsplit.rules import (
@@ -87,6 +88,7 @@ __all__ = [
     "find_rule",
     "judge_node",
     "reads_past_an_array",
+    "valid_where",
 ]
 
 REDIRECTS: Final[Mapping[str, str]] = {}
@@ -140,6 +142,12 @@ NODE_RULES: Final[Mapping[type[NodeFacts], tuple[NodeRule[Any], ...]]] = {
 def find_rule(id: str) -> Rule | None:
     """The rule of an id, old ids included; None where there is none."""
     return RULES.get(REDIRECTS.get(id, id))
+
+
+def valid_where(facts: NodeFacts) -> tuple[Condition, ...]:
+    """On which of the sizes that a node without errors leaves open its framework's rules find none, either."""
+    rules = [rule for rule in NODE_RULES[type(facts)] if rule.severity is Severity.ERROR]
+    return depending(condition for rule in rules for condition in rule.where(facts))
 
 
 def judge_node(facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:

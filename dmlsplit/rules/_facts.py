@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dmlsplit.conditions import Expression, Values
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.location import Location
 from dmlsplit.rules._model import Finding, NodeRule
@@ -43,6 +44,20 @@ class NodeFacts(ABC):
     @abstractmethod
     def lengths(self) -> tuple[Any, ...] | None:
         """The sizes of the parts on the axis."""
+
+    @property
+    @abstractmethod
+    def whole(self) -> tuple[Expression, ...] | None:
+        """The sizes of the tensor that is cut or made, the open ones as symbols; None where there is no telling."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Expression, ...] | None:
+        """The sizes of the parts on the axis, likewise."""
+
+    @abstractmethod
+    def closed(self, values: Values) -> NodeFacts:
+        """The same node with the sizes of symbols."""
 
     @abstractmethod
     def with_shape(self, shape: tuple[int, ...]) -> NodeFacts:

@@ -11,10 +11,11 @@ Notice. The registry (dmlsplit.rules) takes every rule that is a name of one of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
+from dmlsplit.conditions import Condition
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
 from dmlsplit.enums import FeatureLevel, OperatorType, TensorDataType
@@ -136,6 +137,10 @@ def _no_example() -> OperatorDesc:
     raise AssertionError("a rule without its examples")
 
 
+def _always(facts: Any) -> Iterable[Condition]:
+    return ()
+
+
 def _unchecked(view: Any, *more: Any) -> Findings:
     raise AssertionError("a rule without its check")
 
@@ -209,12 +214,14 @@ class BindingRule(_Checked):
 class NodeRule(_Checked, Generic[F]):
     """A framework's own rule of a node, with a pair of nodes on the two sides of its boundary.
 
-    `runtimes`: what runtimes were seen to do where the check finds a fault; reported as node/runtime-differs.
+    `runtimes`: what runtimes were seen to do where the check finds a fault; reported as node/runtime-differs. `where`:
+    the conditions on which the check finds nothing, of sizes that the node leaves open; none where these do not matter.
     """
 
     bad: F = field(kw_only=True)
     good: F = field(kw_only=True)
     runtimes: str = ""
+    where: Callable[[F], Iterable[Condition]] = _always
     check: Callable[[F], Findings] = _unchecked
 
     def __call__(self, check: Callable[[F], Findings]) -> NodeRule[F]:

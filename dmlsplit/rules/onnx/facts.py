@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from dmlsplit.conditions import Expression, Values, expressions, quotient, value_of
 from dmlsplit.dims import Dim, Shape
 from dmlsplit.rules._facts import NodeFacts
 
@@ -156,6 +157,49 @@ class OnnxSplit(NodeFacts):
         # Before 18 the two differ where it is a fault.
         chunk = -(-size // count) if self.version >= 18 else size // count
         return (*(chunk,) * (count - 1), size - chunk * (count - 1))
+
+    @property
+    def whole(self) -> tuple[Expression, ...] | None:
+        return None if self.input_shape is None else expressions(self.input_shape, "input")
+
+    @property
+    def parts(self) -> tuple[Expression, ...] | None:
+        whole, axis = self.whole, self.axis_index
+        if whole is None or axis is None:
+            return None
+        if not self.equal_parts:
+            given = self.given_lengths
+            return self.open_lengths if given is None else given
+        count = self.count
+        if not 1 <= count <= MAX_PARTS:
+            return None
+        if self.version < 18:
+            return (quotient("share", whole[axis], count),) * count
+        return (*(quotient("rounded up", whole[axis], count),) * (count - 1), quotient("last", whole[axis], count))
+
+    @property
+    def open_lengths(self) -> tuple[Expression, ...] | None:
+        """Lengths of which not each is a number that is known; None where all are, or where none are given."""
+        if self.given_lengths is not None or self.equal_parts or self.split_malformed:
+            return None
+        known = self.split_dims is not None and len(self.split_dims) == self.outputs
+        return expressions(self.split_dims if known and self.split_dims else (None,) * self.outputs, "split")
+
+    @property
+    def parts_shapes(self) -> tuple[tuple[Expression, ...], ...]:
+        """The outputs' shapes, as far as there is telling."""
+        whole, axis, parts = self.whole, self.axis_index, self.parts
+        if whole is None or axis is None or parts is None:
+            return ()
+        return tuple([(*whole[:axis], part, *whole[axis + 1 :]) for part in parts])
+
+    def closed(self, values: Values) -> OnnxSplit:
+        lengths = self.open_lengths
+        given = None if lengths is None else tuple([value_of(length, values) for length in lengths])
+        shape = None if self.whole is None else tuple([value_of(size, values) for size in self.whole])
+        if given is None:
+            return replace(self, input_shape=shape)
+        return replace(self, input_shape=shape, split_values=given, split_dims=None, split_shape=(len(given),))
 
     @property
     def output_shapes(self) -> tuple[Shape | None, ...]:

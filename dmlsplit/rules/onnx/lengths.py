@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from dmlsplit.conditions import Condition, fits, is_one, total
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import Dim, compatible, shape_text
 from dmlsplit.rules._facts import Fact
@@ -160,6 +162,12 @@ def split_negative(n: OnnxSplit) -> Findings:
             yield Finding(("split", i), f"is {length}, must be at least 0", "at least 0", length)
 
 
+def _sum_where(n: OnnxSplit) -> Iterator[Condition]:
+    axis, whole, parts = n.axis_index, n.whole, n.parts
+    if not n.equal_parts and axis is not None and whole is not None and parts is not None:
+        yield is_one(total(parts), whole[axis])
+
+
 @NodeRule(
     "onnx/split-sum",
     "The lengths do not sum up to the size of the axis.",
@@ -169,6 +177,7 @@ def split_negative(n: OnnxSplit) -> Findings:
     spoils={Fact.LENGTHS},
     runtimes="the reference evaluator slices as far as there is data, and OpenVINO makes empty parts where the lengths "
     "are computed as the model runs",
+    where=_sum_where,
     bad=replace(GIVEN, split_values=(2, 3)),
     good=GIVEN,
 )
@@ -198,6 +207,12 @@ def split_zero(n: OnnxSplit) -> Findings:
             yield Finding(("split", i), f"is 0, of which the text of Split {n.version} is silent", "1 or more", 0)
 
 
+def _divisible_where(n: OnnxSplit) -> Iterator[Condition]:
+    axis, whole = n.axis_index, n.whole
+    if n.version < 18 and n.equal_parts and axis is not None and whole is not None and n.outputs:
+        yield Condition(whole[axis], "divisible by", n.outputs)
+
+
 @NodeRule(
     "onnx/not-divisible",
     "The axis does not divide into equal parts.",
@@ -206,6 +221,7 @@ def split_zero(n: OnnxSplit) -> Findings:
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.LENGTHS},
     runtimes="the reference evaluator and OpenVINO round up, so that the last part is smaller",
+    where=_divisible_where,
     bad=replace(EQUAL, outputs=4),
     good=replace(EQUAL, outputs=3),
 )
@@ -217,6 +233,11 @@ def not_divisible(n: OnnxSplit) -> Findings:
     yield Finding("outputs", message, f"a divisor of {size}", n.outputs)
 
 
+def _last_chunk_where(n: OnnxSplit) -> Iterator[Condition]:
+    if n.version >= 18 and n.equal_parts and n.num_outputs is not None and n.parts:
+        yield Condition(n.parts[-1], "at least", 0)
+
+
 @NodeRule(
     "onnx/last-chunk-negative",
     "`num_outputs` leaves a negative size for the last part.",
@@ -225,6 +246,7 @@ def not_divisible(n: OnnxSplit) -> Findings:
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.LENGTHS},
     runtimes="onnx's shape inference gives a negative size, the reference evaluator makes the last parts empty",
+    where=_last_chunk_where,
     bad=replace(COUNTED, input_shape=(4, 5), outputs=4, num_outputs=4),
     good=replace(COUNTED, input_shape=(4, 7), outputs=4, num_outputs=4),
 )
@@ -284,12 +306,18 @@ def declared_type_differs(n: OnnxSplit) -> Findings:
             yield Finding(("outputs", i), f"is declared {declared}, the input is {n.data_type}", n.data_type, declared)
 
 
+def _declared_where(n: OnnxSplit) -> Iterator[Condition]:
+    for declared, sizes in zip(n.declared_shapes, n.parts_shapes, strict=False):
+        yield from fits(declared, sizes)
+
+
 @NodeRule(
     "onnx/declared-shape-differs",
     "The model declares another shape for an output than it has.",
     "Whoever trusts the declaration reads or writes outside the tensor, or refuses the model.",
     sources=(IR, INFERENCE),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
+    where=_declared_where,
     bad=replace(EQUAL, declared_shapes=((4, 3), (4, 2))),
     good=replace(EQUAL, declared_shapes=((4, 3), (4, "half"))),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dmlsplit.conditions import Expression, Values, best_known, expressions, total, value_of
 from dmlsplit.dims import Dim, Shape, both, bounds, interval, overlap
 from dmlsplit.rules._facts import NodeFacts
 
@@ -61,6 +62,31 @@ class OpenVinoConcat(NodeFacts):
         if axis is None:
             return None
         return tuple([None if shape is None or axis >= len(shape) else shape[axis] for shape in self.shapes])
+
+    @property
+    def inputs(self) -> tuple[tuple[Expression, ...] | None, ...]:
+        """The sizes of the inputs, the open ones as symbols."""
+        return tuple([None if s is None else expressions(s, f"inputs[{i}]") for i, s in enumerate(self.shapes)])
+
+    @property
+    def whole(self) -> tuple[Expression, ...] | None:
+        parts, axis = self.parts, self.axis_index
+        if parts is None or axis is None:
+            return None
+        inputs = [sizes for sizes in self.inputs if sizes is not None]
+        sizes = [best_known(sizes) for sizes in zip(*inputs, strict=True)]
+        return (*sizes[:axis], total(parts), *sizes[axis + 1 :])
+
+    @property
+    def parts(self) -> tuple[Expression, ...] | None:
+        axis, rank, inputs = self.axis_index, self.rank, self.inputs
+        known = [sizes[axis] for sizes in inputs if axis is not None and sizes is not None and len(sizes) == rank]
+        return tuple(known) if known and len(known) == len(inputs) else None
+
+    def closed(self, values: Values) -> OpenVinoConcat:
+        return self.with_shapes(
+            tuple([tuple([value_of(size, values) for size in sizes or ()]) for sizes in self.inputs])
+        )
 
     @property
     def output_shape(self) -> Shape | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dmlsplit.conditions import Expression, Values, expressions, quotient, total, value_of
 from dmlsplit.dims import Bounds, Dim, Interval, Shape, bounds, interval
 from dmlsplit.rules._facts import Fact, NodeFacts
 
@@ -143,6 +144,35 @@ class OpenVinoSplit(NodeFacts):
         if self.split_lengths is None or len(self.split_lengths) != self.outputs:
             return (None,) * self.outputs
         return tuple([self._rest() if n == -1 else n for n in self.split_lengths])
+
+    @property
+    def whole(self) -> tuple[Expression, ...] | None:
+        return None if self.data_shape is None else expressions(self.data_shape, "data")
+
+    @property
+    def parts(self) -> tuple[Expression, ...] | None:
+        whole, axis = self.whole, self.axis_index
+        if whole is None or axis is None:
+            return None
+        if self.op == "Split":
+            count = self.num_splits
+            return None if count is None or count < 1 else (quotient("share", whole[axis], count),) * count
+        if self.split_lengths is None:
+            return None
+        rest = total((whole[axis], -(self.total or 0)))
+        return tuple([rest if length == -1 else length for length in self.split_lengths])
+
+    @property
+    def parts_shapes(self) -> tuple[tuple[Expression, ...], ...]:
+        """The outputs' shapes, as far as there is telling."""
+        whole, axis, parts = self.whole, self.axis_index, self.parts
+        if whole is None or axis is None or parts is None:
+            return ()
+        return tuple([(*whole[:axis], part, *whole[axis + 1 :]) for part in parts])
+
+    def closed(self, values: Values) -> OpenVinoSplit:
+        whole = self.whole
+        return replace(self, data_shape=None if whole is None else tuple([value_of(size, values) for size in whole]))
 
     @property
     def output_shapes(self) -> tuple[Shape | None, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from dmlsplit.conditions import Condition, is_one
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import dim_text, shape_text
 from dmlsplit.rules._facts import Fact
@@ -82,6 +84,12 @@ def axis_size_zero(n: OpenVinoSplit) -> Findings:
     yield Finding("data", message, "at least 1", 0)
 
 
+def _divisible_where(n: OpenVinoSplit) -> Iterator[Condition]:
+    axis, whole = n.axis_index, n.whole
+    if n.op == "Split" and axis is not None and whole is not None and n.num_splits is not None and n.num_splits > 0:
+        yield Condition(whole[axis], "divisible by", n.num_splits)
+
+
 @NodeRule(
     "openvino/not-divisible",
     "The axis cannot be divided evenly by num_splits.",
@@ -89,6 +97,7 @@ def axis_size_zero(n: OpenVinoSplit) -> Findings:
     sources=(SPLIT,),
     needs=AXIS_KNOWN | {Fact.COUNT, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
+    where=_divisible_where,
     bad=replace(eg.SPLIT, data_shape=(6, 13, 10, 24)),
     good=eg.SPLIT,
 )
@@ -220,6 +229,12 @@ def lengths_several_rest(n: OpenVinoSplit) -> Findings:
     yield Finding("split_lengths", message, "one -1 at most", len(places))
 
 
+def _rest_where(n: OpenVinoSplit) -> Iterator[Condition]:
+    axis, whole = n.axis_index, n.whole
+    if n.has_rest and n.total is not None and axis is not None and whole is not None:
+        yield Condition(whole[axis], "at least", n.total)
+
+
 @NodeRule(
     "openvino/rest-negative",
     "The other lengths exceed the axis, so that -1 would stand for a negative length.",
@@ -228,6 +243,7 @@ def lengths_several_rest(n: OpenVinoSplit) -> Findings:
     needs=AXIS_KNOWN | {Fact.LENGTHS},
     spoils={Fact.LENGTHS},
     runtimes="OpenVINO makes the output of -1 empty and reads past the end of the data for another",
+    where=_rest_where,
     bad=replace(eg.REST, split_lengths=(-1, 7)),
     good=replace(eg.REST, split_lengths=(-1, 6)),
 )
@@ -239,6 +255,12 @@ def rest_negative(n: OpenVinoSplit) -> Findings:
     yield Finding("split_lengths", message, f"at most {high}", n.total)
 
 
+def _sum_where(n: OpenVinoSplit) -> Iterator[Condition]:
+    axis, whole = n.axis_index, n.whole
+    if not n.has_rest and n.total is not None and axis is not None and whole is not None:
+        yield is_one(whole[axis], n.total)
+
+
 @NodeRule(
     "openvino/lengths-sum",
     "The lengths do not sum up to the size of the axis.",
@@ -247,6 +269,7 @@ def rest_negative(n: OpenVinoSplit) -> Findings:
     sources=(VARIADIC_SPLIT,),
     needs=AXIS_KNOWN | {Fact.LENGTHS},
     spoils={Fact.LENGTHS},
+    where=_sum_where,
     bad=replace(eg.LENGTHS, split_lengths=(1, 2, 4)),
     good=eg.LENGTHS,
 )

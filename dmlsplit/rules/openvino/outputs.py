@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from dmlsplit.conditions import Condition, fits
 from dmlsplit.dims import compatible, shape_text
 from dmlsplit.rules._facts import Fact
 from dmlsplit.rules._model import Finding, Findings, NodeRule
@@ -45,6 +47,11 @@ def output_type(n: OpenVinoSplit) -> Findings:
             yield Finding(("output", i), f"declares {declared}, the data is {n.data_type}", n.data_type, declared)
 
 
+def _declared_where(n: OpenVinoSplit) -> Iterator[Condition]:
+    for declared, sizes in zip(n.declared_shapes, n.parts_shapes, strict=False):
+        yield from fits(declared, sizes)
+
+
 @NodeRule(
     "openvino/output-shape",
     "An output port declares another shape than the operation gives.",
@@ -52,6 +59,7 @@ def output_type(n: OpenVinoSplit) -> Findings:
     sources=(SPLIT, VARIADIC_SPLIT),
     needs=AXIS_KNOWN | {Fact.LENGTHS, Fact.COUNT},
     runtimes="OpenVINO computes the shapes itself, whatever the ports of a Split declare",
+    where=_declared_where,
     bad=replace(eg.SPLIT, declared_shapes=((6, 4, 10, 24), (6, 5, 10, 24), (6, 3, 10, 24))),
     good=replace(eg.SPLIT, declared_shapes=((6, 4, 10, 24), (6, None, 10, 24), None)),
 )

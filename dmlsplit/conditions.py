@@ -1,0 +1,321 @@
+"""Conditions on sizes that a model leaves open: what a verdict rests on, for a person and for a number of each size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from dmlsplit.dims import Bounds, Dim, Interval, Shape, bounds, interval, is_name
+from dmlsplit.enums import UINT_MAX
+
+Values: TypeAlias = Mapping[str, int]
+"""The sizes of symbols, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An open size: a name of the model, or where the model has none, its place; `limits` are those of an interval."""
+
+    name: str
+    limits: Bounds
+
+
+Operation: TypeAlias = Literal["sum", "product", "share", "rounded up", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An operation on sizes. "share": the first one divided by the second, rounded down; "rounded up" likewise; "last":
+    what is left of the first one where all shares but one, of the second one's number, are rounded up."""
+
+    operation: Operation
+    of: tuple[Expression, ...]
+
+
+Expression: TypeAlias = int | Symbol | Term
+
+
+def expression(dim: Dim, place: str) -> Expression:
+    """A dimension that stands at a place: a number, or a symbol."""
+    if isinstance(dim, int):
+        return dim
+    return Symbol(dim if is_name(dim) else place, bounds(dim))
+
+
+def expressions(shape: Shape, place: str) -> tuple[Expression, ...]:
+    """The dimensions of a shape: `place` is what the shape is called."""
+    return tuple([expression(dim, f"{place}[{i}]") for i, dim in enumerate(shape)])
+
+
+def total(sizes: Iterable[Expression]) -> Expression:
+    """The sum."""
+    return _folded("sum", tuple(sizes))
+
+
+def product(sizes: Iterable[Expression]) -> Expression:
+    """The product."""
+    return _folded("product", tuple(sizes))
+
+
+def _folded(operation: Operation, sizes: tuple[Expression, ...]) -> Expression:
+    numbers = [size for size in sizes if isinstance(size, int)]
+    symbols = [size for size in sizes if not isinstance(size, int)]
+    number = sum(numbers) if operation == "sum" else math.prod(numbers)
+    if not symbols:
+        return number
+    neutral = number == (0 if operation == "sum" else 1)
+    if neutral and len(symbols) == 1:
+        return symbols[0]
+    return Term(operation, tuple(symbols) if neutral else (*symbols, number))
+
+
+def quotient(operation: Operation, size: Expression, count: int) -> Expression:
+    """The Term of a size and a number of parts."""
+    made = Term(operation, (size, count))
+    return value_of(made, {}) if isinstance(size, int) else size if count == 1 else made
+
+
+def symbols_of(size: Expression) -> Iterator[Symbol]:
+    """The symbols of an expression."""
+    if isinstance(size, Symbol):
+        yield size
+    elif isinstance(size, Term):
+        for part in size.of:
+            yield from symbols_of(part)
+
+
+def value_of(size: Expression, values: Values) -> int:
+    """The number that an expression is. KeyError for a symbol that has none."""
+    if isinstance(size, int):
+        return size
+    if isinstance(size, Symbol):
+        return values[size.name]
+    numbers = [value_of(part, values) for part in size.of]
+    if size.operation == "sum":
+        return sum(numbers)
+    if size.operation == "product":
+        return math.prod(numbers)
+    whole, count = numbers
+    if size.operation == "share":
+        return whole // count
+    chunk = -(-whole // count)
+    return chunk if size.operation == "rounded up" else whole - chunk * (count - 1)
+
+
+def bounds_of(size: Expression) -> Bounds:
+    """What an expression is between, each symbol taken by itself."""
+    if isinstance(size, int):
+        return Bounds(size, size)
+    if isinstance(size, Symbol):
+        return size.limits
+    limits = [bounds_of(part) for part in size.of]
+    highs = [high for _, high in limits if high is not None]
+    if size.operation in ("sum", "product"):
+        join = sum if size.operation == "sum" else math.prod
+        return Bounds(join(low for low, _ in limits), join(highs) if len(highs) == len(limits) else None)
+    (low, high), (count, _) = limits
+    if size.operation == "last":
+        # Of two shares the smaller one has half of it; of more, the last may lack what the others were rounded up by.
+        return Bounds(low // 2 if count == 2 else min(low, 2 - count), high)
+    up = count - 1 if size.operation == "rounded up" else 0
+    return Bounds((low + up) // count, None if high is None else (high + up) // count)
+
+
+Relation: TypeAlias = Literal["at least", "at most", "is", "divisible by"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A relation of a size to a number or to another size."""
+
+    size: Expression
+    relation: Relation
+    to: Expression
+    of: str = ""
+    """What the size counts, where it is none: "elements"."""
+
+    def holds(self, values: Values) -> bool:
+        """Whether it does, for these sizes."""
+        return self._related(value_of(self.size, values), value_of(self.to, values))
+
+    def _related(self, size: int, to: int) -> bool:
+        if self.relation == "is":
+            return size == to
+        if self.relation == "divisible by":
+            return size % to == 0
+        return size >= to if self.relation == "at least" else size <= to
+
+    def with_sizes(self, sizes: Mapping[Symbol, Expression]) -> Condition:
+        """The same with other sizes in the place of symbols."""
+        size, to = substituted(self.size, sizes), substituted(self.to, sizes)
+        return is_one(size, to) if self.relation == "is" else Condition(size, self.relation, to, self.of)
+
+    @property
+    def certain(self) -> bool | None:
+        """True or False where it is so for all sizes; None where it depends on them."""
+        (low, high), (to_low, to_high) = bounds_of(self.size), bounds_of(self.to)
+        if self.size == self.to and self.relation != "divisible by":
+            return True
+        if low == high and to_low == to_high:
+            return self._related(low, to_low)
+        above = to_high is not None and low >= to_high
+        beneath = high is not None and high <= to_low
+        if self.relation == "at least":
+            return True if above else False if high is not None and high < to_low else None
+        if self.relation == "at most":
+            return True if beneath else False if to_high is not None and low > to_high else None
+        if self.relation == "is":
+            apart = (high is not None and high < to_low) or (to_high is not None and low > to_high)
+            return False if apart else None
+        return True if self.to == 1 else None
+
+    def __str__(self) -> str:
+        to = self.to if isinstance(self.to, int) else None
+        if self.of:
+            return f"{self.relation} {_text(self.to)} {self.of}"
+        if isinstance(self.size, Term) and self.size.operation == "last":
+            size, count = self.size.of
+            return f"{_text(size)} leaves {to} or more after {value_of(count, {}) - 1} parts of {_text(size)}/{count}"
+        return f"{_text(self.size)} {self.relation} {_text(self.to)}"
+
+
+def _text(size: Expression) -> str:
+    if isinstance(size, int):
+        return f"{size:,}"
+    if isinstance(size, Symbol):
+        return size.name
+    if size.operation == "sum":
+        return " + ".join(map(_text, size.of)).replace("+ -", "- ")
+    if size.operation == "product":
+        return " * ".join(map(_text, size.of))
+    return f"{_text(size.of[0])}/{_text(size.of[1])}"
+
+
+_OF_ALL: Final = (("at least", 1), ("at most", UINT_MAX))
+"""Relations that are asked of all sizes alike."""
+
+
+def depending(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Those that do not hold for all sizes, each once, and none that another one implies."""
+    left = list(dict.fromkeys(condition for condition in conditions if condition.certain is not True))
+    return tuple([c for c in left if not _implied(c, left)])
+
+
+def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
+    """The same with what follows from sizes that have to be one number or one another; None where no sizes will do."""
+    left, known = list(depending(conditions)), dict[Symbol, Expression]()
+    while True:
+        if any(condition.certain is False for condition in left):
+            return None
+        same = next((c for c in left if c.relation == "is" and isinstance(c.size, Symbol)), None)
+        if same is None:
+            break
+        assert isinstance(same.size, Symbol)
+        meant = {same.size: same.to}
+        known = {symbol: substituted(size, meant) for symbol, size in known.items()} | meant
+        # What a symbol is bounded by holds of the size in its place.
+        limits = fits((_dim_of(same.size),), (same.to,))
+        left = list(depending([*(c.with_sizes(meant) for c in left if c is not same), *limits]))
+    return (*[Condition(symbol, "is", size) for symbol, size in known.items()], *left)
+
+
+def _dim_of(symbol: Symbol) -> Dim:
+    return interval(*symbol.limits)
+
+
+def substituted(size: Expression, by: Mapping[Symbol, Expression]) -> Expression:
+    """An expression with others in the place of symbols."""
+    if isinstance(size, Symbol):
+        return by.get(size, size)
+    if isinstance(size, int):
+        return size
+    of = tuple([substituted(part, by) for part in size.of])
+    if size.operation in ("sum", "product"):
+        return _folded(size.operation, of)
+    whole, count = of
+    assert isinstance(count, int)
+    return quotient(size.operation, whole, count)
+
+
+def _implied(condition: Condition, others: Sequence[Condition]) -> bool:
+    """Whether a least size follows from what else is asked of the size."""
+    size, relation, least = condition.size, condition.relation, condition.to
+    if relation != "at least" or not isinstance(least, int):
+        return False
+    for other in others:
+        if other.size == size and isinstance(other.to, int):
+            if other.relation == "is" and other.to >= least:
+                return True
+            if other.relation == "at least" and other.to > least:
+                return True
+    return False
+
+
+def alike(shapes: Sequence[Sequence[Expression] | None], axis: int | None) -> Iterator[Condition]:
+    """When shapes of one rank differ in one dimension only; each is compared with what is best known of the others."""
+    known = [shape for shape in shapes if shape is not None]
+    if axis is None:
+        return
+    for i, sizes in enumerate(zip(*known, strict=False)):
+        if i != axis:
+            for size in sizes:
+                yield is_one(size, best_known(sizes))
+
+
+def best_known(sizes: Sequence[Expression]) -> Expression:
+    """Of sizes that are to be one, a number if there is any."""
+    return next((size for size in sizes if isinstance(size, int)), sizes[0])
+
+
+def is_one(a: Expression, b: Expression) -> Condition:
+    """The condition that two sizes are one: of a symbol where that says the same."""
+    if isinstance(a, int) or (isinstance(a, Term) and isinstance(b, Symbol)):
+        a, b = b, a
+    if isinstance(a, Term) and isinstance(b, int):
+        numbers = [part for part in a.of if isinstance(part, int)]
+        others = [part for part in a.of if not isinstance(part, int)]
+        if a.operation == "sum" and numbers:
+            return is_one(total(others), b - sum(numbers))
+    return Condition(a, "is", b)
+
+
+def at_least(size: Expression, least: int) -> Condition:
+    """The condition, of a symbol where that says the same."""
+    if isinstance(size, Term):
+        numbers = [part for part in size.of if isinstance(part, int)]
+        others = [part for part in size.of if not isinstance(part, int)]
+        if size.operation == "sum" and len(others) == 1:
+            return Condition(others[0], "at least", least - sum(numbers))
+        if size.operation == "share" or (size.operation == "last" and numbers == [2]):
+            return Condition(others[0], "at least", least * numbers[0])
+        if size.operation == "rounded up":
+            return Condition(others[0], "at least", (least - 1) * numbers[0] + 1)
+    return Condition(size, "at least", least)
+
+
+def fits(declared: Shape | None, sizes: Sequence[Expression] | None) -> Iterator[Condition]:
+    """When sizes are as declared; a name that is declared stands for any."""
+    for dim, size in zip(declared or (), sizes or (), strict=False):
+        if isinstance(dim, int):
+            yield is_one(size, dim)
+        elif isinstance(dim, Interval):
+            yield at_least(size, dim.bounds.low)
+            if dim.bounds.high is not None:
+                yield Condition(size, "at most", dim.bounds.high)
+
+
+def all_hold(conditions: Iterable[Condition], values: Values) -> bool:
+    """Whether all do, for these sizes."""
+    return all(condition.holds(values) for condition in conditions)
+
+
+def conditions_text(conditions: Sequence[Condition]) -> str:
+    """In words: sizes at least 1, at most 4,294,967,295 elements."""
+    said: dict[str, None] = {}
+    for condition in conditions:
+        of_all = not condition.of and (condition.relation, condition.to) in _OF_ALL
+        is_size = not isinstance(condition.size, Term) or condition.size.operation in ("share", "rounded up", "sum")
+        said[f"sizes {condition.relation} {_text(condition.to)}" if of_all and is_size else str(condition)] = None
+    return ", ".join(said)

@@ -1,0 +1,199 @@
+"""The verdict on a node for all sizes that its model leaves open: cases, each with the conditions on which it holds.
+
+for node in onnx.read("model.onnx"):
+    print(node.path, open_answer(node, feature_level="1_0"))  # as it is (sizes at least 1, ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dmlsplit.conditions import (
+    Condition,
+    Expression,
+    Symbol,
+    Term,
+    Values,
+    all_hold,
+    at_least,
+    conditions_text,
+    depending,
+    product,
+    solved,
+    symbols_of,
+)
+from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
+from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.legalize import movable_types
+from dmlsplit.releases import Release
+from dmlsplit.results import Use
+from dmlsplit.rules import valid_where
+from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
+from dmlsplit.target import Target, find_target, target_of
+
+if TYPE_CHECKING:
+    from dmlsplit.formats.element_types import ElementType
+    from dmlsplit.formats.joins import JoinNode
+    from dmlsplit.formats.nodes import SplitNode
+
+BEYOND: Final = "not known for larger tensors, which depends on how they can be cut"
+
+
+class Case(NamedTuple):
+    """What becomes of the node where all conditions hold, and none of the cases before does."""
+
+    use: Use
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAnswer:
+    """What a target makes of a node of open sizes. `valid`: where its framework's own rules allow it; `cases`: what
+    becomes of it there, the first whose conditions hold; it is not known where none does."""
+
+    valid: tuple[Condition, ...]
+    cases: tuple[Case, ...]
+    symbols: tuple[Symbol, ...]
+
+    def use(self, values: Values) -> Use:
+        """What becomes of the node of these sizes, by the names of symbols."""
+        if not all_hold(self.valid, values):
+            return Use.NOT_ASKED
+        return next((case.use for case in self.cases if all_hold(case.conditions, values)), Use.UNKNOWN)
+
+    @property
+    def main(self) -> Use:
+        """What becomes of it as a rule: the first case's."""
+        return self.cases[0].use if self.cases else Use.UNKNOWN
+
+    @property
+    def condition(self) -> str:
+        """When it does so, in words; "" for always."""
+        return conditions_text(self._solved)
+
+    @property
+    def _solved(self) -> tuple[Condition, ...]:
+        return solved((*self.valid, *(self.cases[0].conditions if self.cases else ()))) or ()
+
+    def __str__(self) -> str:
+        if not self.cases:
+            return "not known" if solved(self.valid) is not None else "no sizes are right by the framework's own rules"
+        head, *others = self.cases
+        said = [with_condition(head.use, self.condition)]
+        if any(case.use is Use.REFUSED for case in others):
+            said.append(f"{Use.REFUSED.value} otherwise")
+        if others and others[-1].use is Use.REWRITTEN and any(c.relation == "at least" for c in self._solved):
+            said.append(f"{Use.REWRITTEN.value} where a size is 0")
+        if any(condition.of for condition in self._solved):
+            said.append(BEYOND)
+        return "; ".join(said)
+
+
+def with_condition(use: Use, condition: str) -> str:
+    """as it is (sizes at least 1)"""
+    return f"{use.value} ({condition})" if condition else use.value
+
+
+def open_answer(
+    node: SplitNode | JoinNode,
+    feature_level: FeatureLevel | int | str | None = None,
+    *,
+    directml: Release | str | None = None,
+) -> OpenAnswer | None:
+    """What a feature level or a release makes of a node for all of its open sizes.
+
+    None where none is open, where more than sizes is (the rank, the axis, the element type), and where the node is
+    wrong whatever they are. Raises ValueError for an unknown level or release or for both at once.
+    """
+    return answer_by(node, find_target(feature_level, directml))
+
+
+def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
+    """`open_answer` for one target."""
+    facts, element = node.facts, node.element
+    if facts is None or element is None or element.data_type is None or not node.report.ok:
+        return None
+    whole, parts, axis = facts.whole, facts.parts, facts.axis_index
+    if whole is None or parts is None or axis is None or not parts:
+        return None
+    symbols = tuple(dict.fromkeys(symbol for size in (*whole, *parts) for symbol in symbols_of(size)))
+    valid = valid_where(facts)
+    if not symbols:
+        return None
+    work = _Work(node.operator_type, element, whole, parts, axis)
+    cases = [case for case in work.cases(target) if solved((*valid, *case.conditions)) is not None]
+    return OpenAnswer(valid, tuple(cases), symbols)
+
+
+def lowest_level(node: SplitNode | JoinNode) -> FeatureLevel | None:
+    """The lowest feature level that takes a node of open sizes as it is, on the condition that its answer has."""
+    for level in FeatureLevel:
+        answer = answer_by(node, target_of(level))
+        if answer is not None and answer.main is Use.AS_IT_IS:
+            return level
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A node as one operator with packed tensors."""
+
+    kind: OperatorType
+    element: ElementType
+    whole: tuple[Expression, ...]
+    parts: tuple[Expression, ...]
+    axis: int
+
+    def cases(self, target: Target) -> Iterator[Case]:
+        """What a target makes of it where it is right by its framework."""
+        held, count = self.element.data_type, self.element.count
+        assert held is not None
+        rank = len(self.whole) + (count > 1)
+        bits = ELEMENT_BITS[held]
+        # Equal parts of a size that is a multiple of their number have elements where it has.
+        own = [part for part in self.parts if not (isinstance(part, Term) and part.operation == "share")]
+        present = tuple([at_least(size, 1) for size in (*self.whole, *own)])
+        moved = [ELEMENT_BITS[data_type] for data_type in movable_types(target, self.kind, held)]
+        rows = target.support[self.kind]
+        taken = all(held in row.data_types and rank in row.dimension_counts for row in rows)
+        # Of elements that are moved as narrower ones there are more; of those moved as wider ones, fewer.
+        narrow = bits if taken else min(bits, moved[0])
+        bounded = tuple(self._bounded(narrow, count * bits // narrow, target))
+        if taken or moved[0] <= bits:
+            use = Use.AS_IT_IS if taken and self.element.is_native else Use.REWRITTEN
+            yield Case(use, depending((*present, *bounded)))
+            together: tuple[Condition, ...] = ()
+        else:
+            together = tuple(self._together(min(moved) // bits))
+            yield Case(Use.REWRITTEN, depending((*present, *bounded, *together)))
+            yield Case(Use.REFUSED, depending((*present, *bounded)))
+        sizes = tuple([Condition(size, "at most", UINT_MAX) for size in self.whole])
+        if depending(present):
+            yield Case(Use.REWRITTEN, depending((*sizes, *bounded, *together)))
+
+    def _bounded(self, bits: int, factor: int, target: Target) -> Iterator[Condition]:
+        """That no tensor has too many elements of so many bits, `factor` of which hold one of the node's."""
+        yield Condition(product(self.whole), "at most", _most_elements(bits, target) // factor, "elements")
+        if self.kind is OperatorType.JOIN:
+            for part in self.parts:
+                sizes = (*self.whole[: self.axis], part, *self.whole[self.axis + 1 :])
+                yield Condition(product(sizes), "at most", INPUT_ELEMENTS_MAX // factor, "elements in an input")
+
+    def _together(self, number: int) -> Iterator[Condition]:
+        """That the elements that lie side by side in each tensor are so many at a time."""
+        inner = (*self.whole[self.axis + 1 :], self.element.count)
+        for part in self.parts:
+            sizes = (*(self.whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)
+            yield Condition(product(sizes), "divisible by", number)
+
+
+@cache
+def _most_elements(bits: int, target: Target) -> int:
+    """Of a packed tensor whose total, a multiple of 4 bytes, is taken."""
+    limit = UINT_MAX * bits // 8
+    if target.total_counts_whole_elements:
+        limit += (bits - 1) // 8
+    return min(UINT_MAX, limit // 4 * 4 * 8 // bits)
