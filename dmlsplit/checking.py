@@ -19,13 +19,15 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operators import failed, fault_of
 from dmlsplit.legalize import legalized
 from dmlsplit.location import Location
+from dmlsplit.open_sizes import OpenNode
 from dmlsplit.printable import shortened
 from dmlsplit.releases import Release
 from dmlsplit.report import rewriting
-from dmlsplit.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, Use, answers
+from dmlsplit.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, answers
 from dmlsplit.rules import RULES
 from dmlsplit.runtime_versions import Runtime
 from dmlsplit.target import Target, find_target
+from dmlsplit.uses import Use
 from dmlsplit.validation import evaluate, minimum_feature_level
 
 if TYPE_CHECKING:
@@ -250,9 +252,10 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     if entry.error is not None:
         report = replace(_malformed(entry.error, target), file=entry.file, index=entry.index)
         return NotRead(_by(target, report), name, position)
-    node, descriptor = None, entry.descriptor
+    node, descriptor, open_node = None, entry.descriptor, None
     if entry.node is not None:
         report, node, descriptor = _judge_node(entry.node, target)
+        open_node = OpenNode.of(entry.node) if descriptor is None else None
         report = _with_graphs(report, entry.node, target)
     elif entry.graph is not None:
         from dmlsplit import graphs
@@ -275,7 +278,7 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return Note(report)
     if report.operator is None:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
-    return Judged(report, name, position, descriptor, node=node, graph=entry.graph)
+    return Judged(report, name, position, descriptor, node=node, graph=entry.graph, open_node=open_node)
 
 
 def _by(target: Target, report: Report) -> Report:
@@ -311,6 +314,9 @@ def _judge_node(node: SplitNode | JoinNode, target: Target) -> tuple[Report, Nod
     own = node.report
     if not own.ok:
         return replace(own, judged_by=target.name), _summary(node, Use.NOT_ASKED), None
+    open_node = None if node.obstacle() is None else OpenNode.of(node)
+    if open_node is not None:
+        return _judge_open(node, target, open_node)
     found = legalized_node(node, target)
     diagnostics = tuple([_in_node(d, node) for d in found.report.diagnostics if d not in own.diagnostics])
     summary = _summary(node, Use.REFUSED if diagnostics else Use.UNKNOWN)
@@ -334,6 +340,27 @@ def _with_graphs(report: Report, node: SplitNode | JoinNode, target: Target) -> 
 
     found = graph_diagnostics(node, target)
     return replace(report, diagnostics=(*report.diagnostics, *found)) if found else report
+
+
+def _judge_open(
+    node: SplitNode | JoinNode, target: Target, open_node: OpenNode
+) -> tuple[Report, NodeSummary, OperatorDesc | None]:
+    """The verdict for all sizes that the model leaves open, which stands for no one operator."""
+    own, answer = node.report, open_node.answer(target)
+    unknown = [d for d in own.diagnostics if d.rule == "node/shape-unknown"]
+    kept = tuple([d for d in own.diagnostics if d not in unknown])
+    hints = "; ".join(dict.fromkeys(str(d.expected) for d in unknown if d.expected))
+    here = Location(node=node.path)
+    place = next(((d.line, d.column) for d in unknown if d.line is not None), (None, None))
+    said = RULES["node/sizes-open"].diagnostic(
+        here, f"{answer.head}{answer.rest}", expected=hints, actual=answer.head, line=place[0], column=place[1]
+    )
+    summary = _summary(node, answer.main)._replace(
+        is_warned=any(d.severity is Severity.WARNING for d in kept),
+        minimum_level=open_node.lowest_level,
+        condition=answer.condition,
+    )
+    return Report((*kept, said), target.name, None, own.operator), summary, None
 
 
 def _judge_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:

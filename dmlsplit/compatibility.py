@@ -14,8 +14,8 @@ from dmlsplit.geometry import members_of
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.release_names import find_release
 from dmlsplit.releases import Release, directml_versions, observed_levels
-from dmlsplit.results import Use
 from dmlsplit.target import Target, target_of
+from dmlsplit.uses import Use
 from dmlsplit.validation import evaluate
 
 if TYPE_CHECKING:

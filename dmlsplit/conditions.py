@@ -281,6 +281,15 @@ def is_one(a: Expression, b: Expression) -> Condition:
     return Condition(a, "is", b)
 
 
+def divides(number: int, size: Expression) -> Condition:
+    """The condition that a number divides a size; what of it divides a factor is left out."""
+    if isinstance(size, Term) and size.operation == "product":
+        factor = math.prod(part for part in size.of if isinstance(part, int))
+        rest = product(part for part in size.of if not isinstance(part, int))
+        return Condition(rest, "divisible by", number // math.gcd(factor, number))
+    return Condition(size, "divisible by", number)
+
+
 def at_least(size: Expression, least: int) -> Condition:
     """The condition, of a symbol where that says the same."""
     if isinstance(size, Term):

@@ -14,25 +14,26 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dmlsplit.conditions import (
     Condition,
     Expression,
-    Symbol,
     Term,
     Values,
     all_hold,
     at_least,
     conditions_text,
     depending,
+    divides,
     product,
     solved,
     symbols_of,
+    total,
 )
 from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize import movable_types
 from dmlsplit.releases import Release
-from dmlsplit.results import Use
 from dmlsplit.rules import valid_where
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 from dmlsplit.target import Target, find_target, target_of
+from dmlsplit.uses import Use
 
 if TYPE_CHECKING:
     from dmlsplit.formats.element_types import ElementType
@@ -56,7 +57,6 @@ class OpenAnswer:
 
     valid: tuple[Condition, ...]
     cases: tuple[Case, ...]
-    symbols: tuple[Symbol, ...]
 
     def use(self, values: Values) -> Use:
         """What becomes of the node of these sizes, by the names of symbols."""
@@ -79,10 +79,21 @@ class OpenAnswer:
         return solved((*self.valid, *(self.cases[0].conditions if self.cases else ()))) or ()
 
     def __str__(self) -> str:
+        return self.head + self.rest
+
+    @property
+    def head(self) -> str:
+        """What becomes of it as a rule, and when."""
         if not self.cases:
             return "not known" if solved(self.valid) is not None else "no sizes are right by the framework's own rules"
-        head, *others = self.cases
-        said = [with_condition(head.use, self.condition)]
+        return with_condition(self.main, self.condition)
+
+    @property
+    def rest(self) -> str:
+        """What becomes of it otherwise: "; no otherwise"."""
+        if not self.cases:
+            return ""
+        said, others = [""], self.cases[1:]
         if any(case.use is Use.REFUSED for case in others):
             said.append(f"{Use.REFUSED.value} otherwise")
         if others and others[-1].use is Use.REWRITTEN and any(c.relation == "at least" for c in self._solved):
@@ -113,39 +124,41 @@ def open_answer(
 
 def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
     """`open_answer` for one target."""
-    facts, element = node.facts, node.element
-    if facts is None or element is None or element.data_type is None or not node.report.ok:
-        return None
-    whole, parts, axis = facts.whole, facts.parts, facts.axis_index
-    if whole is None or parts is None or axis is None or not parts:
-        return None
-    symbols = tuple(dict.fromkeys(symbol for size in (*whole, *parts) for symbol in symbols_of(size)))
-    valid = valid_where(facts)
-    if not symbols:
-        return None
-    work = _Work(node.operator_type, element, whole, parts, axis)
-    cases = [case for case in work.cases(target) if solved((*valid, *case.conditions)) is not None]
-    return OpenAnswer(valid, tuple(cases), symbols)
-
-
-def lowest_level(node: SplitNode | JoinNode) -> FeatureLevel | None:
-    """The lowest feature level that takes a node of open sizes as it is, on the condition that its answer has."""
-    for level in FeatureLevel:
-        answer = answer_by(node, target_of(level))
-        if answer is not None and answer.main is Use.AS_IT_IS:
-            return level
-    return None
+    found = OpenNode.of(node)
+    return None if found is None else found.answer(target)
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """A node as one operator with packed tensors."""
+class OpenNode:
+    """A node whose sizes are open, as one operator with packed tensors; `valid` is where its framework allows it."""
 
     kind: OperatorType
     element: ElementType
     whole: tuple[Expression, ...]
     parts: tuple[Expression, ...]
     axis: int
+    valid: tuple[Condition, ...]
+
+    @classmethod
+    def of(cls, node: SplitNode | JoinNode) -> OpenNode | None:
+        """None where nothing is open, or more than sizes, and for what is wrong or has no data type in DirectML."""
+        facts, element = node.facts, node.element
+        if facts is None or element is None or element.data_type is None or not node.report.ok:
+            return None
+        whole, parts, axis = facts.whole, facts.parts, facts.axis_index
+        if whole is None or not parts or axis is None or not any(symbols_of(total((*whole, *parts)))):
+            return None
+        return cls(node.operator_type, element, whole, parts, axis, valid_where(facts))
+
+    def answer(self, target: Target) -> OpenAnswer:
+        """What a target makes of it for all sizes."""
+        cases = [case for case in self.cases(target) if solved((*self.valid, *case.conditions)) is not None]
+        return OpenAnswer(self.valid, tuple(cases))
+
+    @property
+    def lowest_level(self) -> FeatureLevel | None:
+        """The lowest feature level that takes it as it is, on the condition that its answer has."""
+        return next((level for level in FeatureLevel if self.answer(target_of(level)).main is Use.AS_IT_IS), None)
 
     def cases(self, target: Target) -> Iterator[Case]:
         """What a target makes of it where it is right by its framework."""
@@ -169,7 +182,8 @@ class _Work:
         else:
             together = tuple(self._together(min(moved) // bits))
             yield Case(Use.REWRITTEN, depending((*present, *bounded, *together)))
-            yield Case(Use.REFUSED, depending((*present, *bounded)))
+            if depending(together):
+                yield Case(Use.REFUSED, depending((*present, *bounded)))
         sizes = tuple([Condition(size, "at most", UINT_MAX) for size in self.whole])
         if depending(present):
             yield Case(Use.REWRITTEN, depending((*sizes, *bounded, *together)))
@@ -187,7 +201,7 @@ class _Work:
         inner = (*self.whole[self.axis + 1 :], self.element.count)
         for part in self.parts:
             sizes = (*(self.whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)
-            yield Condition(product(sizes), "divisible by", number)
+            yield divides(number, product(sizes))
 
 
 @cache

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Position, Report
 from dmlsplit.enums import FeatureLevel
+from dmlsplit.open_sizes import OpenNode
+from dmlsplit.uses import Use
 
 if TYPE_CHECKING:
     from dmlsplit.dims import Shape
@@ -33,17 +35,6 @@ def outcome_of(report: Report) -> Outcome:
     return Outcome.OK if report.ok else Outcome.NOT_OK
 
 
-class Use(enum.Enum):
-    """What a target makes of a node."""
-
-    AS_IT_IS = "as it is"
-    REWRITTEN = "rewritten"
-    REFUSED = "no"
-    UNKNOWN = "unknown"
-    NOT_ASKED = "-"
-    """The node is wrong by its framework's own rules."""
-
-
 class NodeSummary(NamedTuple):
     """A node of a framework's model, by a target: what a table says of it.
 
@@ -62,6 +53,8 @@ class NodeSummary(NamedTuple):
     use: Use
     minimum_level: FeatureLevel | None = None
     rewriting: str = ""
+    condition: str = ""
+    """Of sizes that the model leaves open: where the target does so."""
     runtime: str = ""
     """What a version of ONNX Runtime does with it, in a word or two; "" of any other target."""
 
@@ -81,6 +74,8 @@ class Judged:
     descriptor: OperatorDesc | None = None
     fix: str | None = None
     node: NodeSummary | None = None
+    open_node: OpenNode | None = None
+    """The node, where its model leaves sizes open and no more."""
     graph: GraphDesc | None = None
 
     @property

@@ -12,8 +12,8 @@ from dmlsplit.formats.models import entries_of
 from dmlsplit.formats.nodes import ModelNodes
 from dmlsplit.open_sizes import answer_by
 from dmlsplit.releases import releases
-from dmlsplit.results import Use
 from dmlsplit.target import find_target
+from dmlsplit.uses import Use
 from tests.open_nodes import assignment, node_of, open_facts
 
 LEVELS = ("1_0", "2_0", "2_1", "3_0", "4_0", "5_0", "6_4")

@@ -216,8 +216,13 @@ def expanded(files: Iterable[str]) -> list[str]:
 
 def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
     """The operators of a file, or of standard input for "-"; of models the descriptors that nodes stand for."""
+    return map(without_nodes, read_with_nodes(file, given))
+
+
+def read_with_nodes(file: str, given: Given | None = None) -> Iterator[Entry]:
+    """The same, with the nodes of models."""
     refuse_closed_input([file])
-    return map(without_nodes, models.read_entries(file, given))
+    return models.read_entries(file, given)
 
 
 def refuse_closed_input(files: Iterable[str]) -> None:

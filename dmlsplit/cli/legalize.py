@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judged, model_options, read_entries, target_options
+from dmlsplit.cli._arguments import judged, model_options, read_with_nodes, target_options
 from dmlsplit.cli._mended import is_written_back, write_back
-from dmlsplit.formats.models import Given
+from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
+from dmlsplit.open_sizes import answer_by
 from dmlsplit.report import rewriting, text
 from dmlsplit.results import Judged
 from dmlsplit.target import Target
@@ -66,10 +67,23 @@ def legalize(
     show = _streams.write if out != "-" else lambda text: None
     status = 0
     done: list[tuple[Entry, Legalization]] = []
-    for entry in read_entries(file, given):
+    for read in read_with_nodes(file, given):
+        entry = without_nodes(read)
+        answer = None if read.node is None or entry.descriptor is not None else answer_by(read.node, target)
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
+        elif answer is not None and answer.cases:
+            item = judged(entry, target)
+            assert isinstance(item, Judged)  # it is a node
+            show(f"{text.plain(text.subject_parts(item))}: {answer}\n")
+            if out is not None:
+                # There is no operator to write before there are sizes.
+                hints = dict.fromkeys(
+                    str(d.expected) for d in item.report.diagnostics if d.rule == "node/shape-unknown"
+                )
+                show("".join(f"  not rewritten without its sizes; {hint}\n" for hint in hints))
+                status = max(status, 1)
         elif entry.descriptor is None:
             item = judged(entry, target)
             # A node of which too little is known, or that is wrong; other operators than Split and Join have no part.

@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judged, model_options, read_entries
+from dmlsplit.cli._arguments import judged, model_options, read_with_nodes
 from dmlsplit.cli._tensor_support import print_levels, print_releases
 from dmlsplit.compatibility import LEVELS, RELEASES, Column, Columns, Compatibility, compatibility, spans
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
-from dmlsplit.formats.models import Given
+from dmlsplit.formats.models import Given, without_nodes
+from dmlsplit.open_sizes import answer_by
 from dmlsplit.report import rewriting, text
-from dmlsplit.results import Answer, Judged, Note, NotJudged, NotRead, Use
+from dmlsplit.results import Answer, Judged, Note, NotJudged, NotRead
+from dmlsplit.uses import Use
 
 if TYPE_CHECKING:
+    from dmlsplit.formats.joins import JoinNode
+    from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.formats.operators import Entry
 
 
@@ -62,6 +66,8 @@ class Answered(NamedTuple):
     """An operator (as the newest column has it), the columns that take it, and why the others do not.
 
     `rewritten`: the columns that take a rewriting of it, and what it is; `unknown`: those of which it is not known.
+    `open_sizes`: of a node whose sizes the model leaves open, what the columns make of it, and on what conditions; the
+    others are what they do as a rule.
     """
 
     answer: Answer
@@ -69,23 +75,24 @@ class Answered(NamedTuple):
     refusals: Sequence[Refusal] = ()
     rewritten: Mapping[str, str] = {}
     unknown: tuple[str, ...] = ()
+    open_sizes: Mapping[str, str] = {}
 
     @property
     def is_unknown(self) -> bool:
         """Whether too little is known of a node for a descriptor, and nothing is wrong with it."""
-        if not isinstance(self.answer, Judged) or self.answer.graph is not None:
+        if not isinstance(self.answer, Judged) or self.answer.graph is not None or self.open_sizes:
             return False
         return self.answer.descriptor is None and self.answer.report.ok
 
 
-def _answered(entry: Entry, asked: Columns) -> Answered | None:
+def _answered(entry: Entry, node: SplitNode | JoinNode | None, asked: Columns) -> Answered | None:
     """None for what only says something of the file."""
     newest = judged(entry, asked.columns[-1].target)
     if isinstance(newest, Note):
         return None
     desc = entry.descriptor or entry.graph
     if desc is None:
-        return Answered(newest)
+        return Answered(newest) if node is None else _open(newest, node, asked)
     found = compatibility(desc, asked)
     return Answered(
         newest,
@@ -93,6 +100,19 @@ def _answered(entry: Entry, asked: Columns) -> Answered | None:
         list(_refusals(found, entry)),
         {c.column.label: rewriting.summary(c.legalization) for c in found if c.use is Use.REWRITTEN and c.legalization},
         tuple([c.column.label for c in found if c.use is Use.UNKNOWN]),
+    )
+
+
+def _open(newest: Answer, node: SplitNode | JoinNode, asked: Columns) -> Answered:
+    """What the columns make of a node for all sizes that its model leaves open, where these are all that is open."""
+    answers = {column.label: answer_by(node, column.target) for column in asked.columns}
+    found = {label: answer for label, answer in answers.items() if answer is not None and answer.cases}
+    return Answered(
+        newest,
+        tuple([label for label, answer in found.items() if answer.main is Use.AS_IT_IS]),
+        rewritten={label: answer.head for label, answer in found.items() if answer.main is Use.REWRITTEN},
+        unknown=tuple([label for label, answer in found.items() if answer.main is Use.UNKNOWN]),
+        open_sizes={label: str(answer) for label, answer in found.items()},
     )
 
 
@@ -108,14 +128,15 @@ def _refusals(found: Iterable[Compatibility], entry: Entry) -> Iterator[Refusal]
 def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> int:
     status = 0
     answers = []
-    for entry in read_entries(file, given):
+    for read in read_with_nodes(file, given):
+        entry = without_nodes(read)
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
-        found = _answered(entry, asked)
+        found = _answered(entry, read.node, asked)
         if found is None:
             continue
-        judged_by_all = entry.descriptor is not None or entry.graph is not None
+        judged_by_all = entry.descriptor is not None or entry.graph is not None or bool(found.open_sizes)
         refused = not found.taken and not found.unknown if judged_by_all else not found.answer.report.ok
         status = max(status, int(refused))
         answers.append(found)
@@ -132,9 +153,9 @@ def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> in
 
 
 def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
-    item, taken, refusals, rewritten, unknown = answered
+    item, taken, refusals, rewritten, unknown, _ = answered
     by_all = isinstance(item, Judged) and (item.descriptor is not None or item.graph is not None)
-    unjudged = () if by_all else item.report.diagnostics
+    unjudged = () if by_all or answered.open_sizes else item.report.diagnostics
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "file": item.report.file,
@@ -148,6 +169,7 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
     found[asked.key] = taken
     found["with_rewriting"] = list(rewritten)
     found["unknown"] = unknown
+    found["open_sizes"] = [{asked.key: labels, "answer": said} for said, labels in _alike(answered.open_sizes).items()]
     found["refused"] = [
         {asked.key: refusal.labels, "diagnostics": [diagnostic.to_dict() for diagnostic in refusal.diagnostics]}
         for refusal in refusals
@@ -157,7 +179,7 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
 
 
 def _answer_text(answered: Answered, asked: Columns) -> str:
-    item, taken, refusals, rewritten, unknown = answered
+    item, taken, refusals, rewritten, unknown, open_sizes = answered
     subject = text.plain(text.subject_parts(item))
     if isinstance(item, NotJudged):
         return f"{subject}: not judged\n"
@@ -172,6 +194,10 @@ def _answer_text(answered: Answered, asked: Columns) -> str:
         else f"{by} no {asked.noun}"
     )
     lines = [f"{subject}: {said}"]
+    if open_sizes:
+        for what, where in _alike(open_sizes).items():
+            lines += _wrapped(f"{spans(where, labels)}: {what}", 2)
+        return "\n".join(lines) + "\n"
     if not taken and not refusals:
         lines += [line for diagnostic in item.report.diagnostics for line in _reason(diagnostic)]
     for refusal in refusals:
@@ -184,6 +210,11 @@ def _answer_text(answered: Answered, asked: Columns) -> str:
         takers = spans([label for label in rewritten if rewritten[label] == summary], labels)
         lines += _wrapped(f"with rewriting taken by {takers}, as {summary}", 2)
     return "\n".join(lines) + "\n"
+
+
+def _alike(said: Mapping[str, str]) -> dict[str, list[str]]:
+    """The labels of which the same is said."""
+    return {answer: [label for label in said if said[label] == answer] for answer in dict.fromkeys(said.values())}
 
 
 def _reason(diagnostic: Diagnostic) -> list[str]:

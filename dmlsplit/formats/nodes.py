@@ -86,14 +86,14 @@ class SplitNode(SessionNode):
         here = Location(node=self.path)
         if not self.report.ok:
             return RULES["node/not-lowered"].diagnostic(here, "the node is not valid by its framework's rules")
+        if self.element is not None and self.element.data_type is None:
+            message = f"{self.data_type} cannot be lowered: {self.element.refusal}"
+            return RULES["node/type-not-lowered"].diagnostic(here, message, actual=self.data_type)
         for diagnostic in self.report.diagnostics:
             if diagnostic.rule == "node/shape-unknown":
                 return diagnostic
         if self.element is None:
             return RULES["node/shape-unknown"].diagnostic(here, "the element type is not known", actual=self.data_type)
-        if self.element.data_type is None:
-            message = f"{self.data_type} cannot be lowered: {self.element.refusal}"
-            return RULES["node/type-not-lowered"].diagnostic(here, message, actual=self.data_type)
         for what, sizes in (("input shape", self.input_shape), ("lengths", self.lengths)):
             if sizes is None or not all(isinstance(size, int) for size in sizes):
                 message = f"the {what} {shape_text(sizes)} is not known; --shape or --dim gives it"

@@ -12,9 +12,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.diagnostics import Diagnostic, Position, Severity
 from dmlsplit.enums import HResult
+from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.report.table import Table
-from dmlsplit.results import Answer, Judged, NodeSummary, Note, Outcome, Result, Use
+from dmlsplit.results import Answer, Judged, NodeSummary, Note, Outcome, Result
+from dmlsplit.rules import RULES
+from dmlsplit.uses import Use
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -214,16 +217,32 @@ _NO_LEVEL: Final = {Use.NOT_ASKED: "-", Use.UNKNOWN: "?"}
 
 
 def _use_text(node: NodeSummary) -> str:
-    return node.runtime or (f"rewritten: {node.rewriting}" if node.use is Use.REWRITTEN else node.use.value)
+    if node.runtime:
+        return node.runtime
+    rewriting = f": {node.rewriting}" if node.rewriting else ""
+    return f"{node.use.value}{rewriting}{f' ({node.condition})' if node.condition else ''}"
+
+
+def _open_sizes(rest: str, hint: str, count: int) -> Diagnostic:
+    message = f"{_counted(count, 'node')} of open sizes{rest.replace(';', ':', 1)}{f'; {hint}' if hint else ''}"
+    return RULES["node/sizes-open"].diagnostic(Location(), message)
 
 
 def node_diagnostics(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
     """The lines of the diagnostics below such a table, what several targets say alike once."""
     everybody = len({node.report.judged_by for node in nodes})
     said: dict[Diagnostic, list[str]] = {}
+    open_sizes: dict[tuple[str, str], set[int]] = {}
     for node in nodes:
         for diagnostic in node.report.diagnostics:
-            said.setdefault(diagnostic, []).append(node.report.judged_by)
+            if diagnostic.rule == "node/sizes-open":
+                rest = diagnostic.message.removeprefix(str(diagnostic.actual))
+                open_sizes.setdefault((rest, str(diagnostic.expected)), set()).add(node.report.index)
+            else:
+                said.setdefault(diagnostic, []).append(node.report.judged_by)
+    # The table has the answers; what else there is to say of open sizes is mostly one line for all nodes.
+    for (rest, hint), indices in open_sizes.items():
+        said[_open_sizes(rest, hint, len(indices))] = [""] * everybody
     for diagnostic, targets in said.items():
         parts = diagnostic_parts(diagnostic, nodes[0].report.file)
         if len(targets) < everybody:

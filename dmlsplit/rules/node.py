@@ -29,6 +29,16 @@ SHAPE_UNKNOWN: Final = Notice(
     severity=Severity.WARNING,
     basis=Basis.OURS,
 )
+SIZES_OPEN: Final = Notice(
+    "node/sizes-open",
+    "The model leaves sizes open; the answer is the one for all sizes that it names.",
+    "A dynamic axis is no fault. What the framework's rules and the target's limits ask of a size is said with the "
+    "answer: a number that divides it, sizes that have to be one, the elements of the largest tensor. To ask about "
+    "particular sizes, pass --shape or --dim.",
+    (OURS,),
+    severity=Severity.NOTE,
+    basis=Basis.OURS,
+)
 TYPE_NOT_LOWERED: Final = Notice(
     "node/type-not-lowered",
     "No DirectML data type carries the bits of the node's elements.",

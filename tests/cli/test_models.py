@@ -20,10 +20,11 @@ def write(path, nodes, shape=(2, 4), data_type=FLOAT, opset=18):
 
 @pytest.fixture
 def models(tmp_path):
-    """good.onnx, bad.onnx, open.onnx (a symbolic size), none.onnx and broken.onnx in the current folder."""
+    """good, bad, open (a symbolic size), rank (an unknown rank), none and broken .onnx in the current folder."""
     write(tmp_path / "good.onnx", [node("Split", ["x"], ["a", "b"], axis=-1, num_outputs=2, name="s")], data_type=BOOL)
     write(tmp_path / "bad.onnx", [node("Split", ["x"], ["a", "b"], name="t")])
     write(tmp_path / "open.onnx", [node("Split", ["x"], ["a", "b"], num_outputs=2, name="u")], ("n", 4))
+    write(tmp_path / "rank.onnx", [node("Split", ["x"], ["a", "b"], num_outputs=2, name="v")], None)
     write(tmp_path / "none.onnx", [node("Relu", ["x"], ["a"])])
     (tmp_path / "broken.onnx").write_bytes(b"\xff")
     return tmp_path
@@ -85,7 +86,26 @@ def test_one_answer_a_node(cli, models):
         ("bad.onnx", "Split", False, None),
         ("open.onnx", "Split", True, None),
     ]
-    assert cli("check", "open.onnx", "--fail-on", "warning").status == 1
+    assert cli("check", "rank.onnx", "--fail-on", "warning").status == 1
+
+
+def test_open_sizes_are_answered_for_all_of_them(cli, models):
+    """What holds for the sizes that the condition names is no warning; what else there is to say is one line a file."""
+    both = [node("Split", ["x"], ["a", "b"], num_outputs=2, name="u"), node("Concat", ["a", "x"], ["c"], axis=0)]
+    write(models / "several.onnx", both, ("n", 4))
+    status, out, _ = cli("check", "several.onnx", "--feature-level", "3_0", "--fail-on", "warning")
+    table = " ".join(out.split())
+    assert status == 0
+    assert "3_0 as it is (n at least 2, at most 4,294,967,295 elements)" in table
+    assert "shape-unknown" not in out
+    assert out.count("node/sizes-open") == 1
+    assert "2 nodes of open sizes: rewritten where a size is 0" in out
+    answers = json.loads(cli("check", "several.onnx", "--feature-level", "2_0", "--format", "json").out)
+    for answer in answers:
+        [diagnostic] = answer["diagnostics"]
+        assert (answer["ok"], diagnostic["severity"]) == (True, "note")
+        assert diagnostic["message"].startswith("rewritten (")
+        assert diagnostic["expected"] == "to pass it: --shape x:?,4 --dim n=?"
 
 
 def test_shapes_and_sizes(cli, models):
@@ -152,11 +172,18 @@ def test_levels_and_plan(cli, models):
     status, out, _ = cli("levels", "open.onnx", "--dim", "n=2")
     assert "taken by 3_0-6_4" in out
     status, out, _ = cli("levels", "open.onnx")
+    assert status == 0
+    assert out.startswith("open.onnx: 'u' Split: taken by 3_0-6_4\n  1_0-2_1: rewritten (n at least 2, at most ")
+    assert {line.split()[1] for line in out.splitlines() if line[:2] in ("1_", "6_")} == {"(yes)", "yes"}
+    [answer] = json.loads(cli("levels", "open.onnx", "--json").out)
+    assert (answer["minimum_feature_level"], answer["diagnostics"]) == ("3_0", [])
+    assert [entry["feature_levels"][0] for entry in answer["open_sizes"]] == ["1_0", "3_0"]
+    status, out, _ = cli("levels", "rank.onnx")
     assert (status, "taken by" in out) == (0, False)
-    assert out.startswith("open.onnx: 'u' Split: not known\n    warning[node/shape-unknown] ")
+    assert out.startswith("rank.onnx: 'v' Split: not known\n    warning[node/shape-unknown] ")
     assert "\n?: too little is known\n" in out
     assert {line.split()[1] for line in out.splitlines() if line[:1].isdigit()} == {"?"}
-    [answer] = json.loads(cli("levels", "open.onnx", "--json").out)
+    [answer] = json.loads(cli("levels", "rank.onnx", "--json").out)
     assert answer["minimum_feature_level"] is None
     assert [d["rule"] for d in answer["diagnostics"]] == ["node/shape-unknown"]
     status, out, _ = cli("levels", "bad.onnx")
@@ -173,13 +200,19 @@ def test_legalize(cli, models):
     assert status == 0
     assert "runs on feature level 1_0 as " in out
     assert cli("check", "good.json", "--feature-level", "1_0").status == 0
-    for name, rule in (("bad", "onnx/split-or-num-outputs-missing"), ("open", "node/shape-unknown")):
+    for name, rule in (("bad", "onnx/split-or-num-outputs-missing"), ("rank", "node/shape-unknown")):
         status, out, err = cli("legalize", f"{name}.onnx", "--feature-level", "1_0", "-o", f"{name}.json")
         assert status == 1
         assert rule in out
         assert "\n  not rewritten\n" in out
         assert "not written" in err
         assert not (models / f"{name}.json").exists()
+    status, out, _ = cli("legalize", "open.onnx", "--feature-level", "1_0")
+    assert (status, "'u' Split: rewritten (n at least 2, at most " in out) == (0, True)
+    status, out, err = cli("legalize", "open.onnx", "--feature-level", "1_0", "-o", "open.json")
+    assert (status, "not rewritten without its sizes; to pass it: --shape x:?,4 --dim n=?" in out) == (1, True)
+    assert "not written" in err
+    assert not (models / "open.json").exists()
     status, out, _ = cli("legalize", "open.onnx", "--dim", "n=6", "--feature-level", "1_0")
     assert (status, "{1,1,6,4}" in out) == (0, True)
     assert cli("legalize", "none.onnx", "--feature-level", "1_0").status == 0

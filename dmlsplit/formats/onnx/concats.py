@@ -104,9 +104,9 @@ def _unknown(facts: OnnxConcat, path: str, hint: str) -> list[Diagnostic]:
     found = []
     for i, shape in enumerate(facts.shapes):
         if i not in facts.omitted and (shape is None or not all(isinstance(dim, int) for dim in shape)):
-            message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known{hint}"
+            message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known; {hint}"
             here = Location(("inputs", i), path)
-            found.append(rule.diagnostic(here, message, actual=shape_text(shape)))
+            found.append(rule.diagnostic(here, message, expected=hint, actual=shape_text(shape)))
     if facts.shapes and facts.data_type is None:
         found.append(rule.diagnostic(Location(("inputs",), path), "the element type is not known"))
     return found

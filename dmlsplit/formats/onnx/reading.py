@@ -160,7 +160,7 @@ class Reader:
                 try:
                     graph = self._inference.infer_shapes(harmless).graph
                 except InferenceError as error:
-                    failure = f"; onnx's shape inference: {printable(_joined(str(error)), 300)}"
+                    failure = f"onnx's shape inference: {printable(_joined(str(error)), 300)}; "
             scope = Scope(model.graph, graph, origin, constants=constants)
             # Split 1 has no shape inference: what it gives is computed here, and inferred on from.
             if origin.version != 1 or not self._feed(scope, harmless.graph) or failure:
@@ -294,8 +294,8 @@ def _hint(graph: onnx.GraphProto) -> str:
         symbols.update({dim: None for dim in shape or () if isinstance(dim, str)})
     advice += [f"--dim {printable(symbol, 60)}=?" for symbol in symbols]
     if not advice:
-        return "; all inputs' shapes are: --shape takes the name of any other tensor, too"
-    return f"; to pass it: {' '.join(advice[:6])}{' ...' if len(advice) > 6 else ''}"
+        return "all inputs' shapes are: --shape takes the name of any other tensor, too"
+    return f"to pass it: {' '.join(advice[:6])}{' ...' if len(advice) > 6 else ''}"
 
 
 def _joined(message: str) -> str:

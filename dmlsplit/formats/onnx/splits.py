@@ -169,8 +169,8 @@ def _unknown(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: str) -> li
     found = []
     shape: Shape | None = facts.input_shape
     if shape is None or not all(isinstance(dim, int) for dim in shape):
-        message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known{hint}"
-        found.append(rule.diagnostic(Location(("input",), path), message, actual=shape_text(shape)))
+        message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known; {hint}"
+        found.append(rule.diagnostic(Location(("input",), path), message, expected=hint, actual=shape_text(shape)))
     if facts.data_type is None:
         found.append(rule.diagnostic(Location(("input",), path), "the element type is not known"))
     if facts.split_input and facts.split_values is None and not facts.split_malformed:

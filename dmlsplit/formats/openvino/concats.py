@@ -98,5 +98,8 @@ class Concat:
                 continue
             shape = shape_text(tensor.shape)
             origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
-            message = f"has the shape {shape}; --shape gives that of '{origin}', on which it depends"
-            yield RULES["node/shape-unknown"].diagnostic(Location(("inputs", i), path), message, actual=shape)
+            hint = f"--shape gives that of '{origin}', on which it depends"
+            here = Location(("inputs", i), path)
+            yield RULES["node/shape-unknown"].diagnostic(
+                here, f"has the shape {shape}; {hint}", expected=hint, actual=shape
+            )

@@ -112,8 +112,9 @@ class Split:
     def _shape_unknown(self, path: str) -> Diagnostic:
         shape = shape_text(self.facts.data_shape)
         origin = "" if self.data.origin is None else printable(self.data.origin.name, 60)
-        message = f"has the shape {shape}; --shape gives that of '{origin}', on which it depends"
-        return RULES["node/shape-unknown"].diagnostic(Location(("data",), path), message, actual=shape)
+        hint = f"--shape gives that of '{origin}', on which it depends"
+        message = f"has the shape {shape}; {hint}"
+        return RULES["node/shape-unknown"].diagnostic(Location(("data",), path), message, expected=hint, actual=shape)
 
 
 def path_of(graph: Graph, layer: Layer) -> str:

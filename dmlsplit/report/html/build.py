@@ -15,6 +15,7 @@ from dmlsplit.formats.json import dumps
 from dmlsplit.geometry import members_of
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.legalize import Legalization
+from dmlsplit.open_sizes import OpenNode
 from dmlsplit.printable import printable
 from dmlsplit.report import svg
 from dmlsplit.report.html.view import (
@@ -31,8 +32,9 @@ from dmlsplit.report.html.view import (
 )
 from dmlsplit.report.svg.subject import numbers_text, subject, type_text
 from dmlsplit.report.text import NodeCells, place
-from dmlsplit.results import Answer, Judged, NodeSummary, Note, Use
+from dmlsplit.results import Answer, Judged, NodeSummary, Note
 from dmlsplit.rules import RULES
+from dmlsplit.uses import Use
 
 PREFIX: Final = "pic-"
 """What the ids of the patterns of all pictures begin with."""
@@ -174,6 +176,8 @@ class Builder:
             located,
             len(diagnostics) - len(located),
         )
+        if isinstance(answer, Judged) and answer.open_node is not None:
+            return self._open(detail, answer.open_node)
         if desc is None:
             return detail
         levels, releases = compatibility(desc, LEVELS), compatibility(desc, RELEASES)
@@ -188,6 +192,18 @@ class Builder:
         if chosen is not None and chosen.legalization is not None:
             targets = _targets(chosen, levels, LEVELS) or _targets(chosen, releases, RELEASES)
             detail.rewritten = self._rewritten(desc, chosen.legalization, targets)
+        return detail
+
+    def _open(self, detail: Detail, node: OpenNode) -> Detail:
+        """The matrix of a node for all sizes that its model leaves open."""
+        for asked in (LEVELS, RELEASES):
+            order = [column.label for column in asked.columns]
+            found = [(column.label, node.answer(column.target)) for column in asked.columns]
+            for (use, said), run in groupby(found, key=lambda item: (item[1].main, str(item[1]))):
+                labels = [label for label, _ in run]
+                detail.cells = [*detail.cells, *[Cell(label, use, len(detail.reasons)) for label in labels]]
+                name = f"{asked.noun}{'' if len(labels) == 1 else 's'} {spans(labels, order)}"
+                detail.reasons = [*detail.reasons, Reason(name, use, (said,))]
         return detail
 
     def _picture(self, desc: OperatorDesc, report: Report) -> str | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from dmlsplit.diagnostics import Diagnostic, Severity
-from dmlsplit.results import Use
 from dmlsplit.rules import Rule
+from dmlsplit.uses import Use
 
 
 class Verdict(NamedTuple):

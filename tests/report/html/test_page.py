@@ -18,8 +18,9 @@ from dmlsplit.location import Location
 from dmlsplit.report import html
 from dmlsplit.report.html import build
 from dmlsplit.report.html.view import Page
-from dmlsplit.results import Judged, Note, Use
+from dmlsplit.results import Judged, Note
 from dmlsplit.rules import RULES
+from dmlsplit.uses import Use
 from tests.report.contrast import contrast
 from tests.report.html import pages
 
@@ -246,11 +247,12 @@ def test_nodes_of_a_model(tmp_path):
     make, float_ = onnx.helper, onnx.TensorProto.FLOAT
     nodes = [
         make.make_node("Split", [name], [f"{name}0", f"{name}1"], name=f"<b>{name}", axis=-1, num_outputs=2)
-        for name in ("known", "open")
+        for name in ("known", "open", "rank")
     ]
     inputs = [
         make.make_tensor_value_info("known", float_, [1, 1, 1, 1, 1, 1, 2, 3, 4]),
         make.make_tensor_value_info("open", float_, ["batch", None]),
+        make.make_tensor_value_info("rank", float_, None),
     ]
     outputs = [make.make_tensor_value_info("known0", float_, None)]
     graph = make.make_graph(nodes, "g", inputs, outputs)
@@ -258,7 +260,7 @@ def test_nodes_of_a_model(tmp_path):
     onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 18)], ir_version=9), path)
     items = list(judge_file(str(path), Question()))
     page = view(items)
-    known, unknown = page.files[0].rows
+    known, open_, unknown = page.files[0].rows
     assert (known.name, known.op, known.whole, known.axis) == (
         "<b>known",
         "Split 18",
@@ -268,6 +270,8 @@ def test_nodes_of_a_model(tmp_path):
     assert known.detail.picture is not None
     assert {c.sign for c in known.detail.cells} == {"↻"}  # nine dimensions
     assert known.detail.rewritten is not None
+    assert (open_.level, {c.sign for c in open_.detail.cells}) == ("3_0", {"↻", "✓"})
+    assert open_.detail.reasons[1].lines[0].startswith("as it is (sizes at least 1, input[1] at least 2, at most ")
     assert (unknown.level, unknown.detail.picture, unknown.detail.cells) == ("?", None, ())
     assert page.left_out == 1
     document = Document(pages.page(items))

@@ -1,0 +1,16 @@
+"""What a target makes of an operator, in a word."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Use(enum.Enum):
+    """What a target makes of a node."""
+
+    AS_IT_IS = "as it is"
+    REWRITTEN = "rewritten"
+    REFUSED = "no"
+    UNKNOWN = "unknown"
+    NOT_ASKED = "-"
+    """The node is wrong by its framework's own rules."""
