@@ -119,7 +119,8 @@ def _is_read(graph: SessionGraph, group: Sequence[int]) -> bool:
 def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[int]) -> bool | None:
     """Whether CompileGraph refuses the graph for a Split of an intermediate of which one block is read.
 
-    Observed with one elementwise operator that reads the block; None where what that feeds may save it.
+    Observed with one elementwise operator that reads the block; None where what that feeds, or what else reads the
+    intermediate, may save it.
     """
     node = graph.nodes[index]
     if not isinstance(desc, SplitOperatorDesc) or graph.origin(text(node.input[0])) not in group:
@@ -141,4 +142,5 @@ def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[
     if twice or offset % BLOCK_ALIGNMENT or part.total == whole.total:
         return False
     after = [graph.nodes[i].op_type for name in reader.output for i in graph.ends(text(name)) if i >= 0]
-    return None if "Concat" in after or "Split" in after else True
+    alone = len(graph.ends(text(node.input[0]))) == 1
+    return None if "Concat" in after or "Split" in after or not alone else True
