@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import onnx
@@ -27,8 +27,8 @@ _EXACT: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", "
 """Elementwise operators of one tensor, whose result for an element is one rounding at most, wherever it stands."""
 _MOST_INDICES: Final = 1 << 16
 """Of a Gather: its indices are a constant in the model."""
-_NEAR: Final = 4
-"""Nodes between a Split and the product of its parts."""
+_NEAR: Final = 6
+"""Nodes between the one that does something wrong and the Split or Concat that it goes back to."""
 
 
 @dataclass
@@ -120,14 +120,19 @@ class Surroundings:
         return not any(True for _ in subgraphs(self.nodes[index]))
 
 
-Carrier: TypeAlias = Callable[[Surroundings, int], "Replacement | None"]
-"""Applies a cure for the node that does something wrong; None where it cannot be applied."""
+Carrier: TypeAlias = Callable[[Surroundings, int], Iterator["Replacement | None"]]
+"""The ways to apply a cure for the node that does something wrong, the nearest first; None: not there."""
 
 
-def _two_slices(around: Surroundings, culprit: int) -> Replacement | None:
-    split = next((i for i in _above(around, culprit) if around.op(i) == "Split"), None)
-    known = None if split is None else around.lengths(split)
-    if split is None or known is None:
+def _two_slices(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
+    for index in _above(around, culprit):
+        if around.op(index) == "Split":
+            yield _sliced(around, index)
+
+
+def _sliced(around: Surroundings, split: int) -> Replacement | None:
+    known = around.lengths(split)
+    if known is None:
         return None
     axis, _, lengths = known
     node = around.nodes[split]
@@ -183,11 +188,10 @@ def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -
 def _part(op: str) -> Carrier:
     """Behind the part of a Split that a product reads."""
 
-    def apply(around: Surroundings, culprit: int) -> Replacement | None:
+    def apply(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
         for name in map(text, around.nodes[culprit].input):
             if around.op(around.producer(name)) == "Split":
-                return _between(around, name, [culprit], op)
-        return None
+                yield _between(around, name, [culprit], op)
 
     return apply
 
@@ -195,16 +199,15 @@ def _part(op: str) -> Carrier:
 def _factor(op: str) -> Carrier:
     """Behind the product that is a factor of another product."""
 
-    def apply(around: Surroundings, culprit: int) -> Replacement | None:
+    def apply(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
         for name in map(text, around.nodes[culprit].input):
             if around.op(around.producer(name)) == "Mul":
-                return _between(around, name, [culprit], op)
-        return None
+                yield _between(around, name, [culprit], op)
 
     return apply
 
 
-def _max_branch(around: Surroundings, culprit: int) -> Replacement | None:
+def _max_branch(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
     """In front of all but the first of the inputs of a Concat that are one tensor."""
     names = list(map(text, around.nodes[culprit].input))
     changed, made = list(names), []
@@ -212,22 +215,25 @@ def _max_branch(around: Surroundings, culprit: int) -> Replacement | None:
         if name in names[:place]:
             changed[place] = around.fresh(name, "apart")
             made.append(around.node("Max", [name, name], changed[place]))
-    if not made:
-        return None
-    concat = around.rewired(culprit, {})
-    del concat.input[:]
-    concat.input.extend(changed)
-    return {culprit: [*made, concat]}
+    if made and around.op(culprit) == "Concat":
+        concat = around.rewired(culprit, {})
+        del concat.input[:]
+        concat.input.extend(changed)
+        yield {culprit: [*made, concat]}
 
 
-def _concat_before(around: Surroundings, culprit: int) -> int | None:
-    found = [i for name in around.nodes[culprit].input if around.op(i := around.producer(name)) == "Concat"]
-    return found[0] if found else None
+def _concats_before(around: Surroundings, culprit: int) -> Iterator[int]:
+    return (i for i in _above(around, culprit) if around.op(i) == "Concat")
 
 
-def _operator_before_concat(around: Surroundings, culprit: int) -> Replacement | None:
-    concat = _concat_before(around, culprit)
-    if concat is None or not _moves(around, culprit):
+def _operator_before_concat(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
+    for concat in _concats_before(around, culprit):
+        if text(around.nodes[concat].output[0]) in map(text, around.nodes[culprit].input):
+            yield _moved_over_concat(around, culprit, concat)
+
+
+def _moved_over_concat(around: Surroundings, culprit: int, concat: int) -> Replacement | None:
+    if not _moves(around, culprit):
         return None
     joined = text(around.nodes[concat].output[0])
     if around.readers[joined] != [culprit] or joined in around.outputs:
@@ -251,10 +257,11 @@ def _moves(around: Surroundings, index: int) -> bool:
     return around.op(index) in _EXACT and len(node.output) == 1 and around.can_be_rewired(index)
 
 
-def _max_input(around: Surroundings, culprit: int) -> Replacement | None:
-    concat = _concat_before(around, culprit)
-    if concat is None:
-        return None
+def _max_input(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
+    return (_max_before_concat(around, concat) for concat in _concats_before(around, culprit))
+
+
+def _max_before_concat(around: Surroundings, concat: int) -> Replacement | None:
     names = [name for name in dict.fromkeys(map(text, around.nodes[concat].input)) if name in around.producers]
     shared = [name for name in names if name in around.outputs or len(around.readers[name]) > 1]
     renamed = {name: around.fresh(name, "apart") for name in shared or names}
@@ -264,26 +271,45 @@ def _max_input(around: Surroundings, culprit: int) -> Replacement | None:
     return {concat: [*made, around.rewired(concat, renamed)]}
 
 
-def _used_part(around: Surroundings, culprit: int) -> tuple[int, str, int] | None:
-    """The Split of what a node makes, or the node itself, of which one part is used, that part, and what reads it."""
-    candidates = [culprit, *(i for name in around.nodes[culprit].output for i in around.readers.get(text(name), ()))]
-    candidates += [i for name in around.nodes[culprit].input if (i := around.producer(name)) is not None]
-    for index in candidates:
+class _Used(NamedTuple):
+    """A Split of which one part is used, that part, and the one node that reads it."""
+
+    split: int
+    part: str
+    reader: int
+
+
+def _used_parts(around: Surroundings, culprit: int) -> Iterator[_Used]:
+    """The Splits behind the node that makes what is split, and right before it."""
+    before = [i for name in around.nodes[culprit].input if (i := around.producer(name)) is not None]
+    for index in dict.fromkeys((*_below(around, culprit), *before)):
         if around.op(index) != "Split":
             continue
         used = [name for name in map(text, around.nodes[index].output) if name and around.is_read(name)]
         if len(used) == 1 and used[0] not in around.outputs and len(around.readers[used[0]]) == 1:
-            return index, used[0], around.readers[used[0]][0]
-    return None
+            yield _Used(index, used[0], around.readers[used[0]][0])
 
 
-def _operator_before_split(around: Surroundings, culprit: int) -> Replacement | None:
-    found = _used_part(around, culprit)
-    if found is None or not _moves(around, found[2]):
-        return None
-    split, part, reader = found
+def _below(around: Surroundings, index: int) -> Iterator[int]:
+    """A node and those that it leads to, the nearest first."""
+    todo, seen = [index], {index}
+    for _ in range(_NEAR):
+        yield from todo
+        names = [text(name) for each in todo for name in around.nodes[each].output if name]
+        following = dict.fromkeys(i for name in names for i in around.readers.get(name, ()))
+        todo = [i for i in following if i not in seen]
+        seen.update(todo)
+
+
+def _operator_before_split(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
+    return (_moved_over_split(around, used) for used in _used_parts(around, culprit))
+
+
+def _moved_over_split(around: Surroundings, used: _Used) -> Replacement | None:
+    split, part, reader = used
     whole, result = text(around.nodes[split].input[0]), text(around.nodes[reader].output[0])
-    if around.op(around.producer(whole)) in GUARDED and whole in around.outputs:
+    exposed = around.op(around.producer(whole)) in GUARDED and whole in around.outputs
+    if not _moves(around, reader) or exposed:
         return None
     new = around.fresh(whole, around.op(reader).lower())
     moved = around.rewired(reader, {part: whole}, {result: new})
@@ -291,12 +317,15 @@ def _operator_before_split(around: Surroundings, culprit: int) -> Replacement | 
     return {split: [], reader: [moved, around.rewired(split, {whole: new}, {part: result})]}
 
 
-def _gather(around: Surroundings, culprit: int) -> Replacement | None:
-    found = _used_part(around, culprit)
-    known = None if found is None else around.lengths(found[0])
-    if found is None or known is None:
+def _gather(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
+    return (_gathered(around, used) for used in _used_parts(around, culprit))
+
+
+def _gathered(around: Surroundings, used: _Used) -> Replacement | None:
+    split, part, _ = used
+    known = around.lengths(split)
+    if known is None:
         return None
-    split, part, _ = found
     axis, _, lengths = known
     place = list(map(text, around.nodes[split].output)).index(part)
     start = sum(lengths[:place])
@@ -307,20 +336,18 @@ def _gather(around: Surroundings, culprit: int) -> Replacement | None:
     return {split: [indices, around.node("Gather", [whole, text(indices.output[0])], part, axis=axis)]}
 
 
-def _max_part(around: Surroundings, culprit: int) -> Replacement | None:
-    found = _used_part(around, culprit)
-    return None if found is None else _between(around, found[1], [found[2]], "Max")
+def _max_part(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
+    return (_between(around, used.part, [used.reader], "Max") for used in _used_parts(around, culprit))
 
 
-def _max_between(around: Surroundings, culprit: int) -> Replacement | None:
+def _max_between(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
     """Between an output of the graph and the activation that it feeds."""
     for name in map(text, around.nodes[culprit].output):
         if name in around.outputs and around.readers.get(name):
-            return _between(around, name, around.readers[name], "Max")
-    return None
+            yield _between(around, name, around.readers[name], "Max")
 
 
-def _without_dead(around: Surroundings, culprit: int) -> Replacement | None:
+def _without_dead(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
     """Takes out all nodes that lead to no output."""
     todo = [i for name in around.outputs if (i := around.producer(name)) is not None]
     needed: set[int] = set()
@@ -329,7 +356,7 @@ def _without_dead(around: Surroundings, culprit: int) -> Replacement | None:
         if index not in needed:
             needed.add(index)
             todo += [i for name in reads(around.nodes[index]) if (i := around.producer(name)) is not None]
-    return {index: [] for index in range(len(around.nodes)) if index not in needed}
+    yield {index: [] for index in range(len(around.nodes)) if index not in needed}
 
 
 CARRIERS: Final[Mapping[tuple[Fault, str], Carrier]] = {

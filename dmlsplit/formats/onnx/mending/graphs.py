@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
 
 import onnx
@@ -20,11 +21,15 @@ from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.runtimes import Options, Runtime
 
-_ROUNDS: Final = 16
+_ROUNDS: Final = 24
 """Choices of cures that are tried; all faults of a model are tried at once."""
 
-_Key: TypeAlias = tuple[Fault, str]
-"""A fault, and the path of the node that does it."""
+_Key: TypeAlias = tuple[Fault, str, str]
+"""A fault, the path of the node that does it, and what happens: a cure may leave another of them at the same node."""
+_PLACES: Final = 4
+"""Ways to apply one cure that are tried, the nearest first."""
+_Option: TypeAlias = tuple[str, Carrier, int]
+"""A cure's name, what carries it out, and which of its ways."""
 
 
 @dataclass
@@ -61,7 +66,7 @@ def cured(
         for finding in wrong:
             if finding.fault is None:
                 return _refused(model, finding)
-            key = finding.fault, finding.node
+            key = finding.fault, finding.node, _happens(finding)
             asked.setdefault(key, finding)
             chosen[key] = chosen.get(key, -1) + 1
         trial = work.tried(chosen, asked)
@@ -95,8 +100,7 @@ class _Work:
         for key, finding in asked.items():
             options = list(_options(finding))
             while chosen[key] < len(options):
-                name, carrier = options[chosen[key]]
-                change = self._apply(finding, name, carrier, taken, edits)
+                change = self._apply(finding, options[chosen[key]], taken, edits)
                 if change is not None:
                     trial.changes.append(change)
                     break
@@ -110,16 +114,16 @@ class _Work:
     def _apply(
         self,
         finding: Finding,
-        name: str,
-        carrier: Carrier,
+        option: _Option,
         taken: set[str],
         edits: dict[Place, dict[int, list[onnx.NodeProto]]],
     ) -> Change | None:
+        name, carrier, way = option
         for place, index in self.spots.get(finding.node, ()):
             graph = nodes_at(self._model, place)
             if graph is None or place not in self._sites:
                 continue
-            reason = finding.diagnostic.message.partition("; ")[0]  # without the releases and the cures
+            reason = _happens(finding)
             around = Surroundings(
                 graph.node,
                 outputs_of(graph),
@@ -128,7 +132,7 @@ class _Work:
                 document([name], finding.path, self._target, reason),
                 self._source.original,
             )
-            made = carrier(around, index)
+            made = next(islice(carrier(around, index), way, None), None)
             if not made or not edits.setdefault(place, {}).keys().isdisjoint(made):
                 continue
             edits[place].update({i: list(nodes) for i, nodes in made.items()})
@@ -141,12 +145,18 @@ def _texts(made: Replacement) -> Iterator[str]:
     return (node_text(node) for index in sorted(made) for node in made[index])
 
 
-def _options(finding: Finding) -> Iterator[tuple[str, Carrier]]:
-    """The cures of a finding that can be carried out, the cheapest first."""
+def _happens(finding: Finding) -> str:
+    """The message without the releases and the cures."""
+    return finding.diagnostic.message.partition("; ")[0]
+
+
+def _options(finding: Finding) -> Iterator[_Option]:
+    """The cures of a finding that can be carried out: at the nearest place first, there the cheapest first."""
     assert finding.fault is not None
     if finding.fault in OTHERS:
-        yield OTHERS[finding.fault]
-    for cure in cures_of(finding.fault, finding.directml):
-        carrier = CARRIERS.get((cure.fault, cure.name))
-        if carrier is not None:
-            yield cure.name, carrier
+        yield (*OTHERS[finding.fault], 0)
+    for way in range(_PLACES):
+        for cure in cures_of(finding.fault, finding.directml):
+            carrier = CARRIERS.get((cure.fault, cure.name))
+            if carrier is not None:
+                yield cure.name, carrier, way
