@@ -71,6 +71,7 @@ typedef enum dmlsplit_status {
     DMLSPLIT_BAD_PART = 17,             /* part index out of range */
     DMLSPLIT_RANGES_INTERSECT = 18,     /* byte ranges of two buffers intersect, one of them written */
     DMLSPLIT_BAD_SLICE = 19,            /* slice index not below the number of slices */
+    DMLSPLIT_UNKNOWN_TARGET = 20,       /* neither a feature level nor a release */
     DMLSPLIT_BAD_TENSOR = 32,           /* DirectML: the tensor is not of type BUFFER */
     DMLSPLIT_BAD_DATA_TYPE = 33,        /* DirectML: unknown, below 8 bits, or not that of the first tensor */
     DMLSPLIT_RANK_MISMATCH = 34,        /* DirectML: DimensionCount differs */

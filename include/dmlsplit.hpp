@@ -104,6 +104,25 @@ struct byte_range {
     std::int64_t end = 0;
 };
 
+#ifdef DMLSPLIT_DIRECTML_H
+/* What DirectML would say of a descriptor; target: a feature level, 0x3000 for 3_0, or what dmlsplit_find_release found. */
+inline result<dmlsplit_verdict> validate(const DML_SPLIT_OPERATOR_DESC &desc, std::uint32_t target) noexcept
+{
+    dmlsplit_verdict verdict = {};
+    verdict.struct_size = sizeof verdict;
+    const dmlsplit_status status = dmlsplit_validate_split(&desc, target, &verdict);
+    return status == DMLSPLIT_OK ? result<dmlsplit_verdict>(verdict) : result<dmlsplit_verdict>(error{status});
+}
+
+inline result<dmlsplit_verdict> validate(const DML_JOIN_OPERATOR_DESC &desc, std::uint32_t target) noexcept
+{
+    dmlsplit_verdict verdict = {};
+    verdict.struct_size = sizeof verdict;
+    const dmlsplit_status status = dmlsplit_validate_join(&desc, target, &verdict);
+    return status == DMLSPLIT_OK ? result<dmlsplit_verdict>(verdict) : result<dmlsplit_verdict>(error{status});
+}
+#endif
+
 /* A plan, owned: it can be moved, not copied. Any number of threads may run one. */
 class plan {
 public:

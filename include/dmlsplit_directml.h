@@ -1,12 +1,12 @@
-/* dmlsplit_directml.h - plans from DirectML's operator descriptors
+/* dmlsplit_directml.h - plans from DirectML's operator descriptors, and verdicts on them
  *
  * Include Microsoft's DirectML.h before this header, or not at all: without it the few types that a Split or Join is described with are
  * declared here, with the same names, values and layout, so that programs can be built where there is no Windows SDK. (Including it
  * afterwards is an error: the types would be declared twice. Define DMLSPLIT_HAVE_DIRECTML_H if your DirectML.h has a guard other than
  * DIRECTML_H.) Linking needs nothing of DirectML's.
  *
- * These functions are not a validator. They check what reading the descriptor and copying within the described buffers needs, and
- * nothing else: no feature level, no flag, no alignment.
+ * dmlsplit_plan_create_... check what reading the descriptor and copying within the described buffers needs, and nothing else: no feature
+ * level, no flag, no alignment. dmlsplit_validate_... say what DirectML would.
  */
 #ifndef DMLSPLIT_DIRECTML_H
 #define DMLSPLIT_DIRECTML_H
@@ -133,6 +133,34 @@ DMLSPLIT_API dmlsplit_status dmlsplit_plan_create_dml_join(const DML_JOIN_OPERAT
 
 /* The same for a DML_OPERATOR_DESC of type Split or Join; any other type gets DMLSPLIT_BAD_DIRECTION. */
 DMLSPLIT_API dmlsplit_status dmlsplit_plan_create_dml(const DML_OPERATOR_DESC *desc, uint32_t flags, dmlsplit_plan **plan, dmlsplit_fault *fault);
+
+/* A verdict: whether a descriptor is right, what CreateOperator says, and the first fault in the order of the structs' members. */
+typedef struct dmlsplit_verdict {
+    uint32_t struct_size;               /* sizeof(dmlsplit_verdict), set before the call, so that the struct can grow */
+    int32_t ok;                         /* 1: taken, and not unsafe */
+    int32_t crashes;                    /* 1: this release reads through a null pointer, and CreateOperator does not return */
+    uint32_t hresult;                   /* CreateOperator's: 0 (S_OK) or E_INVALIDARG; 0 too where it crashes. S_OK but not ok: taken, and unsafe */
+    const char *rule;                   /* id of the rule that is broken first, "split/axis-sizes-sum"; NULL: none is. Static */
+    const char *tensor;                 /* the operator's member that the fault lies in, "OutputTensors"; "": in none of the tensors */
+    const char *member;                 /* what is at fault, "Sizes", or the operator's "Axis"; "": the tensor itself */
+    uint64_t part;                      /* index into that array, or DMLSPLIT_WHOLE */
+    uint32_t index;                     /* index into the member, or DMLSPLIT_NO_DIMENSION */
+} dmlsplit_verdict;
+
+/* target: a feature level as DML_FEATURE_LEVEL has it (0x3000 is 3_0): the documentation's tables and rules, and what every observed build
+ * refuses. Or what dmlsplit_find_release found: what that build answers. DMLSPLIT_UNKNOWN_TARGET for other numbers. desc is read as DirectML
+ * reads it: arrays hold as many entries as their counts say, null pointers are faults like any other. Nothing is allocated.
+ * The rules are those of the Python package (docs/rules.md), which reports all faults, with values and reasons; what no C struct can say (an
+ * array shorter than its count) is left out, and what is merely noteworthy. */
+#define DMLSPLIT_RELEASE 0x80000000u
+DMLSPLIT_API dmlsplit_status dmlsplit_validate_split(const DML_SPLIT_OPERATOR_DESC *desc, uint32_t target, dmlsplit_verdict *verdict);
+DMLSPLIT_API dmlsplit_status dmlsplit_validate_join(const DML_JOIN_OPERATOR_DESC *desc, uint32_t target, dmlsplit_verdict *verdict);
+
+/* A release by its DirectML version, "1.15.4", or the package that ships it, "torch-directml-0.2.5.dev240914"; 0: none is known by that name. */
+DMLSPLIT_API uint32_t dmlsplit_find_release(const char *name);
+
+/* OutputTensors[1].Sizes[2]: the place of a verdict's fault, "" where there is none. Same conventions as dmlsplit_plan_describe. */
+DMLSPLIT_API size_t dmlsplit_verdict_path(const dmlsplit_verdict *verdict, char *buffer, size_t capacity);
 
 #ifdef __cplusplus
 }

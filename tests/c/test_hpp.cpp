@@ -80,6 +80,9 @@ static void directml()
     const DML_OPERATOR_DESC any = {DML_OPERATOR_JOIN, &join};
     CHECK(dmlsplit::plan::create(split)->bytes() == 4);
     CHECK(dmlsplit::plan::create(join) && dmlsplit::plan::create(any));
+    CHECK(dmlsplit::validate(split, 0x6400)->ok && dmlsplit::validate(join, dmlsplit_find_release("1.8.0"))->ok);
+    CHECK(dmlsplit::validate(split, 1).error().status == DMLSPLIT_UNKNOWN_TARGET);
+    CHECK(!dmlsplit::validate(split, 0x1000)->ok);      /* no 8-bit types there */
     x.TotalTensorSizeInBytes = 3;
     CHECK(dmlsplit::plan::create(split).error().status == DMLSPLIT_TOTAL_SIZE);
 }

@@ -1,0 +1,63 @@
+/* test_verdict.c - the verdict's interface; that it is the registry's is tested in Python, descriptor by descriptor */
+#include "check.h"
+#include "dmlsplit_directml.h"
+
+#include <string.h>
+
+static const uint32_t sizes[] = {1, 1, 6, 2}, top[] = {1, 1, 2, 2}, rest[] = {1, 1, 4, 2};
+static DML_BUFFER_TENSOR_DESC x = {DML_TENSOR_DATA_TYPE_FLOAT32, DML_TENSOR_FLAG_NONE, 4, sizes, NULL, 48, 0};
+static DML_BUFFER_TENSOR_DESC a = {DML_TENSOR_DATA_TYPE_FLOAT32, DML_TENSOR_FLAG_NONE, 4, top, NULL, 16, 0};
+static DML_BUFFER_TENSOR_DESC b = {DML_TENSOR_DATA_TYPE_FLOAT32, DML_TENSOR_FLAG_NONE, 4, rest, NULL, 32, 0};
+
+static void verdicts(void)
+{
+    const DML_TENSOR_DESC whole = {DML_TENSOR_TYPE_BUFFER, &x};
+    const DML_TENSOR_DESC parts[] = {{DML_TENSOR_TYPE_BUFFER, &a}, {DML_TENSOR_TYPE_BUFFER, &b}};
+    DML_SPLIT_OPERATOR_DESC split = {&whole, 2, parts, 2};
+    const DML_JOIN_OPERATOR_DESC join = {2, parts, &whole, 2};
+    const uint32_t newest = dmlsplit_find_release("1.15.4");
+    dmlsplit_verdict v = {0};
+    char path[64];
+
+    check_case = "statuses";
+    CHECK_EQUAL(dmlsplit_validate_split(&split, 0x3000, &v), DMLSPLIT_BAD_STRUCT_SIZE);
+    v.struct_size = sizeof v;
+    CHECK_EQUAL(dmlsplit_validate_split(NULL, 0x3000, &v), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_validate_join(&join, 0x3000, NULL), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_validate_split(&split, 0x3001, &v), DMLSPLIT_UNKNOWN_TARGET);
+    CHECK_EQUAL(dmlsplit_validate_split(&split, DMLSPLIT_RELEASE, &v), DMLSPLIT_UNKNOWN_TARGET);       /* the first are levels */
+    CHECK_EQUAL(dmlsplit_validate_split(&split, UINT32_MAX, &v), DMLSPLIT_UNKNOWN_TARGET);
+    CHECK_EQUAL(dmlsplit_find_release("none such"), 0);
+    CHECK_EQUAL(dmlsplit_find_release(NULL), 0);
+
+    check_case = "right";
+    CHECK_EQUAL(dmlsplit_validate_split(&split, 0x1000, &v), DMLSPLIT_OK);
+    CHECK(v.ok && v.rule == NULL && v.hresult == 0 && !v.crashes);
+    CHECK_EQUAL(dmlsplit_verdict_path(&v, path, sizeof path), 0);
+    CHECK_EQUAL(dmlsplit_validate_join(&join, newest, &v), DMLSPLIT_OK);
+    CHECK(v.ok);
+
+    check_case = "wrong";
+    b.TotalTensorSizeInBytes = 31;
+    CHECK_EQUAL(dmlsplit_validate_split(&split, newest, &v), DMLSPLIT_OK);
+    CHECK(!v.ok && v.hresult == 0x80070057u && strcmp(v.rule, "tensor/total-size-too-small") == 0 && v.part == 1);
+    CHECK_EQUAL(dmlsplit_verdict_path(&v, path, sizeof path), strlen("OutputTensors[1].TotalTensorSizeInBytes"));
+    CHECK(strcmp(path, "OutputTensors[1].TotalTensorSizeInBytes") == 0);
+    b.TotalTensorSizeInBytes = 32;
+    split.Axis = 4;
+    CHECK_EQUAL(dmlsplit_validate_split(&split, 0x6400, &v), DMLSPLIT_OK);
+    dmlsplit_verdict_path(&v, path, sizeof path);
+    CHECK(strcmp(v.rule, "split/axis-out-of-range") == 0 && strcmp(path, "Axis") == 0);
+
+    check_case = "crash";
+    split.InputTensor = NULL;
+    CHECK_EQUAL(dmlsplit_validate_split(&split, newest, &v), DMLSPLIT_OK);
+    dmlsplit_verdict_path(&v, path, sizeof path);
+    CHECK(v.crashes && strcmp(v.rule, "split/crash") == 0 && strcmp(path, "InputTensor") == 0);
+}
+
+int main(void)
+{
+    verdicts();
+    return check_report();
+}
