@@ -14,8 +14,9 @@ TENSOR_DIMENSION_COUNT_MAX1: Final = 8
 """DML_TENSOR_DIMENSION_COUNT_MAX1: the limit from feature level 3_0 on."""
 MINIMUM_BUFFER_TENSOR_ALIGNMENT: Final = 16
 """Bytes; the offset of every bound buffer range is a multiple of it."""
+TEMPORARY_BUFFER_ALIGNMENT: Final = 256
 PERSISTENT_BUFFER_ALIGNMENT: Final = 256
-"""Bytes; the offset of a persistent resource is a multiple of it."""
+"""Bytes; the offset of a temporary, or of a persistent, resource is a multiple of it."""
 
 GRAPH: Final = "DML_GRAPH"
 """What reports and JSON call a DML_GRAPH_DESC, in the place of an operator's name."""

@@ -13,6 +13,7 @@ from dmlsplit.device.device import Capabilities, Device
 from dmlsplit.device.dispatchables import (
     BindingProperties,
     Dispatchable,
+    DispatchableGraph,
     DispatchableOperator,
     Operator,
     OperatorInitializer,
@@ -29,6 +30,7 @@ __all__ = [
     "Capabilities",
     "Device",
     "Dispatchable",
+    "DispatchableGraph",
     "DispatchableOperator",
     "Operator",
     "OperatorInitializer",

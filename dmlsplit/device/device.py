@@ -7,10 +7,20 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from dmlsplit.descriptors import OperatorDesc, _uint
-from dmlsplit.device.dispatch import prepare_initializer, prepare_operator
-from dmlsplit.device.dispatchables import Dispatchable, DispatchableOperator, Operator, OperatorInitializer
+from dmlsplit.device.dispatch import Run, prepare_graph, prepare_initializer, prepare_operator
+from dmlsplit.device.dispatchables import (
+    COMPILED,
+    DISPATCHABLES,
+    CompiledDispatchable,
+    Dispatchable,
+    DispatchableGraph,
+    DispatchableOperator,
+    Operator,
+    OperatorInitializer,
+)
 from dmlsplit.device.state import State
 from dmlsplit.device.table import BindingTable, required_object
 from dmlsplit.diagnostics import Diagnostic, Report
@@ -29,6 +39,9 @@ from dmlsplit.rules.device import (
 )
 from dmlsplit.target import NO_FLOAT64, NO_TYPED_UAV_LOADS, Target, lacking, target_of
 from dmlsplit.validation import evaluate
+
+if TYPE_CHECKING:
+    from dmlsplit.graphs import GraphDesc
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,21 +173,50 @@ class Device:
     ) -> DispatchableOperator:
         """CompileOperator: DirectMLError for flags above 7."""
         required_object(self._state, operator, Operator, "a compiled operator")
+        return DispatchableOperator(operator, self._flags(flags, operator.report.operator))
+
+    def _flags(self, flags: ExecutionFlags | int, name: str | None) -> ExecutionFlags:
         number = _uint(flags, "flags")
         self._state.require()
         if number > 7:
             message = f"is 0x{number:X}, the known bits are 0x7"
             found = EXECUTION_FLAGS_UNKNOWN.diagnostic(Location.of("flags"), message, expected="0x7", actual=number)
-            self._state.fail(self.release.invalid_argument, found, operator.report.operator)
-        return DispatchableOperator(operator, ExecutionFlags(number))
+            self._state.fail(self.release.invalid_argument, found, name)
+        return ExecutionFlags(number)
 
-    def create_operator_initializer(self, operators: Sequence[DispatchableOperator]) -> OperatorInitializer:
-        """CreateOperatorInitializer, of any number of operators."""
-        if isinstance(operators, DispatchableOperator) or not isinstance(operators, Iterable):
+    def compile_graph(
+        self,
+        graph: GraphDesc,
+        flags: ExecutionFlags | int = ExecutionFlags.NONE,
+        *,
+        results: Literal["release", "right"] = "release",
+    ) -> DispatchableGraph:
+        """CompileGraph, with the operators that the graph's nodes describe. `results`: whether a dispatch then computes
+        what the release computes, right or wrong, or what is right.
+
+        DirectMLError for flags above 7, and where an operator, or the graph, is refused; without an HRESULT where the
+        process would end, and where it is not known, or not emulated, what comes of the graph: its report says so. A
+        graph that a release refuses, or crashes on, although nothing is wrong with it, has right results all the same.
+        Neighbours are those that were observed (dmlsplit.graphs.operators), of FLOAT32 and FLOAT16.
+        """
+        from dmlsplit.device.compiling import compiled_graph  # most programs have no graph
+
+        if results not in ("release", "right"):
+            raise ValueError(f"results: {results!r} is neither 'release' nor 'right'")
+        report, shaders = compiled_graph(graph, self._target, results)
+        self._state.require()
+        number = self._flags(flags, report.operator)
+        if shaders is None:
+            raise DirectMLError(report.hresult if report.compiles is False else None, report)
+        return DispatchableGraph(self._state, graph, report, number, shaders)
+
+    def create_operator_initializer(self, operators: Sequence[CompiledDispatchable]) -> OperatorInitializer:
+        """CreateOperatorInitializer, of any number of compiled operators and graphs."""
+        if isinstance(operators, COMPILED) or not isinstance(operators, Iterable):
             raise TypeError(f"a sequence of compiled operators is expected, not {type(operators).__name__}")
         operators = tuple(operators)
         for operator in operators:
-            required_object(self._state, operator, DispatchableOperator, "an initializer")
+            required_object(self._state, operator, COMPILED, "an initializer")
         self._state.require()
         return OperatorInitializer(self._state, operators)
 
@@ -189,7 +231,7 @@ class Device:
         HRESULT, and nothing is written, where the dispatch would read or write outside a buffer, or where something is
         not bound yet to an operator compiled with DESCRIPTORS_VOLATILE.
         """
-        required_object(self._state, dispatchable, (DispatchableOperator, OperatorInitializer), "a dispatch")
+        required_object(self._state, dispatchable, DISPATCHABLES, "a dispatch")
         required_object(self._state, table, BindingTable, "a dispatch")
         state = self._state
         if state.removed_reason is not None:
@@ -203,10 +245,8 @@ class Device:
             return
         unbound = table.unbound()
         if unbound:
-            if (
-                isinstance(dispatchable, DispatchableOperator)
-                and dispatchable.flags & ExecutionFlags.DESCRIPTORS_VOLATILE
-            ):
+            volatile = ExecutionFlags.DESCRIPTORS_VOLATILE
+            if not isinstance(dispatchable, OperatorInitializer) and dispatchable.flags & volatile:
                 state.refuse(unbound, name)  # may be bound until the GPU executes, which here it does at once
             state.remove(unbound, name)
             return
@@ -214,26 +254,31 @@ class Device:
             state.refuse(table.unsafe, name)
         run = table.prepared
         if run is None:
-            run, table.warnings = (
-                prepare_operator(dispatchable, table)
-                if isinstance(dispatchable, DispatchableOperator)
-                else prepare_initializer(dispatchable, table)
-            )
+            run, table.warnings = _prepared(dispatchable, table)
             if run is None:
                 state.refuse(table.warnings, name)
             table.prepared = run
         for diagnostic in [*_initialization(dispatchable), *table.warnings]:
             state.on_warning(diagnostic)
         run()
-        if not isinstance(dispatchable, DispatchableOperator):
+        if isinstance(dispatchable, OperatorInitializer):
             with state.lock:
                 for operator in dispatchable.operators:
                     operator.initializations += 1
 
 
+def _prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
+    """What a dispatch does, None where it cannot be done, and what there is to say about it."""
+    if isinstance(dispatchable, DispatchableOperator):
+        return prepare_operator(dispatchable, table)
+    if isinstance(dispatchable, DispatchableGraph):
+        return prepare_graph(dispatchable, table)
+    return prepare_initializer(dispatchable, table)
+
+
 def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
     """Warnings of operators that are initialized twice or never."""
-    if isinstance(dispatchable, DispatchableOperator):
+    if not isinstance(dispatchable, OperatorInitializer):
         if dispatchable.initializations:
             return []
         message = "the operator was never initialized"

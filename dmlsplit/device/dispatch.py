@@ -10,17 +10,19 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from dmlsplit import _native
 from dmlsplit._threads import thread_count
 from dmlsplit.buffer import Buffer
 from dmlsplit.device.bindings import BufferBinding
-from dmlsplit.device.dispatchables import DispatchableOperator, OperatorInitializer
+from dmlsplit.device.dispatchables import DispatchableGraph, DispatchableOperator, OperatorInitializer
 from dmlsplit.device.table import BindingTable
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity
 from dmlsplit.location import Location, Step
-from dmlsplit.rules import BindingSlot, Rule
+from dmlsplit.rules import BindingSlot, Rule, SlotKind
 from dmlsplit.rules.binding import (
     INITIALIZER_SHARES,
     INPUT_OVERLAPS_OUTPUT,
@@ -28,6 +30,9 @@ from dmlsplit.rules.binding import (
     PERSISTENT_OVERLAPS_OUTPUT,
 )
 from dmlsplit.rules.device import ORDER_NOT_PROMISED
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Run = Callable[[], None]
 _OVERLAPPING = ("tensor/output-elements-overlap", "tensor/output-overlap-undecided")
@@ -45,6 +50,10 @@ class MemoryRange(NamedTuple):
     @property
     def address(self) -> int:
         return self.buffer.address + self.offset
+
+    @property
+    def bytes(self) -> npt.NDArray[np.uint8]:
+        return self.buffer.array[self.offset : self.offset + self.size]
 
 
 def prepare_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
@@ -113,6 +122,30 @@ def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -
             target.buffer.array[target.offset : target.offset + source.size] = content
 
     return run, found
+
+
+def prepare_graph(op: DispatchableGraph, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
+    """The shaders of a graph's dispatch, and warnings. The table binds all that the graph needs."""
+    memory: dict[str, npt.NDArray[np.uint8]] = {}
+    bound: list[tuple[MemoryRange, BindingSlot]] = []
+    outputs: list[tuple[MemoryRange, BindingSlot]] = []
+    for call, side, slots, ranges, found in (
+        ("BindInputs", "input", op.input_slots, table.input_ranges(), bound),
+        ("BindOutputs", "output", op.output_slots, table.output_ranges(), outputs),
+    ):
+        for i, (slot, binding) in enumerate(zip(slots, ranges, strict=True)):
+            if slot.kind is SlotKind.BUFFER:
+                place = _memory_range(binding[0], call, i)
+                memory[f"{side} {i}"] = place.bytes
+                found.append((place, slot))
+    written = _Written(outputs)
+    warnings = written.overlapping_each_other()
+    for place, slot in bound:
+        warnings += written.overlapping(INPUT_OVERLAPS_OUTPUT, place, slot)
+    temporary = np.zeros(0, np.uint8)
+    if table.temporary is not None:
+        temporary = _memory_range(table.temporary, "BindTemporaryResource").bytes
+    return op.shaders.run(memory, temporary), warnings
 
 
 class _Written:

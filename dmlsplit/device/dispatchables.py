@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit._native import Plan
-from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.descriptors import OperatorDesc, TensorDesc
 from dmlsplit.device.state import State
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import (
     MINIMUM_BUFFER_TENSOR_ALIGNMENT,
     PERSISTENT_BUFFER_ALIGNMENT,
+    TEMPORARY_BUFFER_ALIGNMENT,
     ExecutionFlags,
     TensorFlags,
 )
 from dmlsplit.geometry import Geometry, TensorLayout
 from dmlsplit.rules import BindingSlot, SlotKind
 
+if TYPE_CHECKING:  # most programs have no graph
+    from dmlsplit.device.graphs import Shaders
+    from dmlsplit.graphs import GraphDesc
+
 _BOUND_LATER: Final = "it is not OWNED_BY_DML, and bound at execution"
 _BOUND_EARLIER: Final = "it is OWNED_BY_DML, and bound at initialization"
 _NO_TEMPORARY: Final = BindingSlot("the temporary resource", SlotKind.NOTHING, why="its size is 0", misreads_array=True)
+
+
+def _persistent_slot(name: str, size: int) -> BindingSlot:
+    if size == 0:
+        return BindingSlot(name, SlotKind.NOTHING, why="its size is 0", misreads_array=True)
+    return BindingSlot(name, SlotKind.BUFFER, size, "PersistentResourceSize", PERSISTENT_BUFFER_ALIGNMENT)
 
 
 class BindingProperties(NamedTuple):
@@ -94,6 +105,48 @@ class DispatchableOperator:
         return self.operator.report.operator
 
 
+class DispatchableGraph:
+    """IDMLCompiledOperator of a graph. Made by a Device.
+
+    Nothing of a graph is bound at initialization. The sizes of `binding_properties` are the emulation's own: those of a
+    build were not observed.
+    """
+
+    persistent_offsets: tuple[int | None, ...] = ()
+    inputs: tuple[TensorLayout, ...] = ()
+    persistent_slot = _persistent_slot("the persistent resource", 0)
+
+    def __init__(self, state: State, desc: GraphDesc, report: Report, flags: ExecutionFlags, shaders: Shaders) -> None:
+        self._state = state
+        self.desc = desc
+        self.report = report
+        self.flags = flags
+        self.shaders = shaders
+        self.initializations = 0
+        """How often an initializer with this graph was dispatched."""
+        views = sum(len(shader.reads) + 1 for shader in shaders.shaders)
+        self.binding_properties = BindingProperties(views, shaders.temporary_size, 0)
+        self.temporary_slot = _NO_TEMPORARY
+        if shaders.temporary_size:
+            self.temporary_slot = BindingSlot(
+                "the temporary resource",
+                SlotKind.BUFFER,
+                shaders.temporary_size,
+                "TemporaryResourceSize",
+                TEMPORARY_BUFFER_ALIGNMENT,
+            )
+        used = {edge.graph_input_index for edge in desc.input_edges}
+        self.input_slots = tuple([_end_slot(f"Inputs[{i}]", tensor, i in used) for i, tensor in enumerate(desc.inputs)])
+        self.initial_slots = tuple(
+            [slot._replace(kind=SlotKind.NOTHING, why=_BOUND_LATER) for slot in self.input_slots]
+        )
+        self.output_slots = tuple([_end_slot(f"Outputs[{i}]", tensor, True) for i, tensor in enumerate(desc.outputs)])
+
+    @property
+    def name(self) -> str | None:
+        return self.report.operator
+
+
 class OperatorInitializer:
     """IDMLOperatorInitializer of any number of compiled operators. Made by a Device."""
 
@@ -101,7 +154,7 @@ class OperatorInitializer:
     persistent_slot = BindingSlot("the persistent resource of an initializer", SlotKind.NO_CALL)
     temporary_slot = _NO_TEMPORARY
 
-    def __init__(self, state: State, operators: Sequence[DispatchableOperator]) -> None:
+    def __init__(self, state: State, operators: Sequence[CompiledDispatchable]) -> None:
         self._state = state
         self.operators = tuple(operators)
         self.binding_properties = BindingProperties(0, 0, 0)
@@ -114,18 +167,23 @@ class OperatorInitializer:
         )
 
 
-Dispatchable: TypeAlias = DispatchableOperator | OperatorInitializer
+CompiledDispatchable: TypeAlias = DispatchableOperator | DispatchableGraph
+"""IDMLCompiledOperator."""
+Dispatchable: TypeAlias = CompiledDispatchable | OperatorInitializer
+COMPILED: Final = (DispatchableOperator, DispatchableGraph)
+DISPATCHABLES: Final = (*COMPILED, OperatorInitializer)
+
+
+def _end_slot(name: str, tensor: TensorDesc | None, used: bool) -> BindingSlot:
+    if not used:
+        return BindingSlot(name, SlotKind.NOTHING, why="nothing uses it", misreads_array=True)
+    size = 0 if tensor is None else tensor.total_tensor_size_in_bytes or 0
+    return BindingSlot(name, SlotKind.BUFFER, size, alignment=MINIMUM_BUFFER_TENSOR_ALIGNMENT)
 
 
 def _tensor_slot(tensor: TensorLayout) -> BindingSlot:
     alignment = max(MINIMUM_BUFFER_TENSOR_ALIGNMENT, tensor.alignment)
     return BindingSlot(tensor.name, SlotKind.BUFFER, tensor.total, alignment=alignment)
-
-
-def _persistent_slot(name: str, size: int) -> BindingSlot:
-    if size == 0:
-        return BindingSlot(name, SlotKind.NOTHING, why="its size is 0", misreads_array=True)
-    return BindingSlot(name, SlotKind.BUFFER, size, "PersistentResourceSize", PERSISTENT_BUFFER_ALIGNMENT)
 
 
 def _persistent_placement(inputs: Sequence[TensorLayout]) -> tuple[list[int | None], int]:

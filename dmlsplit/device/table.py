@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dmlsplit.descriptors import _uint
 from dmlsplit.device.bindings import Binding, BindingDesc, BufferBinding, binding_desc
-from dmlsplit.device.dispatchables import Dispatchable, DispatchableOperator, OperatorInitializer
+from dmlsplit.device.dispatchables import DISPATCHABLES, Dispatchable
 from dmlsplit.device.state import State, removing
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BindingType
@@ -27,7 +27,7 @@ class BindingTable:
         self._assign(dispatchable, size_in_descriptors)
 
     def _assign(self, dispatchable: Dispatchable, size_in_descriptors: int | None) -> None:
-        required_object(self._state, dispatchable, (DispatchableOperator, OperatorInitializer), "a table")
+        required_object(self._state, dispatchable, DISPATCHABLES, "a table")
         required = dispatchable.binding_properties.required_descriptor_count
         size = required if size_in_descriptors is None else _uint(size_in_descriptors, "SizeInDescriptors")
         self._state.require()
@@ -41,6 +41,7 @@ class BindingTable:
         self._inputs: list[BindingDesc] | None = None
         self._outputs: list[BindingDesc] | None = None
         self._persistent: BufferBinding | None = None
+        self._temporary: BufferBinding | None = None
         # What a build takes although it is unsafe, by the call that bound it.
         self._unsafe: dict[str, list[Diagnostic]] = {}
         self.prepared: Callable[[], None] | None = None
@@ -66,17 +67,19 @@ class BindingTable:
                 self._outputs = found or None
 
     def bind_temporary_resource(self, binding: Binding) -> None:
-        """Split and Join need none: only None, or an empty range, is right."""
+        """At least TemporaryResourceSize bytes, for a graph. Split and Join need none: only None, or an empty range, is
+        right."""
         if self._state.removed_reason is None:
-            self._bind_one("BindTemporaryResource", self.dispatchable.temporary_slot, binding)
+            found = self._bind_one("BindTemporaryResource", self.dispatchable.temporary_slot, binding)
+            if found is not None:
+                self._temporary = _buffer_of(found)
 
     def bind_persistent_resource(self, binding: Binding) -> None:
         """What the initializer has written to; at least PersistentResourceSize bytes."""
         if self._state.removed_reason is None:
             found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_slot, binding)
             if found is not None:
-                desc = found.desc
-                self._persistent = desc if isinstance(desc, BufferBinding) and desc.buffer is not None else None
+                self._persistent = _buffer_of(found)
 
     def _bind_all(
         self, call: str, slots: Sequence[BindingSlot], bindings: Sequence[Binding]
@@ -121,6 +124,7 @@ class BindingTable:
         for call, slots, bound in (
             ("BindInputs", self.dispatchable.input_slots, self._inputs is not None),
             ("BindOutputs", self.dispatchable.output_slots, self._outputs is not None),
+            ("BindTemporaryResource", (self.dispatchable.temporary_slot,), self._temporary is not None),
             ("BindPersistentResource", (self.dispatchable.persistent_slot,), self._persistent is not None),
         ):
             needing = [p.tensor for p in slots if not bound and _needs_buffer(p)]
@@ -141,6 +145,10 @@ class BindingTable:
     def persistent(self) -> BufferBinding | None:
         return self._persistent
 
+    @property
+    def temporary(self) -> BufferBinding | None:
+        return self._temporary
+
 
 def required_object(state: State, value: object, kinds: type | tuple[type, ...], where: str) -> None:
     """TypeError where `value` is of another kind, ValueError where it belongs to another device."""
@@ -148,6 +156,12 @@ def required_object(state: State, value: object, kinds: type | tuple[type, ...],
         raise TypeError(f"{where} cannot be made of {type(value).__name__}")
     if getattr(value, "_state", None) is not state:
         raise ValueError(f"the {type(value).__name__} belongs to another device")
+
+
+def _buffer_of(bound: BindingDesc) -> BufferBinding | None:
+    """The range that is bound, None where nothing is."""
+    desc = bound.desc
+    return desc if isinstance(desc, BufferBinding) and desc.buffer is not None else None
 
 
 def _judge(view: BindingView) -> Iterable[Diagnostic]:

@@ -1,0 +1,100 @@
+"""What the operators that were observed beside a Split or Join compute, element by element, in numpy.
+
+A GPU rounds in other places: its results may differ in the last bits. FLOAT16 is computed in 32 bits. Source: the pages
+of the operators' structs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from dmlsplit.graphs.descriptors import NeighbourOperatorDesc
+from dmlsplit.graphs.operators import BY_NUMBER, Family
+from dmlsplit.graphs.program import Unmodelled
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array: TypeAlias = "npt.NDArray[Any]"
+Function: TypeAlias = Callable[..., Array]
+"""Of the inputs' elements, then the numbers that the struct has besides, in their order."""
+
+
+def sigmoid(x: Array) -> Array:
+    return 0.5 * (1 + np.tanh(0.5 * x))  # without overflow
+
+
+def swish(x: Array, *factors: Array) -> Array:
+    """x * sigmoid(x), what it is a factor of included: one dispatch of several nodes."""
+    product = x * sigmoid(x)
+    for factor in factors:
+        product = product * factor
+    return product
+
+
+def softplus(x: Array, steepness: float) -> Array:
+    return np.logaddexp(0, steepness * x) / steepness
+
+
+FUNCTIONS: Final[Mapping[str, Function]] = {
+    "ELEMENT_WISE_ABS": np.abs,
+    "ELEMENT_WISE_ADD": np.add,
+    "ELEMENT_WISE_DIVIDE": np.divide,
+    "ELEMENT_WISE_EXP": np.exp,
+    "ELEMENT_WISE_MAX": np.maximum,
+    "ELEMENT_WISE_MIN": np.minimum,
+    "ELEMENT_WISE_MULTIPLY": np.multiply,
+    "ELEMENT_WISE_NEGATE": np.negative,
+    "ELEMENT_WISE_RECIP": np.reciprocal,
+    "ELEMENT_WISE_SUBTRACT": np.subtract,
+    "ELEMENT_WISE_TANH": np.tanh,
+    "ACTIVATION_ELU": lambda x, alpha: np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x),
+    "ACTIVATION_HARD_SIGMOID": lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
+    "ACTIVATION_LEAKY_RELU": lambda x, alpha: np.where(x < 0, alpha * x, x),
+    "ACTIVATION_LINEAR": lambda x, alpha, beta: alpha * x + beta,
+    "ACTIVATION_PARAMETRIC_SOFTPLUS": lambda x, alpha, beta: alpha * np.logaddexp(0, beta * x),
+    "ACTIVATION_RELU": lambda x: np.maximum(x, 0),
+    "ACTIVATION_SIGMOID": sigmoid,
+    "ACTIVATION_SOFTPLUS": softplus,
+    "ACTIVATION_SOFTSIGN": lambda x: x / (1 + np.abs(x)),
+    "ACTIVATION_TANH": np.tanh,
+}
+"""By the operator's name without DML_OPERATOR_. Identities, Slices, Splits and Joins only move elements."""
+
+
+def copied(x: Array) -> Array:
+    return x
+
+
+def function_of(node: NeighbourOperatorDesc) -> Function:
+    """What a neighbour computes of its inputs; Unmodelled where that, or one of its members, is not known."""
+    row = BY_NUMBER.get(node.type)
+    if row is None:
+        raise Unmodelled(f"what operator {node.type} computes is not emulated")
+    if node.members.get("ScaleBias") is not None:
+        raise Unmodelled("a scale and bias are not emulated")
+    if row.family in (Family.IDENTITY, Family.SLICE) or row.name == "ACTIVATION_IDENTITY":
+        return copied
+    compute = FUNCTIONS.get(row.name)
+    if compute is None:
+        raise Unmodelled(f"what {row.name} computes is not emulated")
+    numbers: list[float] = []
+    for name in row.members:
+        if name.endswith("Tensor") or name == "ScaleBias":
+            continue
+        value = node.members.get(name)
+        if not isinstance(value, (int, float)):
+            raise Unmodelled(f"{row.name} needs {name}")
+        numbers.append(float(np.float32(value)))
+    return lambda *inputs: compute(*inputs, *numbers)
+
+
+def applied(function: Function, inputs: Sequence[Array], dtype: npt.DTypeLike) -> Array:
+    """The elements of the output; of 16 bits each result is rounded once."""
+    if function is copied:
+        return inputs[0]
+    with np.errstate(all="ignore"):  # infinities and NaN are results, too
+        return function(*[x.astype(np.float32, copy=False) for x in inputs]).astype(dtype, copy=False)

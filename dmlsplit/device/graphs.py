@@ -1,0 +1,184 @@
+"""What a compiled graph does when it is dispatched: shaders, one after another, on the memory that is bound.
+
+As the release does it: its dispatches, each on the memory that CompileGraph gives it, whatever comes of that. As it
+should be: each node by itself, with memory of its own for every tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from dmlsplit._binding import NUMPY_DTYPE
+from dmlsplit.descriptors import SplitOperatorDesc, TensorDesc
+from dmlsplit.device.arithmetic import Function, applied, copied, function_of, swish
+from dmlsplit.enums import TEMPORARY_BUFFER_ALIGNMENT, TensorFlags
+from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors
+from dmlsplit.graphs.operators import BY_NUMBER, Family
+from dmlsplit.graphs.program import BufferView, CompiledGraph, Unmodelled, numbers_of
+from dmlsplit.layout import packed_strides
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Memory: TypeAlias = "Mapping[str, npt.NDArray[np.uint8]]"
+"""The bytes of each buffer, by its name: input 0, output 0, temporary 3."""
+Run: TypeAlias = Callable[[], None]
+
+_FLOATS: Final[Mapping[int, np.dtype[Any]]] = {4: np.dtype(np.float32), 2: np.dtype(np.float16)}
+"""By their bytes: what the model of memory speaks of."""
+
+
+class View(NamedTuple):
+    """Elements in a buffer; offset and steps in bytes."""
+
+    buffer: str
+    offset: int
+    sizes: tuple[int, ...]
+    steps: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def of(self, memory: Memory) -> npt.NDArray[Any]:
+        return np.ndarray(self.sizes, self.dtype, memory[self.buffer], self.offset, self.steps)
+
+    def part(self, sizes: Sequence[int], offsets: Sequence[int], strides: Sequence[int]) -> View:
+        """The elements at every stride-th place from the offsets on."""
+        offset = self.offset + sum(a * b for a, b in zip(offsets, self.steps, strict=True))
+        steps = tuple(a * b for a, b in zip(self.steps, strides, strict=True))
+        return self._replace(offset=offset, sizes=tuple(sizes), steps=steps)
+
+
+class Shader(NamedTuple):
+    """One dispatch of the GPU: it writes what a function makes of what it reads."""
+
+    function: Function
+    reads: tuple[View, ...]
+    writes: View
+
+
+class Shaders(NamedTuple):
+    """All of a graph, in their order, and the bytes of each buffer that is neither an input nor an output."""
+
+    shaders: tuple[Shader, ...]
+    temporaries: Mapping[str, int]
+
+    @property
+    def temporary_size(self) -> int:
+        return sum(map(_rounded, self.temporaries.values()))
+
+    def run(self, bound: Memory, temporary: npt.NDArray[np.uint8]) -> Run:
+        """Runs them on the memory that is bound; `temporary` has at least `temporary_size` bytes."""
+        memory, place = dict(bound), 0
+        for name, size in self.temporaries.items():
+            memory[name] = temporary[place : place + size]
+            place += _rounded(size)
+        calls = [(s.function, [view.of(memory) for view in s.reads], s.writes.of(memory)) for s in self.shaders]
+
+        def run() -> None:
+            for function, inputs, output in calls:
+                output[...] = applied(function, inputs, output.dtype)
+
+        return run
+
+
+def _rounded(size: int) -> int:
+    return -(-size // TEMPORARY_BUFFER_ALIGNMENT) * TEMPORARY_BUFFER_ALIGNMENT
+
+
+def as_released(graph: GraphDesc, compiled: CompiledGraph) -> Shaders:
+    """What a build makes of the graph; Unmodelled where that is known to be wrong, but not how."""
+    shaders: list[Shader] = []
+    temporaries: dict[str, int] = {}
+    for dispatch in compiled.dispatches:
+        if dispatch.wrong is not None and dispatch.wrong.rule == "graph/five-dimensions":
+            raise Unmodelled("which elements a broken Split of five dimensions takes was not observed")
+        node = None if dispatch.node is None else graph.nodes[dispatch.node]
+        function = copied
+        if dispatch.name == "SWISH":
+            function = swish
+        elif not dispatch.copies and isinstance(node, NeighbourOperatorDesc):
+            function = function_of(node)
+        reads = tuple([_view(region) for _, region in dispatch.reads])
+        shaders.append(Shader(function, reads, _view(dispatch.writes)))
+        for view in (*dispatch.reads, (None, dispatch.writes)):
+            region = view[1]
+            if region.buffer.startswith("temporary"):
+                temporaries[region.buffer] = max(temporaries.get(region.buffer, 0), region.end)
+    return Shaders(tuple(shaders), temporaries)
+
+
+def _view(region: BufferView) -> View:
+    return View(region.buffer, region.offset, region.sizes, region.steps, _FLOATS[region.element_bytes])
+
+
+def as_it_should_be(graph: GraphDesc) -> Shaders:
+    """Each node by itself; Unmodelled where a node's arithmetic is not emulated. The graph has no faults."""
+    sources: list[dict[int, str]] = [{} for _ in graph.nodes]
+    needs: dict[int, set[int]] = {i: set() for i in range(len(graph.nodes))}
+    for edge in graph.input_edges:
+        sources[edge.to_node_index][edge.to_node_input_index] = f"input {edge.graph_input_index}"
+    for wire in graph.intermediate_edges:
+        name = f"temporary {wire.from_node_index}.{wire.from_node_output_index}"
+        sources[wire.to_node_index][wire.to_node_input_index] = name
+        needs[wire.to_node_index].add(wire.from_node_index)
+    shaders: list[Shader] = []
+    temporaries: dict[str, int] = {}
+    for i in TopologicalSorter(needs).static_order():
+        inputs, outputs = node_tensors(graph.nodes[i])
+        reads = [_whole(sources[i][k], tensor) for k, tensor in enumerate(inputs)]
+        writes = [_whole(f"temporary {i}.{k}", tensor) for k, tensor in enumerate(outputs)]
+        shaders += _of_node(graph, i, reads, writes)
+        for view, tensor in zip(writes, outputs, strict=True):
+            temporaries[view.buffer] = _bytes(tensor)
+    for out in graph.output_edges:
+        tensor = node_tensors(graph.nodes[out.from_node_index])[1][out.from_node_output_index]
+        view = _whole(f"temporary {out.from_node_index}.{out.from_node_output_index}", tensor)
+        shaders.append(Shader(copied, (view,), view._replace(buffer=f"output {out.graph_output_index}")))
+    return Shaders(tuple(shaders), temporaries)
+
+
+def _bytes(tensor: TensorDesc | None) -> int:
+    assert tensor is not None
+    return tensor.total_tensor_size_in_bytes or 0
+
+
+def _whole(buffer: str, tensor: TensorDesc | None) -> View:
+    assert tensor is not None
+    desc = tensor.desc
+    assert desc is not None
+    assert desc.sizes is not None
+    dtype = NUMPY_DTYPE.get(desc.data_type)
+    if dtype is None:
+        raise Unmodelled(f"graphs of {desc.data_type!s} are not emulated")
+    if desc.flags & TensorFlags.OWNED_BY_DML:
+        raise Unmodelled("graphs with inputs that DirectML owns are not emulated")
+    strides = packed_strides(desc.sizes) if desc.strides is None else desc.strides
+    return View(buffer, 0, desc.sizes, tuple([stride * dtype.itemsize for stride in strides]), dtype)
+
+
+def _of_node(graph: GraphDesc, number: int, reads: Sequence[View], writes: Sequence[View]) -> Iterator[Shader]:
+    node = graph.nodes[number]
+    if not isinstance(node, NeighbourOperatorDesc):
+        parts, whole = (writes, reads[0]) if isinstance(node, SplitOperatorDesc) else (reads, writes[0])
+        place = 0
+        for part in parts:
+            offsets = [place if d == node.axis else 0 for d in range(len(part.sizes))]
+            in_whole = whole.part(part.sizes, offsets, [1] * len(offsets))
+            yield Shader(copied, (in_whole,), part) if parts is writes else Shader(copied, (part,), in_whole)
+            place += part.sizes[node.axis]
+        return
+    row = BY_NUMBER.get(node.type)
+    if row is not None and row.family is Family.SLICE:
+        rank = len(reads[0].sizes)
+        strides = numbers_of(node, "InputWindowStrides", rank)
+        if min(strides, default=1) < 1:
+            raise Unmodelled("a Slice with strides that are not positive is not emulated")
+        window = reads[0].part(writes[0].sizes, numbers_of(node, "InputWindowOffsets", rank), strides)
+        yield Shader(copied, (window,), writes[0])
+        return
+    if any(read.sizes != writes[0].sizes for read in reads):
+        raise Unmodelled(f"node {number} has tensors of different sizes")
+    yield Shader(function_of(node), tuple(reads), writes[0])
