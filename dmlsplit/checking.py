@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from dmlsplit._signals import interrupts_blocked
@@ -323,7 +324,7 @@ def _judge_node(node: SplitNode | JoinNode, target: Target) -> tuple[Report, Nod
     descriptor = descriptor_of(found)
     if descriptor is not None:
         use = Use.AS_IT_IS if found.ok else Use.REFUSED
-        summary = summary._replace(use=use, minimum_level=minimum_feature_level(descriptor))
+        summary = summary._replace(use=use, minimum_level=_minimum_level(descriptor))
     if found.ok and is_rewritten(node, found):
         message = f"{target.name} takes it rewritten: {'; '.join(found.steps)}"
         diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
@@ -363,6 +364,12 @@ def _judge_open(
     return Report((*kept, said), target.name, None, own.operator), summary, None
 
 
+@lru_cache(maxsize=256)
+def _minimum_level(descriptor: OperatorDesc) -> FeatureLevel | None:
+    """Asked for each target, and by many nodes that are alike."""
+    return minimum_feature_level(descriptor)
+
+
 def _judge_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:
     """The verdict of a version of ONNX Runtime: ok where the node is right by ONNX, and nothing fails."""
     from dmlsplit.formats.sessions import judged_in_session
@@ -372,7 +379,7 @@ def _judge_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Repor
     use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
     summary = _summary(node, use)._replace(runtime=str(answer.outcome))
     if descriptor is not None:
-        summary = summary._replace(minimum_level=minimum_feature_level(descriptor))
+        summary = summary._replace(minimum_level=_minimum_level(descriptor))
     return report, summary, descriptor
 
 

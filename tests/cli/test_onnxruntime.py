@@ -6,9 +6,13 @@ import pytest
 from onnx import helper
 
 import dmlsplit as dml
+from dmlsplit.checking import Question, judge_file
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx.inference import Inference
 from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
+from dmlsplit.target import find_target
 from tests.cli.conftest import BAD, GOOD, MALFORMED
+from tests.effort import calls
 from tests.formats.onnx_models import FLOAT, model, node, value
 
 KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics", "onnxruntime"]
@@ -92,6 +96,25 @@ def test_what_is_no_node_of_an_onnx_model_is_judged_by_the_directml_inside(cli, 
     assert [answer["onnxruntime"] for answer in answers] == [None] * 3
     inside = json.loads(cli("check", "a.jsonl", "--directml", "1.14.1", "--format", "json").out)
     assert [answer["diagnostics"] for answer in answers] == [answer["diagnostics"] for answer in inside]
+
+
+def test_a_file_is_read_and_inferred_once_for_all_versions(tmp_path, monkeypatch):
+    nodes = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=1, num_outputs=2, name="s")]
+    write(tmp_path / "m.onnx", nodes, (2, 4))
+    inferred = []
+    infer = Inference.infer_shapes
+    monkeypatch.setattr(Inference, "infer_shapes", lambda self, made: inferred.append(made) or infer(self, made))
+
+    def judged(*versions):
+        targets = tuple(find_target(onnxruntime=version) for version in versions)
+        return lambda: list(judge_file(str(tmp_path / "m.onnx"), Question(targets)))
+
+    judged("1.24.4")()
+    once = len(inferred)
+    alone = calls(judged("1.24.4"))
+    three = calls(judged("1.20.1", "1.24.4", "1.30.0"))
+    assert len(inferred) == 3 * once
+    assert three < 2.5 * alone
 
 
 def test_processes_give_the_same(cli, tmp_path):

@@ -84,13 +84,16 @@ class Scope:
         self._types = {
             text(value.name): value.type for values in _values(inferred) for value in values if value.HasField("type")
         }
+        self._read_types: dict[str, tuple[str | None, Shape | None]] = {}
         self._declared = {text(value.name): value.type for value in (*graph.value_info, *graph.output)}
 
     def type_of(self, name: str) -> tuple[str | None, Shape | None]:
         """Element type and shape; None for what is unknown."""
         if name in self._types:
-            data_type, shape = type_of(self._types[name])
-            return data_type, self._named(shape)
+            if name not in self._read_types:
+                data_type, shape = type_of(self._types[name])
+                self._read_types[name] = data_type, self._named(shape)
+            return self._read_types[name]
         if name in self._initializers:
             tensor = self._initializers[name]
             return type_name(tensor.data_type), tuple([dim if dim >= 0 else None for dim in tensor.dims])
@@ -101,6 +104,7 @@ class Scope:
     def set_type(self, name: str, data_type: int, shape: Shape) -> None:
         """What was found out of a name beyond what was inferred."""
         self._types[name] = make_type(data_type, shape)
+        self._read_types.pop(name, None)
 
     def declared(self, name: str) -> tuple[str | None, Shape | None]:
         """What the model itself says of one of the graph's own names."""

@@ -51,7 +51,7 @@ def findings(model: Model, runtime: Runtime, options: Options = DEFAULTS) -> tup
     """What a session of `runtime` does wrong with a model, in the order of its graphs."""
     found: list[Finding] = []
     fuses = options.graph_fusion
-    for graph in SessionGraph.all_of(model, runtime, replace(options, graph_fusion=True), model.session, model.run):
+    for graph in SessionGraph.of_model(model, runtime, replace(options, graph_fusion=True)):
         if not any(node.op_type in JUDGED for node in graph.nodes):
             continue
         parts = session_graphs(graph)

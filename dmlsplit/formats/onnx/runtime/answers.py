@@ -37,7 +37,7 @@ def answers(model: Model, runtime: Runtime, options: Options) -> list[NodeOnRunt
     """The answers of all graphs of a model, the inner ones first."""
     found: list[NodeOnRuntime] = []
     failures: list[str] = []
-    for graph in SessionGraph.all_of(model, runtime, options, model.session, model.run):
+    for graph in SessionGraph.of_model(model, runtime, options):
         found += _of_graph(graph, failures)
     return _with_failures(found, failures)
 

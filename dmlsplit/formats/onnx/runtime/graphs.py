@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,15 +72,28 @@ class SessionGraph:
         for index, node in enumerate(self.nodes):
             for name in set(merging.reads(node)):
                 self.readers.setdefault(name, []).append(index)
+        self._shapes: dict[str, Shape | None] = {}
         self.kept = without_identities(self.nodes, self.outputs) if options.optimization >= 1 else NOTHING_REMOVED
         self._ends = self._all_ends()
         self.folded = self._fold()
         if options.optimization >= 1:
             self.kept = merging.merged(self.nodes, self.outputs, scope, self.kept, self.order())
             self._ends = self._all_ends()
+            self._shapes = {}
         self.open = self._open_names()
         self.has_subgraphs = any(True for node in self.nodes for _ in given.subgraphs(node))
         self.preferring_cpu = self._preferring_cpu()
+
+    @classmethod
+    def of_model(cls, model: Model, runtime: Runtime, options: Options) -> list[SessionGraph]:
+        """All graphs of a model, as `all_of` has them; what is the same for several runtimes is worked out once."""
+        of_runtime: dict[Runtime, list[SessionGraph]] = model.graphs.setdefault(options, {})
+        if runtime not in of_runtime:
+            if not of_runtime:
+                of_runtime[runtime] = list(cls.all_of(model, runtime, options, model.session, model.run))
+            else:
+                of_runtime[runtime] = _for_runtime(next(iter(of_runtime.values())), runtime)
+        return of_runtime[runtime]
 
     @classmethod
     def all_of(
@@ -106,8 +120,10 @@ class SessionGraph:
 
         A tensor that is read in its place may have declared sizes.
         """
-        known, read = (self.scope.type_of(which)[1] for which in (text(name), self.source(text(name))))
-        return read if known is None else known if is_static(known) else merged(known, read)
+        if name not in self._shapes:
+            known, read = (self.scope.type_of(which)[1] for which in (text(name), self.source(text(name))))
+            self._shapes[name] = read if known is None else known if is_static(known) else merged(known, read)
+        return self._shapes[name]
 
     def is_constant(self, name: str) -> bool:
         """Whether a name is a constant of this graph or of one around it."""
@@ -327,3 +343,14 @@ class SessionGraph:
     def is_initializer(self, name: str) -> bool:
         """Whether the partitioner finds a tensor of this name in this very graph."""
         return name in self.constants or name in self.defaults
+
+
+def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:
+    """The same graphs in a session of another runtime: only what it leaves on the CPU may differ."""
+    found: dict[int, SessionGraph] = {}
+    for graph in reversed(graphs):  # a graph stands behind those in its nodes
+        other = found[id(graph)] = copy.copy(graph)
+        other.runtime = runtime
+        other.parent = None if graph.parent is None else found[id(graph.parent)]
+        other.preferring_cpu = other._preferring_cpu()
+    return list(reversed(found.values()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import onnx
@@ -19,7 +19,7 @@ from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, text
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.runtimes.facts import Sizes
+from dmlsplit.runtimes.facts import Options, Sizes
 
 _FIRST_WITH_DEFAULTS = 4
 """The IR version from which on an initializer that is an input as well is a default only."""
@@ -57,6 +57,8 @@ class Model:
         require_known_names: bool = True,
     ) -> None:
         self.ir_version = proto.ir_version
+        self.graphs: dict[Options, Any] = {}
+        """What SessionGraph.of_model has worked out."""
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self._read_external = read_external
         self._budget = budget
