@@ -58,7 +58,7 @@ def legalize(
       dmlsplit legalize model.onnx --dim batch=1 --feature-level 2_0 -o split.json
       dmlsplit legalize model.onnx --onnxruntime 1.24.4 -o fixed.onnx --diff
     """
-    if is_written_back(file, out) or ((dry_run or diff) and is_written_back(file, file)):
+    if is_written_back(file, out) or ((dry_run or diff) and out is None and is_written_back(file, file)):
         _streams.refuse_to_replace(out, [file])
         return write_back(file, out, target, given, dry_run=dry_run, diff=diff, copy_data=copy_data)
     if dry_run or diff or copy_data:

@@ -38,9 +38,12 @@ class Surroundings:
     nodes: Sequence[onnx.NodeProto]
     outputs: set[str]
     sites: Mapping[int, Sequence[Site]]
-    taken: set[str]
-    document: str
     original: Callable[[onnx.NodeProto], onnx.NodeProto]
+    """A node with all that the file has of it."""
+    taken: set[str] = field(default_factory=set)
+    """The names that are in use."""
+    document: str = ""
+    """The documentation of new nodes."""
     readers: dict[str, list[int]] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
 

@@ -22,7 +22,8 @@ from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.runtimes import Options, Runtime
 
 _ROUNDS: Final = 24
-"""Choices of cures that are tried; all faults of a model are tried at once."""
+"""Choices of cures that are tried, all faults that are found at once; CompileGraph refuses a graph for one at a time,
+hence a round more for each Split and Concat."""
 
 _Key: TypeAlias = tuple[Fault, str, str]
 """A fault, the path of the node that does it, and what happens: a cure may leave another of them at the same node."""
@@ -55,7 +56,7 @@ def cured(
     asked: dict[_Key, Finding] = {}
     work = _Work(source, model, read_external, target)
     trial = Cured(model, [], [], [])
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS + work.size):
         found, spots = found_in(trial.model, read_external, runtime, options)
         wrong = [each for each in found if each.diagnostic.severity is Severity.ERROR]
         unknown = [Refusal(f.path, f.diagnostic.message) for f in found if f not in wrong]
@@ -90,55 +91,80 @@ class _Work:
         self._sites: dict[Place, dict[int, list[Site]]] = {}
         for site in sites_of(model, read_external):
             self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
+        self.size = sum(map(len, self._sites.values()))
+        self._around: dict[Place, Surroundings | None] = {}
         self.spots: Mapping[str, list[Spot]] = {}
 
-    def tried(self, chosen: dict[_Key, int], asked: Mapping[_Key, Finding]) -> Cured:
-        """The model with the chosen cure of each fault, or the next one that can be applied; `chosen` is moved on."""
+    def tried(self, chosen: dict[_Key, int], asked: dict[_Key, Finding]) -> Cured:
+        """The model with the chosen cure of each fault, or the next one that can be applied; `chosen` is moved on.
+
+        A fault whose cures would all change nodes that another cure changes is left to the next cure of that one.
+        """
+        while True:
+            trial, left, blocking = self._once(chosen, asked)
+            if left is None or blocking is None:
+                return trial
+            del chosen[left], asked[left]
+            chosen[blocking] += 1
+
+    def _once(self, chosen: dict[_Key, int], asked: Mapping[_Key, Finding]) -> tuple[Cured, _Key | None, _Key | None]:
+        """Also the fault that nothing is left for, and the one that stands in its way."""
         taken = set(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
+        owners: dict[Spot, _Key] = {}
         trial = Cured(onnx.ModelProto(), [], [], [])
         for key, finding in asked.items():
             options = list(_options(finding))
+            blocking: _Key | None = None
             while chosen[key] < len(options):
-                change = self._apply(finding, options[chosen[key]], taken, edits)
-                if change is not None:
-                    trial.changes.append(change)
+                name = options[chosen[key]][0]
+                for place, made in self._made(finding, options[chosen[key]], taken):
+                    others = [owners[place, i] for i in made if (place, i) in owners]
+                    blocking = blocking or next(iter(others), None)
+                    if others:
+                        continue
+                    owners.update({(place, i): key for i in made})
+                    edits.setdefault(place, {}).update({i: list(nodes) for i, nodes in made.items()})
+                    trial.changes.append(self._change(finding, name, place, made))
                     break
-                chosen[key] += 1
+                else:
+                    chosen[key] += 1
+                    continue
+                break
             else:
                 trial.refusals.append(Refusal(finding.path, f"no cure helps: {finding.diagnostic.message}"))
+                return trial, key, blocking
         trial.model.CopyFrom(self._model)
         replace_nodes(trial.model, edits)
-        return trial
+        return trial, None, None
 
-    def _apply(
-        self,
-        finding: Finding,
-        option: _Option,
-        taken: set[str],
-        edits: dict[Place, dict[int, list[onnx.NodeProto]]],
-    ) -> Change | None:
+    def _made(self, finding: Finding, option: _Option, taken: set[str]) -> Iterator[tuple[Place, Replacement]]:
+        """What a cure puts in, at each place that the finding may mean."""
         name, carrier, way = option
         for place, index in self.spots.get(finding.node, ()):
-            graph = nodes_at(self._model, place)
-            if graph is None or place not in self._sites:
+            around = self._surroundings(place)
+            if around is None:
                 continue
-            reason = _happens(finding)
-            around = Surroundings(
-                graph.node,
-                outputs_of(graph),
-                self._sites[place],
-                taken,
-                document([name], finding.path, self._target, reason),
-                self._source.original,
-            )
+            around.taken = taken
+            around.document = document([name], finding.path, self._target, _happens(finding))
             made = next(islice(carrier(around, index), way, None), None)
-            if not made or not edits.setdefault(place, {}).keys().isdisjoint(made):
-                continue
-            edits[place].update({i: list(nodes) for i, nodes in made.items()})
-            before = tuple(node_text(graph.node[i]) for i in sorted(made))
-            return Change(finding.path, (name,), reason, before, tuple(_texts(made)))
-        return None
+            if made:
+                yield place, made
+
+    def _surroundings(self, place: Place) -> Surroundings | None:
+        if place not in self._around:
+            graph = nodes_at(self._model, place)
+            known = None
+            if graph is not None and place in self._sites:
+                known = Surroundings(graph.node, outputs_of(graph), self._sites[place], self._source.original)
+            self._around[place] = known
+        return self._around[place]
+
+    def _change(self, finding: Finding, name: str, place: Place, made: Replacement) -> Change:
+        around = self._around[place]
+        assert around is not None
+        before = tuple(node_text(around.nodes[i]) for i in sorted(made))
+        return Change(finding.path, (name,), _happens(finding), before, tuple(_texts(made)))
 
 
 def _texts(made: Replacement) -> Iterator[str]:

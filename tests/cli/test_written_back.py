@@ -1,0 +1,128 @@
+"""legalize of ONNX models that are written back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+from tests.formats.onnx_models import model, node, value  # noqa: E402
+
+LENGTHS = onnx.numpy_helper.from_array(np.array([1, 3]), "l")
+INPUTS, OUTPUTS = [value("x", [1, 4, 2, 2, 2])], [value("a", [1, 1, 2, 2, 2]), value("b", [1, 3, 2, 2, 2])]
+
+
+def save(path, **fields):
+    nodes = [node("Split", ["x", "l"], ["a", "b"], axis=1, name="split")]
+    made = model(nodes, INPUTS, OUTPUTS, opset=13, initializers=[LENGTHS], ir_version=8)
+    onnx.save(made, path, **fields)
+    return made
+
+
+def test_a_model_is_written(cli, tmp_path):
+    save(tmp_path / "m.onnx")
+    result = cli("legalize", "m.onnx", "--feature-level", "2_0", "-o", "fixed.onnx")
+    assert result.status == 0
+    assert result.out.splitlines() == [
+        "m.onnx: 1 node changed for feature level 2_0",
+        "  split: merge-dimensions: its tensors have 5 dimensions, the target takes 4",
+        "fixed.onnx: written",
+    ]
+    onnx.checker.check_model(str(tmp_path / "fixed.onnx"), full_check=True)
+    assert cli("check", "fixed.onnx", "--feature-level", "2_0").status == 0
+    again = cli("legalize", "fixed.onnx", "--feature-level", "2_0", "-o", "again.onnx")
+    assert again.out.splitlines()[0] == "fixed.onnx: nothing to mend for feature level 2_0"
+    assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "fixed.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--diff"])
+def test_it_can_be_asked_without_writing(cli, tmp_path, option):
+    save(tmp_path / "m.onnx")
+    result = cli("legalize", "m.onnx", "--feature-level", "2_0", option)
+    assert result.status == 0
+    assert ("    - a, b = Split(x, l) axis=1" in result.out.splitlines()) == (option == "--diff")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_dry_run_writes_nothing(cli, tmp_path):
+    save(tmp_path / "m.onnx")
+    assert cli("legalize", "m.onnx", "--feature-level", "2_0", "-o", "fixed.onnx", "--dry-run").status == 0
+    assert not (tmp_path / "fixed.onnx").exists()
+
+
+def test_what_cannot_be_mended_is_not_written(cli, tmp_path):
+    nodes = [node("Split", ["x", "l"], ["a", "b"], axis=1, name="split")]
+    types = [value(v.name, [d.dim_value for d in v.type.tensor_type.shape.dim], 7) for v in (*INPUTS, *OUTPUTS)]
+    onnx.save(model(nodes, types[:1], types[1:], opset=13, initializers=[LENGTHS], ir_version=8), tmp_path / "m.onnx")
+    result = cli("legalize", "m.onnx", "--feature-level", "2_0", "-o", "fixed.onnx")
+    assert result.status == 1
+    assert "  split: the target does not take INT64; ONNX has no cast" in result.out
+    assert result.err == "dmlsplit: fixed.onnx: not written, since m.onnx cannot be mended for feature level 2_0\n"
+    assert not (tmp_path / "fixed.onnx").exists()
+
+
+def test_the_input_is_not_replaced(cli, tmp_path):
+    save(tmp_path / "m.onnx")
+    data = (tmp_path / "m.onnx").read_bytes()
+    assert cli("legalize", "m.onnx", "--feature-level", "2_0", "-o", "./m.onnx").status == 2
+    assert (tmp_path / "m.onnx").read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("m.onnx", "-o", "fixed.onnx", "--dim", "N=2"),
+        ("m.onnx", "-o", "fixed.json", "--dry-run"),
+        ("m.onnx", "-o", "fixed.json", "--copy-data"),
+    ],
+)
+def test_usage(cli, tmp_path, arguments):
+    save(tmp_path / "m.onnx")
+    result = cli("legalize", *arguments, "--feature-level", "2_0")
+    assert result.status == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\xff", b"not a model at all"])
+def test_what_is_no_model(cli, tmp_path, data):
+    (tmp_path / "m.onnx").write_bytes(data)
+    result = cli("legalize", "m.onnx", "-o", "fixed.onnx")
+    assert result.status == 2
+    assert result.err.count("\n") == 1
+    assert not (tmp_path / "fixed.onnx").exists()
+
+
+class TestExternalData:
+    @pytest.fixture(autouse=True)
+    def _model(self, tmp_path):
+        (tmp_path / "in").mkdir()
+        save(tmp_path / "in/m.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+        self.data = (tmp_path / "in/weights.bin").read_bytes()
+
+    def test_it_stays_where_it_is(self, cli, tmp_path):
+        assert cli("legalize", "in/m.onnx", "--feature-level", "2_0", "-o", "in/fixed.onnx").status == 0
+        assert sorted(path.name for path in (tmp_path / "in").iterdir()) == ["fixed.onnx", "m.onnx", "weights.bin"]
+        onnx.checker.check_model(str(tmp_path / "in/fixed.onnx"), full_check=True)
+
+    def test_elsewhere_it_would_not_be_found(self, cli, tmp_path):
+        result = cli("legalize", "in/m.onnx", "--feature-level", "2_0", "-o", "out/fixed.onnx")
+        assert result.status == 2
+        assert "weights.bin" in result.err
+        assert "--copy-data" in result.err
+        assert not (tmp_path / "out").exists()
+
+    def test_it_is_copied_if_that_is_asked_for(self, cli, tmp_path):
+        result = cli("legalize", "in/m.onnx", "--feature-level", "2_0", "-o", "out/fixed.onnx", "--copy-data")
+        assert result.status == 0
+        assert result.out.splitlines()[-2:] == ["out/weights.bin: written", "out/fixed.onnx: written"]
+        assert (tmp_path / "out/weights.bin").read_bytes() == self.data
+        onnx.load(str(tmp_path / "out/fixed.onnx"))
+
+    def test_nothing_there_is_replaced_by_it(self, cli, tmp_path):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out/weights.bin").write_bytes(b"mine")
+        result = cli("legalize", "in/m.onnx", "--feature-level", "2_0", "-o", "out/fixed.onnx", "--copy-data")
+        assert result.status == 2
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["weights.bin"]
+        assert (tmp_path / "out/weights.bin").read_bytes() == b"mine"

@@ -1,0 +1,194 @@
+"""Wrong graphs made right: one model of each fault, and what the cures leave alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx.cures import CURES, Fault
+from dmlsplit.formats.onnx.mending.cures import CARRIERS, OTHERS
+from tests.effort import calls
+from tests.formats.onnx_models import FLOAT, model, node, value
+
+WEIGHTS = numpy_helper.from_array(np.random.default_rng(0).normal(size=(4, 8, 1, 1)).astype(np.float32), "w")
+
+
+def made(nodes, inputs, outputs, initializers=()):
+    found = model(
+        nodes,
+        [value(name, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in outputs.items()],
+        opset=17,
+        initializers=initializers,
+        ir_version=8,
+    )
+    onnx.checker.check_model(found, full_check=True)
+    return found
+
+
+def gate(batch=2):
+    nodes = [
+        node("Split", ["x"], ["a", "b"], axis=1, name="split"),
+        node("Sigmoid", ["b"], ["s"]),
+        node("Mul", ["a", "s"], ["y"], name="gate"),
+    ]
+    return made(nodes, {"x": [batch, 8, 4]}, {"y": [batch, 4, 4]})
+
+
+def product():
+    nodes = [
+        node("Split", ["z"], ["y", "x"], axis=1, name="split"),
+        node("Tanh", ["x"], ["t"]),
+        node("Mul", ["y", "t"], ["p"]),
+        node("Sigmoid", ["t"], ["s"]),
+        node("Mul", ["p", "s"], ["r"], name="product"),
+    ]
+    return made(nodes, {"z": [2, 8, 4]}, {"r": [2, 4, 4]})
+
+
+def overwritten(operator):
+    nodes = [
+        node("Tanh", ["x"], ["v"]),
+        node("Concat", ["v", "y"], ["j"], axis=1, name="concat"),
+        node(operator, ["j"], ["r"]),
+        node("Conv", ["r", "w"], ["c"]),
+        node("Add", ["v", "c"], ["z"]),
+    ]
+    return made(nodes, {"x": [1, 4, 4, 4], "y": [1, 4, 4, 4]}, {"z": [1, 4, 4, 4]}, [WEIGHTS])
+
+
+def state():
+    """The first input of the Concat is an output made by a node that an activation would be put into."""
+    nodes = [
+        node("Add", ["x", "y"], ["hn"]),
+        node("Concat", ["hn", "x"], ["j"], axis=1, name="concat"),
+        node("Relu", ["j"], ["r"]),
+        node("Conv", ["r", "w"], ["output"]),
+    ]
+    shape = [1, 4, 4, 4]
+    return made(nodes, {"x": shape, "y": shape}, {"output": shape, "hn": shape}, [WEIGHTS])
+
+
+def refused(operator):
+    nodes = [
+        node("Sigmoid", ["x"], ["v"]),
+        node("Split", ["v"], ["a", "b"], axis=1, name="split"),
+        node(operator, ["a"], ["y"]),
+    ]
+    return made(nodes, {"x": [1, 8, 4, 4]}, {"y": [1, 4, 4, 4]})
+
+
+def unwritten():
+    nodes = [
+        node("Add", ["x", "x"], ["v"]),
+        node("Relu", ["v"], ["r"]),
+        node("Concat", ["r", "x"], ["y"], axis=1, name="concat"),
+    ]
+    return made(nodes, {"x": [1, 8, 4, 4]}, {"y": [1, 16, 4, 4], "v": [1, 8, 4, 4]})
+
+
+def dead():
+    nodes = [
+        node("Relu", ["x"], ["y"]),
+        node("Split", ["x"], ["a", "b"], axis=1, name="split"),
+        node("Concat", ["b", "a"], ["c"], axis=1),
+    ]
+    return made(nodes, {"x": [1, 8, 4, 4]}, {"y": [1, 8, 4, 4]})
+
+
+def repeated():
+    nodes = [node("Relu", ["x"], ["v"]), node("Concat", ["v", "v"], ["y"], axis=1, name="concat")]
+    return made(nodes, {"x": [1, 4, 4, 4]}, {"y": [1, 8, 4, 4]})
+
+
+WRONG = {
+    "gate": (gate(), "two-slices"),
+    "product": (product(), None),
+    "overwritten": (overwritten("Relu"), "operator-first"),
+    "overwritten, rounded by its place": (overwritten("Sigmoid"), "max-input"),
+    "overwritten, with a state": (state(), "max-input"),
+    "refused": (refused("Relu"), "operator-first"),
+    "refused, rounded by its place": (refused("Tanh"), "gather"),
+    "unwritten": (unwritten(), "max-between"),
+    "dead": (dead(), "remove-dead"),
+}
+
+
+def arrays(model):
+    generator = np.random.default_rng(1)
+    shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.input}
+    return {name: generator.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def run(model):
+    return [array.tobytes() for array in ReferenceEvaluator(model).run(None, arrays(model))]
+
+
+@pytest.mark.parametrize(("wrong", "cure"), WRONG.values(), ids=WRONG)
+def test_a_wrong_graph_is_made_right(wrong, cure):
+    written = front_end.legalize(wrong, onnxruntime="1.24.4")
+    (change,) = written.changes
+    assert cure in (None, *change.names)
+    result = onnx.load_from_string(written.model)
+    onnx.checker.check_model(result, full_check=True)
+    assert run(result) == run(wrong)
+    assert front_end.legalize(written.model, onnxruntime="1.24.4") == (written.model, ())
+    new = [n for n in result.graph.node if n not in list(wrong.graph.node)]
+    assert all("dmlsplit: " in n.doc_string for n in new)
+
+
+def test_a_tensor_that_is_joined_with_itself():
+    """DirectML 1.10.1 only; ONNX Runtime 1.14.1 ships it."""
+    written = front_end.legalize(repeated(), directml="1.10.1")
+    if written.changes:
+        (change,) = written.changes
+        assert change.names == ("max-branch",)
+        assert run(onnx.load_from_string(written.model)) == run(repeated())
+    assert front_end.legalize(repeated(), directml="1.15.4").changes == ()
+
+
+@pytest.mark.parametrize(
+    ("right", "target"),
+    [
+        (gate(), {"directml": "1.12.0"}),  # the release has no such fusion
+        (gate("N"), {"onnxruntime": "1.24.4"}),  # with open sizes operators run one by one
+    ],
+)
+def test_what_is_right_stays(right, target):
+    assert front_end.legalize(right, **target) == (right.SerializeToString(), ())
+
+
+def test_an_operator_that_rounds_is_not_moved():
+    """Vector and scalar code may round differently, hence where an element stands matters."""
+    written = front_end.legalize(overwritten("Sigmoid"), onnxruntime="1.24.4")
+    result = onnx.load_from_string(written.model)
+    (sigmoid,) = [n for n in result.graph.node if n.op_type == "Sigmoid"]
+    assert list(sigmoid.input) == ["j"]
+
+
+def test_every_cure_that_is_carried_out_is_in_the_table():
+    known = {(cure.fault, cure.name) for cure in CURES if cure.bit_exact and not cure.adds_output}
+    assert CARRIERS.keys() <= known
+    assert {fault for fault, _ in CARRIERS} | OTHERS.keys() == set(Fault)
+
+
+def test_work_is_linear_in_the_faults():
+    def work(count):
+        nodes, outputs = [], {}
+        for i in range(count):
+            nodes += [
+                node("Split", ["x"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}"),
+                node("Sigmoid", [f"b{i}"], [f"s{i}"]),
+                node("Mul", [f"a{i}", f"s{i}"], [f"y{i}"]),
+                node("Concat", [f"y{i}", f"y{i}"], [f"z{i}"], axis=1),
+            ]
+            outputs[f"z{i}"] = [2, 8 + 8 * 0, 4]
+        data = made(nodes, {"x": [2, 8, 4]}, outputs).SerializeToString()
+        return calls(lambda: front_end.legalize(data, onnxruntime="1.24.4"))
+
+    work(2)
+    assert work(16) < 2.6 * work(8)
