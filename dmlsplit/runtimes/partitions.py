@@ -35,7 +35,8 @@ class _Partition:
 
 
 def partitions(nodes: Sequence[PlacedNode]) -> list[tuple[int, ...] | None]:
-    """For each node the indices of the nodes of its fused graph, None where it is in none."""
+    """For each node the indices of the nodes of its fused graph, in the order that they have there; None where it is in
+    none. What is merged stands before what it is merged into."""
     by_name: dict[str, _Partition] = {}
     found: list[_Partition | None] = []
     for index, node in enumerate(nodes):
@@ -58,4 +59,4 @@ def partitions(nodes: Sequence[PlacedNode]) -> list[tuple[int, ...] | None]:
                 partition = _Partition(index, final=False)
             found.append(partition)
         by_name.update(dict.fromkeys(filter(None, node.outputs), partition))
-    return [None if partition is None else tuple(sorted(partition.root().nodes)) for partition in found]
+    return [None if partition is None else tuple(partition.root().nodes) for partition in found]

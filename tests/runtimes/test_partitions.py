@@ -18,7 +18,7 @@ def test_nodes_that_share_an_input_of_the_model_are_apart():
 
 
 def test_a_node_merges_the_graphs_that_feed_it():
-    assert partitions([node("x", "a"), node("x", "b"), node("a b", "c")]) == [(0, 1, 2)] * 3
+    assert partitions([node("x", "a"), node("x", "b"), node("a b", "c")]) == [(1, 0, 2)] * 3
 
 
 def test_what_feeds_a_node_outside_takes_no_more_nodes():

@@ -142,7 +142,6 @@ CURES: Final = (
         "split the operand of the node that feeds the Split",
         ("split_first", "slice_first"),
     ),
-    Cure("expand-part", Fault.REFUSED, "put an Expand to its own shape behind the part", ("expand",)),
     Cure(
         "part-output",
         Fault.REFUSED,
@@ -179,7 +178,7 @@ USELESS: Final = {
         "wrong nevertheless": ("Identity", "Reshape", "v or g(...) as a graph output", "a pair of Transposes"),
     },
     Fault.REFUSED: {
-        "removed by optimization": ("Identity", "Mul by 1", "a pair of Transposes"),
+        "removed by optimization": ("Identity", "Mul by 1", "a pair of Transposes", "Expand to its own shape"),
         "wrong nevertheless": ("Slice, from DirectML 1.13.1 on", "Reshape"),
     },
 }

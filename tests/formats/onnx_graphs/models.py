@@ -372,7 +372,7 @@ def cut(line: Line) -> onnx.ModelProto:
     part, rest = _part(s, before, words, cure, size)
     part = _changed(s, part, cure, "after")
     if cure == "expand":
-        part = s("Expand", part, s.integers(1, 4, 4, 4))
+        part = s("Expand", part, s.integers(2, 4, 4, 4))
     elif cure == "max":
         part = s("Max", part, part)
     s.outputs = [s.named(behind(s, end, part, ""), "o")]

@@ -37,7 +37,7 @@ NUMBERS = {
     "MAX": 21,
     "MULTIPLY": 24,
     "ADD": 4,
-    "ADD1": 69,
+    "ADD1": 89,
     "EXP": 11,
     "RECIP": 27,
     "DIV": 10,

@@ -69,8 +69,8 @@ class FusedGraph:
     """Those of `outputs` that are outputs of the model's graph."""
     has_constants: bool = False
     """Whether some constant is a node of its own."""
-    between_transposes: frozenset[int] = frozenset()
-    """Nodes that ONNX Runtime may have moved a Transpose over."""
+    behind_transposes: frozenset[int] = frozenset()
+    """Nodes that ONNX Runtime may move a Transpose over."""
 
 
 @dataclass(slots=True)
@@ -250,7 +250,7 @@ class _Builder:
             tuple([row.outputs for row in rows]),
             frozenset(self.graph.outputs & set(self.exits)),
             has_constants,
-            self._between_transposes(rows),
+            self._behind_transposes(rows),
         )
 
     def _alive(self) -> list[Op]:
@@ -382,18 +382,14 @@ class _Builder:
         element = self._element(name)
         return math.prod(self._sizes(name)) * (element.itemsize if element is not None else 1)
 
-    def _between_transposes(self, rows: Sequence[_Row]) -> frozenset[int]:
-        """The Splits, Joins and others with Transposes both before and behind them."""
-        if self.graph.options.optimization < 1 or not any(row.name == "Transpose" for row in rows):
+    def _behind_transposes(self, rows: Sequence[_Row]) -> frozenset[int]:
+        """The nodes that Transposes lead to."""
+        if self.graph.options.optimization < 1:
             return frozenset()
         producers = {name: number for number, row in enumerate(rows) for name in row.outputs}
-        above: set[int] = set()
+        found: set[int] = set()
         for number, row in enumerate(rows):
             before = [producers[name] for name in row.inputs if name in producers]
-            if any(i in above or rows[i].name == "Transpose" for i in before):
-                above.add(number)
-        below: set[int] = set()
-        for number in reversed(range(len(rows))):
-            if number in below or rows[number].name == "Transpose":
-                below.update(producers[name] for name in rows[number].inputs if name in producers)
-        return frozenset(above & below)
+            if any(i in found or (rows[i].name == "Transpose" and self._moves(rows[i].op)) for i in before):
+                found.add(number)
+        return frozenset(found)

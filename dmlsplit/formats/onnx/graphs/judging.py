@@ -59,7 +59,7 @@ def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bo
         return _refused(graph, Found("graph/constant-node", None, "some constant is a node of its own"))
     if traits is None:
         return _unknown(graph, "this DirectML was not observed compiling graphs")
-    if graph.between_transposes and any(graph.ops[i] in ("Split", "Concat") for i in graph.between_transposes):
+    if any(graph.ops[i] in ("Split", "Concat") for i in graph.behind_transposes):
         return _unknown(graph, "ONNX Runtime may move Transposes over a node of it")
     answers = [_judged(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
     first = answers[0]

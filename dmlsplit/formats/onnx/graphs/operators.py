@@ -69,7 +69,7 @@ LOWERED: Final[Mapping[str, Lowered]] = {
 """By operator of the default domain."""
 
 UNKNOWN: Final = Lowered(None, Kind.UNKNOWN)
-FUSED_ADD: Final = Lowered(69, Kind.UNKNOWN)
+FUSED_ADD: Final = Lowered(89, Kind.UNKNOWN)
 """An Add, or a Sum, that an activation was put into: DML_OPERATOR_ELEMENT_WISE_ADD1."""
 
 

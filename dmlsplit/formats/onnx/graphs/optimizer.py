@@ -21,6 +21,7 @@ from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.graphs.operators import ABSORBS
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.tensors import Array, text
+from dmlsplit.runtimes.facts import is_static
 
 _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
     "Mul": (1, (0, 1)),
@@ -69,6 +70,8 @@ class Optimized:
         self.alias: dict[str, str] = {}
         self._made = 0
         self._gone: set[Op] = set()
+        self._undone: set[Op] = set()
+        """Transposes that another one undoes."""
         self.ops = [
             Op(
                 index,
@@ -132,7 +135,9 @@ class Optimized:
                     producers[op.outputs[0]] = before
                     continue
             kept.append(op)
-        self.ops = sorted(kept, key=lambda op: op.index)
+        read = {name for op in kept for name in op.inputs} | outputs
+        left = [op for op in kept if op not in self._undone or not read.isdisjoint(op.outputs)]
+        self.ops = sorted(left, key=lambda op: op.index)
 
     def _does_nothing(self, op: Op, producers: Mapping[str, Op]) -> bool:
         if op.op_type == "Identity":
@@ -141,6 +146,9 @@ class Optimized:
             training = constant(self.graph, op.inputs[2]) if len(op.inputs) > 2 else np.zeros(1)
             mask = len(op.outputs) > 1 and op.outputs[1] != ""
             return not mask and training is not None and not training.any()
+        if op.op_type == "Expand":
+            shapes = [self.graph.shape(name) for name in (op.inputs[0], op.outputs[0])]
+            return is_static(shapes[0]) and shapes[0] == shapes[1] and self.graph.is_constant(op.inputs[1])
         if op.op_type == "Cast":
             types = [self.graph.scope.type_of(name)[0] for name in (op.inputs[0], op.outputs[0])]
             return types[0] is not None and types[0] == types[1]
@@ -153,6 +161,7 @@ class Optimized:
             if len(first) != len(second) or [first[i] for i in second] != list(range(len(first))):
                 return False
             op.inputs[0] = before.inputs[0]
+            self._undone.add(before)
             return True
         place = neutral(self.graph, op)
         if place is not None:

@@ -1,0 +1,174 @@
+"""What check says of models whose graphs come out wrong, and of their right twins."""
+
+from __future__ import annotations
+
+import json
+
+import onnx
+import pytest
+from onnx import parser
+
+from dmlsplit import Severity, check_files
+from dmlsplit.cli import main
+from dmlsplit.formats.onnx.cures import Fault
+from dmlsplit.runtimes import Options, find_runtime
+from tests.formats.onnx_graphs import models, patterns
+from tests.formats.onnx_graphs.models import Sketch
+from tests.formats.onnx_graphs.recorded import session_model
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
+
+
+def text(body: str) -> onnx.ModelProto:
+    return parser.parse_model(HEAD + body)
+
+
+def block(words: str, cure: str = "none") -> onnx.ModelProto:
+    return patterns.pattern({"model": words, "cure": cure})
+
+
+GLU = "(float[1,8,4,4] x) => (float[1,4,4,4] o) { a, b = Split<axis=1>(x)  s = Sigmoid(b)  o = Mul(a, s) }"
+OPEN_GLU = GLU.replace("[1,", "[N,")
+JOINED = """(float[1,4,4,4] x, float[1,4,4,4] y) => (float[1,8,4,4] r, float[1,4,4,4] z)
+{ z = Tanh(x)  j = Concat<axis=1>(z, y)  r = Relu(j) }"""
+CUT = "(float[1,8,4,4] x) => (float[1,4,4,4] o) { v = Sigmoid(x)  a, b = Split<axis=1>(v)  o = Tanh(a) }"
+SCALED = """(float[1,8,4,4] x, float[1,4,4,4] y) => (float[1,4,4,4] o, float[1,4,4,4] b)
+{ a, b = Split<axis=1>(x)  p = Mul(y, a)  s = Sigmoid(a)  o = Mul(p, s) }"""
+REPEATED = "(float[1,4,4,4] x) => (float[1,8,4,4] o) { v = Tanh(x)  o = Concat<axis=1>(v, v) }"
+
+WRONG = {
+    "a GLU": (text(GLU), Fault.GATE, "a", "two-slices"),
+    "a Conformer's convolution": (block("Conformer convolution"), Fault.GATE, None, "two-slices"),
+    "an attention gate": (block("attention gate"), Fault.GATE, None, "two-slices"),
+    "a SwiGLU in another order": (block("SwiGLU reordered"), Fault.GATE, None, "two-slices"),
+    "a scaled SiLU": (text(SCALED), Fault.PRODUCT, "a", "reshape-factor"),
+    "a residual around a Concat": (block("residual: v + Conv(Relu(Concat"), Fault.OVERWRITTEN, None, "operator-first"),
+    "a scaled residual": (block("residual: v + Conv(MulC(Concat"), Fault.OVERWRITTEN, None, "max-input"),
+    "a state beside a Concat": (block("streaming state"), Fault.OVERWRITTEN, None, "max-input"),
+    "an output beside a Concat": (text(JOINED), Fault.OVERWRITTEN, "j", "operator-first"),
+    "Sigmoid, Split, Tanh": (text(CUT), Fault.REFUSED, "a", "operator-first"),
+    "a dead Split": (models.dead({"model": "dead Split of the input"}), Fault.DEAD, None, None),
+}
+"""The model, the fault, the node that it is said of where it has a name, and the cure."""
+
+RIGHT = {
+    "a GLU of open sizes": text(OPEN_GLU),
+    "SwiGLU": block("SwiGLU: "),
+    "GEGLU": block("GEGLU"),
+    "WaveNet": block("WaveNet"),
+    "DenseNet": block("DenseNet block"),
+    "DenseNet, flat": block("DenseNet without BN: flat"),
+    "U-Net": block("U-Net"),
+    "C2f": block("YOLO C2f"),
+    "SPPF": block("SPPF"),
+    "rotary, by Split": block("rotary by Split, q from Mul"),
+    "rotary, by Slice": block("rotary by Slice, q from input"),
+    "an input of the Concat that is used earlier": block("residual: v + Conv(BN(Concat"),
+    "names the other way round": text(JOINED.replace("z", "a")),
+    "blocks of no whole vectors": text(
+        CUT.replace("Tanh(a)", "Tanh(b)").replace("4,4]", "3,1]").replace("1,8,", "1,6,").replace("1,4,", "1,3,")
+    ),
+    "an input of the Concat of no whole vectors": text(
+        JOINED.replace("1,4,4,4", "1,3,3,3").replace("1,8,4,4", "1,6,3,3")
+    ),
+}
+
+
+def found_in(model: onnx.ModelProto, version: str = "1.24.4", **options):
+    from dmlsplit.formats.onnx.graphs.findings import findings
+
+    return findings(session_model(model), find_runtime(version), Options(**options))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_models_are_found_with_the_cure(name):
+    model, fault, path, cure = WRONG[name]
+    finding, *others = found_in(model)
+    assert (finding.fault, others) == (fault, [])
+    assert path in (None, finding.path)
+    assert (finding.cure.name if finding.cure else None) == cure
+    assert finding.diagnostic.severity is Severity.ERROR
+    assert finding.diagnostic.rule == fault.rule
+    if finding.cure is not None:
+        assert finding.cure.change in finding.diagnostic.message
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_their_right_twins_are_not(name):
+    assert found_in(RIGHT[name]) == ()
+
+
+def test_without_fusion_nothing_is_wrong():
+    assert found_in(text(GLU), graph_fusion=False) == ()
+    assert found_in(WRONG["a dead Split"][0], graph_fusion=False) == ()
+
+
+def test_the_releases_are_named():
+    (gate,) = found_in(text(GLU))
+    assert "DirectML 1.13.1 to 1.15.4, that is onnxruntime-directml 1.17.0 to 1.24.4" in gate.diagnostic.message
+    assert "it computes q * sigmoid(q) of q = b, not a * sigmoid(q)" in gate.diagnostic.message
+    (joined,) = found_in(text(JOINED))
+    assert "the output z is wrong: Relu r has written over it" in joined.diagnostic.message
+    assert joined.outputs == ("z",)
+
+
+@pytest.mark.parametrize(
+    ("directml", "wrong"), [("1.8.0", False), ("1.12.1", False), ("1.13.1", True), ("1.15.4", True)]
+)
+def test_check_by_release(tmp_path, directml, wrong):
+    path = tmp_path / "glu.onnx"
+    onnx.save(text(GLU), path)
+    (report,) = check_files([path], directml=directml)
+    assert report.ok is not wrong
+    assert {d.rule for d in report.diagnostics if d.rule.startswith("graph/")} == (
+        {"graph/fused-wrongly"} if wrong else set()
+    )
+
+
+def test_only_directml_1_10_1_forgets_a_place(tmp_path):
+    path = tmp_path / "twice.onnx"
+    onnx.save(text(REPEATED), path)
+    for directml, wrong in (("1.9.0", False), ("1.10.1", True), ("1.12.0", False)):
+        (report,) = check_files([path], directml=directml)
+        assert any(d.rule == "graph/place-not-written" for d in report.diagnostics) is wrong
+
+
+@pytest.mark.parametrize("format", ["text", "json", "sarif", "html"])
+def test_every_format_shows_it(tmp_path, capsys, format):
+    path = tmp_path / "glu.onnx"
+    onnx.save(text(GLU), path)
+    assert main(["check", str(path), "--onnxruntime", "1.24.4", "--format", format]) == 1
+    out = capsys.readouterr().out
+    assert "graph/fused-wrongly" in out
+    if format == "json":
+        (answer,) = json.loads(out)
+        assert answer["ok"] is False
+
+
+def test_in_a_function_the_node_is_named_by_its_call():
+    model = parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 17, "own" : 1]> g (float[1,8,4,4] x) => (float[1,4,4,4] o)
+        { o = own.glu(x) }
+        <domain: "own", opset_import: ["" : 17]> glu (x) => (o)
+        { a, b = Split<axis=1>(x)  s = Sigmoid(b)  o = Mul(a, s) }"""
+    )
+    model.graph.node[0].name = "gate"
+    (finding,) = found_in(model)
+    assert finding.path.startswith("gate/")
+
+
+def test_of_a_graph_without_a_split_nothing_is_said():
+    product = (
+        "(float[1,8,4,4] x, float[1,8,4,4] y) => (float[1,8,4,4] o) { p = Mul(y, x)  s = Sigmoid(x)  o = Mul(p, s) }"
+    )
+    assert found_in(text(product)) == ()
+
+
+def test_an_unwritten_output_is_reported_beside_a_concat():
+    s = Sketch()
+    x, y = s.input("x", 1, 4, 4, 4), s.input("y", 1, 4, 4, 4)
+    h = s("Add", x, y)
+    s.outputs = [h, s.named(s.concat(s("Relu", h), y), "o")]
+    (finding,) = found_in(s.model())
+    assert (finding.fault, finding.outputs) == (Fault.UNWRITTEN, (h,))
+    assert found_in(s.model(), optimization=1) == ()
