@@ -21,8 +21,7 @@ from dmlsplit.target import Target
 
 if TYPE_CHECKING:
     from dmlsplit._typing import Bindable
-    from dmlsplit.formats.joins import JoinNode
-    from dmlsplit.formats.nodes import SplitNode
+    from dmlsplit.formats.operator_nodes import OperatorNode
 
 NO_SPLIT: Final = SplitOperatorDesc(None, None, 0)
 NO_JOIN: Final = JoinOperatorDesc(None, None, 0)
@@ -92,7 +91,7 @@ def _raised(by: NodeLegalization | JoinLegalization, array: np.ndarray) -> np.nd
     return array.reshape(-1).view(dtype).reshape(array.shape[:-1])
 
 
-def legalized_node(node: SplitNode | JoinNode, target: Target) -> Legalization[Any]:
+def legalized_node(node: OperatorNode[Any], target: Target) -> Legalization[Any]:
     """SplitNode.legalize and JoinNode.legalize for one target."""
     splits = node.operator_type is OperatorType.SPLIT
     obstacle = node.obstacle()
@@ -119,12 +118,12 @@ def descriptor_of(found: Legalization[Any]) -> OperatorDesc | None:
     return None if found.desc in (NO_SPLIT, NO_JOIN) else found.desc
 
 
-def is_rewritten(node: SplitNode | JoinNode, found: Legalization[Any]) -> bool:
+def is_rewritten(node: OperatorNode[Any], found: Legalization[Any]) -> bool:
     """Whether more was changed than how the axis is counted."""
     return found.operators != (found.desc,) or (node.element is not None and not node.element.is_native)
 
 
-def _steps(node: SplitNode | JoinNode) -> Iterator[str]:
+def _steps(node: OperatorNode[Any]) -> Iterator[str]:
     """What the descriptor itself changed of the framework's node."""
     assert node.element is not None
     assert node.element.data_type is not None

@@ -7,35 +7,27 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dmlsplit.descriptors import BufferTensorDesc, SplitOperatorDesc
-from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.descriptors import SplitOperatorDesc
+from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.dims import Dim, Shape, agrees, shape_text
-from dmlsplit.enums import FeatureLevel, OperatorType
+from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.sessions import InSession, SessionNode
-from dmlsplit.location import Location
+from dmlsplit.formats.operator_nodes import OperatorNode
+from dmlsplit.formats.sessions import InSession
 from dmlsplit.printable import printable
-from dmlsplit.releases import Release
-from dmlsplit.rules import RULES, NodeFacts, judge_node
-from dmlsplit.runtime_versions import Runtime
-from dmlsplit.target import find_target
+from dmlsplit.rules import NodeFacts
 
 if TYPE_CHECKING:
     from dmlsplit.formats.joins import JoinNode
-    from dmlsplit.legalize import Legalization
-
-
-MAX_SIZE: Final = 2**32 - 1
-"""Of a tensor of DirectML; the lengths of a split are no larger than its axis."""
 
 
 @dataclass(frozen=True, slots=True)
-class SplitNode(SessionNode):
+class SplitNode(OperatorNode[SplitOperatorDesc]):
     """One Split of a model.
 
     `op` and `version` say by which specification it is judged (Split 13, VariadicSplit 1). `axis` is resolved to
@@ -45,6 +37,7 @@ class SplitNode(SessionNode):
     """
 
     operator_type: ClassVar = OperatorType.SPLIT
+    desc_type: ClassVar = SplitOperatorDesc
     name: str
     op: str
     version: int
@@ -64,74 +57,14 @@ class SplitNode(SessionNode):
     in_session: InSession | None = field(default=None, repr=False, compare=False)
     """The node in the session of its model; None where its model is not ONNX's."""
 
-    def descriptor(self) -> SplitOperatorDesc:
-        """The node as one DirectML operator with packed tensors, before any level's limits: it may have nine
-        dimensions or empty outputs. An element of 2 or 4 DirectML elements adds an innermost dimension.
-
-        InputError where there is no such operator: unknown sizes, faults, or elements that no data type carries.
-        """
-        obstacle = self.obstacle()
-        if obstacle is not None:
-            raise InputError(f"{self.path}: {obstacle.message}")
-        assert self.element is not None
-        assert self.element.data_type is not None
-        assert self.axis is not None
-        sizes, lengths = _sizes(self.input_shape), _sizes(self.lengths)
-        if self.element.count > 1:
-            sizes = (*sizes, self.element.count)
-        return SplitOperatorDesc.from_lengths(BufferTensorDesc(self.element.data_type, sizes), self.axis, lengths)
-
-    def obstacle(self) -> Diagnostic | None:
-        """Why the node stands for no DirectML operator; None where it does."""
-        here = Location(node=self.path)
-        if not self.report.ok:
-            return RULES["node/not-lowered"].diagnostic(here, "the node is not valid by its framework's rules")
-        if self.element is not None and self.element.data_type is None:
-            message = f"{self.data_type} cannot be lowered: {self.element.refusal}"
-            return RULES["node/type-not-lowered"].diagnostic(here, message, actual=self.data_type)
-        for diagnostic in self.report.diagnostics:
-            if diagnostic.rule == "node/shape-unknown":
-                return diagnostic
-        if self.element is None:
-            return RULES["node/shape-unknown"].diagnostic(here, "the element type is not known", actual=self.data_type)
-        for what, sizes in (("input shape", self.input_shape), ("lengths", self.lengths)):
-            if sizes is None or not all(isinstance(size, int) for size in sizes):
-                message = f"the {what} {shape_text(sizes)} is not known; --shape or --dim gives it"
-                return RULES["node/shape-unknown"].diagnostic(here, message, actual=shape_text(sizes))
-        if self.axis is None:
-            return RULES["node/shape-unknown"].diagnostic(here, "the axis is not known")
-        largest = max(_sizes(self.input_shape), default=0)
-        if largest > MAX_SIZE:
-            message = f"the input shape {shape_text(self.input_shape)} does not fit DirectML's UINTs of 32 bits"
-            return RULES["node/not-lowered"].diagnostic(here, message, expected=f"sizes to {MAX_SIZE}", actual=largest)
-        return None
-
     @property
     def whole_shape(self) -> Shape | None:
         """The shape of the tensor that is cut."""
         return self.input_shape
 
     @property
-    def path(self) -> str:
-        """What diagnostics call the node, safe to print: its name, or that of an output, after that of its graph."""
-        name = self.name or next(filter(None, self.output_names), "") or self.op
-        return printable(f"{self.graph}/{name}" if self.graph else name)
-
-    def legalize(
-        self,
-        feature_level: FeatureLevel | int | str | None = None,
-        *,
-        directml: Release | str | None = None,
-        onnxruntime: Runtime | str | None = None,
-    ) -> Legalization[SplitOperatorDesc]:
-        """The node as operators that a feature level or a release takes, as `dmlsplit.legalize` gives them.
-
-        Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
-        operator, `ok` is False, and the report says why.
-        """
-        from dmlsplit.formats.lowering import legalized_node
-
-        return legalized_node(self, find_target(feature_level, directml, onnxruntime))
+    def named_outputs(self) -> tuple[str, ...]:
+        return self.output_names
 
     def execute(self, array: np.ndarray) -> list[np.ndarray]:
         """The node's outputs for an input, bit for bit as the framework defines them, copied by the C core.
@@ -140,14 +73,7 @@ class SplitNode(SessionNode):
         (dtype object, U or T). An output that the model leaves out is in the list all the same. InputError for what
         does not fit, and for a node that its framework refuses.
         """
-        if not self.report.ok:
-            raise InputError(f"{self.path}: {(self.report.errors or self.report.hidden)[0].message}")
-        if self.element is None:
-            raise InputError(f"{self.path}: the element type is not known")
-        if isinstance(array, np.ma.MaskedArray) or not isinstance(array, np.ndarray):
-            raise InputError(f"{self.path}: the input is {type(array).__name__}, not a plain numpy array")
-        if not (array.dtype.kind in "OUT" if self.element.name == "string" else array.dtype == self.element.dtype()):
-            raise InputError(f"{self.path}: the input is {self.element.name}, not {array.dtype}")
+        self._check_array(array, self._known_element(), "the input")
         if self.input_shape is not None and not agrees(array.shape, self.input_shape):
             raise InputError(f"{self.path}: the input's shape is {shape_text(self.input_shape)}, not {array.shape}")
         axis, lengths = self._cut(array.shape)
@@ -166,9 +92,7 @@ class SplitNode(SessionNode):
         axis, lengths = self.axis, self.lengths
         if self.facts is not None and self.input_shape != shape:
             facts = self.facts.with_shape(shape)
-            errors = [d for d in judge_node(facts, self.path) if d.severity is Severity.ERROR]
-            if errors:
-                raise InputError(f"{errors[0].path}: {errors[0].message}")
+            self._check_facts(facts)
             axis, lengths = facts.axis_index, facts.lengths
         if axis is None or lengths is None:
             raise InputError(f"{self.path}: the axis or the lengths are not known")
@@ -242,8 +166,3 @@ def listed(names: Collection[str]) -> str:
     """Names of a file for a message: the first eight."""
     shown = [printable(name, 40) for name in islice(names, 8)]
     return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"
-
-
-def _sizes(shape: Sequence[Dim] | None) -> tuple[int, ...]:
-    assert shape is not None
-    return tuple([dim for dim in shape if isinstance(dim, int)])

@@ -1,0 +1,147 @@
+"""What nodes of a framework's model have in common that are one DirectML operator each, Splits and Concats."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+import numpy as np
+
+from dmlsplit._typing import DescT
+from dmlsplit.descriptors import BufferTensorDesc
+from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.dims import Dim, Shape, shape_text
+from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
+from dmlsplit.errors import InputError
+from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.sessions import SessionNode
+from dmlsplit.geometry import ROLES
+from dmlsplit.location import Location
+from dmlsplit.printable import printable
+from dmlsplit.releases import Release
+from dmlsplit.rules import RULES, NodeFacts, judge_node
+from dmlsplit.runtime_versions import Runtime
+from dmlsplit.target import find_target
+
+if TYPE_CHECKING:
+    from dmlsplit.legalize import Legalization
+
+
+class OperatorNode(SessionNode, Generic[DescT]):
+    """A node with the report of its framework's rules."""
+
+    __slots__ = ()
+    operator_type: ClassVar[OperatorType]
+    desc_type: ClassVar[type[Any]]
+    if TYPE_CHECKING:
+        name: str
+        op: str
+        graph: str
+        data_type: str | None
+        axis: int | None
+        lengths: tuple[Dim, ...] | None
+        report: Report
+        element: ElementType | None
+        facts: NodeFacts | None
+
+        @property
+        def whole_shape(self) -> Shape | None:
+            """The shape of the tensor that is cut, or made."""
+
+        @property
+        def named_outputs(self) -> Sequence[str]:
+            """Names of the outputs, "" of those that have none."""
+
+    @property
+    def path(self) -> str:
+        """What diagnostics call the node, safe to print: its name, or that of an output, after that of its graph."""
+        name = self.name or next(filter(None, self.named_outputs), "") or self.op
+        return printable(f"{self.graph}/{name}" if self.graph else name)
+
+    def descriptor(self) -> DescT:
+        """The node as one DirectML operator with packed tensors, before any level's limits: it may have nine
+        dimensions or empty tensors. An element of 2 or 4 DirectML elements adds an innermost dimension.
+
+        InputError where there is no such operator: unknown sizes, faults, or elements that no data type carries.
+        """
+        obstacle = self.obstacle()
+        if obstacle is not None:
+            raise InputError(f"{self.path}: {obstacle.message}")
+        assert self.element is not None
+        assert self.element.data_type is not None
+        assert self.axis is not None
+        sizes, lengths = _numbers(self.whole_shape), _numbers(self.lengths)
+        if self.element.count > 1:
+            sizes = (*sizes, self.element.count)
+        whole = BufferTensorDesc(self.element.data_type, sizes)
+        desc: DescT = self.desc_type.from_lengths(whole, self.axis, lengths)
+        return desc
+
+    def obstacle(self) -> Diagnostic | None:
+        """Why the node stands for no DirectML operator; None where it does."""
+        here = Location(node=self.path)
+        not_lowered, unknown = RULES["node/not-lowered"], RULES["node/shape-unknown"]
+        if not self.report.ok:
+            return not_lowered.diagnostic(here, "the node is not valid by its framework's rules")
+        if self.element is not None and self.element.data_type is None:
+            message = f"{self.data_type} cannot be lowered: {self.element.refusal}"
+            return RULES["node/type-not-lowered"].diagnostic(here, message, actual=self.data_type)
+        for diagnostic in self.report.diagnostics:
+            if diagnostic.rule == "node/shape-unknown":
+                return diagnostic
+        if self.element is None:
+            return unknown.diagnostic(here, "the element type is not known", actual=self.data_type)
+        shape = f"{ROLES[self.operator_type].whole_side} shape"
+        for what, sizes in ((shape, self.whole_shape), ("lengths", self.lengths)):
+            if sizes is None or not all(isinstance(size, int) for size in sizes):
+                message = f"the {what} {shape_text(sizes)} is not known; --shape or --dim gives it"
+                return unknown.diagnostic(here, message, actual=shape_text(sizes))
+        if self.axis is None:
+            return unknown.diagnostic(here, "the axis is not known")
+        largest = max(_numbers(self.whole_shape), default=0)
+        if largest > UINT_MAX:
+            message = f"the {shape} {shape_text(self.whole_shape)} does not fit DirectML's UINTs of 32 bits"
+            return not_lowered.diagnostic(here, message, expected=f"sizes to {UINT_MAX}", actual=largest)
+        return None
+
+    def legalize(
+        self,
+        feature_level: FeatureLevel | int | str | None = None,
+        *,
+        directml: Release | str | None = None,
+        onnxruntime: Runtime | str | None = None,
+    ) -> Legalization[DescT]:
+        """The node as operators that a feature level or a release takes, as `dmlsplit.legalize` gives them.
+
+        Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
+        operator, `ok` is False, and the report says why.
+        """
+        from dmlsplit.formats.lowering import legalized_node
+
+        return legalized_node(self, find_target(feature_level, directml, onnxruntime))
+
+    def _known_element(self) -> ElementType:
+        """The element type of a node that can be executed. InputError for one that its framework refuses."""
+        if not self.report.ok:
+            raise InputError(f"{self.path}: {(self.report.errors or self.report.hidden)[0].message}")
+        if self.element is None:
+            raise InputError(f"{self.path}: the element type is not known")
+        return self.element
+
+    def _check_array(self, array: object, element: ElementType, what: str) -> None:
+        """InputError for what is no plain array of the node's element type."""
+        if isinstance(array, np.ma.MaskedArray) or not isinstance(array, np.ndarray):
+            raise InputError(f"{self.path}: {what} is {type(array).__name__}, not a plain numpy array")
+        if not (array.dtype.kind in "OUT" if element.name == "string" else array.dtype == element.dtype()):
+            raise InputError(f"{self.path}: {what} is {element.name}, not {array.dtype}")
+
+    def _check_facts(self, facts: NodeFacts) -> None:
+        """InputError where the framework's rules refuse the node for the arrays that it is executed on."""
+        errors = [d for d in judge_node(facts, self.path) if d.severity is Severity.ERROR]
+        if errors:
+            raise InputError(f"{errors[0].path}: {errors[0].message}")
+
+
+def _numbers(shape: Collection[Dim] | None) -> tuple[int, ...]:
+    assert shape is not None
+    return tuple([dim for dim in shape if isinstance(dim, int)])
