@@ -195,34 +195,73 @@ def _text(size: Expression) -> str:
 
 _OF_ALL: Final = (("at least", 1), ("at most", UINT_MAX))
 """Relations that are asked of all sizes alike."""
+MOST_SAID: Final = 16
+"""Conditions that are put in words."""
 
 
 def depending(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Those that do not hold for all sizes, each once, and none that another one implies."""
+    """Those that do not hold for all sizes, each once, and no least size that another condition implies."""
     left = list(dict.fromkeys(condition for condition in conditions if condition.certain is not True))
-    return tuple([c for c in left if not _implied(c, left)])
+    least: dict[Expression, int] = {}
+    for condition in left:
+        if condition.relation in ("is", "at least") and isinstance(condition.to, int):
+            least[condition.size] = max(condition.to, least.get(condition.size, 0))
+    same = {condition.size for condition in left if condition.relation == "is" and isinstance(condition.to, int)}
+
+    def implied(condition: Condition) -> bool:
+        if condition.relation != "at least" or not isinstance(condition.to, int):
+            return False
+        greatest = least[condition.size]
+        return condition.to < greatest or (condition.to == greatest and condition.size in same)
+
+    return tuple([condition for condition in left if not implied(condition)])
 
 
 def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
     """The same with what follows from sizes that have to be one number or one another; None where no sizes will do."""
-    left, known = list(depending(conditions)), dict[Symbol, Expression]()
+    left = depending(conditions)
+    known: dict[Symbol, Expression] = {}
     while True:
         if any(condition.certain is False for condition in left):
             return None
-        same = next((c for c in left if c.relation == "is" and isinstance(c.size, Symbol)), None)
-        if same is None:
-            break
-        assert isinstance(same.size, Symbol)
-        meant = {same.size: same.to}
-        known = {symbol: substituted(size, meant) for symbol, size in known.items()} | meant
+        found, others = _same_sizes(left)
+        if not found:
+            return (*[Condition(symbol, "is", size) for symbol, size in known.items()], *left)
+        known = {symbol: substituted(size, found) for symbol, size in known.items()} | found
         # What a symbol is bounded by holds of the size in its place.
-        limits = fits((_dim_of(same.size),), (same.to,))
-        left = list(depending([*(c.with_sizes(meant) for c in left if c is not same), *limits]))
-    return (*[Condition(symbol, "is", size) for symbol, size in known.items()], *left)
+        limits = [c for symbol, size in found.items() for c in fits((interval(*symbol.limits),), (size,))]
+        left = depending([*(condition.with_sizes(found) for condition in others), *limits])
 
 
-def _dim_of(symbol: Symbol) -> Dim:
-    return interval(*symbol.limits)
+def _same_sizes(conditions: Iterable[Condition]) -> tuple[dict[Symbol, Expression], list[Condition]]:
+    """The symbols that have to be another size, none of which is in such a size; and the conditions that say no such
+    thing."""
+    found: dict[Symbol, Expression] = {}
+    others = []
+    for condition in conditions:
+        size, to = _resolved(condition.size, found), _resolved(condition.to, found)
+        if condition.relation == "is" and isinstance(to, Symbol) and not isinstance(size, Symbol):
+            size, to = to, size
+        if condition.relation == "is" and isinstance(size, Symbol) and size not in symbols_of(to):
+            found[size] = to
+        elif condition.relation != "is" or size != to:
+            others.append(Condition(size, condition.relation, to, condition.of))
+    return {symbol: _resolved(size, found) for symbol, size in found.items()}, others
+
+
+def _resolved(size: Expression, by: dict[Symbol, Expression]) -> Expression:
+    """An expression with none of these symbols left; the way from one to the next is shortened."""
+    way = []
+    while isinstance(size, Symbol) and size in by:
+        way.append(size)
+        size = by[size]
+    if way:
+        size = _resolved(size, by)
+        by.update(dict.fromkeys(way, size))
+        return size
+    if isinstance(size, Term) and not by.keys().isdisjoint(symbols_of(size)):
+        return substituted(size, {symbol: _resolved(symbol, by) for symbol in symbols_of(size)})
+    return size
 
 
 def substituted(size: Expression, by: Mapping[Symbol, Expression]) -> Expression:
@@ -237,20 +276,6 @@ def substituted(size: Expression, by: Mapping[Symbol, Expression]) -> Expression
     whole, count = of
     assert isinstance(count, int)
     return quotient(size.operation, whole, count)
-
-
-def _implied(condition: Condition, others: Sequence[Condition]) -> bool:
-    """Whether a least size follows from what else is asked of the size."""
-    size, relation, least = condition.size, condition.relation, condition.to
-    if relation != "at least" or not isinstance(least, int):
-        return False
-    for other in others:
-        if other.size == size and isinstance(other.to, int):
-            if other.relation == "is" and other.to >= least:
-                return True
-            if other.relation == "at least" and other.to > least:
-                return True
-    return False
 
 
 def alike(shapes: Sequence[Sequence[Expression] | None], axis: int | None) -> Iterator[Condition]:
@@ -327,4 +352,6 @@ def conditions_text(conditions: Sequence[Condition]) -> str:
         of_all = not condition.of and (condition.relation, condition.to) in _OF_ALL
         is_size = not isinstance(condition.size, Term) or condition.size.operation in ("share", "rounded up", "sum")
         said[f"sizes {condition.relation} {_text(condition.to)}" if of_all and is_size else str(condition)] = None
+    if len(said) > MOST_SAID:
+        return f"{', '.join(list(said)[:MOST_SAID])} and {len(said) - MOST_SAID} conditions more"
     return ", ".join(said)

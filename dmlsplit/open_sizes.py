@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 BEYOND: Final = "not known for larger tensors, which depends on how they can be cut"
 
 
+MOST_PARTS: Final = 1024
+"""Of a node with more, the sizes are to be given: its conditions are more than anybody reads."""
+
+
 class Case(NamedTuple):
     """What becomes of the node where all conditions hold, and none of the cases before does."""
 
@@ -146,7 +150,13 @@ class OpenNode:
         if facts is None or element is None or element.data_type is None or not node.report.ok:
             return None
         whole, parts, axis = facts.whole, facts.parts, facts.axis_index
-        if whole is None or not parts or axis is None or not any(symbols_of(total((*whole, *parts)))):
+        if (
+            whole is None
+            or not parts
+            or axis is None
+            or len(parts) > MOST_PARTS
+            or not any(symbols_of(total((*whole, *parts))))
+        ):
             return None
         return cls(node.operator_type, element, whole, parts, axis, valid_where(facts))
 
