@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dmlsplit.formats import openvino
+from dmlsplit.formats.nodes import SplitNode
 from tests.formats.ir import Graph
 from tests.formats.openvino_peer import TYPES, ask
 
@@ -24,7 +25,7 @@ INDEX = {"int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": 
 def shapes_text(node):
     return [
         "[...]" if shape is None else f"[{','.join('?' if dim is None else str(dim) for dim in shape)}]"
-        for shape in node.output_shapes
+        for shape in (node.output_shapes if isinstance(node, SplitNode) else [node.output_shape])
     ]
 
 
