@@ -90,6 +90,13 @@ enum { DMS_CLAIMED_AHEAD = 1024 };      /* bytes */
 /* What all kernels of rows ask of a plan (kernels/rows.c): NULL, or why not. */
 const char *dms_refuse_rows(const dmlsplit_plan *plan);
 
+/* Whether a run is repeated over contiguous memory: the input was broadcast along that dimension. */
+static inline bool dms_is_fill(const dms_nest *nest)
+{
+    const dms_loop *last = nest->loops + nest->rank - 1;
+    return nest->rank > 0 && last->source_stride == 0 && last->target_stride == (int64_t)nest->run;
+}
+
 /* ---- Walking ---- */
 
 /* The base pointer of a part. Read as bytes because the array's element type may or may not be const-qualified. */

@@ -63,7 +63,10 @@ dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
         return DMLSPLIT_OK;
     if (name == NULL) {
         const char *unwanted[DMS_KERNEL_COUNT] = {NULL};
-        (void)find_kernels(plan, NULL, DMS_KERNEL_fill, unwanted);     /* the first of nests */
+        uint32_t first = found;
+        while (dms_kernel_table[first].accept_nest == NULL)
+            first++;
+        (void)find_kernels(plan, NULL, first, unwanted);
     }
     plan->group = kernel;
     if (kernel->prepare_group != NULL)

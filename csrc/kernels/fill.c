@@ -1,7 +1,4 @@
-/* fill.c - a run that is repeated over contiguous memory: the input was broadcast along that dimension
- *
- * Ordinary stores: the source stays in a register or the first-level cache, and half the traffic of a copy fits the caches twice as long.
- */
+/* fill.c - a run that is repeated over contiguous memory, by ordinary stores: the source stays in a register or the first-level cache */
 #include "../dms_kernel.h"
 
 /* What is copied over and over: enough for memcpy to be at full speed. A page exactly, or clearly less: a load waits for an earlier store whose
@@ -11,20 +8,20 @@
 
 const char *dms_accept_fill(const dms_nest *nest)
 {
-    if (nest->rank == 0)
-        return "it is one run";
-    const dms_loop *last = &nest->loops[nest->rank - 1];
-    return last->source_stride == 0 && last->target_stride == (int64_t)nest->run ? NULL : "no run is repeated over contiguous memory";
+    return dms_is_fill(nest) ? NULL : "no run is repeated over contiguous memory";
 }
 
 /* run divides a line. */
-static void fill_lines(char *to, const char *element, size_t run, uint64_t size)
+static void fill_lines(char *to, const char *element, size_t run, uint64_t size, bool claimed)
 {
     char pattern[DMS_LINE];
     for (size_t i = 0; i < DMS_LINE; i += run)
         memcpy(pattern + i, element, run);
-    for (; size >= DMS_LINE; size -= DMS_LINE, to += DMS_LINE)
+    for (; size >= DMS_LINE; size -= DMS_LINE, to += DMS_LINE) {
+        if (claimed)
+            DMS_CLAIM(to, DMS_CLAIMED_AHEAD);
         memcpy(to, pattern, DMS_LINE);
+    }
     dms_copy_short(to, pattern, (size_t)size);
 }
 
@@ -46,9 +43,12 @@ void dms_run_fill(const dms_nest *nest, char *target, const char *source)
 {
     uint64_t index[DMLSPLIT_MAX_RANK];
     const uint64_t size = nest->loops[nest->rank - 1].size * nest->run;
-    const bool divides = DMS_LINE % nest->run == 0;
+    const bool divides = DMS_LINE % nest->run == 0, claimed = nest->stores.regime == DMS_CLAIMED;
     dms_first(nest->rank, index);
     do
-        (divides ? fill_lines : fill_runs)(target, source, nest->run, size);
+        if (divides)
+            fill_lines(target, source, nest->run, size, claimed);
+        else
+            fill_runs(target, source, nest->run, size);
     while (dms_next(nest->loops, nest->rank - 1, index, &target, &source));
 }

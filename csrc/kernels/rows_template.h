@@ -178,6 +178,8 @@ DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buff
 
 const char *DMS_NAME(dms_accept_runs)(const dms_nest *nest)
 {
+    if (dms_is_fill(nest))
+        return dms_is_streamed(&nest->stores) ? NULL : "a run is repeated, and what is written fits the caches: ordinary stores are as fast";
     if (nest->run <= 16)
         return "contiguous runs are not longer than 16 bytes";
     return dms_is_streamed(&nest->stores) || nest->run < LONGEST_INLINE ? NULL : "runs of 4096 bytes and more that fit the caches: memcpy is as fast";
@@ -195,6 +197,30 @@ static DMS_TARGET void DMS_NAME(stream_runs)(const dms_nest *nest, char *target,
     dms_finish_lines(&w);
 }
 
+/* A run that is repeated over contiguous memory, by blocks of it. */
+static DMS_TARGET void DMS_NAME(stream_fill)(const dms_nest *nest, char *target, const char *source)
+{
+    enum { PATTERN = 1024 };            /* bytes */
+    static const dms_stores unfetched = {DMS_STREAMED, 0, 0};
+    const dms_loop *last = &nest->loops[nest->rank - 1];
+    const uint64_t most = nest->run < PATTERN ? PATTERN / nest->run : 1, count = most < last->size ? most : last->size;
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    _Alignas(DMS_LINE) char line[DMS_LINE], block[PATTERN];
+    dms_lines w = dms_start_lines(NULL, line);
+    dms_first(nest->rank, index);
+    do {
+        const size_t bytes = nest->run < PATTERN ? (size_t)count * nest->run : 0;
+        dms_copy_short(block, source, bytes > 0 ? nest->run : 0);
+        for (size_t done = nest->run; done < bytes; done *= 2)  /* twice as much every time */
+            dms_copy_short(block + done, block, done < bytes - done ? done : bytes - done);
+        for (uint64_t i = 0; i < last->size; i += count) {
+            const uint64_t some = count < last->size - i ? count : last->size - i;
+            DMS_NAME(put_bytes)(&w, target + i * nest->run, bytes > 0 ? block : source, (size_t)some * nest->run, &unfetched);
+        }
+    } while (dms_next(nest->loops, nest->rank - 1, index, &target, &source));
+    dms_finish_lines(&w);
+}
+
 /* claimed is a constant. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_runs)(const dms_nest *nest, char *target, const char *source, bool claimed)
 {
@@ -208,6 +234,11 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_runs)(const dms_nest *nes
 DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
 {
     const bool packed = nest->rank == 0 || nest->loops[nest->rank - 1].target_stride == (int64_t)nest->run;
+    if (dms_is_streamed(&nest->stores) && dms_is_fill(nest)) {
+        DMS_NAME(stream_fill)(nest, target, source);
+        LEAVE(true);
+        return;
+    }
     if (dms_is_streamed(&nest->stores) && (packed || nest->run >= SHORTEST_STREAM)) {
         DMS_NAME(stream_runs)(nest, target, source);
         LEAVE(true);
