@@ -13,31 +13,43 @@ enum {
     DMS_MOST_CARRIED = DMS_MOST_TURNED / DMS_LINE               /* columns with a line each in as many bytes */
 };
 
+/* How tiles are turned, chosen once for a matrix. Squares are turned in registers, from where the source lies to where the target does. */
+typedef enum dms_strategy {
+    DMS_STAGED,                         /* a tile is copied to the first-level cache and turned from there */
+    DMS_SQUARES,
+    DMS_STAGED_LINES,                   /* past the caches: turned tiles are collected, and whole lines are stored */
+    DMS_SQUARES_STREAMED,               /* past the caches: squares are whole lines of the target as they are */
+    DMS_SQUARES_LINES                   /* past the caches: lines are made of two squares, the end of one and the begin of the next */
+} dms_strategy;
+
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
 typedef struct dms_tile {
+    dms_strategy strategy;
+    bool claimed;                       /* lines are asked for before they are written */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
-    size_t square;                      /* as in dms_turner */
     size_t height, width;               /* rows and columns, but of the last tiles */
     size_t rows, columns;
     const char *from[DMS_TILE_MOST];
     int64_t from_offset;
-    char *to[DMS_TILE_MOST];
+    char *to[DMS_TILE_MOST];            /* with DMS_STAGED_LINES in turned */
     int64_t to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile, which can be fetched meanwhile */
-    size_t streamed;                    /* stores had better pass by the caches, so many bytes at once; 0: by no means */
-    bool claimed;                       /* lines are asked for before they are written */
-    bool carried;                       /* stores could not fill whole lines; where staged, to[j] is in turned */
-    dms_lines carries[DMS_MOST_CARRIED];  /* of the columns, where carried: what no whole line of memory holds yet waits in turned */
+    dms_lines carries[DMS_MOST_CARRIED];  /* with *_LINES of the columns: what no whole line of memory holds yet waits in turned */
     _Alignas(DMS_LINE) char staged[DMS_STAGED_ROWS * DMS_STAGED_PITCH];
     _Alignas(DMS_LINE) char turned[DMS_MOST_TURNED];
 } dms_tile;
 
-/* How a kernel turns. */
+static inline bool dms_is_carried(const dms_tile *tile)
+{
+    return tile->strategy == DMS_STAGED_LINES || tile->strategy == DMS_SQUARES_LINES;
+}
+
+/* What a kernel can do. */
 typedef struct dms_turner {
     void (*turn)(dms_tile *tile);       /* turns a tile, and moves to_offset behind it */
-    size_t square;                      /* bytes of a row of the squares that it turns without staging the tile; 0: it stages */
-    size_t streamed;                    /* as in dms_tile */
-    const struct dms_turner *staged;    /* turns what is streamed to odd addresses, where squares cannot be carried on; NULL: it stages itself */
+    size_t square;                      /* bytes of a row of the squares that it turns; 0: it stages */
+    bool streams;                       /* it has stores that pass by the caches */
+    void (*stage)(dms_tile *tile);      /* turn for what squares are no good for; NULL: turn stages itself */
 } dms_turner;
 
 #if DMS_AVX2

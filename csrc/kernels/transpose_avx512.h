@@ -103,13 +103,13 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(dms_tile *tile, siz
                               tile->to_offset + (int64_t)(row * size), tile->rows - row, tile->columns - column, tile->next,
                               tile->carries + column};
             const bool whole = s.rows >= n && s.columns >= n;
-            if (tile->carried && whole)
+            if (dms_is_carried(tile) && whole)
                 turn_square(&s, size, CARRIED);
-            else if (tile->carried)
+            else if (dms_is_carried(tile))
                 turn_square(&s, size, PARTIAL_CARRIED);
             else if (!whole)
                 turn_square(&s, size, PARTIAL);
-            else if (tile->streamed > 0)
+            else if (tile->strategy == DMS_SQUARES_STREAMED)
                 turn_square(&s, size, STREAMED);
             else
                 turn_square(&s, size, WHOLE);
@@ -119,8 +119,6 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(dms_tile *tile, siz
     tile->to_offset += (int64_t)(tile->rows * size);
 }
 
-static const dms_turner staged_turner = {dms_turn_avx2, 0, 32, NULL};
-
 #define SQUARE VECTOR
-#define STAGED &staged_turner
+#define STAGE dms_turn_avx2
 #include "transpose_kernels.h"

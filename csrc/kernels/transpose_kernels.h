@@ -1,6 +1,6 @@
 /* transpose_kernels.h - the kernels transpose and columns of an instruction set
  *
- * Included after vector_<isa>.h and turn_tile(tile, size), which is compiled for each size; SQUARE and STAGED are members of dms_turner.
+ * Included after vector_<isa>.h and turn_tile(tile, size), which is compiled for each size; SQUARE and STAGE are members of dms_turner.
  */
 static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
 {
@@ -13,6 +13,8 @@ static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
     }
 }
 
+static const dms_turner DMS_NAME(turner) = {DMS_NAME(turn), SQUARE, true, STAGE};
+
 const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
 {
     return dms_refuse_transpose(nest);
@@ -20,8 +22,7 @@ const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
 
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
-    const dms_turner turner = {DMS_NAME(turn), SQUARE, dms_is_streamed(&nest->stores) ? VECTOR : 0, STAGED};
-    dms_transpose(nest, target, source, &turner);
+    dms_transpose(nest, target, source, &DMS_NAME(turner));
     LEAVE(dms_is_streamed(&nest->stores));
 }
 
@@ -32,7 +33,6 @@ const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
 
 DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    const dms_turner turner = {DMS_NAME(turn), SQUARE, dms_is_streamed(&plan->turns) ? VECTOR : 0, STAGED};
-    dms_transpose_columns(plan, buffers, first, last, &turner);
+    dms_transpose_columns(plan, buffers, first, last, &DMS_NAME(turner));
     LEAVE(dms_is_streamed(&plan->turns));
 }

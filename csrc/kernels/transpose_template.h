@@ -41,7 +41,7 @@ static DMS_TARGET void DMS_NAME(stage)(dms_tile *tile)
     for (size_t i = 0; i < tile->rows; i++) {
         const char *from = tile->from[i] + tile->from_offset;
         char *to = tile->staged + i * DMS_STAGED_PITCH;
-        for (size_t at = 0; tile->streamed > 0 && at < bytes; at += DMS_LINE)
+        for (size_t at = 0; tile->strategy == DMS_STAGED_LINES && at < bytes; at += DMS_LINE)
             DMS_PREFETCH_AT(from + at, tile->next);
         if (bytes < VECTOR) {
             dms_copy_short(to, from, bytes);
@@ -71,12 +71,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_tile)(dms_tile *tile, siz
     for (size_t j = 0; tile->claimed && j < tile->columns; j++)
         for (size_t at = 0; at < tile->rows * size; at += DMS_LINE)
             DMS_CLAIM(tile->to[j] + tile->to_offset, tile->rows * size + at);
-    if (tile->carried)
+    if (tile->strategy == DMS_STAGED_LINES)
         DMS_NAME(drain_columns)(tile);
     else
         tile->to_offset += (int64_t)(tile->rows * size);
 }
 
 #define SQUARE 0
-#define STAGED NULL
+#define STAGE NULL
 #include "transpose_kernels.h"

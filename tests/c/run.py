@@ -10,7 +10,8 @@
               capture.c, which calls all of dmlsplit_capture.h, under the sanitizers
     cpp       test_hpp.cpp, which uses dmlsplit.hpp, as C++17 and C++20, under the sanitizers, without exceptions
     switches  test_execute.c with the instruction sets left out, by DMLSPLIT_NO_...
-    kernels   every kernel compiled at -O2, as the documentation says, is what -O3 makes of it, byte by byte
+    kernels   every kernel compiled at -O2, as the documentation says, is what -O3 makes of it, byte by byte; and all
+              that streams copies on x86 fetches pages (gcc drops prefetches that it thinks have no effect)
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
     fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60), by libFuzzer where the compiler has it
     valgrind  test_*.c again, each under valgrind's memcheck, which knows instructions up to AVX2: minutes
@@ -23,6 +24,7 @@ Debian packages are named. Exit status 1 where anything failed, and where a test
 """
 
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -280,9 +282,24 @@ def kernel_tests(_, folder):
         if objects["-O2"].read_bytes() != objects["-O3"].read_bytes():
             raise Failure(f"{source}: -O2 and -O3 give different code")
 
+    def fetches_pages(source):
+        target = folder / f"{source.stem}.o"
+        run([*CC, "-std=c11", "-O2", *INCLUDE, "-c", source, "-o", target])
+        listing = run(["objdump", "--disassemble", "--no-show-raw-insn", target])
+        code = dict(re.findall(r"<(\w+)[\w.]*>:\n(.*?)(?:\n\n|\Z)", listing, re.DOTALL))
+        streaming = {name for name, text in code.items() if re.search(r"\sv?movnt", text)}
+        # Turned matrices fetch the rows of their next tile, line by line.
+        without = {name for name in streaming if "prefetcht1" not in code[name] and not re.match("turn_|drain_", name)}
+        if without or not streaming:
+            raise Failure(f"{source}: {', '.join(sorted(without)) or 'nothing'} streams, and fetches no pages")
+
     for source in SOURCES:
         if source.parent.name == "kernels":
             yield source.name, lambda source=source: same(source)
+    if platform.machine() in ("x86_64", "AMD64"):
+        for name in ("ssse3", "avx2", "avx512", "avx512vbmi"):
+            source = ROOT / "csrc" / "kernels" / f"{name}.c"
+            yield f"{name}.c fetches pages", lambda source=source: fetches_pages(source)
 
 
 def example_tests(_, folder):
