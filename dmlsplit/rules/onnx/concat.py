@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from dmlsplit.conditions import Condition, alike, fits
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import compatible, dim_text, overlap, shape_text
+from dmlsplit.rules._concat import declared_fits, sizes_alike
 from dmlsplit.rules._facts import Fact
 from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules._sources import Source
@@ -244,10 +243,6 @@ def concat_axis_negative(n: OnnxConcat) -> Findings:
         yield Finding("axis", f"is {axis}, of which the text of Concat {n.version} is silent", "0 or more", axis)
 
 
-def _shape_where(n: OnnxConcat) -> Iterator[Condition]:
-    yield from alike(n.inputs, n.axis_index)
-
-
 @NodeRule(
     "onnx/concat-shape-differs",
     "The inputs' sizes differ off the axis.",
@@ -255,7 +250,7 @@ def _shape_where(n: OnnxConcat) -> Iterator[Condition]:
     sources=(CONCAT, INFERENCE),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
     spoils={Fact.SHAPE},
-    where=_shape_where,
+    where=sizes_alike,
     bad=replace(_PAIR, shapes=((4, 2), (5, 3))),
     good=replace(_PAIR, shapes=((4, 2), ("N", 3))),
 )
@@ -285,17 +280,13 @@ def concat_declared_type_differs(n: OnnxConcat) -> Findings:
         yield Finding("output", message, n.data_type, n.declared_type)
 
 
-def _declared_where(n: OnnxConcat) -> Iterator[Condition]:
-    yield from fits(n.declared_shape, n.whole)
-
-
 @NodeRule(
     "onnx/concat-declared-shape-differs",
     "The model declares another shape for the output than it has.",
     "Whoever trusts the declaration reads or writes outside the tensor, or refuses the model.",
     sources=(IR, INFERENCE),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
-    where=_declared_where,
+    where=declared_fits,
     bad=replace(_PAIR, declared_shape=(4, 6)),
     good=replace(_PAIR, declared_shape=(4, "total")),
 )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from dmlsplit.conditions import Expression, Values, best_known, expressions, total, value_of
 from dmlsplit.dims import Dim, Shape
-from dmlsplit.rules._facts import NodeFacts
+from dmlsplit.rules._concat import ConcatFacts
 from dmlsplit.rules.onnx.facts import DATA_TYPES as SPLIT_TYPES
 
 VERSIONS: Final = (1, 4, 11, 13)
@@ -18,7 +17,7 @@ DATA_TYPES: Final = {1: SPLIT_TYPES[1], 4: SPLIT_TYPES[2], 11: SPLIT_TYPES[2], 1
 
 
 @dataclass(frozen=True, slots=True)
-class OnnxConcat(NodeFacts):
+class OnnxConcat(ConcatFacts):
     """A Concat as the model has it; None stands for what is absent or unknown. `version` is 0 where the model imports
     no opset to judge by."""
 
@@ -47,25 +46,9 @@ class OnnxConcat(NodeFacts):
     def specification(self) -> str:
         return f"ONNX Concat {self.version}" if self.version else "ONNX"
 
-    def with_shape(self, shape: tuple[int, ...]) -> OnnxConcat:
-        """The same of a Concat of one input."""
-        return self.with_shapes((shape,))
-
-    def with_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> OnnxConcat:
-        """The same node with inputs of these shapes, which fit what is known of them."""
-        return replace(self, shapes=shapes)
-
     def differences(self) -> Iterator[tuple[str, str]]:
         if self.version == 1:
             yield "", "ONNX Runtime and onnx's reference evaluator have no Concat 1"
-
-    @property
-    def data_type(self) -> str | None:
-        return next((data_type for data_type in self.data_types if data_type is not None), None)
-
-    @property
-    def rank(self) -> int | None:
-        return next((len(shape) for shape in self.shapes if shape is not None), None)
 
     @property
     def given_axis(self) -> int | None:
@@ -79,39 +62,6 @@ class OnnxConcat(NodeFacts):
         if axis is None or rank is None:
             return axis if axis is not None and axis >= 0 else None
         return axis % rank if -rank <= axis < rank else None
-
-    @property
-    def lengths(self) -> tuple[Dim, ...] | None:
-        """The inputs' sizes on the axis."""
-        axis = self.axis_index
-        if axis is None:
-            return None
-        return tuple([None if shape is None or axis >= len(shape) else shape[axis] for shape in self.shapes])
-
-    @property
-    def inputs(self) -> tuple[tuple[Expression, ...] | None, ...]:
-        """The sizes of the inputs, the open ones as symbols."""
-        return tuple([None if s is None else expressions(s, f"inputs[{i}]") for i, s in enumerate(self.shapes)])
-
-    @property
-    def whole(self) -> tuple[Expression, ...] | None:
-        parts, axis = self.parts, self.axis_index
-        if parts is None or axis is None:
-            return None
-        inputs = [sizes for sizes in self.inputs if sizes is not None]
-        sizes = [best_known(sizes) for sizes in zip(*inputs, strict=True)]
-        return (*sizes[:axis], total(parts), *sizes[axis + 1 :])
-
-    @property
-    def parts(self) -> tuple[Expression, ...] | None:
-        axis, rank, inputs = self.axis_index, self.rank, self.inputs
-        known = [sizes[axis] for sizes in inputs if axis is not None and sizes is not None and len(sizes) == rank]
-        return tuple(known) if known and len(known) == len(inputs) else None
-
-    def closed(self, values: Values) -> OnnxConcat:
-        return self.with_shapes(
-            tuple([tuple([value_of(size, values) for size in sizes or ()]) for sizes in self.inputs])
-        )
 
     @property
     def output_shape(self) -> Shape | None:

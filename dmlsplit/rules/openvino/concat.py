@@ -5,13 +5,12 @@ They follow the text of the specification; what OpenVINO was seen to do otherwis
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from dmlsplit.conditions import Condition, alike, fits
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import compatible, dim_text, overlap, shape_text
+from dmlsplit.rules._concat import declared_fits, sizes_alike
 from dmlsplit.rules._facts import Fact
 from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
@@ -202,10 +201,6 @@ def concat_axis_out_of_range(n: OpenVinoConcat) -> Findings:
         yield Finding("axis", f"is {n.axis}, must be in {limits} for inputs of rank {n.rank}", limits, n.axis)
 
 
-def _shape_where(n: OpenVinoConcat) -> Iterator[Condition]:
-    yield from alike(n.inputs, n.axis_index)
-
-
 @NodeRule(
     "openvino/concat-shape-differs",
     "The inputs' sizes differ off the axis.",
@@ -213,7 +208,7 @@ def _shape_where(n: OpenVinoConcat) -> Iterator[Condition]:
     sources=(CONCAT,),
     needs=AXIS_KNOWN,
     spoils={Fact.SHAPE},
-    where=_shape_where,
+    where=sizes_alike,
     bad=replace(EXAMPLE, shapes=((1, 8, 50, 50), (1, 16, 50, 50), (2, 32, 50, 50))),
     good=replace(EXAMPLE, shapes=((1, 8, 50, 50), (1, 16, 50, 50), (None, 32, 50, 50))),
 )
@@ -245,10 +240,6 @@ def concat_output_type(n: OpenVinoConcat) -> Findings:
         )
 
 
-def _declared_where(n: OpenVinoConcat) -> Iterator[Condition]:
-    yield from fits(n.declared_shape, n.whole)
-
-
 @NodeRule(
     "openvino/concat-output-shape",
     "The output port declares another shape than the operation gives.",
@@ -256,7 +247,7 @@ def _declared_where(n: OpenVinoConcat) -> Iterator[Condition]:
     sources=(CONCAT,),
     needs=AXIS_KNOWN,
     runtimes="OpenVINO computes the shape itself, whatever the port of a Concat declares",
-    where=_declared_where,
+    where=declared_fits,
     bad=replace(EXAMPLE, declared_shape=(1, 48, 50, 50)),
     good=replace(EXAMPLE, declared_shape=(1, 56, None, 50)),
 )

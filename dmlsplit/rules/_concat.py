@@ -1,0 +1,87 @@
+"""What follows from the inputs of a Concat, whichever framework's it is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dmlsplit.conditions import Condition, Expression, Values, alike, best_known, expressions, fits, total, value_of
+from dmlsplit.dims import Dim, Shape
+from dmlsplit.rules._facts import NodeFacts
+
+
+class ConcatFacts(NodeFacts):
+    """A Concat as the model has it: shapes and element types of its inputs, None for those that are not known."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        shapes: tuple[Shape | None, ...]
+        data_types: tuple[str | None, ...]
+        declared_shape: Shape | None
+
+    @property
+    @abstractmethod
+    def output_shape(self) -> Shape | None:
+        """As far as the inputs say."""
+
+    def with_shape(self, shape: tuple[int, ...]) -> ConcatFacts:
+        """The same of a Concat of one input."""
+        return self.with_shapes((shape,))
+
+    def with_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> ConcatFacts:
+        """The same node with inputs of these shapes, which fit what is known of them."""
+        changes: Any = {"shapes": shapes}
+        return replace(self, **changes)
+
+    @property
+    def data_type(self) -> str | None:
+        return next((data_type for data_type in self.data_types if data_type is not None), None)
+
+    @property
+    def rank(self) -> int | None:
+        return next((len(shape) for shape in self.shapes if shape is not None), None)
+
+    @property
+    def lengths(self) -> tuple[Dim, ...] | None:
+        """The inputs' sizes on the axis."""
+        axis = self.axis_index
+        if axis is None:
+            return None
+        return tuple([None if shape is None or axis >= len(shape) else shape[axis] for shape in self.shapes])
+
+    @property
+    def inputs(self) -> tuple[tuple[Expression, ...] | None, ...]:
+        """The sizes of the inputs, the open ones as symbols."""
+        return tuple([None if s is None else expressions(s, f"inputs[{i}]") for i, s in enumerate(self.shapes)])
+
+    @property
+    def whole(self) -> tuple[Expression, ...] | None:
+        parts, axis = self.parts, self.axis_index
+        if parts is None or axis is None:
+            return None
+        inputs = [sizes for sizes in self.inputs if sizes is not None]
+        sizes = [best_known(sizes) for sizes in zip(*inputs, strict=True)]
+        return (*sizes[:axis], total(parts), *sizes[axis + 1 :])
+
+    @property
+    def parts(self) -> tuple[Expression, ...] | None:
+        axis, rank, inputs = self.axis_index, self.rank, self.inputs
+        known = [sizes[axis] for sizes in inputs if axis is not None and sizes is not None and len(sizes) == rank]
+        return tuple(known) if known and len(known) == len(inputs) else None
+
+    def closed(self, values: Values) -> ConcatFacts:
+        return self.with_shapes(
+            tuple([tuple([value_of(size, values) for size in sizes or ()]) for sizes in self.inputs])
+        )
+
+
+def sizes_alike(n: ConcatFacts) -> Iterator[Condition]:
+    """Where the sizes off the axis are the same."""
+    yield from alike(n.inputs, n.axis_index)
+
+
+def declared_fits(n: ConcatFacts) -> Iterator[Condition]:
+    """Where the output has the shape that is declared of it."""
+    yield from fits(n.declared_shape, n.whole)
