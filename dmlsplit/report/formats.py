@@ -30,5 +30,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "json": Format("json", "document", "one array of answers"),
     "jsonl": Format("json", "lines", "one answer a line"),
     "sarif": Format("sarif", "document", "SARIF 2.1.0, for code scanning"),
+    "github": Format("github", "chunks", "annotations of a GitHub workflow"),
+    "junit": Format("junit", "document", "JUnit's XML"),
     "html": Format("html", "chunks", "a page"),
 }

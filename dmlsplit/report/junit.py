@@ -1,0 +1,54 @@
+"""Reports as JUnit's XML, which servers of continuous integration read: an operator and a target is a test case.
+
+The form is that of https://github.com/testmoapp/junitxml, which describes what the readers agree about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from dmlsplit.diagnostics import Severity
+from dmlsplit.printable import printable
+from dmlsplit.report import text
+from dmlsplit.results import Note, Outcome, Result
+
+_NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def document(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
+    """One suite with a case for each answer. What is wrong is a failure, what could not be read an error."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n<testsuite name="dmlsplit">\n'
+    for result in results:
+        yield from _case(result)
+    yield "</testsuite>\n</testsuites>\n"
+
+
+def _case(result: Result) -> Iterator[str]:
+    report = result.report
+    outcome = Outcome.OK if isinstance(result, Note) else result.outcome
+    known = [report.file or "", "" if isinstance(result, Note) else result.name or report.operator or ""]
+    name = " ".join(part for part in (*map(printable, known), report.judged_by) if part)
+    yield f"<testcase name={_quoted(f'{name} [{report.index}]')} classname={_quoted(printable(report.file or 'dmlsplit', None))}"
+    lines = text.lines(result)
+    if outcome is Outcome.NOT_JUDGED:
+        inside = f"<skipped message={_quoted(lines[0])}/>"
+    elif report.errors or outcome is Outcome.NOT_READ:
+        kind = "error" if outcome is Outcome.NOT_READ else "failure"
+        first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
+        said = f" type={_quoted(first.rule)} message={_quoted(first.message)}" if first is not None else ""
+        inside = f"<{kind}{said}>{_text(lines)}</{kind}>"
+    else:
+        inside = f"<system-out>{_text(lines)}</system-out>" if report.diagnostics else ""
+    yield f">{inside}</testcase>\n" if inside else "/>\n"
+
+
+def _quoted(value: str) -> str:
+    return quoteattr(_NO_XML.sub("\ufffd", printable(value, None)))
+
+
+def _text(lines: Iterable[str]) -> str:
+    joined = _NO_XML.sub("\ufffd", "\n".join(lines))
+    return joined.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

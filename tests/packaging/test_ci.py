@@ -1,0 +1,120 @@
+"""The pre-commit hook and the GitHub Action, run as their users run them: in a scratch repository, in a shell."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dmlsplit as dml
+
+yaml = pytest.importorskip("yaml")
+ROOT = Path(__file__).parents[2]
+BAD = '{"Type": "SPLIT", "Desc": {"InputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 6, 2]}, "OutputTensors": []}}'
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command, **options):
+    return subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=900, check=False, **options
+    )
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A repository of a user's, with a model that is right and one that is wrong."""
+    helper = pytest.importorskip("onnx").helper
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for name, lengths in (("right", (2, 4)), ("wrong", (2, 3))):
+        value = helper.make_tensor_value_info
+        inputs = [value("x", 1, (6, 2))]
+        outputs = [value(f"y{i}", 1, None) for i in range(2)]
+        split = [helper.make_tensor("lengths", 7, (2,), lengths)]
+        node = helper.make_node("Split", ["x", "lengths"], ["y0", "y1"], name="cut", axis=0)
+        model = helper.make_model(
+            helper.make_graph([node], "g", inputs, outputs, split), opset_imports=[helper.make_opsetid("", 13)]
+        )
+        (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
+    (folder / "bad.json").write_text(BAD)
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", folder)
+    for command in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "Models")):
+        assert run(*git, *command).returncode == 0
+    return folder
+
+
+def test_the_hook(project, tmp_path):
+    pytest.importorskip("pre_commit")
+    # As a hook's repository is: a clone, without what is not committed. Changes to the hook itself are tried, too.
+    source = tmp_path / "source"
+    assert run("git", "clone", "-q", ROOT, source).returncode == 0
+    (source / ".pre-commit-hooks.yaml").write_text((ROOT / ".pre-commit-hooks.yaml").read_text())
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", source)
+    run(*git, "add", "-A")
+    run(*git, "commit", "-q", "-m", "The hook")
+    environment = {**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "home")}
+    command = (sys.executable, "-m", "pre_commit", "try-repo", source, "dmlsplit", "--files")
+    right = run(*command, "right.onnx", cwd=project, env=environment)
+    assert right.returncode == 0, right.stdout + right.stderr
+    assert "Passed" in right.stdout
+    wrong = run(*command, "right.onnx", "wrong.onnx", "bad.json", cwd=project, env=environment)
+    assert wrong.returncode == 1
+    assert "onnx/" in wrong.stdout
+    assert "bad.json" not in wrong.stdout  # not a kind of file that is known to hold operators
+
+
+class Action:
+    """action.yml, run as a runner does: each step by its shell, with the inputs put in place."""
+
+    def __init__(self, python):
+        self.steps = yaml.safe_load((ROOT / "action.yml").read_text())
+        self.defaults = {name: str(value.get("default", "")) for name, value in self.steps["inputs"].items()}
+        self.python = python
+
+    def run(self, folder, **inputs):
+        given = {**self.defaults, **inputs}
+        output = folder / ".output"
+        output.write_text("")
+        said = ""
+        for step in self.steps["runs"]["steps"]:
+            env = {name: self.expand(value, given) for name, value in step.get("env", {}).items()}
+            assert step["shell"] == "bash"
+            path = f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"
+            shell = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"])
+            done = run(*shell, cwd=folder, env={**os.environ, **env, "PATH": path, "GITHUB_OUTPUT": str(output)})
+            said += done.stdout + done.stderr
+            if done.returncode:
+                break
+        return done.returncode, said, output.read_text()
+
+    def expand(self, value, given):
+        value = value.replace("${{ github.action_path }}", str(ROOT))
+        for name, text in given.items():
+            value = value.replace("${{ inputs." + name + " }}", text)
+        assert "${{" not in value
+        return value
+
+
+@pytest.fixture(scope="module")
+def action(tmp_path_factory):
+    environment = tmp_path_factory.mktemp("action") / "environment"
+    assert run(sys.executable, "-m", "venv", environment).returncode == 0
+    return Action(environment / "bin" / "python3")
+
+
+def test_the_action(action, project):
+    status, said, output = action.run(project, files="right.onnx", args="--feature-level 4_1")
+    assert (status, output) == (0, "status=0\n"), said
+    status, said, output = action.run(project, files="*.onnx bad.json", args="--feature-level 4_1")
+    assert (status, output) == (1, "status=1\n")
+    assert "::error file=bad.json,line=1," in said
+    assert "::error file=wrong.onnx," in said
+    status, said, output = action.run(project, files="no;touch${IFS}hacked", format="jsonl", output="out.jsonl")
+    assert (status, output) == (2, "status=2\n")
+    assert not (project / "hacked").exists()
+    status, said, output = action.run(project, files="right.onnx", format="junit", output="report.xml")
+    assert status == 0
+    assert (project / "report.xml").read_text().startswith("<?xml")
+    assert dml.__version__ in run(action.python, "-m", "dmlsplit", "--version").stdout
