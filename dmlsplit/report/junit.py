@@ -31,7 +31,7 @@ def _case(result: Result) -> Iterator[str]:
     outcome = Outcome.OK if isinstance(result, Note) else result.outcome
     known = [report.file or "", "" if isinstance(result, Note) else result.name or report.operator or ""]
     name = " ".join(part for part in (*map(printable, known), report.judged_by) if part)
-    yield f"<testcase name={_quoted(f'{name} [{report.index}]')} classname={_quoted(printable(report.file or 'dmlsplit', None))}"
+    yield f"<testcase name={_quoted(f'{name} [{report.index}]')} classname={_quoted(report.file or 'dmlsplit')}"
     lines = text.lines(result)
     if outcome is Outcome.NOT_JUDGED:
         inside = f"<skipped message={_quoted(lines[0])}/>"
