@@ -111,25 +111,27 @@ def check_files(
 
 
 def judge_files(
-    files: Iterable[str], question: Question, executor: Executor | None = None
+    files: Iterable[str], question: Question | Callable[[str], Question], executor: Executor | None = None
 ) -> Iterator[Iterable[Result]]:
-    """What is found in each file, in their order."""
+    """What is found in each file, in their order. `question` may be one for each file."""
+    of_file = question if callable(question) else lambda file: question
     if executor is None:
         for file in files:
-            yield judge_file(file, question)
+            yield judge_file(file, of_file(file))
         return
     remaining = iter(files)
     waiting: deque[tuple[str, Future[Found] | None]] = deque()
     with _Processes(1) as alone:
         while True:
             for file in remaining:
-                waiting.append((file, _submitted(file, question, executor)))
+                waiting.append((file, _submitted(file, of_file(file), executor)))
                 if len(waiting) >= AHEAD:
                     break
             if not waiting:
                 return
             file, future = waiting.popleft()
-            yield judge_file(file, question) if file == "-" else _result(file, question, future, alone)
+            asked = of_file(file)
+            yield judge_file(file, asked) if file == "-" else _result(file, asked, future, alone)
 
 
 def _submitted(file: str, question: Question, executor: Executor) -> Future[Found] | None:

@@ -25,7 +25,7 @@ Table = Mapping[str, Any]
 
 
 class Kind(NamedTuple):
-    """What a value may be: a JSON schema, which is what a reader of the file is told, and the check that it stands for."""
+    """What a value may be: in words, as a JSON schema, and as the check that the schema stands for."""
 
     words: str
     schema: dict[str, Any]
@@ -174,7 +174,9 @@ def _read(path: str) -> Configuration | None:
     except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = map(int, place.groups()) if place else (None, None)
-        raise InputError(f"is no TOML: {str(error).partition(' (at ')[0]}", file=path, line=line, column=column) from None
+        raise InputError(
+            f"is no TOML: {str(error).partition(' (at ')[0]}", file=path, line=line, column=column
+        ) from None
     if os.path.basename(path) == SHARED:
         tools = table.get("tool", {})
         table = tools.get("dmlsplit") if isinstance(tools, dict) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import benchmark_plot
 
 import dmlsplit as dml
 from dmlsplit.compatibility import spans
+from dmlsplit.configuration import SCHEMA
 from dmlsplit.device import examples as device_examples
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operators import read_operators
@@ -225,6 +227,7 @@ def pages() -> dict[Path, str]:
     return {
         HERE / "rules.md": "\n".join([RULES_HEAD, *map(rule_section, RULES.values())]),
         HERE / "verdicts.md": verdicts(),
+        HERE / "dmlsplit.schema.json": json.dumps(SCHEMA, indent=1) + "\n",
         HERE / "limits.md": limits(HERE / "limits.md"),
         HERE / "images" / "benchmark.svg": benchmark_plot.svg(),
         **{HERE / "images" / f"{name}.svg": picture(name) for name in ("split", "padded", "refused")},

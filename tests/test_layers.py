@@ -39,7 +39,7 @@ FLOORS = [
     ["compatibility"],
     ["report"],
     ["notebook"],
-    ["checking"],
+    ["checking", "configuration"],
     ["cli"],
     ["__init__", "__main__"],
 ]

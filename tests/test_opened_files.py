@@ -20,6 +20,7 @@ READING_TENSORS = {"to_array", "ReferenceEvaluator", "load_external_data_for_mod
 PLACES = {
     # The files that the caller names
     "cli/_streams.py": 2,
+    "configuration.py": 1,
     "cli/split.py": 1,
     "file_split.py": 3,
     "formats/jsontext.py": 1,

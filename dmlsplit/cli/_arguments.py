@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from dmlsplit.checking import Keep
 from dmlsplit.checking import judge_entry as judged
@@ -107,7 +108,10 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             assume: tuple[str, ...],
             **options: Any,
         ) -> int:
-            targets = _targets(feature_level, directml, onnxruntime, assume)
+            given = {"feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
+            if any(_is_on_command_line(name) for name in given):  # then what a configuration names does not count
+                given = {name: value if _is_on_command_line(name) else () for name, value in given.items()}
+            targets = _targets(**given, assume=assume)
             if several:
                 return command(*args, targets=targets, **options)
             if len(targets) > 1:
@@ -117,6 +121,10 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
         return judging
 
     return add
+
+
+def _is_on_command_line(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _targets(

@@ -12,7 +12,7 @@ import click
 
 from dmlsplit.atomic_files import refuse_input
 from dmlsplit.checking import Question, executor_of, judge_files
-from dmlsplit.cli import _streams
+from dmlsplit.cli import _configuration, _streams
 from dmlsplit.cli._arguments import (
     Integer,
     complete_rule,
@@ -68,6 +68,14 @@ if TYPE_CHECKING:
     default="error",
     show_default=True,
     help="The lowest severity for which the exit status is 1.",
+)
+@click.option(
+    "--config",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_configuration.take,
+    help="Take defaults from FILE, in place of the nearest dmlsplit.toml or [tool.dmlsplit] of a pyproject.toml.",
 )
 @click.option("--baseline", metavar="FILE", help="Report only what is not in FILE, which --write-baseline made.")
 @click.option(
@@ -159,6 +167,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
     given = replace(given, require_known_names=sum(map(is_model, names)) == 1)
     keep = rule_filter(options.select, options.ignore)
     question = Question(targets, given, keep, name_fixes=options.format_ == "text")
+    of_file = _configuration.questions(question)
     refuse_closed_input(names)
     options.refuse_to_replace(names)
     known = None if options.baseline is None else Baseline.read(options.baseline)
@@ -167,7 +176,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
     console = options.console()
     with executor_of(min(options.jobs, len(names))) as executor, _progress(len(names), console) as step:
         # A report that goes elsewhere must not hide that a file was not read.
-        results = _in_order(judge_files(names, question, executor), step, repeat_errors=console is None)
+        results = _in_order(judge_files(names, of_file, executor), step, repeat_errors=console is None)
         if found is not None:
             results = found.watch(results)
         if known is not None:

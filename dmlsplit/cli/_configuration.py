@@ -1,0 +1,86 @@
+"""A project's configuration as defaults of `dmlsplit check`, and as a question of its own for each file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+from dmlsplit import configuration
+from dmlsplit.checking import Question
+from dmlsplit.cli._arguments import rule_filter
+from dmlsplit.configuration import Configuration
+from dmlsplit.errors import InputError
+from dmlsplit.formats.models import Given
+from dmlsplit.target import find_target
+
+
+def take(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """The callback of --config: what stands there is the default of the options that follow."""
+    if context.resilient_parsing:
+        return
+    found = configuration.find(os.getcwd()) if value is None else configuration.read(value)
+    defaults = found.defaults()
+    _refuse_unknown(found, defaults)
+    context.obj = found
+    context.default_map = defaults
+
+
+def _refuse_unknown(found: Configuration, defaults: dict[str, Any]) -> None:
+    """InputError, which names the file, for a rule or a target that there is none of."""
+    try:
+        rule_filter(defaults.get("select", ()), defaults.get("ignore", ()))
+        for rules in found.table.get("per-file-ignores", {}).values():
+            rule_filter((), rules)
+        for option in ("feature_level", "directml", "onnxruntime"):
+            for name in defaults.get(option, ()):
+                find_target(**{option: name}, assume=defaults.get("assume", ()))
+    except (click.UsageError, ValueError) as error:
+        said = error.message if isinstance(error, click.UsageError) else str(error)
+        raise InputError(said.replace("--", ""), file=found.path) from None
+
+
+def questions(question: Question) -> Callable[[str], Question]:
+    """What is asked of each file: as on the command line, and what the configuration says of this one."""
+    found = click.get_current_context().obj
+    if not isinstance(found, Configuration) or not found.path:
+        return lambda file: question
+    given = question.given or Given()
+
+    def of_file(file: str) -> Question:
+        ignored = found.ignored(file)
+        keep = _Neither(question.keep, rule_filter((), ignored)) if ignored else question.keep
+        shapes = {
+            name: tuple(None if size == "?" else size for size in shape)
+            for name, shape in found.of_models(file, "shapes").items()
+        }
+        dims, free = found.of_models(file, "dims"), found.of_models(file, "free-dimensions")
+        if not (shapes or dims or free):
+            return replace(question, keep=keep)
+        return replace(
+            question,
+            keep=keep,
+            given=replace(
+                given,
+                shapes={**shapes, **given.shapes},
+                dims={**dims, **given.dims},
+                free_dimensions={**free, **given.free_dimensions},
+                require_known_names=False,
+            ),
+        )
+
+    return of_file
+
+
+@dataclass(frozen=True, slots=True)
+class _Neither:
+    """Keeps what both keep; can go to another process."""
+
+    first: Callable[[str], bool]
+    second: Callable[[str], bool]
+
+    def __call__(self, rule: str) -> bool:
+        return self.first(rule) and self.second(rule)

@@ -1,0 +1,147 @@
+"""dmlsplit.toml and pyproject.toml: defaults of check, settings of single files, and clear errors."""
+
+import json
+import tomllib
+
+import jsonschema
+import pytest
+
+from dmlsplit import configuration
+from tests.cli.conftest import BAD, GOOD, INT64
+
+
+def judges(result):
+    return [json.loads(line)["judged_by"] for line in result.out.splitlines()]
+
+
+@pytest.fixture
+def check(cli, tmp_path):
+    """Checks a.json with a configuration."""
+
+    def run(text, *args, name="dmlsplit.toml", content=GOOD):
+        (tmp_path / name).write_text(text)
+        (tmp_path / "a.json").write_text(content)
+        return cli("check", "a.json", "--format", "jsonl", *args)
+
+    return run
+
+
+def test_targets(check):
+    assert judges(check('feature-level = "3_0"')) == ["feature level 3_0"]
+    assert judges(check('directml = ["1.8.0", "1.15.4"]')) == ["directml 1.8.0", "directml 1.15.4"]
+    assert judges(check('feature-level = "3_0"', "--directml", "1.8.0")) == ["directml 1.8.0"]
+    assert judges(check('directml = "1.8.0"', "--feature-level", "4_1")) == ["feature level 4_1"]
+
+
+def test_pyproject(check):
+    text = '[project]\nname = "x"\n[tool.dmlsplit]\nfeature-level = "3_0"\n'
+    assert judges(check(text, name="pyproject.toml")) == ["feature level 3_0"]
+    assert check(text, content=INT64, name="pyproject.toml").status == 1
+    assert judges(check("[tool.other]\n", name="pyproject.toml")) == ["directml 1.15.4"]
+
+
+def test_the_nearest_one_counts(check, cli, tmp_path, monkeypatch):
+    check('feature-level = "3_0"')
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    assert judges(cli("check", "../a.json", "--format", "jsonl")) == ["feature level 3_0"]
+    (tmp_path / "inside" / "dmlsplit.toml").write_text("")
+    assert judges(cli("check", "../a.json", "--format", "jsonl")) == ["directml 1.15.4"]
+    assert judges(cli("check", "../a.json", "--format", "jsonl", "--config", "../dmlsplit.toml")) == [
+        "feature level 3_0"
+    ]
+
+
+def test_rules(check):
+    assert check("", content=BAD).status == 1
+    assert check('ignore = ["split/"]', content=BAD).status == 0
+    assert check('ignore = ["split/"]', "--ignore", "tensor/", content=BAD).status == 1  # in its place
+    assert check('select = ["tensor/"]', content=BAD).status == 0
+    assert check('[per-file-ignores]\n"a.*" = ["split/axis-sizes-sum"]', content=BAD).status == 0
+    assert check('[per-file-ignores]\n"b.*" = ["split/axis-sizes-sum"]', content=BAD).status == 1
+
+
+def test_patterns_are_relative_to_the_file(cli, tmp_path, monkeypatch):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "a.json").write_text(BAD)
+    (tmp_path / "dmlsplit.toml").write_text('[per-file-ignores]\n"old/*" = ["split/"]')
+    monkeypatch.chdir(tmp_path / "old")
+    assert cli("check", "a.json", "--jobs", "2").status == 0
+
+
+def test_baseline_and_severity(check, cli, tmp_path):
+    (tmp_path / "a.json").write_text(BAD)
+    assert cli("check", "a.json", "--write-baseline", "known.json").status == 0
+    assert check('baseline = "known.json"', content=BAD).status == 0
+    assert check('fail-on = "warning"').status == 0
+
+
+def test_shapes_of_models(cli, tmp_path):
+    helper = pytest.importorskip("onnx").helper
+    value = helper.make_tensor_value_info
+    node = helper.make_node("Split", ["x"], ["a", "b"], name="cut", axis=1)
+    outputs = [value(name, 1, None) for name in "ab"]
+    graph = helper.make_graph([node], "g", [value("x", 1, ["n", "c"])], outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)])
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.onnx").write_bytes(model.SerializeToString())
+
+    def shapes(text, *args):
+        (tmp_path / "dmlsplit.toml").write_text(text)
+        said = cli("check", "one.onnx", "two.onnx", *args).out
+        return ["1,4" in said.replace(" ", ""), "1,6" in said.replace(" ", "")]
+
+    assert shapes("[shapes]\nx = [1, 4]") == [True, False]
+    assert shapes('[models."one.onnx".shapes]\nx = [1, 4]\n[models."two*".dims]\nn = 1\nc = 6') == [True, True]
+    assert shapes("[shapes]\nx = [1, 4]", "--shape", "x:1,6") == [False, True]
+
+
+WRONG = {
+    "feature-level = 3": "feature-level is 3; a text is expected",
+    'featurelevel = "3_0"': "featurelevel is no setting; did you mean feature-level?",
+    'feature-level = "99"': "99",
+    'ignore = "tensor/"': "ignore is 'tensor/'; a list of texts is expected",
+    'ignore = ["tensor/sizes"]': "there is no rule 'tensor/sizes'",
+    '[per-file-ignores]\n"a" = ["none"]': "there is no rule 'none'",
+    "[dims]\nn = -1": "dims is {'n': -1}; a table of sizes",
+    "[dims]\nn = true": "a table of sizes",
+    '[shapes]\nx = "1,2"': "a table of shapes",
+    '[models."a"]\nshape = 1': "models.'a'.shape is no setting; did you mean shapes?",
+    "[models]\na = 1": "a table of tables",
+    'fail-on = "note"': '"warning" or "error" is expected',
+    "a = \nb = 1": ":1:5: is no TOML",
+    "a = '\x00'": "is no TOML",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_errors_name_the_file(check, text):
+    result = check(text)
+    assert (result.status, result.out) == (2, "")
+    assert "dmlsplit.toml" in result.err
+    assert WRONG[text] in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_no_configuration_in_the_file_given(check):
+    result = check("", "--config", "pyproject.toml")
+    assert result.status == 2
+    (line,) = result.err.splitlines()
+    assert "pyproject.toml" in line
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_the_schema_says_the_same(text):
+    """Of what a schema can say: names of rules and targets are not in it."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    faults = list(jsonschema.Draft202012Validator(configuration.SCHEMA).iter_errors(table))
+    assert bool(faults) is ("there is no rule" not in WRONG[text] and WRONG[text] != "99")
+
+
+def test_the_schema_takes_what_is_right():
+    text = 'directml = ["1.8.0"]\n[shapes]\nx = [1, "?"]\n[models."a*".dims]\nn = 0\n[per-file-ignores]\n"*" = []'
+    jsonschema.Draft202012Validator.check_schema(configuration.SCHEMA)
+    jsonschema.validate(tomllib.loads(text), configuration.SCHEMA)
