@@ -312,3 +312,20 @@ def test_a_shape_for_a_reshape_may_become_a_constant():
     nodes[3] = node("Reshape", ["z", "shape"], ["y"])
     other = [tensor("x", ["N", 6, 2]), tensor("z", ["N", 12])]
     assert outcome(ask(nodes, other, ["y"], constants)) == [("C", "CPU", None, None)]
+
+
+@pytest.mark.parametrize(
+    ("other", "opset", "named"),
+    [
+        (node("Identity", ["a"], []), 17, "Identity writes 0 tensors: 1"),
+        (node("Identity", [], ["y"]), 17, "Identity y reads 0 tensors"),
+        (node("Where", ["a"], ["y"]), 17, "Where y reads 1 tensors: 3"),
+        (node("Where", ["a"], ["y"]), 1, "Where y has an operator that opset 1 does not have"),
+        (node("Slice", ["a", "", ""], ["y"]), 17, "Slice y lacks an input"),
+    ],
+    ids=["output", "input", "two inputs", "operator", "unnamed input"],
+)
+def test_a_node_that_contradicts_its_operator_is_one_clear_error(other, opset, named):
+    with pytest.raises(InputError) as error:
+        ask([SPLIT, other], [X], ["a", "b"], opset=opset)
+    assert str(error.value).startswith(named)

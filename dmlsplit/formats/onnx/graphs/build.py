@@ -31,7 +31,6 @@ from dmlsplit.graphs.descriptors import (
     OutputGraphEdgeDesc,
     Value,
 )
-from dmlsplit.printable import printable
 from dmlsplit.runtimes import Outcome
 from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.neighbours import NEIGHBOURS
@@ -100,30 +99,36 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
         return found
     optimized = Optimized(graph)
     order = _ordered(optimized)
-    found.judged = [_path(graph, op.index) for op in optimized.ops if op.op_type in JUDGED]
+    found.judged = [graph.path(op.index) for op in optimized.ops if op.op_type in JUDGED]
     places = [_in_graph(graph, op) for op in order]
     groups = _groups(order, places, certain=True)
     possible = _groups(order, places, certain=False) if None in places else groups
     for op in order:
         if op.unwritten:
             found.unwritten.append(
-                (op.unwritten, _path(graph, op.absorbed[0]), text(graph.nodes[op.absorbed[0]].op_type))
+                (op.unwritten, graph.path(op.absorbed[0]), text(graph.nodes[op.absorbed[0]].op_type))
             )
     for group in groups:
         if group not in possible or not all(_is_sized(graph, order[i]) for i in group):
-            found.doubtful.append(tuple([_path(graph, order[i].index) for i in group]))
+            found.doubtful.append(tuple([graph.path(order[i].index) for i in group]))
             continue
         built = _Builder(graph, [order[i] for i in group], order).built()
         if built is None:
-            found.dead.append(tuple([_path(graph, order[i].index) for i in group]))
+            found.dead.append(tuple([graph.path(order[i].index) for i in group]))
         else:
             found.fused.append(built)
     return found
 
 
 def _is_sized(graph: SessionGraph, op: Op) -> bool:
-    """Whether what a node writes has shapes that were inferred here, as ONNX Runtime has inferred them."""
-    return all(is_static(graph.shape(name)) for name in op.outputs if name)
+    """Whether the shapes around a node were inferred here, as ONNX Runtime has inferred them, and fit a descriptor."""
+    for name in (*op.inputs, *op.outputs):
+        shape = graph.shape(name) if name else ()
+        if name in op.outputs and not is_static(shape):
+            return False
+        if any(isinstance(dim, int) and dim not in range(2**32) for dim in shape or ()):
+            return False
+    return True
 
 
 def _ordered(optimized: Optimized) -> list[Op]:
@@ -168,12 +173,6 @@ def _groups(order: Sequence[Op], places: Sequence[bool | None], *, certain: bool
         for op, place in zip(order, places, strict=True)
     ]
     return list(dict.fromkeys(group for group in partitions(rows) if group is not None))
-
-
-def _path(graph: SessionGraph, index: int) -> str:
-    node, label = graph.nodes[index], graph.scope.label
-    name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
-    return printable(f"{label}/{name}" if label else name)
 
 
 @dataclass(slots=True)
@@ -266,13 +265,13 @@ class _Builder:
         return [op for op in self.group if op in needed]
 
     def _rows(self, op: Op) -> Iterator[_Row]:
-        path = _path(self.graph, op.index)
+        path = self.graph.path(op.index)
         inputs = tuple([name for name in self._tensors_of(op) if name])
         outputs = tuple(op.outputs)
         if op.op_type == SILU:
             gate = f"{outputs[0]}/sigmoid"
             self.shaped_as[gate] = outputs[0]
-            sigmoid = _path(self.graph, op.first if op.first is not None else op.index)
+            sigmoid = self.graph.path(op.first if op.first is not None else op.index)
             yield _Row(Lowered(_SIGMOID, Kind.OBSERVED), op, inputs, (gate,), sigmoid, "Sigmoid")
             yield _Row(Lowered(_MULTIPLY, Kind.OBSERVED), op, (*inputs, gate), outputs, path, "Mul")
             return

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import onnx
-
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.context import in_context
 from dmlsplit.formats.onnx.runtime.facts import facts_of, first_run
 from dmlsplit.formats.onnx.runtime.graphs import Placed, SessionGraph
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import Model
-from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.printable import printable
 from dmlsplit.runtimes import NodeFacts, Options, Outcome, Runtime, RuntimeAnswer, predict
 from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.partitions import PlacedNode, partitions
@@ -60,7 +56,7 @@ def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
     found = []
     for index, known in facts.items():
         kept = _kept(graph, index)
-        path = _path(graph.nodes[index], graph.scope)
+        path = graph.path(index)
         answer = predict(
             facts[kept],
             graph.runtime,
@@ -71,7 +67,7 @@ def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
         )
         answer = in_context(graph, kept, path, answer, certain.get(kept, ()))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
-            note = diagnostic("computed-once", path, f"it computes what {_path(graph.nodes[kept], graph.scope)} does")
+            note = diagnostic("computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
         found.append(NodeOnRuntime(path, graph.nodes[index].op_type, known, answer))
     return found
@@ -116,12 +112,7 @@ def _failures(graph: SessionGraph, place: Placed) -> list[str]:
     rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)
     if not place.on_dml or rank <= MAX_RANK:
         return []
-    return [f"{_path(node, graph.scope)} has a static tensor of rank {rank}"]
-
-
-def _path(node: onnx.NodeProto, scope: Scope) -> str:
-    name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
-    return printable(f"{scope.label}/{name}" if scope.label else name)
+    return [f"{graph.path(place.index)} has a static tensor of rank {rank}"]
 
 
 def _with_failures(found: Sequence[NodeOnRuntime], failures: Sequence[str]) -> list[NodeOnRuntime]:

@@ -19,6 +19,7 @@ from dmlsplit.formats.onnx.runtime.merging import NOTHING_REMOVED, RANDOM, witho
 from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.printable import printable
 from dmlsplit.runtimes import Options, Runtime
 from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.neighbours import (
@@ -114,6 +115,12 @@ class SessionGraph:
             for name, child in scope.children(index):
                 yield from cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
         yield graph
+
+    def path(self, index: int) -> str:
+        """What diagnostics call a node: its name, or that of its first output, after that of its graph."""
+        node, label = self.nodes[index], self.scope.label
+        name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
+        return printable(f"{label}/{name}" if label else name)
 
     def shape(self, name: str) -> Shape | None:
         """What is known of a tensor's shape at session creation.
@@ -309,7 +316,8 @@ class SessionGraph:
         known = NEIGHBOURS.get(node.op_type)
         if known is None:
             return True if node.op_type in JUDGED else None
-        data_type = self.scope.type_of(text(node.input[node.op_type == "Where"]))[0] if node.input else None
+        read = [text(name) for name in node.input[node.op_type == "Where" :][:1]]
+        data_type = self.scope.type_of(read[0])[0] if read else None
         return known.takes(data_type, self.scope.origin.opset, self.runtime)
 
     def placed(self, index: int) -> Placed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,6 +18,7 @@ from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import check_references
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
+from dmlsplit.formats.onnx.runtime.arity import check_arity
 from dmlsplit.formats.onnx.runtime.inlining import inlined
 from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.formats.onnx.tensors import ReadExternal
@@ -50,6 +51,7 @@ class OnnxSession:
         self._require_known_names = require_known_names
         self._models: dict[object, Model] = {}
         self._findings: dict[object, tuple[Finding, ...]] = {}
+        self._diagnostics: dict[object, Mapping[str, tuple[Diagnostic, ...]]] = {}
         self._answers: dict[object, dict[Place, NodeOnRuntime]] = {}
 
     def nodes(self, runtime: Runtime, options: Options, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
@@ -75,7 +77,10 @@ class OnnxSession:
         """
         from dmlsplit.formats.onnx.graphs.findings import by_path
 
-        return by_path(self.findings(runtime, options)).get(place.path, ()) if place.number == 0 else ()
+        key = runtime, options
+        if key not in self._diagnostics:
+            self._diagnostics[key] = by_path(self.findings(runtime, options))
+        return self._diagnostics[key].get(place.path, ()) if place.number == 0 else ()
 
     def findings(self, runtime: Runtime, options: Options) -> tuple[Finding, ...]:
         """The same of the whole model, each with its fault and its cure."""
@@ -107,6 +112,7 @@ class OnnxSession:
             budget = Budget(proto.ByteSize())
             require = require_known_names or self._require_known_names
             proto, written = inlined(proto, budget)
+            check_arity(proto)
             if inputs.free_dimensions:
                 overridden = onnx.ModelProto()
                 overridden.CopyFrom(proto)
