@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from dmlsplit._version import __version__
 from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.formats.sessions import RuntimeReport, answer_json
 from dmlsplit.printable import printable
 from dmlsplit.results import Judged, Note, NotRead, Result
 from dmlsplit.rules import RULES, Rule
@@ -68,8 +69,15 @@ def _result(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
             "index": result.report.index,
             "expected": diagnostic.expected,
             "actual": diagnostic.actual,
+            **_runtime(result.report),
         },
     }
+
+
+def _runtime(report: Report) -> dict[str, Any]:
+    """What ONNX Runtime does with the node, where it was asked."""
+    answer = report.answer if isinstance(report, RuntimeReport) else None
+    return {} if answer is None else {"onnxruntime": answer_json(answer)}
 
 
 def _without_links(text: str) -> str:

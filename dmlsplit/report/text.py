@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.diagnostics import Diagnostic, Position, Severity
@@ -23,6 +24,8 @@ Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
 
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+UPGRADE_NODES: Final = 4
+"""Nodes that are named where an upgrade changes what becomes of them."""
 NODE_WIDTH: Final = 132
 """Columns of a table of nodes, as far as their names leave room."""
 _NODE_COLUMNS: Final = ("Node", "Operator", "Whole", "Axis", "Lengths", "Verdict", "Level")
@@ -223,13 +226,36 @@ def _use_text(node: NodeSummary) -> str:
     return f"{node.use.value}{rewriting}{f' ({node.condition})' if node.condition else ''}"
 
 
+def _upgrades(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
+    """What changes from one target to the next: a line for each change, with the nodes that it happens to."""
+    answers: dict[str, dict[int, tuple[str, bool, str]]] = {}
+    for judged in nodes:
+        if judged.node is not None:
+            answer = _use_text(judged.node), judged.report.ok, judged.node.path
+            answers.setdefault(judged.report.judged_by, {})[judged.report.index] = answer
+    for (old, before), (new, after) in pairwise(answers.items()):
+        changed: dict[tuple[str, str, bool], list[str]] = {}
+        for index in sorted(before.keys() & after.keys()):
+            (was, was_ok, path), (is_, is_ok, _) = before[index], after[index]
+            if (was, was_ok) != (is_, is_ok):
+                changed.setdefault((was, is_, was_ok and not is_ok), []).append(path)
+        for (was, is_, breaks), paths in changed.items():
+            shown = ", ".join(paths[:UPGRADE_NODES]) + (", ..." if len(paths) > UPGRADE_NODES else "")
+            word = ("breaks", "bold red") if breaks else ("changes", "bold cyan")
+            count = _counted(len(paths), "node")
+            said = f": {count} from {was} with {old} to {is_} with {new}: {shown}"
+            yield [*_place_parts(nodes[0].report.file, None), word, (said, "")]
+
+
 def _open_sizes(rest: str, hint: str, count: int) -> Diagnostic:
     message = f"{_counted(count, 'node')} of open sizes{rest.replace(';', ':', 1)}{f'; {hint}' if hint else ''}"
     return RULES["node/sizes-open"].diagnostic(Location(), message)
 
 
 def node_diagnostics(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
-    """The lines of the diagnostics below such a table, what several targets say alike once."""
+    """The lines below such a table: what changes from target to target, and the diagnostics, what several targets say
+    alike once."""
+    yield from _upgrades(nodes)
     everybody = len({node.report.judged_by for node in nodes})
     said: dict[Diagnostic, list[str]] = {}
     open_sizes: dict[tuple[str, str], set[int]] = {}

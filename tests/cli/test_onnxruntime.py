@@ -83,7 +83,10 @@ def test_several_versions_tell_what_an_upgrade_breaks(cli, tmp_path):
         "onnxruntime 1.20.1",
         "onnxruntime 1.24.4",
     ]
-    head, row = cli("check", "m.onnx", *several).out.splitlines()[1:3]
+    _, head, row, changed, *_ = cli("check", "m.onnx", *several).out.splitlines()
+    assert changed == (
+        "m.onnx: breaks: 1 node from as it is with directml 1.15.4 to session-fails with onnxruntime 1.20.1: s"
+    )
     assert head.split("  ")[-2:] == ["onnxruntime 1.20.1", "onnxruntime 1.24.4"]
     assert row.split()[-3:] == ["is", "session-fails", "DML"]
 
@@ -190,3 +193,14 @@ def test_check_files(tmp_path):
     )
     with pytest.raises(ValueError, match="exclude each other"):
         dml.check_files([path], onnxruntime="1.24.4", directml="1.15.4")
+
+
+def test_sarif_and_the_page_have_the_outcome(cli, tmp_path):
+    write(tmp_path / "m.onnx", [node("Split", ["x"], ["", "b"], axis=1, num_outputs=2, name="s")], (2, 4))
+    log = json.loads(cli("check", "m.onnx", *VERSION, "--format", "sarif").out)
+    found = {result["ruleId"]: result for result in log["runs"][0]["results"]}["onnxruntime/output-omitted"]
+    assert found["properties"]["onnxruntime"]["outcome"] == "session-fails"
+    assert (found["level"], found["properties"]["judgedBy"]) == ("error", "onnxruntime 1.24.4")
+    page = cli("check", "m.onnx", *VERSION, "--format", "html").out
+    assert "<small>session-fails</small>" in page
+    assert "Judged by onnxruntime 1.24.4." in page

@@ -12,6 +12,7 @@ from dmlsplit.compatibility import LEVELS, RELEASES, Columns, Compatibility, com
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.formats.json import dumps
+from dmlsplit.formats.sessions import RuntimeReport
 from dmlsplit.geometry import members_of
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.legalize import Legalization
@@ -244,6 +245,8 @@ def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def _code(report: Report) -> str:
+    if isinstance(report, RuntimeReport) and report.answer is not None:
+        return str(report.answer.outcome)
     code = report.hresult
     return "" if code is None else "S_OK" if code == 0 else f"0x{code:08X}"
 
