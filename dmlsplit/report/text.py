@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
@@ -259,16 +260,24 @@ def node_diagnostics(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
     everybody = len({node.report.judged_by for node in nodes})
     said: dict[Diagnostic, list[str]] = {}
     open_sizes: dict[tuple[str, str], set[int]] = {}
+    waiting: dict[str, dict[Diagnostic, None]] = {}
     for node in nodes:
         for diagnostic in node.report.diagnostics:
             if diagnostic.rule == "node/sizes-open":
                 rest = diagnostic.message.removeprefix(str(diagnostic.actual))
                 open_sizes.setdefault((rest, str(diagnostic.expected)), set()).add(node.report.index)
+            elif diagnostic.rule == "onnxruntime/sizes-unknown":
+                waiting.setdefault(diagnostic.message, {})[diagnostic] = None
             else:
                 said.setdefault(diagnostic, []).append(node.report.judged_by)
     # The table has the answers; what else there is to say of open sizes is mostly one line for all nodes.
     for (rest, hint), indices in open_sizes.items():
         said[_open_sizes(rest, hint, len(indices))] = [""] * everybody
+    for message, alike in waiting.items():
+        first, *more = alike
+        if more:
+            first = replace(first, location=Location(), message=f"{_counted(len(alike), 'node')}: {message}")
+        said[first] = [""] * everybody
     for diagnostic, targets in said.items():
         parts = diagnostic_parts(diagnostic, nodes[0].report.file)
         if len(targets) < everybody:
