@@ -134,7 +134,6 @@ CURES: Final = (
     ),
     Cure("gather", Fault.REFUSED, "take the part with a Gather in place of the Split", ("gather",)),
     Cure("negative-pad", Fault.REFUSED, "take the part with a Pad of negative pads in place of the Split", ("padneg",)),
-    Cure("strided-slice", Fault.REFUSED, "take the part with two Slices, one of a step", ("slice_step",)),
     Cure("max-part", Fault.REFUSED, "put Max(t, t) behind the part", ("max",)),
     Cure(
         "split-first",

@@ -117,7 +117,7 @@ def _of_found(graph: FusedGraph, found: Found, anchors: Sequence[int], runtime: 
     names = tuple([graph.outputs[i] for i in found.outputs])
     cure = _cure(graph, fault, culprit, runtime) if fault is not None else None
     message = f"{_what(graph, names, found, culprit)}; {_ranges(graph, found)}"
-    helps = [cure.change] if cure is not None else []
+    helps = [_worded(graph, cure, culprit)] if cure is not None else []
     message += f"; {', or '.join([*helps, UNSPLIT])}"
     rule = GRAPH_RULES[found.rule]
     diagnostic = rule.diagnostic(Location(node=path), message)
@@ -176,6 +176,18 @@ def _cure(graph: FusedGraph, fault: Fault, culprit: int, runtime: Runtime) -> Cu
         if cure.bit_exact and _fits(graph, cure, culprit):
             return cure
     return None
+
+
+def _worded(graph: FusedGraph, cure: Cure, culprit: int) -> str:
+    """The change, with the model's names of the parts where it speaks of them."""
+    if cure.fault is not Fault.GATE:
+        return cure.change
+    parts = []
+    for node, output in _inputs(graph, culprit):
+        behind = list(_inputs(graph, node)) if graph.ops[node] == "Sigmoid" else []
+        parts.append(_tensor(graph, *(behind[0] if behind else (node, output))))
+    named = dict(zip("ab", parts, strict=False))
+    return re.sub(r"\b[ab]\b(?= and| with)", lambda m: named.get(m[0], m[0]), cure.change)
 
 
 def _fits(graph: FusedGraph, cure: Cure, culprit: int) -> bool:
