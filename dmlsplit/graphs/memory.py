@@ -38,6 +38,7 @@ from dmlsplit.graphs.program import (
     copies_anywhere,
     depth_first,
     is_block,
+    join_place,
     join_places,
     offsets_of,
     outermost_of,
@@ -111,7 +112,7 @@ class Compiler(Passes):
             return
         node, k = chosen
         output, operand = node.output, node.operands[k]
-        place = list(join_places(node, output.strides))[k]
+        place = join_place(node, output.strides, k)
         if producer.family is Family.APART:
             return
         if operand.view or place % VECTOR or self.homes_of_nodes.get(producer, tensor) is not tensor:
@@ -284,7 +285,7 @@ class Compiler(Passes):
     def _lost_place(self, output: Tensor, k: int) -> tuple[Tensor, BufferView, int]:
         node = output.producer
         assert node is not None
-        whole, place = self._region(output), list(join_places(node, output.strides))[k]
+        whole, place = self._region(output), join_place(node, output.strides, k)
         return (
             output,
             BufferView(whole.buffer, whole.offset + place, node.operands[k].sizes, whole.steps, whole.element_bytes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -121,6 +122,8 @@ class Node:
     keeps_positive: bool = False
     """What it makes of a number that is not negative is the number; of a negative one, none above 0."""
     wrong: Wrong | None = None
+    starts: list[int] = field(default_factory=list)
+    """Of a Join: where each input begins along the axis, once that was asked for."""
 
     @property
     def output(self) -> Tensor:
@@ -289,10 +292,15 @@ def offsets_of(node: Node) -> list[tuple[int, ...]]:
 
 def join_places(node: Node, strides: Sequence[int]) -> Iterator[int]:
     """Where each input begins in the output, in bytes."""
-    place = 0
-    for operand in node.operands:
-        yield place * strides[node.axis] * node.output.element_bytes
-        place += operand.sizes[node.axis]
+    return (join_place(node, strides, k) for k in range(len(node.operands)))
+
+
+def join_place(node: Node, strides: Sequence[int], k: int) -> int:
+    """Where input k begins in the output, in bytes."""
+    if not node.starts:
+        lengths = (operand.sizes[node.axis] for operand in node.operands)
+        node.starts = list(itertools.accumulate(lengths, initial=0))
+    return node.starts[k] * strides[node.axis] * node.output.element_bytes
 
 
 def part_of(region: BufferView, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:

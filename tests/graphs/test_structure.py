@@ -7,7 +7,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.graphs.examples import Sketch
-from tests.graphs.structure import ACCEPTED, REFUSED, RELU, desc
+from tests.graphs.structure import ACCEPTED, REFUSED
 
 BY_VERSION = {release.directml: release for release in dml.releases()}
 
@@ -53,31 +53,3 @@ def test_a_place_is_named():
     (fault,) = graphs.validate(REFUSED["wire to input"][1]).diagnostics[:1]
     assert str(fault.location) == "IntermediateEdges[0].ToNodeInputIndex"
     assert (fault.expected, fault.actual) == ("below 1", 1)
-
-
-LARGE = 20_000
-
-
-def hostile():
-    g = Sketch()
-    x = g.input(1, 8, 1, 16)
-    for _ in range(LARGE):
-        x = g("ACTIVATION_TANH", x)
-    yield "chain", g.graph(x), "right"
-    g = Sketch()
-    x = g.input(1, 8, 1, 16)
-    ends = [g("ACTIVATION_TANH", x) for _ in range(LARGE)]
-    yield "join", g.graph(g.join(ends, 1)), "right"
-    g = Sketch()
-    parts = g.split(g("ACTIVATION_TANH", g.input(1, LARGE, 1, 4)), 1, [1] * LARGE)
-    yield "split", g.graph(*(g("ACTIVATION_RELU", part) for part in parts)), "right"
-    cycle = desc([RELU] * LARGE, [], [(0, 0, 0)], [(i, 0, (i + 1) % LARGE, 0) for i in range(LARGE)])
-    yield "cycle", cycle, "unknown"
-
-
-@pytest.mark.parametrize(
-    ("graph", "outcome"),
-    [pytest.param(*case[1:], id=case[0], marks=[pytest.mark.slow] * (case[0] == "join")) for case in hostile()],
-)
-def test_large_graphs_get_one_answer(graph, outcome):
-    assert set(graphs.validate(graph).outputs) == {outcome}

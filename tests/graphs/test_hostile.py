@@ -1,0 +1,166 @@
+"""Graphs that somebody made to do harm, or that are merely large: one clear answer each, linear in their size."""
+
+from __future__ import annotations
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit import graphs
+from dmlsplit.graphs.examples import Sketch, chain, unary
+from tests.effort import calls
+from tests.graphs.structure import ONE, RELU, SPLIT, T4, T8, desc
+
+FEW = 200
+MANY = 100_000
+UINT_MAX = 2**32 - 1
+
+
+def a_chain(count):
+    return chain(*[RELU] * count)
+
+
+def a_cycle(count):
+    return desc([RELU] * count, [], [(0, 0, 0)], [(i, 0, (i + 1) % count, 0) for i in range(count)])
+
+
+def one_join(count):
+    g = Sketch()
+    x = g.input(1, 8, 1, 16)
+    return g.graph(g.join([g("ACTIVATION_TANH", x) for _ in range(count)], 1))
+
+
+def one_join_of_rows(count):
+    g = Sketch()
+    x = g.input(4, 4, 1, 16)
+    return g.graph(g.join([g("ACTIVATION_TANH", x) for _ in range(count)], 1))
+
+
+def one_split(count):
+    g = Sketch()
+    parts = g.split(g("ACTIVATION_TANH", g.input(1, count, 1, 4)), 1, [1] * count)
+    return g.graph(*(g("ACTIVATION_RELU", part) for part in parts))
+
+
+def a_split_joined(count):
+    g = Sketch()
+    parts = g.split(g("ACTIVATION_TANH", g.input(4, count, 1, 4)), 1, [1] * count)
+    return g.graph(g("ACTIVATION_RELU", g.join([g("ACTIVATION_SIGMOID", part) for part in parts], 1)))
+
+
+def joins_in_joins(count):
+    g = Sketch()
+    x, y = g.input(1, 1, 1, 16), g.input(1, 1, 1, 16)
+    for _ in range(count):
+        x = g.join([x, g("ACTIVATION_TANH", y)], 1)
+    return g.graph(x)
+
+
+def splits_of_splits(count):
+    g = Sketch()
+    rest, outputs = g("ACTIVATION_TANH", g.input(1, count + 1, 1, 16)), []
+    for i in range(count):
+        part, rest = g.split(rest, 1, (1, count - i))
+        outputs.append(g("ACTIVATION_RELU", part))
+    return g.graph(*outputs)
+
+
+def one_tensor_everywhere(count):
+    g = Sketch()
+    ends = [g("ACTIVATION_TANH", g.input(1, 4, 1, 16))]
+    for _ in range(count):
+        ends.append(g("ELEMENT_WISE_ADD", ends[-1], ends[0]))
+    return g.graph(*ends)
+
+
+def identities(count):
+    g = Sketch()
+    x = g("ACTIVATION_TANH", g.input(1, 4, 1, 16))
+    return g.graph(*[g("ELEMENT_WISE_IDENTITY", x) for _ in range(count)])
+
+
+def gates(count):
+    g = Sketch()
+    x = g("ACTIVATION_TANH", g.input(1, 4, 1, 16))
+    for _ in range(count):
+        x = g("ELEMENT_WISE_MULTIPLY", x, g("ACTIVATION_SIGMOID", x))
+    return g.graph(x)
+
+
+def edges_to_nowhere(count):
+    return desc([RELU], [(UINT_MAX, UINT_MAX, UINT_MAX)] * count, [(0, 0, 0)])
+
+
+def edges_to_one_input(count):
+    return desc([RELU], [(0, 0, 0)] * count, [(0, 0, 0)])
+
+
+def nodes_that_are_refused(count):
+    return desc([dml.SplitOperatorDesc(T8, [T4, T4], 7)] * count)
+
+
+LARGE = [
+    *(a_chain, a_cycle, one_join, one_join_of_rows, one_split, a_split_joined, joins_in_joins, splits_of_splits),
+    *(one_tensor_everywhere, identities, gates, edges_to_nowhere, edges_to_one_input, nodes_that_are_refused),
+]
+
+
+@pytest.mark.parametrize("directml", ["1.8.0", "1.10.1", "1.15.4"])
+@pytest.mark.parametrize("made", LARGE, ids=lambda made: made.__name__)
+def test_the_work_is_linear(made, directml):
+    small, large = made(FEW), made(4 * FEW)
+    graphs.validate(small, directml=directml)  # what is worked out once
+    work = [calls(lambda graph=graph: graphs.validate(graph, directml=directml)) for graph in (small, large)]
+    assert work[1] <= 5 * work[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("made", "outcome"),
+    [
+        (a_chain, "right"),
+        (a_cycle, "unknown"),
+        (one_join, "right"),
+        (one_split, "right"),
+        (edges_to_nowhere, "unknown"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_hundred_thousand_nodes(made, outcome):
+    report = graphs.validate(made(MANY))
+    assert set(report.outputs) == {outcome}
+    assert report.compiles is (outcome == "right")
+
+
+def test_one_operator_in_several_nodes_is_as_many_operators():
+    same = desc([RELU, RELU], [(0, 0, 0)], [(1, 0, 0)], [(0, 0, 1, 0)])
+    report = graphs.validate(same)
+    assert (report.ok, report.outputs) == (True, ("right",))
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1,), (1,) * 8, (UINT_MAX,), (UINT_MAX, 1, 1, 1), (65536, 65535), (UINT_MAX,) * 8, (), (0, 4)]
+)
+def test_ranks_and_sizes_at_the_limits(sizes):
+    """Of a neighbour nothing is judged but its place; what does not fit a total is unknown, not wrong."""
+    report = graphs.validate(chain(unary("ACTIVATION_RELU", *sizes), unary("ACTIVATION_TANH", *sizes)))
+    assert set(report.outputs) <= {"right", "unknown"}
+    assert len(report.diagnostics) <= 1
+
+
+@pytest.mark.parametrize("rank", [0, 9, UINT_MAX])
+def test_a_split_of_too_many_dimensions_is_refused_by_its_rule(rank):
+    tensor = dml.BufferTensorDesc(1, (1, 1, 1, 4), dimension_count=rank)
+    report = graphs.validate(desc([dml.SplitOperatorDesc(tensor, [tensor], 0)], [(0, 0, 0)], [(0, 0, 0)]))
+    assert report.compiles is False
+    assert all(str(d.location).startswith("Nodes[0].") for d in report.diagnostics)
+
+
+def test_an_edge_from_a_part_beyond_the_count():
+    split = dml.SplitOperatorDesc(T8, [T4, T4], 1, output_count=UINT_MAX)
+    report = graphs.validate(desc([split], [(0, 0, 0)], [(0, 2, 0)], results=[T4]))
+    assert not report.ok
+
+
+def test_empty_and_single():
+    assert graphs.validate(desc(**ONE)).ok
+    assert not graphs.validate(desc([SPLIT])).ok
