@@ -37,6 +37,26 @@ class Term:
 Expression: TypeAlias = int | Symbol | Term
 
 
+THE_AXIS: Final = Symbol("the axis", Bounds(0, None))
+"""The size on the axis of a tensor whose rank is open."""
+DIMENSIONS: Final = Symbol("dimensions", Bounds(0, None))
+ELEMENTS: Final = Symbol("elements", Bounds(0, None))
+LEAST_SIZE: Final = Symbol("least size", Bounds(0, None))
+GREATEST_SIZE: Final = Symbol("greatest size", Bounds(0, None))
+"""What else there is to ask of such a tensor."""
+
+
+def values_of(shape: Sequence[int], axis: int) -> dict[str, int]:
+    """The sizes of these symbols for a shape."""
+    return {
+        THE_AXIS.name: shape[axis] if -len(shape) <= axis < len(shape) else 0,
+        DIMENSIONS.name: len(shape),
+        ELEMENTS.name: math.prod(shape),
+        LEAST_SIZE.name: min(shape, default=1),
+        GREATEST_SIZE.name: max(shape, default=1),
+    }
+
+
 def expression(dim: Dim, place: str) -> Expression:
     """A dimension that stands at a place: a number, or a symbol."""
     if isinstance(dim, int):
@@ -173,6 +193,9 @@ class Condition:
 
     def __str__(self) -> str:
         to = self.to if isinstance(self.to, int) else None
+        if self.size == DIMENSIONS:
+            number = {"is": "{}", "at least": "{} or more", "at most": "at most {}"}[self.relation]
+            return f"{number.format(_text(self.to))} dimensions"
         if self.of:
             return f"{self.relation} {_text(self.to)} {self.of}"
         if isinstance(self.size, Term) and self.size.operation == "last":
@@ -349,7 +372,7 @@ def conditions_text(conditions: Sequence[Condition]) -> str:
     """In words: sizes at least 1, at most 4,294,967,295 elements."""
     said: dict[str, None] = {}
     for condition in conditions:
-        of_all = not condition.of and (condition.relation, condition.to) in _OF_ALL
+        of_all = not condition.of and (condition.relation, condition.to) in _OF_ALL and condition.size != DIMENSIONS
         is_size = not isinstance(condition.size, Term) or condition.size.operation in ("share", "rounded up", "sum")
         said[f"sizes {condition.relation} {_text(condition.to)}" if of_all and is_size else str(condition)] = None
     if len(said) > MOST_SAID:

@@ -12,6 +12,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dmlsplit.conditions import (
+    DIMENSIONS,
+    ELEMENTS,
+    GREATEST_SIZE,
+    LEAST_SIZE,
     Condition,
     Expression,
     Term,
@@ -100,6 +104,9 @@ class OpenAnswer:
         said, others = [""], self.cases[1:]
         if any(case.use is Use.REFUSED for case in others):
             said.append(f"{Use.REFUSED.value} otherwise")
+        ranks = [case for case in others[:-1] if case.use is Use.REWRITTEN]
+        if ranks:
+            said.append(f"{Use.REWRITTEN.value} of other numbers of dimensions")
         if others and others[-1].use is Use.REWRITTEN and any(c.relation == "at least" for c in self._solved):
             said.append(f"{Use.REWRITTEN.value} where a size is 0")
         if any(condition.of for condition in self._solved):
@@ -138,7 +145,8 @@ class OpenNode:
 
     kind: OperatorType
     element: ElementType
-    whole: tuple[Expression, ...]
+    whole: tuple[Expression, ...] | None
+    """None where the rank is open, too."""
     parts: tuple[Expression, ...]
     axis: int
     valid: tuple[Condition, ...]
@@ -149,16 +157,15 @@ class OpenNode:
         facts, element = node.facts, node.element
         if facts is None or element is None or element.data_type is None or not node.report.ok:
             return None
-        whole, parts, axis = facts.whole, facts.parts, facts.axis_index
-        if (
-            whole is None
-            or not parts
-            or axis is None
-            or len(parts) > MOST_PARTS
-            or not any(symbols_of(total((*whole, *parts))))
-        ):
+        whole, parts, axis, valid = facts.whole, facts.parts, facts.axis_index, valid_where(facts)
+        if not parts or len(parts) > MOST_PARTS:
             return None
-        return cls(node.operator_type, element, whole, parts, axis, valid_where(facts))
+        if whole is None and facts.least_rank is not None:
+            ranks = Condition(DIMENSIONS, "at least", facts.least_rank)
+            return cls(node.operator_type, element, None, parts, 0, (ranks, *valid))
+        if whole is None or axis is None or not any(symbols_of(total((*whole, *parts)))):
+            return None
+        return cls(node.operator_type, element, whole, parts, axis, valid)
 
     def answer(self, target: Target) -> OpenAnswer:
         """What a target makes of it for all sizes."""
@@ -174,43 +181,61 @@ class OpenNode:
         """What a target makes of it where it is right by its framework."""
         held, count = self.element.data_type, self.element.count
         assert held is not None
-        rank = len(self.whole) + (count > 1)
         bits = ELEMENT_BITS[held]
         # Equal parts of a size that is a multiple of their number have elements where it has.
         own = [part for part in self.parts if not (isinstance(part, Term) and part.operation == "share")]
-        present = tuple([at_least(size, 1) for size in (*self.whole, *own)])
+        sizes = (LEAST_SIZE,) if self.whole is None else self.whole
+        present = tuple([at_least(size, 1) for size in (*sizes, *own)])
         moved = [ELEMENT_BITS[data_type] for data_type in movable_types(target, self.kind, held)]
         rows = target.support[self.kind]
-        taken = all(held in row.data_types and rank in row.dimension_counts for row in rows)
+        ranks = [n - (count > 1) for n in rows[0].dimension_counts if all(n in row.dimension_counts for row in rows)]
+        typed = all(held in row.data_types for row in rows)
+        taken = typed and (self.whole is None or len(self.whole) in ranks)
         # Of elements that are moved as narrower ones there are more; of those moved as wider ones, fewer.
         narrow = bits if taken else min(bits, moved[0])
         bounded = tuple(self._bounded(narrow, count * bits // narrow, target))
+        together: tuple[Condition, ...] = ()
         if taken or moved[0] <= bits:
-            use = Use.AS_IT_IS if taken and self.element.is_native else Use.REWRITTEN
-            yield Case(use, depending((*present, *bounded)))
-            together: tuple[Condition, ...] = ()
+            if taken and self.element.is_native:
+                yield Case(Use.AS_IT_IS, depending((*self._ranks(ranks), *present, *bounded)))
+            if self.whole is None or not (taken and self.element.is_native):
+                yield Case(Use.REWRITTEN, depending((*present, *bounded)))
+        elif self.whole is None:
+            return
         else:
-            together = tuple(self._together(min(moved) // bits))
+            together = tuple(self._together(self.whole, min(moved) // bits))
             yield Case(Use.REWRITTEN, depending((*present, *bounded, *together)))
             if depending(together):
                 yield Case(Use.REFUSED, depending((*present, *bounded)))
-        sizes = tuple([Condition(size, "at most", UINT_MAX) for size in self.whole])
+        greatest = (GREATEST_SIZE,) if self.whole is None else self.whole
         if depending(present):
-            yield Case(Use.REWRITTEN, depending((*sizes, *bounded, *together)))
+            limits = [Condition(size, "at most", UINT_MAX) for size in greatest]
+            yield Case(Use.REWRITTEN, depending((*limits, *bounded, *together)))
+
+    def _ranks(self, ranks: list[int]) -> Iterator[Condition]:
+        """That an open rank is one of these, which are consecutive."""
+        if self.whole is not None:
+            return
+        if len(ranks) == 1:
+            yield Condition(DIMENSIONS, "is", ranks[0])
+        else:
+            yield Condition(DIMENSIONS, "at least", max(ranks[0], 1))
+            yield Condition(DIMENSIONS, "at most", ranks[-1])
 
     def _bounded(self, bits: int, factor: int, target: Target) -> Iterator[Condition]:
         """That no tensor has too many elements of so many bits, `factor` of which hold one of the node's."""
-        yield Condition(product(self.whole), "at most", _most_elements(bits, target) // factor, "elements")
-        if self.kind is OperatorType.JOIN:
+        elements = ELEMENTS if self.whole is None else product(self.whole)
+        yield Condition(elements, "at most", _most_elements(bits, target) // factor, "elements")
+        if self.kind is OperatorType.JOIN and self.whole is not None:
             for part in self.parts:
                 sizes = (*self.whole[: self.axis], part, *self.whole[self.axis + 1 :])
                 yield Condition(product(sizes), "at most", INPUT_ELEMENTS_MAX // factor, "elements in an input")
 
-    def _together(self, number: int) -> Iterator[Condition]:
+    def _together(self, whole: tuple[Expression, ...], number: int) -> Iterator[Condition]:
         """That the elements that lie side by side in each tensor are so many at a time."""
-        inner = (*self.whole[self.axis + 1 :], self.element.count)
+        inner = (*whole[self.axis + 1 :], self.element.count)
         for part in self.parts:
-            sizes = (*(self.whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)
+            sizes = (*(whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)
             yield divides(number, product(sizes))
 
 

@@ -7,7 +7,7 @@ Whatever comes from a file is made printable: escape codes, line breaks and lone
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
@@ -253,6 +253,21 @@ def _open_sizes(rest: str, hint: str, count: int) -> Diagnostic:
     return RULES["node/sizes-open"].diagnostic(Location(), message)
 
 
+def _together(said: Mapping[Diagnostic, list[str]]) -> dict[Diagnostic, list[str]]:
+    """The same, with one warning for all tensors of which the same is not known."""
+    found: dict[Diagnostic, list[str]] = {}
+    first: dict[tuple[str, tuple[str, ...]], list[Diagnostic]] = {}
+    for diagnostic, targets in said.items():
+        if diagnostic.rule == "node/shape-unknown":
+            first.setdefault((diagnostic.message, tuple(targets)), []).append(diagnostic)
+    for diagnostic, targets in said.items():
+        alike = first.get((diagnostic.message, tuple(targets)), [diagnostic])
+        if diagnostic is alike[0]:
+            more = f" (and of {_counted(len(alike) - 1, 'other tensor')})" if len(alike) > 1 else ""
+            found[replace(diagnostic, message=f"{diagnostic.message}{more}")] = targets
+    return found
+
+
 def node_diagnostics(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
     """The lines below such a table: what changes from target to target, and the diagnostics, what several targets say
     alike once."""
@@ -278,7 +293,7 @@ def node_diagnostics(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
         if more:
             first = replace(first, location=Location(), message=f"{_counted(len(alike), 'node')}: {message}")
         said[first] = [""] * everybody
-    for diagnostic, targets in said.items():
+    for diagnostic, targets in _together(said).items():
         parts = diagnostic_parts(diagnostic, nodes[0].report.file)
         if len(targets) < everybody:
             parts.append((f" ({', '.join(targets)})", "dim"))

@@ -55,6 +55,11 @@ class NodeFacts(ABC):
     def parts(self) -> tuple[Expression, ...] | None:
         """The sizes of the parts on the axis, likewise."""
 
+    @property
+    def least_rank(self) -> int | None:
+        """Where the rank is open: the least that its framework's rules allow, if all else depends on the sizes only."""
+        return None
+
     @abstractmethod
     def closed(self, values: Values) -> NodeFacts:
         """The same node with the sizes of symbols."""

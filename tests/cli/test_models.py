@@ -24,7 +24,7 @@ def models(tmp_path):
     write(tmp_path / "good.onnx", [node("Split", ["x"], ["a", "b"], axis=-1, num_outputs=2, name="s")], data_type=BOOL)
     write(tmp_path / "bad.onnx", [node("Split", ["x"], ["a", "b"], name="t")])
     write(tmp_path / "open.onnx", [node("Split", ["x"], ["a", "b"], num_outputs=2, name="u")], ("n", 4))
-    write(tmp_path / "rank.onnx", [node("Split", ["x"], ["a", "b"], num_outputs=2, name="v")], None)
+    write(tmp_path / "rank.onnx", [node("Concat", ["x", "x"], ["a"], axis=0, name="v")], None)
     write(tmp_path / "none.onnx", [node("Relu", ["x"], ["a"])])
     (tmp_path / "broken.onnx").write_bytes(b"\xff")
     return tmp_path
@@ -180,12 +180,12 @@ def test_levels_and_plan(cli, models):
     assert [entry["feature_levels"][0] for entry in answer["open_sizes"]] == ["1_0", "3_0"]
     status, out, _ = cli("levels", "rank.onnx")
     assert (status, "taken by" in out) == (0, False)
-    assert out.startswith("rank.onnx: 'v' Split: not known\n    warning[node/shape-unknown] ")
+    assert out.startswith("rank.onnx: 'v' Concat: not known\n    warning[node/shape-unknown] ")
     assert "\n?: too little is known\n" in out
     assert {line.split()[1] for line in out.splitlines() if line[:1].isdigit()} == {"?"}
     [answer] = json.loads(cli("levels", "rank.onnx", "--json").out)
     assert answer["minimum_feature_level"] is None
-    assert [d["rule"] for d in answer["diagnostics"]] == ["node/shape-unknown"]
+    assert [d["rule"] for d in answer["diagnostics"]] == ["node/shape-unknown"] * 2
     status, out, _ = cli("levels", "bad.onnx")
     assert status == 1
     assert "onnx/split-or-num-outputs-missing" in out

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from dmlsplit.conditions import Expression, Values, expressions, quotient, value_of
+from dmlsplit.conditions import THE_AXIS, Expression, Values, expressions, quotient, value_of
 from dmlsplit.dims import Dim, Shape
 from dmlsplit.rules._facts import NodeFacts
 
@@ -163,9 +163,22 @@ class OnnxSplit(NodeFacts):
         return None if self.input_shape is None else expressions(self.input_shape, "input")
 
     @property
+    def least_rank(self) -> int | None:
+        if self.input_shape is not None or any(shape is not None for shape in self.declared_shapes):
+            return None
+        return (self.axis or 0) + 1 if (self.axis or 0) >= 0 else -(self.axis or 0)
+
+    @property
+    def axis_length(self) -> Expression | None:
+        """The size on the axis."""
+        if self.whole is None:
+            return None if self.least_rank is None else THE_AXIS
+        return None if self.axis_index is None else self.whole[self.axis_index]
+
+    @property
     def parts(self) -> tuple[Expression, ...] | None:
-        whole, axis = self.whole, self.axis_index
-        if whole is None or axis is None:
+        size = self.axis_length
+        if size is None:
             return None
         if not self.equal_parts:
             given = self.given_lengths
@@ -174,8 +187,8 @@ class OnnxSplit(NodeFacts):
         if not 1 <= count <= MAX_PARTS:
             return None
         if self.version < 18:
-            return (quotient("share", whole[axis], count),) * count
-        return (*(quotient("rounded up", whole[axis], count),) * (count - 1), quotient("last", whole[axis], count))
+            return (quotient("share", size, count),) * count
+        return (*(quotient("rounded up", size, count),) * (count - 1), quotient("last", size, count))
 
     @property
     def open_lengths(self) -> tuple[Expression, ...] | None:

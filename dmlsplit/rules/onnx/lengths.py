@@ -163,9 +163,9 @@ def split_negative(n: OnnxSplit) -> Findings:
 
 
 def _sum_where(n: OnnxSplit) -> Iterator[Condition]:
-    axis, whole, parts = n.axis_index, n.whole, n.parts
-    if not n.equal_parts and axis is not None and whole is not None and parts is not None:
-        yield is_one(total(parts), whole[axis])
+    size, parts = n.axis_length, n.parts
+    if not n.equal_parts and size is not None and parts is not None:
+        yield is_one(total(parts), size)
 
 
 @NodeRule(
@@ -208,9 +208,9 @@ def split_zero(n: OnnxSplit) -> Findings:
 
 
 def _divisible_where(n: OnnxSplit) -> Iterator[Condition]:
-    axis, whole = n.axis_index, n.whole
-    if n.version < 18 and n.equal_parts and axis is not None and whole is not None and n.outputs:
-        yield Condition(whole[axis], "divisible by", n.outputs)
+    size = n.axis_length
+    if n.version < 18 and n.equal_parts and size is not None and n.outputs:
+        yield Condition(size, "divisible by", n.outputs)
 
 
 @NodeRule(

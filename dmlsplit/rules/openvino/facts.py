@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dmlsplit.conditions import Expression, Values, expressions, quotient, total, value_of
+from dmlsplit.conditions import THE_AXIS, Expression, Values, expressions, quotient, total, value_of
 from dmlsplit.dims import Bounds, Dim, Interval, Shape, bounds, interval
 from dmlsplit.rules._facts import Fact, NodeFacts
 
@@ -150,16 +150,29 @@ class OpenVinoSplit(NodeFacts):
         return None if self.data_shape is None else expressions(self.data_shape, "data")
 
     @property
+    def least_rank(self) -> int | None:
+        if self.axis is None or self.data_shape is not None or any(shape is not None for shape in self.declared_shapes):
+            return None
+        return self.axis + 1 if self.axis >= 0 else -self.axis
+
+    @property
+    def axis_length(self) -> Expression | None:
+        """The size on the axis."""
+        if self.whole is None:
+            return None if self.least_rank is None else THE_AXIS
+        return None if self.axis_index is None else self.whole[self.axis_index]
+
+    @property
     def parts(self) -> tuple[Expression, ...] | None:
-        whole, axis = self.whole, self.axis_index
-        if whole is None or axis is None:
+        size = self.axis_length
+        if size is None:
             return None
         if self.op == "Split":
             count = self.num_splits
-            return None if count is None or count < 1 else (quotient("share", whole[axis], count),) * count
+            return None if count is None or count < 1 else (quotient("share", size, count),) * count
         if self.split_lengths is None:
             return None
-        rest = total((whole[axis], -(self.total or 0)))
+        rest = total((size, -(self.total or 0)))
         return tuple([rest if length == -1 else length for length in self.split_lengths])
 
     @property

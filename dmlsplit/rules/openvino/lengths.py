@@ -85,9 +85,9 @@ def axis_size_zero(n: OpenVinoSplit) -> Findings:
 
 
 def _divisible_where(n: OpenVinoSplit) -> Iterator[Condition]:
-    axis, whole = n.axis_index, n.whole
-    if n.op == "Split" and axis is not None and whole is not None and n.num_splits is not None and n.num_splits > 0:
-        yield Condition(whole[axis], "divisible by", n.num_splits)
+    size = n.axis_length
+    if n.op == "Split" and size is not None and n.num_splits is not None and n.num_splits > 0:
+        yield Condition(size, "divisible by", n.num_splits)
 
 
 @NodeRule(
@@ -230,9 +230,9 @@ def lengths_several_rest(n: OpenVinoSplit) -> Findings:
 
 
 def _rest_where(n: OpenVinoSplit) -> Iterator[Condition]:
-    axis, whole = n.axis_index, n.whole
-    if n.has_rest and n.total is not None and axis is not None and whole is not None:
-        yield Condition(whole[axis], "at least", n.total)
+    size = n.axis_length
+    if n.has_rest and n.total is not None and size is not None:
+        yield Condition(size, "at least", n.total)
 
 
 @NodeRule(
@@ -256,9 +256,9 @@ def rest_negative(n: OpenVinoSplit) -> Findings:
 
 
 def _sum_where(n: OpenVinoSplit) -> Iterator[Condition]:
-    axis, whole = n.axis_index, n.whole
-    if not n.has_rest and n.total is not None and axis is not None and whole is not None:
-        yield is_one(whole[axis], n.total)
+    size = n.axis_length
+    if not n.has_rest and n.total is not None and size is not None:
+        yield is_one(size, n.total)
 
 
 @NodeRule(
