@@ -1,4 +1,4 @@
-"""Which feature levels and releases take an operator: as it is, or rewritten; and why not."""
+"""Which feature levels, releases and versions of ONNX Runtime take an operator: as it is, or rewritten; why not."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dmlsplit.geometry import members_of
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.release_names import find_release
 from dmlsplit.releases import Release, directml_versions, observed_levels
+from dmlsplit.runtime_versions import Runtime, runtimes
 from dmlsplit.target import Target, target_of
 from dmlsplit.uses import Use
 from dmlsplit.validation import evaluate
@@ -34,11 +35,13 @@ class Column(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """All levels or all releases, the oldest first, and what JSON and text call them."""
+    """All levels, releases or versions of ONNX Runtime, the oldest first, and what JSON and text call them."""
 
     key: str
     noun: str
     columns: tuple[Column, ...]
+    not_observed: str = ""
+    """What is said of a column that was not observed."""
 
 
 def _level(level: FeatureLevel) -> Column:
@@ -50,8 +53,24 @@ def _version(version: str, builds: Sequence[Release]) -> Column:
     return Column(version, target_of(find_release(version)), True, tuple(build.judged_by for build in builds))
 
 
-LEVELS: Final = Columns("feature_levels", "feature level", tuple(_level(level) for level in FeatureLevel))
+def _runtime(runtime: Runtime) -> Column:
+    target = target_of(runtime)
+    return Column(runtime.version, target, runtime.observed, (target.name,))
+
+
+LEVELS: Final = Columns(
+    "feature_levels",
+    "feature level",
+    tuple(_level(level) for level in FeatureLevel),
+    "no build of this level was observed: it rests on documentation alone",
+)
 RELEASES: Final = Columns("releases", "release", tuple(_version(*entry) for entry in directml_versions().items()))
+RUNTIMES: Final = Columns(
+    "runtimes",
+    "version of ONNX Runtime",
+    tuple(_runtime(runtime) for runtime in runtimes()),
+    "this version was not observed: of models nothing is predicted",
+)
 
 
 class Compatibility(NamedTuple):

@@ -1,4 +1,5 @@
-"""What `dmlsplit levels` shows without a file: documented tensor support by level, observed support by release."""
+"""What `dmlsplit levels` shows without a file: documented tensor support by level, observed support by release, and
+which versions of ONNX Runtime there are."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport, table_
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.releases import Release, directml_versions, releases
 from dmlsplit.report.table import Table
+from dmlsplit.runtime_versions import runtimes
 
 _PAGES: Final = {OperatorType.SPLIT: SPLIT_PAGE, OperatorType.JOIN: JOIN_PAGE}
 
@@ -58,6 +60,37 @@ def print_releases(as_json: bool) -> None:
     rows = [_version_row(version, builds) for version, builds in directml_versions().items()]
     header = ("DirectML", "Level", "Split", "Join", "Bits", "Packages that ship it")
     _print_tables([Table("Observed releases: dimensions of Split and of Join, widest data type", header, rows)])
+
+
+def print_runtimes(as_json: bool) -> None:
+    """The versions of ONNX Runtime, the DirectML in them, and what they load."""
+    if as_json:
+        found = [
+            {
+                "version": runtime.version,
+                "directml": runtime.directml,
+                "newest_opset": runtime.newest_opset,
+                "newest_ir_version": runtime.newest_ir_version,
+                "packages": list(runtime.packages),
+                "observed": runtime.observed,
+            }
+            for runtime in runtimes()
+        ]
+        _streams.write(json.dumps({"schema": SCHEMA, "runtimes": found}, indent=2) + "\n")
+        return
+    rows = [
+        (
+            runtime.version + ("" if runtime.observed else "*"),
+            runtime.directml,
+            str(runtime.newest_opset),
+            str(runtime.newest_ir_version),
+            ", ".join(runtime.packages),
+        )
+        for runtime in runtimes()
+    ]
+    header = ("ONNX Runtime", "DirectML", "Opset", "IR", "Packages")
+    _print_tables([Table("Versions with a DirectML execution provider: the newest opset and IR version", header, rows)])
+    _streams.write("* not observed: of models nothing is predicted\n")
 
 
 def _version_row(version: str, builds: Sequence[Release]) -> tuple[str, ...]:

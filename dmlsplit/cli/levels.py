@@ -1,4 +1,4 @@
-"""dmlsplit levels: tensor support, or which feature levels or releases take the operators of a file."""
+"""dmlsplit levels: tensor support, or which feature levels, releases or runtimes take the operators of a file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import click
 
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judged, model_options, read_with_nodes
-from dmlsplit.cli._tensor_support import print_levels, print_releases
-from dmlsplit.compatibility import LEVELS, RELEASES, Column, Columns, Compatibility, compatibility, spans
+from dmlsplit.cli._tensor_support import print_levels, print_releases, print_runtimes
+from dmlsplit.compatibility import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility, compatibility, spans
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.open_sizes import answer_by
@@ -33,10 +33,16 @@ if TYPE_CHECKING:
 @click.option(
     "--releases", "by_release", is_flag=True, help="The observed DirectML releases instead of feature levels."
 )
+@click.option(
+    "--runtimes", "by_runtime", is_flag=True, help="The versions of ONNX Runtime with its DirectML execution provider."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @model_options
-def levels(file: str | None, by_release: bool, as_json: bool, given: Given) -> int:
-    """Show the tensor support of Split and Join, or which feature levels (or releases) take the operators of FILE.
+def levels(file: str | None, by_release: bool, by_runtime: bool, as_json: bool, given: Given) -> int:
+    """Show the tensor support of Split and Join, or which feature levels take the operators of FILE.
+
+    Instead of feature levels, releases of DirectML or versions of ONNX Runtime are asked, which of an ONNX model may
+    also run a node on the CPU.
 
     For each level that refuses an operator, the rules and members that refuse it are named, and the rewriting that it
     takes, if there is one; a matrix of all operators follows. The exit status is 1 where an operator is taken by no
@@ -48,11 +54,14 @@ def levels(file: str | None, by_release: bool, as_json: bool, given: Given) -> i
       dmlsplit levels model.json
       dmlsplit levels model.json --releases --json
       dmlsplit levels model.onnx --dim batch=1
+      dmlsplit levels model.onnx --runtimes
     """
+    if by_release and by_runtime:
+        raise click.UsageError("--releases and --runtimes exclude each other")
     if file is None:
-        (print_releases if by_release else print_levels)(as_json)
+        (print_runtimes if by_runtime else print_releases if by_release else print_levels)(as_json)
         return 0
-    return _print_answers(file, given, RELEASES if by_release else LEVELS, as_json)
+    return _print_answers(file, given, RUNTIMES if by_runtime else RELEASES if by_release else LEVELS, as_json)
 
 
 class Refusal(NamedTuple):
@@ -65,9 +74,9 @@ class Refusal(NamedTuple):
 class Answered(NamedTuple):
     """An operator (as the newest column has it), the columns that take it, and why the others do not.
 
-    `rewritten`: the columns that take a rewriting of it, and what it is; `unknown`: those of which it is not known.
-    `open_sizes`: of a node whose sizes the model leaves open, what the columns make of it, and on what conditions; the
-    others are what they do as a rule.
+    `rewritten`: the columns that take a rewriting of it, and what it is; `unknown`: those of which it is not known;
+    `on_cpu`: the versions of ONNX Runtime that run it on the CPU. `open_sizes`: of a node whose sizes the model leaves
+    open, what the columns make of it, and on what conditions; the others are what they do as a rule.
     """
 
     answer: Answer
@@ -76,6 +85,7 @@ class Answered(NamedTuple):
     rewritten: Mapping[str, str] = {}
     unknown: tuple[str, ...] = ()
     open_sizes: Mapping[str, str] = {}
+    on_cpu: tuple[str, ...] = ()
 
     @property
     def is_unknown(self) -> bool:
@@ -101,6 +111,24 @@ def _answered(entry: Entry, node: SplitNode | JoinNode | None, asked: Columns) -
         {c.column.label: rewriting.summary(c.legalization) for c in found if c.use is Use.REWRITTEN and c.legalization},
         tuple([c.column.label for c in found if c.use is Use.UNKNOWN]),
     )
+
+
+def _in_sessions(read: Entry, asked: Columns) -> Answered:
+    """What versions of ONNX Runtime do with a node of an ONNX model."""
+    answers = {column.label: judged(read, column.target) for column in asked.columns}
+    labels: dict[str, list[str]] = {}
+    for label, answer in answers.items():
+        if answer.report.ok and isinstance(answer, Judged) and answer.node is not None:
+            labels.setdefault(answer.node.runtime, []).append(label)
+    refusals = [
+        Refusal(tuple(label for label, _ in run), reasons)
+        for reasons, run in groupby(answers.items(), lambda item: item[1].report.errors)
+        if reasons
+    ]
+    newest = next(reversed(answers.values()))
+    assert not isinstance(newest, Note)
+    taken, unknown, on_cpu = (tuple(labels.get(outcome, ())) for outcome in ("DML", "unknown", "CPU"))
+    return Answered(newest, taken, refusals, unknown=unknown, on_cpu=on_cpu)
 
 
 def _open(newest: Answer, node: SplitNode | JoinNode, asked: Columns) -> Answered:
@@ -133,11 +161,13 @@ def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> in
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
-        found = _answered(entry, read.node, asked)
+        in_sessions = asked is RUNTIMES and read.node is not None and read.node.in_session is not None
+        found = _in_sessions(read, asked) if in_sessions else _answered(entry, read.node, asked)
         if found is None:
             continue
-        judged_by_all = entry.descriptor is not None or entry.graph is not None or bool(found.open_sizes)
-        refused = not found.taken and not found.unknown if judged_by_all else not found.answer.report.ok
+        judged_by_all = entry.descriptor is not None or entry.graph is not None or bool(found.open_sizes) or in_sessions
+        takers = (*found.taken, *found.unknown, *found.on_cpu)
+        refused = not takers if judged_by_all else not found.answer.report.ok
         status = max(status, int(refused))
         answers.append(found)
     if as_json:
@@ -153,9 +183,9 @@ def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> in
 
 
 def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
-    item, taken, refusals, rewritten, unknown, _ = answered
+    item, taken, refusals, rewritten, unknown, _, on_cpu = answered
     by_all = isinstance(item, Judged) and (item.descriptor is not None or item.graph is not None)
-    unjudged = () if by_all or answered.open_sizes else item.report.diagnostics
+    unjudged = () if by_all or answered.open_sizes or asked is RUNTIMES else item.report.diagnostics
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "file": item.report.file,
@@ -169,6 +199,8 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
     found[asked.key] = taken
     found["with_rewriting"] = list(rewritten)
     found["unknown"] = unknown
+    if asked is RUNTIMES:
+        found["on_cpu"] = on_cpu
     found["open_sizes"] = [{asked.key: labels, "answer": said} for said, labels in _alike(answered.open_sizes).items()]
     found["refused"] = [
         {asked.key: refusal.labels, "diagnostics": [diagnostic.to_dict() for diagnostic in refusal.diagnostics]}
@@ -179,13 +211,15 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
 
 
 def _answer_text(answered: Answered, asked: Columns) -> str:
-    item, taken, refusals, rewritten, unknown, open_sizes = answered
+    item, taken, refusals, rewritten, unknown, open_sizes, on_cpu = answered
     subject = text.plain(text.subject_parts(item))
     if isinstance(item, NotJudged):
         return f"{subject}: not judged\n"
     labels = [column.label for column in asked.columns]
     is_graph = isinstance(item, Judged) and item.graph is not None
     by = "right on" if is_graph else "taken by"
+    if on_cpu and not taken:
+        by = "on DirectML with"
     said = (
         f"{by} {spans(taken, labels)}"
         if taken
@@ -206,6 +240,8 @@ def _answer_text(answered: Answered, asked: Columns) -> str:
             lines += _reason(diagnostic)
     if unknown and (taken or refusals):
         lines += _wrapped(f"not known of {spans(unknown, labels)}", 2)
+    if on_cpu:
+        lines += _wrapped(f"on the CPU with {spans(on_cpu, labels)}", 2)
     for summary in dict.fromkeys(rewritten.values()):
         takers = spans([label for label in rewritten if rewritten[label] == summary], labels)
         lines += _wrapped(f"with rewriting taken by {takers}, as {summary}", 2)
@@ -250,10 +286,12 @@ def _matrix(answers: Sequence[Answered], asked: Columns, columns: int) -> Iterat
             cells = [_cell(column, answered) for answered in block]
             yield f"{label:<{width}}" + "".join(f"{cell:>6}" for cell in cells) + "\n"
     if answers and not all(column.observed for column in asked.columns):
-        yield "* no build of this level was observed: it rests on documentation alone\n"
+        yield f"* {asked.not_observed}\n"
 
 
 def _cell(column: Column, answered: Answered) -> str:
     if answered.is_unknown or column.label in answered.unknown:
         return "?"
+    if column.label in answered.on_cpu:
+        return "CPU"
     return "yes" if column.label in answered.taken else "(yes)" if column.label in answered.rewritten else "no"

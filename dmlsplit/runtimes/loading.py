@@ -21,10 +21,10 @@ def refusals(facts: NodeFacts, runtime: Runtime) -> Iterator[Refusal]:
     """The reasons, in the order in which ONNX Runtime meets them."""
     opset, newest = facts.opset, runtime.newest_opset
     if opset > newest:
-        yield "opset-too-new", f"opset {opset} is newer than {newest}, the newest of {runtime.version}"
+        yield "opset-too-new", f"opset {opset} is newer than {newest}, the newest that it loads"
     version, newest = facts.ir_version, runtime.newest_ir_version
     if version > newest:
-        yield "ir-version-too-new", f"IR version {version} is newer than {newest}, the newest of {runtime.version}"
+        yield "ir-version-too-new", f"IR version {version} is newer than {newest}, the newest that it loads"
     taken = DATA_TYPES[13 if opset >= 13 else 2]
     if facts.data_type.startswith("COMPLEX") or facts.data_type not in taken:
         yield "type-not-loaded", f"{facts.data_type} is not taken at opset {opset}"

@@ -10,6 +10,7 @@ from dmlsplit.checking import Question, judge_file
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx.inference import Inference
 from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
+from dmlsplit.runtime_versions import runtimes
 from dmlsplit.target import find_target
 from tests.cli.conftest import BAD, GOOD, MALFORMED
 from tests.effort import calls
@@ -204,3 +205,27 @@ def test_sarif_and_the_page_have_the_outcome(cli, tmp_path):
     page = cli("check", "m.onnx", *VERSION, "--format", "html").out
     assert "<small>session-fails</small>" in page
     assert "Judged by onnxruntime 1.24.4." in page
+
+
+def test_levels_of_all_versions(cli, tmp_path):
+    write(tmp_path / "m.onnx", [SPLIT], (2, 4), opset=22)
+    status, out, _ = cli("levels", "m.onnx", "--runtimes")
+    assert (status, out.splitlines()[0]) == (0, "m.onnx: 's' Split: taken by 1.21.0-1.30.0")
+    assert "  refused by 1.18.0-1.20.1:" in out.splitlines()
+    assert {"1.20.1      no", "1.24.4     yes", "1.17.3*      ?"} <= set(out.splitlines())
+    (found,) = json.loads(cli("levels", "m.onnx", "--runtimes", "--json").out)
+    assert (found["runtimes"][0], found["unknown"][-1], found["on_cpu"]) == ("1.21.0", "1.17.3", [])
+    assert [refusal["runtimes"][-1] for refusal in found["refused"]] == ["1.20.1"]
+    write(tmp_path / "m.onnx", [SPLIT], (2, 4), data_type=8)
+    status, out, _ = cli("levels", "m.onnx", "--runtimes")
+    assert (status, "  on the CPU with 1.18.0-1.30.0" in out.splitlines()) == (0, True)
+
+
+def test_levels_of_descriptors_and_of_nothing(cli, tmp_path):
+    (tmp_path / "a.json").write_text(GOOD)
+    (found,) = json.loads(cli("levels", "a.json", "--runtimes", "--json").out)
+    assert found["runtimes"] == [runtime.version for runtime in runtimes()], "the DirectML inside is asked"
+    listed = json.loads(cli("levels", "--runtimes", "--json").out)["runtimes"]
+    assert [row["version"] for row in listed] == found["runtimes"]
+    assert "1.24.4        1.15.4    25     13  onnxruntime-directml" in cli("levels", "--runtimes").out.splitlines()
+    assert "exclude each other" in cli("levels", "--runtimes", "--releases").err
