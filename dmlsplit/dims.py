@@ -82,6 +82,22 @@ def is_static(shape: Shape | None) -> TypeGuard[tuple[int, ...]]:
     return shape is not None and all(isinstance(dim, int) for dim in shape)
 
 
+def numbers(shape: Shape | None) -> tuple[int, ...]:
+    """The sizes of a static shape."""
+    assert is_static(shape)
+    return shape
+
+
+def braced(numbers: Sequence[int]) -> str:
+    """{1,1,6,2}: sizes as Microsoft's pages write them."""
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+def printable_shape(shape: Shape | None) -> Shape | None:
+    """The shape with names of symbols that are safe to print."""
+    return None if shape is None else tuple([printable(dim, 60) if isinstance(dim, str) else dim for dim in shape])
+
+
 def is_name(dim: Dim) -> TypeGuard[str]:
     """Whether a dimension is a name of ONNX."""
     return isinstance(dim, str) and not isinstance(dim, Interval)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from dmlsplit._typing import DescT
 from dmlsplit.descriptors import BufferTensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.dims import Dim, Shape, shape_text
+from dmlsplit.dims import Dim, Shape, numbers, shape_text
 from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ElementType
@@ -70,7 +70,7 @@ class OperatorNode(SessionNode, Generic[DescT]):
         assert self.element is not None
         assert self.element.data_type is not None
         assert self.axis is not None
-        sizes, lengths = _numbers(self.whole_shape), _numbers(self.lengths)
+        sizes, lengths = numbers(self.whole_shape), numbers(self.lengths)
         if self.element.count > 1:
             sizes = (*sizes, self.element.count)
         whole = BufferTensorDesc(self.element.data_type, sizes)
@@ -98,7 +98,7 @@ class OperatorNode(SessionNode, Generic[DescT]):
                 return unknown.diagnostic(here, message, actual=shape_text(sizes))
         if self.axis is None:
             return unknown.diagnostic(here, "the axis is not known")
-        largest = max(_numbers(self.whole_shape), default=0)
+        largest = max(numbers(self.whole_shape), default=0)
         if largest > UINT_MAX:
             message = f"the {shape} {shape_text(self.whole_shape)} does not fit DirectML's UINTs of 32 bits"
             return not_lowered.diagnostic(here, message, expected=f"sizes to {UINT_MAX}", actual=largest)
@@ -140,8 +140,3 @@ class OperatorNode(SessionNode, Generic[DescT]):
         errors = [d for d in judge_node(facts, self.path) if d.severity is Severity.ERROR]
         if errors:
             raise InputError(f"{errors[0].path}: {errors[0].message}")
-
-
-def _numbers(shape: Collection[Dim] | None) -> tuple[int, ...]:
-    assert shape is not None
-    return tuple([dim for dim in shape if isinstance(dim, int)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dmlsplit.dims import braced
 from dmlsplit.enums import TensorDataType
 from dmlsplit.geometry import Geometry
 from dmlsplit.layout import ELEMENT_BITS
@@ -29,7 +30,7 @@ def steps(original: Geometry, made: Sequence[Geometry], temporary_bytes: int) ->
             yield f"{len(made)} operators one after another, each on a part of the buffers"
         return
     if made_whole.sizes != whole.sizes:
-        before, after = _braced(whole.sizes), _braced(made_whole.sizes)
+        before, after = braced(whole.sizes), braced(made_whole.sizes)
         yield f"Sizes {before} on Axis {original.axis} become {after} on Axis {made[0].axis}"
     kept = [part for part in original.parts if not part.is_empty]
     if len(made_parts) > len(kept):
@@ -50,8 +51,3 @@ def _type_step(own: int, new: int) -> str:
     if new_bits > bits:
         return f"{names}, {new_bits // bits} elements in each"
     return f"{names}, {bits // new_bits} for each element"
-
-
-def _braced(numbers: Sequence[int]) -> str:
-    """{1,1,6,2}: sizes as Microsoft's pages write them."""
-    return "{" + ",".join(map(str, numbers)) + "}"

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.dims import braced
 from dmlsplit.enums import TensorDataType
 from dmlsplit.geometry import Geometry, TensorLayout
 from dmlsplit.legalize import Legalization, Region
@@ -25,7 +26,7 @@ def summary(found: Legalization) -> str:
     if len(found.operators) > 1:
         memory = f" and {found.temporary_bytes} bytes of temporary memory" if found.temporary_bytes else ""
         return f"{len(found.operators)} operators of {name}{memory}"
-    return f"{name} {_braced(whole.sizes)}"
+    return f"{name} {braced(whole.sizes)}"
 
 
 def fix(found: Legalization, file: str, target: Target) -> str:
@@ -62,14 +63,10 @@ def _operator_lines(desc: OperatorDesc, regions: Sequence[Region] | None) -> Ite
 
 
 def _tensor_text(tensor: TensorLayout) -> str:
-    strides = "" if tensor.strides is None else f" strides {_braced(tensor.strides)}"
-    return f"{TensorDataType(tensor.data_type).name} {_braced(tensor.sizes)}{strides}, {tensor.total} bytes"
+    strides = "" if tensor.strides is None else f" strides {braced(tensor.strides)}"
+    return f"{TensorDataType(tensor.data_type).name} {braced(tensor.sizes)}{strides}, {tensor.total} bytes"
 
 
 def _region_text(region: Region) -> str:
     place = f" at byte {region.offset}" if region.offset else ""
     return f" in {region.buffer} {region.index}{place}"
-
-
-def _braced(numbers: Sequence[int]) -> str:
-    return "{" + ",".join(map(str, numbers)) + "}"

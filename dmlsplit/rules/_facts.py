@@ -60,6 +60,14 @@ class NodeFacts(ABC):
         """Where the rank is open: the least that its framework's rules allow, if all else depends on the sizes only."""
         return None
 
+    @property
+    def parts_shapes(self) -> tuple[tuple[Expression, ...], ...]:
+        """The shapes of the parts, as far as there is telling."""
+        whole, axis, parts = self.whole, self.axis_index, self.parts
+        if whole is None or axis is None or parts is None:
+            return ()
+        return tuple([(*whole[:axis], part, *whole[axis + 1 :]) for part in parts])
+
     @abstractmethod
     def closed(self, values: Values) -> NodeFacts:
         """The same node with the sizes of symbols."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic
-from dmlsplit.dims import Dim, Shape
+from dmlsplit.dims import Shape
 from dmlsplit.enums import OperatorType
 from dmlsplit.runtime_versions import Runtime
 
@@ -132,8 +131,3 @@ class RuntimeAnswer:
     hresults: tuple[int, ...] = ()
     compile: CompileCall | None = None
     diagnostics: tuple[Diagnostic, ...] = field(default=())
-
-
-def is_static(shape: Sequence[Dim] | None) -> bool:
-    """Whether every size is a number."""
-    return shape is not None and all(isinstance(dim, int) for dim in shape)

@@ -8,7 +8,7 @@ from typing import Final
 
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Diagnostic
-from dmlsplit.dims import Shape
+from dmlsplit.dims import Shape, is_static, numbers
 from dmlsplit.enums import ExecutionFlags
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES
@@ -24,7 +24,6 @@ from dmlsplit.runtimes.facts import (
     Outcome,
     RuntimeAnswer,
     Sizes,
-    is_static,
 )
 from dmlsplit.runtimes.loading import refusals
 from dmlsplit.runtimes.operators import operator_of, owned_by_directml
@@ -179,7 +178,7 @@ class _Predictor:
         return outputs is not None and not any(0 in shape for i, shape in enumerate(outputs) if i not in skipped)
 
     def _in_graph(self) -> RuntimeAnswer:
-        sizes = [_numbers(shape) for shape in self.facts.shapes]
+        sizes = [numbers(shape) for shape in self.facts.shapes]
         self._check_rank(len(sizes[0]), INIT)
         lengths = self._lengths(sizes[0])
         if self.facts.is_split and 0 in lengths:
@@ -211,7 +210,7 @@ class _Predictor:
         return facts.given is LengthsFrom.CONSTANT
 
     def _at_init(self) -> RuntimeAnswer:
-        sizes = [_numbers(shape) for shape in self.facts.shapes]
+        sizes = [numbers(shape) for shape in self.facts.shapes]
         self._check_rank(len(sizes[0]), INIT)
         self._note("outside-graph", "it is not part of a fused graph")
         return self._alone(sizes, self._lengths(sizes[0]), INIT)
@@ -221,7 +220,7 @@ class _Predictor:
         sizes = [shape for shape in run.shapes if shape is not None] if run is not None else []
         if len(sizes) != len(facts.shapes):
             if all(is_static(shape) for shape in facts.shapes):
-                sizes = [_numbers(shape) for shape in facts.shapes]
+                sizes = [numbers(shape) for shape in facts.shapes]
             else:
                 return self._unknown("sizes-unknown", "sizes are open, which the first Run gives")
         lengths: Sizes = ()
@@ -369,8 +368,3 @@ class _Predictor:
     def _fail(self, name: str, message: str, at: str = INIT) -> None:
         self._note(name, message)
         self._stop(Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS, at)
-
-
-def _numbers(shape: Shape | None) -> Sizes:
-    assert shape is not None
-    return tuple([dim for dim in shape if isinstance(dim, int)])

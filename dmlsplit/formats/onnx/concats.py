@@ -6,7 +6,7 @@ import onnx
 from onnx import AttributeProto, defs
 
 from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.dims import Dim, Shape, shape_text
+from dmlsplit.dims import Dim, Shape, printable_shape, shape_text
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.scope import Scope
@@ -27,7 +27,7 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
     axis, others, mistyped = _attributes(node)
     return OnnxConcat(
         max((version for version in VERSIONS if version <= opset), default=0),
-        tuple([_safe(shape) for _, shape in types]),
+        tuple([printable_shape(shape) for _, shape in types]),
         tuple([data_type for data_type, _ in types]) if any(data_type for data_type, _ in types) else (),
         axis,
         tuple([i for i, name in enumerate(inputs) if not name]),
@@ -36,7 +36,7 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
         other_attributes=others,
         mistyped_attributes=mistyped,
         declared_type=declared_type,
-        declared_shape=_safe(declared_shape),
+        declared_shape=printable_shape(declared_shape),
         opset=opset or None,
         newest_opset=defs.onnx_opset_version(),
     )
@@ -57,11 +57,6 @@ def _attributes(node: onnx.NodeProto) -> tuple[int | None, tuple[str, ...], tupl
         elif axis is None:
             axis = int(attribute.i)
     return axis, tuple(others), tuple(mistyped)
-
-
-def _safe(shape: Shape | None) -> Shape | None:
-    """The same with the names of sizes safe to print."""
-    return None if shape is None else tuple([printable(dim, 60) if isinstance(dim, str) else dim for dim in shape])
 
 
 def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
@@ -91,7 +86,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
 def _laid_out(node: onnx.NodeProto, facts: OnnxConcat, scope: Scope) -> Shape | None:
     """The output's shape: by the rules, and where these leave sizes open, as the model declares."""
     shape = facts.output_shape
-    declared = _safe(scope.type_of(text(node.output[0]))[1]) if node.output and node.output[0] else None
+    declared = printable_shape(scope.type_of(text(node.output[0]))[1]) if node.output and node.output[0] else None
     if shape is None or declared is None or len(shape) != len(declared):
         return shape
     merged: list[Dim] = [dim if size is None else size for size, dim in zip(shape, declared, strict=True)]

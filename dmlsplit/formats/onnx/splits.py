@@ -8,7 +8,7 @@ import onnx
 from onnx import AttributeProto, defs
 
 from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.dims import Shape, shape_text
+from dmlsplit.dims import Shape, printable_shape, shape_text
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.nodes import SplitNode
@@ -36,7 +36,7 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
     data_type, shape = scope.type_of(inputs[0]) if inputs and inputs[0] else (None, None)
     first = {name: i for i, name in reversed(list(enumerate(outputs)))}
     declared = [scope.declared(name) if name else (None, None) for name in outputs]
-    declared_shapes = tuple([_safe(shape) for _, shape in declared])
+    declared_shapes = tuple([printable_shape(shape) for _, shape in declared])
     return OnnxSplit(
         version,
         len(outputs),
@@ -44,7 +44,7 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
         len(inputs),
         bool(inputs and inputs[0]),
         data_type,
-        _safe(shape),
+        printable_shape(shape),
         known.get("axis"),
         known.get("num_outputs"),
         known.get("split"),
@@ -57,11 +57,6 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
         opset=scope.origin.opset or None,
         newest_opset=defs.onnx_opset_version(),
     )
-
-
-def _safe(shape: Shape | None) -> Shape | None:
-    """The same with the names of sizes safe to print."""
-    return None if shape is None else tuple([printable(dim, 60) if isinstance(dim, str) else dim for dim in shape])
 
 
 def _attributes(node: onnx.NodeProto, version: int) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
@@ -104,7 +99,9 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
     elif not constant.whole:
         names = scope.origin.names
         pairs = zip(constant.array.ravel().tolist(), constant.known.ravel().tolist(), strict=True)
-        found["split_dims"] = _safe(tuple([size if known == 1 else names.get(known) for size, known in pairs]))
+        found["split_dims"] = printable_shape(
+            tuple([size if known == 1 else names.get(known) for size, known in pairs])
+        )
     return found
 
 
@@ -154,7 +151,7 @@ def _laid_out(node: onnx.NodeProto, facts: OnnxSplit, scope: Scope) -> tuple[tup
     names = [text(name) for name in node.output]
     shapes = list(facts.output_shapes)
     for i, (name, shape) in enumerate(zip(names, shapes, strict=False)):
-        declared = _safe(scope.type_of(name)[1]) if name else None
+        declared = printable_shape(scope.type_of(name)[1]) if name else None
         if shape is not None and declared is not None and len(shape) == len(declared):
             shapes[i] = tuple([dim if size is None else size for size, dim in zip(shape, declared, strict=True)])
     axis, lengths = facts.axis_index, facts.lengths

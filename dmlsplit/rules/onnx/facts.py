@@ -198,14 +198,6 @@ class OnnxSplit(NodeFacts):
         known = self.split_dims is not None and len(self.split_dims) == self.outputs
         return expressions(self.split_dims if known and self.split_dims else (None,) * self.outputs, "split")
 
-    @property
-    def parts_shapes(self) -> tuple[tuple[Expression, ...], ...]:
-        """The outputs' shapes, as far as there is telling."""
-        whole, axis, parts = self.whole, self.axis_index, self.parts
-        if whole is None or axis is None or parts is None:
-            return ()
-        return tuple([(*whole[:axis], part, *whole[axis + 1 :]) for part in parts])
-
     def closed(self, values: Values) -> OnnxSplit:
         lengths = self.open_lengths
         given = None if lengths is None else tuple([value_of(length, values) for length in lengths])

@@ -175,14 +175,6 @@ class OpenVinoSplit(NodeFacts):
         rest = total((size, -(self.total or 0)))
         return tuple([rest if length == -1 else length for length in self.split_lengths])
 
-    @property
-    def parts_shapes(self) -> tuple[tuple[Expression, ...], ...]:
-        """The outputs' shapes, as far as there is telling."""
-        whole, axis, parts = self.whole, self.axis_index, self.parts
-        if whole is None or axis is None or parts is None:
-            return ()
-        return tuple([(*whole[:axis], part, *whole[axis + 1 :]) for part in parts])
-
     def closed(self, values: Values) -> OpenVinoSplit:
         whole = self.whole
         return replace(self, data_shape=None if whole is None else tuple([value_of(size, values) for size in whole]))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
+from dmlsplit.dims import is_static
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.onnx.graphs.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
@@ -32,7 +33,6 @@ from dmlsplit.graphs.descriptors import (
     Value,
 )
 from dmlsplit.runtimes import Outcome
-from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.neighbours import NEIGHBOURS
 from dmlsplit.runtimes.partitions import PlacedNode, partitions
 from dmlsplit.runtimes.predict import placement

@@ -15,13 +15,13 @@ from typing import Final
 import numpy as np
 import onnx
 
+from dmlsplit.dims import is_static
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import LimitError
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.graphs.operators import ABSORBS
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.tensors import Array, text
-from dmlsplit.runtimes.facts import is_static
 
 _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
     "Mul": (1, (0, 1)),

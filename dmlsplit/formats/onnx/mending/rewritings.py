@@ -9,13 +9,12 @@ from typing import Final, TypeAlias
 import onnx
 from onnx import TensorProto
 
-from dmlsplit.dims import Shape
+from dmlsplit.dims import Shape, is_static
 from dmlsplit.formats.element_types import T
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.mending.forms import Form, Refused, Tensor
 from dmlsplit.formats.onnx.mending.reshaping import groups_of, merged, restored
 from dmlsplit.formats.onnx.mending.views import LEAST_RANK, MOST_RANK, View
-from dmlsplit.runtimes.facts import is_static
 
 Needed: TypeAlias = Callable[[View], str]
 """Why a rewriting is needed; "" where it is not."""

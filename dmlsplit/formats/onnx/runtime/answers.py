@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.context import in_context
 from dmlsplit.formats.onnx.runtime.facts import facts_of, first_run
@@ -13,7 +14,6 @@ from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import NodeFacts, Options, Outcome, Runtime, RuntimeAnswer, predict
-from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.partitions import PlacedNode, partitions
 from dmlsplit.runtimes.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, placement
 

@@ -10,14 +10,14 @@ from typing import Final
 import onnx
 from onnx import helper
 
-from dmlsplit.dims import Shape
+from dmlsplit.dims import Shape, is_static
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.tensors import text, value_of
 from dmlsplit.runtimes import FirstRun, LengthsFrom, NodeFacts
-from dmlsplit.runtimes.facts import Sizes, is_static
+from dmlsplit.runtimes.facts import Sizes
 
 _TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
 _SMALLEST_BUFFER: Final = 8

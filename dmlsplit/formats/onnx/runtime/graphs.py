@@ -10,7 +10,7 @@ from functools import cached_property
 
 import onnx
 
-from dmlsplit.dims import Shape
+from dmlsplit.dims import Shape, is_static
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime import merging, transposes
@@ -21,7 +21,6 @@ from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable
 from dmlsplit.runtimes import Options, Runtime
-from dmlsplit.runtimes.facts import is_static
 from dmlsplit.runtimes.neighbours import (
     CPU_INPUTS,
     KEEPS_ON_CPU,
