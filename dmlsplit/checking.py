@@ -20,7 +20,7 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operators import failed, fault_of
 from dmlsplit.legalize import legalized
 from dmlsplit.location import Location
-from dmlsplit.open_sizes import OpenNode
+from dmlsplit.open_sizes import OpenNode, lowest_level
 from dmlsplit.printable import shortened
 from dmlsplit.releases import Release
 from dmlsplit.report import rewriting
@@ -380,9 +380,8 @@ def _judge_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Repor
     descriptor = node.descriptor() if node.obstacle() is None else None
     use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
     summary = _summary(node, use)._replace(runtime=str(answer.outcome))
-    if descriptor is not None:
-        summary = summary._replace(minimum_level=_minimum_level(descriptor))
-    return report, summary, descriptor
+    level = lowest_level(node) if descriptor is None else _minimum_level(descriptor)
+    return report, summary._replace(minimum_level=level), descriptor
 
 
 def _in_node(diagnostic: Diagnostic, node: SplitNode | JoinNode) -> Diagnostic:

@@ -139,6 +139,12 @@ def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
     return None if found is None else found.answer(target)
 
 
+def lowest_level(node: SplitNode | JoinNode) -> FeatureLevel | None:
+    """The lowest feature level that takes a node of open sizes as it is; None for any other node."""
+    found = OpenNode.of(node)
+    return None if found is None else found.lowest_level
+
+
 @dataclass(frozen=True, slots=True)
 class OpenNode:
     """A node whose sizes are open, as one operator with packed tensors; `valid` is where its framework allows it."""

@@ -195,6 +195,27 @@ def test_levels_and_plan(cli, models):
     assert cli("plan", "bad.onnx").status == 1
 
 
+def test_a_concat_is_judged_wherever_a_split_is(cli, models):
+    inputs = [value("x", (2, 3)), value("z", (2, 5))]
+    concat = node("Concat", ["x", "z"], ["y"], axis=-1, name="c")
+    (models / "concat.onnx").write_bytes(model([concat], inputs, ["y"]).SerializeToString())
+    out = cli("check", "concat.onnx", "--feature-level", "2_0").out.splitlines()
+    assert out[2].split() == [
+        "c", "Concat", "13", "FLOAT", "[2,", "8]", "1", "[3,", "5]", "ok", "4_1", "rewritten:", "FLOAT32", "{1,1,2,8}",
+    ]  # fmt: skip
+    [answer] = json.loads(cli("check", "concat.onnx", "--format", "json").out)
+    assert (answer["operator"], answer["ok"], answer["hresult"]) == ("Concat", True, "0x00000000")
+    assert "concat.onnx" in cli("check", "concat.onnx", "--format", "sarif").out
+    assert "Concat 13" in cli("check", "concat.onnx", "--format", "html").out
+    assert cli("levels", "concat.onnx").out.startswith("concat.onnx: 'c' DML_OPERATOR_JOIN: taken by 4_1-6_4\n")
+    assert "join, 2 parts" in cli("plan", "concat.onnx").out
+    assert cli("draw", "concat.onnx", "-o", "concat.svg").status == 0
+    assert "OutputTensor" in (models / "concat.svg").read_text("utf-8")
+    assert cli("legalize", "concat.onnx", "--feature-level", "2_0", "-o", "concat.json").status == 0
+    assert cli("check", "concat.json", "--feature-level", "2_0").status == 0
+    assert cli("run", "concat.json").out == "Resource 'c output': 1, 2, 3, 1, 2, 3, 4, 5, 4, 5, 6, 6, 7, 8, 9, 10\n"
+
+
 def test_legalize(cli, models):
     status, out, _ = cli("legalize", "good.onnx", "--feature-level", "1_0", "-o", "good.json")
     assert status == 0
