@@ -17,6 +17,7 @@ from dmlsplit import _native
 from dmlsplit.buffer import Buffer
 from dmlsplit.descriptors import DATA_TYPE_OF_NUMPY
 from dmlsplit.errors import BindingError
+from dmlsplit.foreign import as_array, is_foreign
 from dmlsplit.geometry import TensorLayout
 from dmlsplit.layout import extent, is_packed
 
@@ -64,13 +65,16 @@ class BoundMemory(NamedTuple):
 def bind(tensor: BoundTensor, value: object) -> BoundMemory:
     """Binds an ndarray or raw memory to a tensor; BindingError names the tensor and both sides of a mismatch.
 
-    An ndarray of the tensor's shape and dtype is the tensor: each element lies where the array has it. Every other
+    An ndarray of the tensor's shape and dtype is the tensor: each element lies where the array has it; so is a tensor
+    of another library that DLPack or __array_interface__ exports. Every other
     contiguous bytes-like object of at least the tensor's total size, a 1-D uint8 array included, is raw memory: each
     element lies where the descriptor's strides lead. A 1-D uint8 array of the tensor's shape that is large enough for
     raw memory is refused where the two readings name different bytes.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise BindingError(f"{tensor.path}: {_array_fault(value, tensor.dtype)}")
+    if is_foreign(value) and not isinstance(value, Buffer):
+        value = _foreign_array(tensor, value)
     if not isinstance(value, np.ndarray):
         return _bind_raw(tensor, value.array if isinstance(value, Buffer) else value)
     is_bytes = value.ndim == 1 and value.dtype == np.uint8
@@ -93,6 +97,16 @@ def bind(tensor: BoundTensor, value: object) -> BoundMemory:
         if value.dtype != tensor.dtype:
             return _bind_raw(tensor, value)
     return _bind_array(tensor, value)
+
+
+def _foreign_array(tensor: BoundTensor, value: object) -> np.ndarray:
+    try:
+        array = as_array(value)
+    except TypeError as error:
+        raise BindingError(f"{tensor.path}: {error}") from None
+    # Elements that numpy has no type for are bits, which is all that is copied.
+    same_width = array.dtype.kind == "V" and array.itemsize == tensor.dtype.itemsize
+    return array.view(tensor.dtype) if same_width else array
 
 
 def _bind_array(tensor: BoundTensor, array: np.ndarray) -> BoundMemory:

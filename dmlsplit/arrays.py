@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dmlsplit import _native
 from dmlsplit._fresh import FreshArrays
+from dmlsplit.foreign import as_array, is_foreign, tensor_maker
 from dmlsplit.integers import integer, integers
 from dmlsplit.layout import packed_strides
 
@@ -38,21 +39,24 @@ def split(
 
     Either `lengths` (which sum up to the array's size; 0 gives an empty piece) or `sections` (equal pieces). The array
     may have any strides and any dtype without Python objects; a negative axis counts from the end. None of DirectML's
-    limits apply. ValueError for what does not fit, TypeError for arrays that cannot be copied byte by byte.
+    limits apply. A tensor of another library that DLPack exports is taken, too, and gives tensors of that library.
+    ValueError for what does not fit, TypeError for arrays that cannot be copied byte by byte.
     """
     source = _plain_array(array, "array")
+    maker = tensor_maker(array) if source is not array and is_foreign(array) else None
     pieces = None if lengths is None else integers(lengths, "lengths")
     count = None if sections is None else integer(sections, "sections")
     recipe = _split_recipe(source.shape, source.strides, source.dtype, integer(axis, "axis"), pieces, count)
     outputs = recipe.fresh.make()
     recipe.copy(source, outputs)
-    return outputs
+    return outputs if maker is None else [maker(output) for output in outputs]
 
 
 def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDArray[Scalar]:
     """Lays arrays one after another along `axis` into a fresh C-contiguous array; the inverse of split.
 
-    All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free.
+    All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free. The result is a
+    tensor of the library of the first of them.
     """
     try:
         given = list(arrays)
@@ -70,7 +74,9 @@ def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDAr
     recipe = _join_recipe(layouts, sources[0].dtype, integer(axis, "axis"))
     output = np.empty(recipe.whole_shape, sources[0].dtype)
     recipe.copy(output, sources)
-    return output
+    maker = tensor_maker(given[0]) if sources[0] is not given[0] and is_foreign(given[0]) else None
+    made: npt.NDArray[Scalar] = output if maker is None else maker(output)
+    return made
 
 
 class _Recipe:
@@ -148,6 +154,11 @@ def _join_recipe(layouts: tuple[tuple[Shape, Shape], ...], dtype: np.dtype[Any],
 def _plain_array(array: Any, name: str) -> np.ndarray:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; pass its data, or fill it first")
+    if is_foreign(array):
+        try:
+            return as_array(array)
+        except TypeError as error:
+            raise TypeError(f"{name} is {error}") from None
     plain = np.asarray(array)
     if plain.dtype.hasobject:
         raise TypeError(f"{name} has dtype {plain.dtype}, which holds Python objects")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dmlsplit.enums import UINT64_MAX, TensorDataType, TensorFlags, TensorType
 from dmlsplit.errors import DescriptorError
+from dmlsplit.foreign import as_array, is_foreign
 from dmlsplit.integers import integer, integers
 from dmlsplit.layout import implied_size, is_packed
 
@@ -124,7 +125,8 @@ class BufferTensorDesc:
 
     @classmethod
     def from_array(cls, array: np.ndarray) -> BufferTensorDesc:
-        """The descriptor of an ndarray: its dtype, shape and strides (None where they are packed).
+        """The descriptor of an ndarray, or of what exports one (DLPack, __array_interface__): its dtype, shape and
+        strides (None where they are packed).
 
         DescriptorError for what DirectML cannot describe: a dtype without a DirectML type (bool and bfloat16 among
         them: view them as an integer type of the same width), byte-swapped data, negative strides, strides that are
@@ -132,6 +134,8 @@ class BufferTensorDesc:
         """
         import numpy as np
 
+        if is_foreign(array):
+            array = as_array(array)
         if not isinstance(array, np.ndarray):
             raise TypeError(f"{type(array).__name__} is not an ndarray")
         if isinstance(array, np.ma.MaskedArray):

@@ -14,7 +14,7 @@ PACKAGE = Path(dmlsplit.__file__).parent
 # From the top down. A name stands for the module or for everything in the package of that name.
 FLOORS = [
     ["printable", "_version", "enums", "integers"],
-    ["errors"],
+    ["errors", "foreign"],
     ["layout", "location", "dims"],
     ["conditions", "uses", "descriptors", "diagnostics", "_native"],
     ["_typing", "geometry"],
