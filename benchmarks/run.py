@@ -16,6 +16,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from suite.contest import Prepare
 from suite.measure import OURS, Row, measure, ours_with
 from suite.ours import ISA_LEVELS, Ours, fresh
 from suite.peers import PEERS
-from suite.references import references
+from suite.profiles import PROFILES
+from suite.references import FLOOR, references, then_read
 from suite.timing import CLOCKS
 
 from dmlsplit import _native
@@ -47,6 +49,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=1, help="of dmlsplit xN, copy xN and all peers (default 1)")
     parser.add_argument("--kernel", help="force one of dmlsplit's kernels; it may refuse a case")
     parser.add_argument("--isa", choices=ISA_LEVELS, help="the first kernel of the table up to this instruction set")
+    parser.add_argument("--profile", choices=PROFILES, help="plan as on another machine (suite/profiles.py)")
+    parser.add_argument("--read", action="store_true", help="copies and dmlsplit once more, each output read after it")
     parser.add_argument("--seconds", type=float, help=f"for one case, about (default {FULL_SECONDS:g})")
     parser.add_argument(
         "--processes", type=int, default=1, help="runs all this often and takes the median of the ratios"
@@ -63,7 +67,7 @@ def chosen_cases(patterns: str, quick: bool) -> list[Case]:
     return [c for c in found if c.bytes <= QUICK_BYTES and c.name not in NOT_QUICK] if quick else found
 
 
-def contestants(peers: str | None, threads: int, ours: Ours) -> dict[str, Prepare]:
+def contestants(peers: str | None, threads: int, ours: Ours, read: bool) -> dict[str, Prepare]:
     """References, dmlsplit, and the peers that can be imported; numpy, whose time is a reference too, always."""
     wanted = list(PEERS) if peers is None else ["numpy", *(name.strip() for name in peers.split(",") if name != "none")]
     unknown = set(wanted) - set(PEERS)
@@ -71,6 +75,9 @@ def contestants(peers: str | None, threads: int, ours: Ours) -> dict[str, Prepar
         raise SystemExit(f"unknown peers: {', '.join(sorted(unknown))}; known: {', '.join(PEERS)}")
     table = references(threads) | {OURS: lambda _: ours.bound(1), ours_with(threads): ours.bound}
     table |= {f"{OURS} fresh": fresh} | {name: PEERS[name] for name in wanted}
+    if read:
+        copies = {name: load for name, load in references(1).items() if name in FLOOR} | {OURS: table[OURS]}
+        table |= {f"{name}, read": _reading(load, name in FLOOR) for name, load in copies.items()}
     made = {}
     for name, load in table.items():
         try:
@@ -80,8 +87,12 @@ def contestants(peers: str | None, threads: int, ours: Ours) -> dict[str, Prepar
     return made
 
 
+def _reading(load: Callable[[int], Prepare], is_reference: bool) -> Callable[[int], Prepare]:
+    return lambda threads: then_read(load(threads), is_reference)
+
+
 def measured(options: argparse.Namespace, ours: Ours) -> list[Row]:
-    taking_part = contestants(options.peers, options.threads, ours)
+    taking_part = contestants(options.peers, options.threads, ours, options.read)
     seconds = options.seconds or (QUICK_SECONDS if options.quick else FULL_SECONDS)
     rows = []
     for case in chosen_cases(options.cases, options.quick):
@@ -95,9 +106,9 @@ def measured(options: argparse.Namespace, ours: Ours) -> list[Row]:
 def measured_in_processes(options: argparse.Namespace) -> list[Row]:
     """Every process measures all cases; its other arguments are those of this one."""
     runs = []
-    names = ("cases", "peers", "threads", "clock", "kernel", "isa", "seconds")
+    names = ("cases", "peers", "threads", "clock", "kernel", "isa", "seconds", "profile")
     given = {f"--{name}": getattr(options, name) for name in names}
-    own = [sys.executable, __file__] + ["--quick"] * options.quick
+    own = [sys.executable, __file__] + ["--quick"] * options.quick + ["--read"] * options.read
     own += [str(word) for name, value in given.items() if value is not None for word in (name, value)]
     with tempfile.TemporaryDirectory() as folder:
         for i in range(options.processes):
@@ -112,6 +123,7 @@ def measured_in_processes(options: argparse.Namespace) -> list[Row]:
 
 def markdown(rows: list[Row], about: dict[str, Any], options: argparse.Namespace, widest_isa: str) -> str:
     forced = f", kernel {options.kernel}" if options.kernel else f", up to {options.isa}" if options.isa else ""
+    forced += f", profile {options.profile}" if options.profile else ""
     threads = "one thread" if options.threads == 1 else f"peers and x{options.threads} on {options.threads} threads"
     lines = [
         f"Ratio to memcpy of the same bytes, microseconds in brackets; {options.clock} clock, {threads}{forced}; "
@@ -121,6 +133,8 @@ def markdown(rows: list[Row], about: dict[str, Any], options: argparse.Namespace
         "",
         *(line + "\n" for line in report.summary(rows, widest_isa)),
         *report.class_table(rows, widest_isa),
+        "",
+        *report.floor_table(rows),
         "",
         *report.case_table(rows, widest_isa),
         "",
@@ -148,6 +162,8 @@ def main() -> int:
     about = machine.describe()
     if options.kernel is not None and options.kernel not in (kernel.name for kernel in _native.kernels()):
         raise SystemExit(f"no kernel {options.kernel}; there are {', '.join(k.name for k in _native.kernels())}")
+    if options.profile is not None:
+        _native.set_profile(PROFILES[options.profile])
     ours = Ours(options.kernel, options.isa)
     rows = measured(options, ours) if options.processes == 1 else measured_in_processes(options)
     if not rows:

@@ -134,6 +134,9 @@ MORE: Final = (
     Case("h16", "negative strides", "f4", MATRIX, 1, 4, whole=Layout(reverse=(1,))),
     Case("g3", "many/axis0", "u1", (1024, 4096), 0, 1024),
     Case("g4", "many/columns", "u1", (2048, 1024), 1, 1024),
+    Case("t1", "few rows", "f4", (2, 8, 1_000_003), 1, 4),  # 64 MB, cut within rows
+    Case("t2", "few rows", "f4", (4, 64, 112, 112), 1, 2, parts=Layout(offset=16)),  # 12.8 MB, outputs between lines
+    Case("t3", "few columns", "u1", (3, 2_073_601), 0, 3, whole=T),  # 6.2 MB, pixels to planes
     Case("k1", "fresh", "f4", (8192, 4096), 0, 4),  # 134 MB
     Case("k2", "fresh", "f4", (2048, 4096), 1, 4),  # 34 MB
     Case("k3", "fresh", "u1", (1080, 4000, 3), 2, 3),  # 13 MB

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import shutil
@@ -29,14 +30,14 @@ def _function(name: str, library: str | None) -> Any:
 
     def prepared(to: np.ndarray, source: np.ndarray) -> Callable[[], None]:
         keep = loaded, ffi.from_buffer("char[]", to), ffi.from_buffer("char[]", source)
-        return functools.partial(function, keep[1], keep[2], len(to))
+        return functools.partial(function, keep[1], keep[2], len(source))
 
     return prepared
 
 
 @functools.cache
-def _stream_copy() -> Any:
-    """The function of stream_copy.c, compiled now; ImportError where that cannot be done."""
+def _compiled(name: str) -> Any:
+    """A function of stream_copy.c, compiled now; ImportError where that cannot be done."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise ImportError("no C compiler")
@@ -48,7 +49,7 @@ def _stream_copy() -> Any:
         if done.returncode:
             raise ImportError(f"stream_copy.c does not compile: {done.stderr.strip()[:200]}")
         try:
-            return _function("stream_copy", str(library))
+            return _function(name, str(library))
         except AttributeError as error:
             raise ImportError("no such stores on this architecture") from error
 
@@ -101,15 +102,53 @@ def memcpy_threads(threads: int) -> Prepare:
 
 
 def stream(threads: int) -> Prepare:
-    return _copy(_stream_copy(), 1)
+    return _copy(_compiled("stream_copy"), 1)
 
 
 def stream_threads(threads: int) -> Prepare:
-    return _copy(_stream_copy(), threads)
+    return _copy(_compiled("stream_copy"), threads)
+
+
+def page_copy(threads: int) -> Prepare:
+    return _copy(_compiled("page_copy"), 1)
+
+
+def page_copy_threads(threads: int) -> Prepare:
+    return _copy(_compiled("page_copy"), threads)
+
+
+FLOOR: Final = ("memcpy", "stream copy", "page copy")
+"""The fastest of these is the least that a copy takes on a machine, at a size."""
+
+
+def then_read(prepare: Prepare, is_reference: bool) -> Prepare:
+    """The same job, after which its outputs are read once, as somebody will."""
+    read = _compiled("read_lines")
+
+    def prepared(buffers: Buffers) -> Job:
+        job = prepare(buffers)
+        outputs = [_pair(buffers)[0]] if is_reference else [_memory_of(output) for output in buffers.outputs]
+        seen = np.zeros(1, np.uint8)
+        reads = [read(seen, output) for output in outputs]
+
+        def run() -> None:
+            job.run()
+            for each in reads:
+                each()
+
+        return Job(run, job.results)
+
+    return prepared
+
+
+def _memory_of(array: np.ndarray) -> np.ndarray:
+    """The bytes from an array's first to its last element, as far as it says."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
 
 
 def references(threads: int) -> dict[str, Callable[[int], Prepare]]:
-    table: dict[str, Callable[[int], Prepare]] = {"memcpy": memcpy, "stream copy": stream}
+    table: dict[str, Callable[[int], Prepare]] = {"memcpy": memcpy, "stream copy": stream, "page copy": page_copy}
     if threads > 1:
-        table |= {f"memcpy x{threads}": memcpy_threads, f"stream copy x{threads}": stream_threads}
+        table |= {f"memcpy x{threads}": memcpy_threads, f"stream copy x{threads}": stream_threads, f"page copy x{threads}": page_copy_threads}
     return table

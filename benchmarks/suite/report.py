@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from suite.measure import OURS, Row, ours_with
-from suite.targets import TARGETS, Target, Verdict, target_of
+from suite.references import FLOOR
+from suite.targets import FLOORS, TARGETS, Target, Verdict, target_of
 
 
 def names_of(rows: list[Row]) -> list[str]:
@@ -18,7 +19,7 @@ def names_of(rows: list[Row]) -> list[str]:
 
 
 def is_reference(name: str) -> bool:
-    return name.startswith(("memcpy", "stream copy"))
+    return name.startswith(FLOOR)
 
 
 def best_peer(row: Row) -> tuple[str, float] | None:
@@ -42,7 +43,23 @@ def against_best(row: Row) -> float | None:
 
 def judged(row: Row, widest_isa: str) -> tuple[Target, float, Verdict] | None:
     """The target of a row with what was reached; None where there is none, or no time."""
-    target = target_of(row["class"], row["bytes"], widest_isa, row["threads"])
+    return _held(row, target_of(row["class"], row["bytes"], widest_isa, row["threads"]))
+
+
+def against_floor(row: Row) -> tuple[Target, float, Verdict] | None:
+    """The same for the machine's floor, which is another one on every machine."""
+    return _held(row, FLOORS.get(row["class"])) if row["threads"] == 1 else None
+
+
+def read_back(row: Row) -> float | None:
+    """Our time with the outputs read once, as a multiple of the fastest copy's with its output read."""
+    times = {name: result["ns"] for name, result in row["results"].items() if "ns" in result}
+    floors = [times[f"{name}, read"] for name in FLOOR if f"{name}, read" in times]
+    ours = times.get(f"{OURS}, read")
+    return ours / min(floors) if ours and floors else None
+
+
+def _held(row: Row, target: Target | None) -> tuple[Target, float, Verdict] | None:
     if target is None:
         return None
     times = {name: result["ns"] for name, result in row["results"].items() if "ns" in result}
@@ -97,10 +114,12 @@ def case_table(rows: list[Row], widest_isa: str) -> list[str]:
     """A line for each case: ratios to memcpy of the same bytes, microseconds in brackets."""
     names = names_of(rows)
     head = ["case", "bytes", *names, "kernel", "must / moonshot", "reached", "to the best peer"]
+    head += ["of the floor", "floor's must / moonshot", "then read, of the floor"]
     lines = [_line(head), _line(["---"] * len(head))]
     for row in rows:
         verdict = judged(row, widest_isa)
         best, factor = best_peer(row), against_best(row)
+        floor, read = against_floor(row), read_back(row)
         lines.append(
             _line(
                 [
@@ -111,6 +130,9 @@ def case_table(rows: list[Row], widest_isa: str) -> list[str]:
                     f"{verdict[0].must:.3g} / {verdict[0].moonshot:.3g}" if verdict else "",
                     f"{verdict[1]:.2f} {verdict[2]}" if verdict else "",
                     f"{factor:.2f} of {best[0]}{' LOSES' if factor > 1 else ''}" if best and factor else "",
+                    f"{floor[1]:.2f} {floor[2]}" if floor else "",
+                    f"{floor[0].must:.3g} / {floor[0].moonshot:.3g}" if floor else "",
+                    f"{read:.2f}" if read else "",
                 ]
             )
         )
@@ -119,18 +141,27 @@ def case_table(rows: list[Row], widest_isa: str) -> list[str]:
 
 def class_table(rows: list[Row], widest_isa: str) -> list[str]:
     """A line for each class with targets: how many cases pass, and the worst one."""
+    return _classes(rows, TARGETS, lambda row: judged(row, widest_isa))
+
+
+def floor_table(rows: list[Row]) -> list[str]:
+    """The same for targets that are multiples of the machine's floor."""
+    return _classes(rows, FLOORS, against_floor)
+
+
+def _classes(
+    rows: list[Row], targets: dict[str, Target], hold: Callable[[Row], tuple[Target, float, Verdict] | None]
+) -> list[str]:
     head = ["class", "must", "moonshot", "cases", "pass must", "reach moonshot", "median", "worst"]
     lines = [_line(head), _line(["---"] * len(head))]
-    for name in TARGETS:
-        found = [
-            (row["name"], verdict) for row in rows if row["class"] == name and (verdict := judged(row, widest_isa))
-        ]
+    for name in targets:
+        found = [(row["name"], verdict) for row in rows if row["class"] == name and (verdict := hold(row))]
         if not found:
             continue
         target = found[0][1][0]
         worst = max(found, key=lambda item: item[1][1])
         verdicts = [verdict for _, (_, _, verdict) in found]
-        title = target.title + ("" if target.reference == ("memcpy",) else f" (to {' or '.join(target.reference)})")
+        title = target.title + ("" if target.reference in (("memcpy",), FLOOR) else f" (to {' or '.join(target.reference)})")
         lines.append(
             _line(
                 [
@@ -160,8 +191,30 @@ def summary(rows: list[Row], widest_isa: str) -> list[str]:
         + (": " + ", ".join(f"{name} {factors[name]:.2f}" for name in losing) if losing else "")
         + ".",
     ]
+    floors = [(row["name"], held[1], held[2]) for row in rows if (held := against_floor(row))]
+    missed = [f"{name} {ratio:.2f}" for name, ratio, verdict in floors if verdict is Verdict.MISSED]
+    if floors:
+        lines.append(
+            f"{len(floors)} cases have a target as a multiple of the machine's floor: {len(floors) - len(missed)} pass"
+            + (f"; missed: {', '.join(missed)}." if missed else ".")
+        )
+    threads = rows[0]["threads"] if rows else 1
+    gains = {row["name"]: gain for row in rows if (gain := _gain(row))}
+    if threads > 1 and gains:
+        slower = [f"{name} {gain:.2f}" for name, gain in gains.items() if gain < 0.95]
+        median = statistics.median(gains.values())
+        lines.append(
+            f"{threads} threads are {median:.2f} times as fast as one (median); slower than 0.95 of one: "
+            f"{', '.join(slower) or 'none'}."
+        )
     wrong = [f"{row['name']} {name}" for row in rows for name, result in row["results"].items() if "wrong" in result]
     return lines + ([f"WRONG results: {', '.join(wrong)}."] if wrong else [])
+
+
+def _gain(row: Row) -> float | None:
+    """How many times as fast several threads are as one."""
+    one, several = (row["results"].get(name, {}).get("ns") for name in (OURS, ours_with(row["threads"])))
+    return one / several if one and several else None
 
 
 def skipped(rows: list[Row]) -> list[str]:

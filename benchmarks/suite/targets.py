@@ -73,6 +73,41 @@ AVX2: Final = {
 """What replaces an entry above where AVX2 is the widest that may be used."""
 
 
+_FLOOR: Final = ("memcpy", "stream copy", "page copy")
+FLOORS: Final = {
+    name: Target(TARGETS[name].title, must, moonshot, _FLOOR)
+    for name, must, moonshot in (
+        ("coalesced/dram", 1.10, 1.03),
+        ("coalesced/mid", 1.05, 0.98),
+        ("coalesced/l3", 1.25, 1.03),
+        ("rows/dram", 1.15, 1.05),
+        ("rows/mid", 1.15, 1.05),
+        ("rows/cache", 1.25, 1.05),
+        ("inner", 1.10, 1.00),
+        ("heads/dram", 1.35, 1.12),
+        ("heads/l3", 1.40, 1.12),
+        ("channels/dram", 1.20, 1.05),
+        ("channels/mid", 1.10, 1.05),
+        ("channels/l3", 1.30, 1.05),
+        ("channels/l2", 1.30, 1.05),
+        ("channels16", 2.00, 1.40),
+        ("mixed8/l2", 1.25, 1.05),
+        ("mixed8/mid", 1.15, 1.05),
+        ("mixed8/dram", 1.20, 1.05),
+        ("transposed/1", 3.00, 2.00),
+        ("transposed/2", 2.40, 1.60),
+        ("transposed/4", 2.00, 1.30),
+        ("transposed/8", 2.00, 1.30),
+        ("padded", 1.00, 0.85),
+        ("broadcast", 0.75, 0.55),
+        ("many/axis0", 1.70, 1.10),
+        ("many/columns", 2.20, 1.40),
+    )
+}
+"""The same classes as multiples of the machine's floor: the fastest of three copies in the same run. These hold on any
+machine, where memcpy itself jumps by half at a threshold of the C library; set on an Intel server core."""
+
+
 _COPY: Final = ("memcpy x2", "stream copy x2")
 TWO_THREADS: Final = {
     "coalesced/dram": Target("axis 0 or coalesced, DRAM, 2 threads", 1.15, 1.03, _COPY, "dmlsplit x2"),

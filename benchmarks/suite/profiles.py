@@ -1,0 +1,20 @@
+"""Profiles of machines that this one is not: their plans run here, for what they cost and for being right."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dmlsplit._native import Profile
+
+NEVER: Final = (1 << 64) - 1
+PROFILES: Final = {
+    # An Intel server core with 2 MiB of L2, by its CPUID, and with thresholds where copies break even unread.
+    "intel": Profile(2 << 20, 105 << 20, 16 << 20, 4 << 20, claim=2 << 20, fetch="pages"),
+    "intel-early": Profile(2 << 20, 105 << 20, 2_300_000, 2_300_000, claim=2 << 20, fetch="pages"),
+    "zen": Profile(1 << 20, 32 << 20, 16 << 20, 16 << 20, claim=NEVER, fetch="lines"),
+    # Nothing passes by the caches there.
+    "arm": Profile(0, 0, NEVER, NEVER, claim=NEVER, fetch="lines"),
+    "claimed": Profile(0, 0, NEVER, NEVER, claim=0, fetch="lines"),
+    "streamed": Profile(0, 0, 0, 0, claim=NEVER, fetch="lines"),
+    "streamed-by-pages": Profile(0, 0, 0, 0, claim=NEVER, fetch="pages"),
+}
