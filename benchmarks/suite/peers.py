@@ -6,13 +6,19 @@ size: a split moves bytes.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import importlib.metadata
 import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from cffi import FFI  # type: ignore[import-untyped]
 
 from suite.contest import Buffers, Job, Prepare, Unsupported
 
@@ -232,6 +238,123 @@ def opencv_mix(threads: int) -> Prepare:
     return prepare
 
 
+# Matrices that are turned: OpenCV and MKL
+
+
+def _turned(buffers: Buffers) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(source, target) of each piece, such that target is source.T and both have contiguous rows."""
+    views = buffers.whole_slices()
+    pairs = list(zip(buffers.parts, views, strict=True))
+    if buffers.case.join:
+        pairs = [(view, part) for part, view in pairs]
+    found = [(source.T, target) for target, source in pairs]
+    if any(a.ndim != 2 or 1 in a.shape or a.strides[1] != a.itemsize for pair in found for a in pair):
+        raise Unsupported("matrices that are turned only")
+    return found
+
+
+def opencv_transpose(threads: int) -> Prepare:
+    """cv2.transpose, an output at a time."""
+    cv2: Any = importlib.import_module("cv2")
+    cv2.setNumThreads(threads)
+
+    def prepare(buffers: Buffers) -> Job:
+        types = {1: "u1", 2: "u2", 4: "f4", 8: "f8"}
+        pairs = [(_as(source, types), _as(target, types)) for source, target in _turned(buffers)]
+
+        def run() -> None:
+            for source, target in pairs:
+                cv2.transpose(source, target)
+
+        return Job(run)
+
+    return prepare
+
+
+def _library(package: str, name: str) -> str:
+    """The path of a shared library that a package brings; ImportError where it is not installed."""
+    try:
+        files = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError as error:
+        raise ImportError(f"package {package} is not installed") from error
+    for file in files:
+        path = Path(str(file.locate()))
+        if path.name.startswith(name) and path.exists():
+            return str(path)
+    raise ImportError(f"package {package} brings no {name}")
+
+
+def mkl_omatcopy(threads: int) -> Prepare:
+    """MKL_Somatcopy and MKL_Domatcopy, an output at a time."""
+    path = _library("mkl", "libmkl_rt.so")
+    os.environ.setdefault("MKL_NUM_THREADS", str(threads))
+    ffi = FFI()
+    for letter, kind in (("S", "float"), ("D", "double")):
+        ffi.cdef(f"void MKL_{letter}omatcopy(char, char, size_t, size_t, {kind}, {kind} *, size_t, {kind} *, size_t);")
+    library = ffi.dlopen(path)
+
+    def prepare(buffers: Buffers) -> Job:
+        calls = []
+        for source, target in _turned(buffers):
+            if source.itemsize not in (4, 8):
+                raise Unsupported("elements of 4 and 8 bytes only")
+            copy, kind = (
+                (library.MKL_Somatcopy, "float *") if source.itemsize == 4 else (library.MKL_Domatcopy, "double *")
+            )
+            a, b = (ffi.cast(kind, array.__array_interface__["data"][0]) for array in (source, target))
+            pitches = [array.strides[0] // array.itemsize for array in (source, target)]
+            calls.append(functools.partial(copy, b"R", b"T", *source.shape, 1.0, a, pitches[0], b, pitches[1]))
+
+        def run() -> None:
+            for call in calls:
+                call()
+
+        return Job(run)
+
+    return prepare
+
+
+# IPP
+
+
+def ipp(threads: int) -> Prepare:
+    """ippiCopy between 3 or 4 channels and planes."""
+    ffi = FFI()
+    ffi.cdef("typedef struct { int width, height; } size;")
+    names = {1: "8u", 2: "16s", 4: "32f"}
+    for name in names.values():
+        for count in (3, 4):
+            ffi.cdef(f"int ippiCopy_{name}_C{count}P{count}R(const void *, int, void *const *, int, size);")
+            ffi.cdef(f"int ippiCopy_{name}_P{count}C{count}R(const void *const *, int, void *, int, size);")
+    core, images = _library("ipp", "libippcore.so"), _library("ipp", "libippi.so")
+    # Where the library for this CPU is not found, the first call ends the process: one that is not ours.
+    call = f"import ctypes as c; c.CDLL({core!r}, c.RTLD_GLOBAL); c.CDLL({images!r}).ippiGetLibVersion(); print('ok')"
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True)
+    if done.stdout.strip() != "ok":
+        said = " ".join((done.stdout + done.stderr).split())
+        raise ImportError(f"package ipp does not load: {said[:160]}")
+    ffi.dlopen(core, ffi.RTLD_GLOBAL)
+    library = ffi.dlopen(images)
+
+    def prepare(buffers: Buffers) -> Job:
+        image, planes = _channels(buffers)
+        count = len(planes)
+        if count not in (3, 4) or image.itemsize not in names:
+            raise Unsupported("3 or 4 channels of 1, 2 or 4 bytes only")
+        whole, *parts = (ffi.cast("void *", array.__array_interface__["data"][0]) for array in (image, *planes))
+        vector = ffi.new("void *[]", parts)
+        region = ffi.new("size *", {"width": image.shape[1], "height": image.shape[0]})[0]
+        steps = image.strides[0], planes[0].strides[0]
+        name = names[image.itemsize]
+        if buffers.case.join:
+            join = getattr(library, f"ippiCopy_{name}_P{count}C{count}R")
+            return Job(lambda: join(vector, steps[1], whole, steps[0], region))
+        split = getattr(library, f"ippiCopy_{name}_C{count}P{count}R")
+        return Job(lambda: split(whole, steps[0], vector, steps[1], region))
+
+    return prepare
+
+
 # jax
 
 
@@ -271,8 +394,11 @@ PEERS: Final[dict[str, Callable[[int], Prepare]]] = {
     "openvino": openvino,
     "cv2 split": opencv_split,
     "cv2 mix": opencv_mix,
+    "cv2 transpose": opencv_transpose,
+    "mkl": mkl_omatcopy,
+    "ipp": ipp,
     "jax fresh": jax_fresh,
 }
 """By name: takes the number of threads, imports the package (ImportError where it is missing), gives the adapter."""
 
-PACKAGES: Final = ("numpy", "torch", "onnxruntime", "onnx", "openvino", "opencv-python-headless", "jax", "matplotlib")
+PACKAGES: Final = ("numpy", "torch", "onnxruntime", "onnx", "openvino", "opencv-python-headless", "jax", "mkl", "ipp")

@@ -150,5 +150,9 @@ def _memory_of(array: np.ndarray) -> np.ndarray:
 def references(threads: int) -> dict[str, Callable[[int], Prepare]]:
     table: dict[str, Callable[[int], Prepare]] = {"memcpy": memcpy, "stream copy": stream, "page copy": page_copy}
     if threads > 1:
-        table |= {f"memcpy x{threads}": memcpy_threads, f"stream copy x{threads}": stream_threads, f"page copy x{threads}": page_copy_threads}
+        table |= {
+            f"memcpy x{threads}": memcpy_threads,
+            f"stream copy x{threads}": stream_threads,
+            f"page copy x{threads}": page_copy_threads,
+        }
     return table

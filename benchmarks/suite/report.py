@@ -161,7 +161,9 @@ def _classes(
         target = found[0][1][0]
         worst = max(found, key=lambda item: item[1][1])
         verdicts = [verdict for _, (_, _, verdict) in found]
-        title = target.title + ("" if target.reference in (("memcpy",), FLOOR) else f" (to {' or '.join(target.reference)})")
+        title = target.title + (
+            "" if target.reference in (("memcpy",), FLOOR) else f" (to {' or '.join(target.reference)})"
+        )
         lines.append(
             _line(
                 [
