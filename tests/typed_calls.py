@@ -6,7 +6,7 @@ mypy reports an ignore that nothing needs, so that each ignored line is one that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_type
+from typing import Literal, assert_type
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,13 @@ def a_split(desc: dml.SplitOperatorDesc, array: npt.NDArray[np.float32], out: li
     first, *_ = op(array)
     assert_type(first, Output)
     first + 1
+
+
+def judged(desc: dml.OperatorDesc, graph: dml.GraphDesc) -> None:
+    assert_type(dml.validate(desc, directml="1.15.4"), dml.Report)
+    assert_type(dml.validate(graph, directml="1.15.4"), dml.GraphReport)
+    assert_type(dml.validate(graph).outputs, tuple[Literal["right", "wrong", "unknown"], ...])
+    dml.validate("graph")  # type: ignore[call-overload]
 
 
 def a_join(desc: dml.JoinOperatorDesc, arrays: Sequence[npt.NDArray[np.float32]], out: bytearray) -> None:

@@ -10,6 +10,7 @@ import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.formats.graphs import dumps
 from dmlsplit.graphs.examples import Sketch
+from dmlsplit.report.formats import FORMATS
 from dmlsplit.rules import GRAPH_RULES
 
 GLU = graphs.EXAMPLES["graph/fused-wrongly"]
@@ -84,7 +85,7 @@ def test_all_nodes_that_are_refused_are_named():
     assert {str(d.location)[:8] for d in dml.validate(desc).errors} == {"Nodes[0]", "Nodes[1]"}
 
 
-@pytest.mark.parametrize("format", ["sarif", "html", "json", "text"])
+@pytest.mark.parametrize("format", FORMATS)
 def test_every_format_has_the_finding(cli, glu, tmp_path, format):
     if format == "html":
         pytest.importorskip("jinja2")
