@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 import onnx
 
 from dmlsplit.formats.onnx import loading, tensors
-from dmlsplit.formats.onnx.graphs.build import SessionGraphs, session_graphs
+from dmlsplit.formats.onnx.graphs.build import session_graphs
 from dmlsplit.formats.onnx.graphs.findings import takes_constants
+from dmlsplit.formats.onnx.graphs.fused import SessionGraphs
 from dmlsplit.formats.onnx.graphs.judging import judged
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.scopes import Model

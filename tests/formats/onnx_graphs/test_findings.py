@@ -11,7 +11,9 @@ from onnx import parser
 from dmlsplit import Severity, check_files
 from dmlsplit.cli import main
 from dmlsplit.formats.onnx.cures import Fault
+from dmlsplit.formats.onnx.graphs.findings import findings
 from dmlsplit.runtimes import Options, find_runtime
+from tests.effort import calls
 from tests.formats.onnx_graphs import models, patterns
 from tests.formats.onnx_graphs.models import Sketch
 from tests.formats.onnx_graphs.recorded import session_model
@@ -75,8 +77,6 @@ RIGHT = {
 
 
 def found_in(model: onnx.ModelProto, version: str = "1.24.4", **options):
-    from dmlsplit.formats.onnx.graphs.findings import findings
-
     return findings(session_model(model), find_runtime(version), Options(**options))
 
 
@@ -173,3 +173,30 @@ def test_an_unwritten_output_is_reported_beside_a_concat():
     (finding,) = found_in(s.model())
     assert (finding.fault, finding.outputs) == (Fault.UNWRITTEN, (h,))
     assert found_in(s.model(), optimization=1) == ()
+
+
+def test_names_of_a_model_are_not_taken_for_places_in_a_graph():
+    model = text(GLU)
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            for i, name in enumerate(names):
+                names[i] = name.replace("b", "graph input 7 of node 99")
+    (finding,) = found_in(model)
+    assert "q = graph input 7 of node 99" in finding.diagnostic.message
+
+
+def test_work_is_linear_in_the_faults():
+    def work(count):
+        nodes = [
+            f"a{i}, b{i} = Split<axis=1>(h{i})  s{i} = Sigmoid(b{i})  o{i} = Mul(a{i}, s{i})  " for i in range(count)
+        ]
+        nodes = [node + f"h{i + 1} = Concat<axis=1>(o{i}, y)" for i, node in enumerate(nodes)]
+        outputs = ", ".join(f"float[1,4,4,4] o{i}" for i in range(count))
+        model = session_model(
+            onnx.shape_inference.infer_shapes(
+                text(f"(float[1,8,4,4] h0, float[1,4,4,4] y) => ({outputs}) {{ {' '.join(nodes)} }}")
+            )
+        )
+        return calls(lambda: findings(model, find_runtime("1.24.4")))
+
+    assert work(80) < 3 * work(40)

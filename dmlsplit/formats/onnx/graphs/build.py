@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
 from dmlsplit.dims import is_static
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.onnx.graphs.fused import FusedGraph, SessionGraphs
 from dmlsplit.formats.onnx.graphs.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
 from dmlsplit.formats.onnx.graphs.optimizer import SILU, Op, Optimized, fusible, neutral, permutation
 from dmlsplit.formats.onnx.runtime.facts import facts_of
@@ -44,52 +45,6 @@ _UNKNOWN_TYPE: Final = 0xFFFFFFFF
 """In place of a DML_OPERATOR_TYPE that is not known."""
 _SMALL: Final = 8
 """Bytes up to which a constant is a node of the graph, and not an input: below that."""
-
-
-@dataclass(slots=True)
-class FusedGraph:
-    """One graph that is handed to CompileGraph.
-
-    `paths` names the node of the model that each node of the graph comes of, `inputs` and `outputs` are the names of
-    the tensors at the graph's ends, `tensors` those of each node's outputs.
-    """
-
-    label: str
-    """The graph of the model that it lies in, "" for the main one."""
-    desc: GraphDesc
-    kinds: tuple[Kind, ...]
-    paths: tuple[str, ...]
-    ops: tuple[str, ...]
-    """The ONNX operator that each node comes of."""
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    tensors: tuple[tuple[str, ...], ...]
-    model_outputs: frozenset[str]
-    """Those of `outputs` that are outputs of the model's graph."""
-    has_constants: bool = False
-    """Whether some constant is a node of its own."""
-    behind_transposes: frozenset[int] = frozenset()
-    """Nodes that ONNX Runtime may move a Transpose over."""
-
-
-@dataclass(slots=True)
-class SessionGraphs:
-    """What becomes of the nodes of one graph of a model."""
-
-    fused: list[FusedGraph] = field(default_factory=list)
-    dead: list[tuple[str, ...]] = field(default_factory=list)
-    """The nodes of each graph that nothing reads the results of: CompileGraph gets it without any node."""
-    unwritten: list[tuple[str, str, str]] = field(default_factory=list)
-    """Outputs of the graph that nothing computes, with the node and the operator that made them."""
-    judged: list[str] = field(default_factory=list)
-    """The Splits and Concats, in order."""
-    doubtful: list[tuple[str, ...]] = field(default_factory=list)
-    """Nodes of which it is not known whether they are fused, or with what."""
-
-    @property
-    def anchor(self) -> str | None:
-        """The Split or Concat of which things are said that are of no other."""
-        return self.judged[0] if self.judged else None
 
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:

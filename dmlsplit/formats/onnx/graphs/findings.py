@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.onnx.cures import GUARDED, UNSPLIT, Cure, Fault, cures_of
-from dmlsplit.formats.onnx.graphs.build import FusedGraph, SessionGraphs, session_graphs
-from dmlsplit.formats.onnx.graphs.judging import Found, Judged, judged
+from dmlsplit.formats.onnx.graphs.build import session_graphs
+from dmlsplit.formats.onnx.graphs.fused import FusedGraph, SessionGraphs
+from dmlsplit.formats.onnx.graphs.judging import Found, judged
 from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.scopes import Model
 from dmlsplit.graphs.releases import GraphTraits, traits_of
@@ -24,10 +25,15 @@ from dmlsplit.runtimes import Options, Runtime
 from dmlsplit.runtimes.facts import DEFAULTS
 
 JUDGED: Final = ("Split", "Concat")
+_Known: TypeAlias = dict[GraphTraits | None, set[tuple[str, int | None]]]
+"""What builds do wrong with one graph: rules and nodes."""
 _FIRST_WITH_CONSTANTS: Final = (1, 18)
 """The first observed ONNX Runtime: its graphs have constants as nodes of their own."""
 _FIRST_TO_TAKE_CONSTANTS: Final = (1, 13, 1)
 """The first DirectML whose CompileGraph takes such nodes."""
+
+_PLACE: Final = re.compile(r"output (\d+) of node (\d+)|graph input (\d+)|[Nn]ode (\d+)(?: \([A-Z0-9_]+\))?")
+"""How messages about a graph name its nodes and tensors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +99,9 @@ def _of_fused(graph: FusedGraph, runtime: Runtime) -> Iterator[Finding]:
     if not anchors:
         return
     answer = judged(graph, traits_of(runtime.release), takes_constants=takes_constants(runtime))
+    known: _Known = {}
     for each in answer.found:
-        yield _of_found(graph, each, anchors, runtime)
+        yield _of_found(graph, each, anchors, runtime, known)
     if answer.unknown:
         message = f"what comes of its graph is not known: {answer.unknown}"
         yield _unknown(graph.paths[anchors[0]], message, runtime)
@@ -110,13 +117,14 @@ def takes_constants(runtime: Runtime) -> bool:
     return runtime.key < _FIRST_WITH_CONSTANTS or _numbers(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 
-def _of_found(graph: FusedGraph, found: Found, anchors: Sequence[int], runtime: Runtime) -> Finding:
+def _of_found(graph: FusedGraph, found: Found, anchors: Sequence[int], runtime: Runtime, known: _Known) -> Finding:
+    """The finding; `known` is what other releases do with the graph, as far as it was asked for."""
     culprit = found.node if found.node is not None else anchors[0]
     path = graph.paths[_nearest(graph, culprit, anchors)]
     fault = _fault_of(graph, found, culprit)
     names = tuple([graph.outputs[i] for i in found.outputs])
     cure = _cure(graph, fault, culprit, runtime) if fault is not None else None
-    message = f"{_what(graph, names, found, culprit)}; {_ranges(graph, found)}"
+    message = f"{_what(graph, names, found, culprit)}; {_ranges(graph, found, known)}"
     helps = [_worded(graph, cure, culprit)] if cure is not None else []
     message += f"; {', or '.join([*helps, UNSPLIT])}"
     rule = GRAPH_RULES[found.rule]
@@ -134,27 +142,16 @@ def _finding(
 def _nearest(graph: FusedGraph, start: int, anchors: Sequence[int]) -> int:
     """The Split or Concat that is the fewest edges away: of what it reads before of what reads it."""
     wanted = set(anchors)
-    around: dict[int, list[int]] = {}
-    for edge in graph.desc.intermediate_edges:
-        around.setdefault(edge.to_node_index, []).insert(0, edge.from_node_index)
-        around.setdefault(edge.from_node_index, []).append(edge.to_node_index)
     todo, seen = deque([start]), {start}
     while todo:
         node = todo.popleft()
         if node in wanted:
             return node
-        for other in around.get(node, ()):
+        for other in (*(source for source, _ in graph.sources.get(node, ())), *graph.readers.get(node, ())):
             if other not in seen:
                 seen.add(other)
                 todo.append(other)
     return anchors[0]
-
-
-def _inputs(graph: FusedGraph, node: int) -> Iterator[tuple[int, int]]:
-    """The nodes, and which of their outputs, that a node reads."""
-    for edge in graph.desc.intermediate_edges:
-        if edge.to_node_index == node:
-            yield edge.from_node_index, edge.from_node_output_index
 
 
 def _fault_of(graph: FusedGraph, found: Found, culprit: int) -> Fault | None:
@@ -165,7 +162,7 @@ def _fault_of(graph: FusedGraph, found: Found, culprit: int) -> Fault | None:
         return None
     if fault is not Fault.PRODUCT:
         return fault
-    factors = [node for node, _ in _inputs(graph, culprit)]
+    factors = [node for node, _ in graph.sources.get(culprit, ())]
     chained = any(graph.ops[node] == "Mul" for node in factors)
     return Fault.PRODUCT if chained else Fault.GATE
 
@@ -183,8 +180,8 @@ def _worded(graph: FusedGraph, cure: Cure, culprit: int) -> str:
     if cure.fault is not Fault.GATE:
         return cure.change
     parts = []
-    for node, output in _inputs(graph, culprit):
-        behind = list(_inputs(graph, node)) if graph.ops[node] == "Sigmoid" else []
+    for node, output in graph.sources.get(culprit, ()):
+        behind = graph.sources.get(node, ()) if graph.ops[node] == "Sigmoid" else []
         parts.append(_tensor(graph, *(behind[0] if behind else (node, output))))
     named = dict(zip("ab", parts, strict=False))
     return re.sub(r"\b[ab]\b(?= and| with)", lambda m: named.get(m[0], m[0]), cure.change)
@@ -194,42 +191,33 @@ def _fits(graph: FusedGraph, cure: Cure, culprit: int) -> bool:
     """Whether the condition of a cure holds."""
     if cure.name == "operator-first" and cure.fault is Fault.REFUSED:
         reader = _reader_of_part(graph, culprit)
-        return reader is not None and len(_all_inputs(graph, reader)) == 1
+        return reader is not None and _input_count(graph, reader) == 1
     if cure.name == "operator-first":
-        join = next((node for node, _ in _inputs(graph, culprit) if graph.ops[node] == "Concat"), None)
-        if join is None or len(_all_inputs(graph, culprit)) != 1:
+        join = next((node for node, _ in graph.sources.get(culprit, ()) if graph.ops[node] == "Concat"), None)
+        if join is None or _input_count(graph, culprit) != 1:
             return False
-        outputs = {(edge.from_node_index, edge.from_node_output_index) for edge in graph.desc.output_edges}
-        return not any(graph.ops[v] in GUARDED and (v, k) in outputs for v, k in _inputs(graph, join))
+        return not any(graph.ops[v] in GUARDED and (v, k) in graph.exits for v, k in graph.sources.get(join, ()))
     if cure.name == "tile":
-        inputs = list(_inputs(graph, culprit))
-        return len(set(inputs)) == 1 and len(_all_inputs(graph, culprit)) == len(inputs)
+        inputs = graph.sources.get(culprit, ())
+        return len(set(inputs)) == 1 and _input_count(graph, culprit) == len(inputs)
     return cure.name != "rename"
 
 
 def _reader_of_part(graph: FusedGraph, node: int) -> int | None:
     """The node that alone reads a part of what `node` computes, through a Split or Slice."""
-    readers: dict[int, list[int]] = {}
-    for edge in graph.desc.intermediate_edges:
-        readers.setdefault(edge.from_node_index, []).append(edge.to_node_index)
-    for cut in readers.get(node, ()):
-        if graph.ops[cut] in ("Split", "Slice") and len(readers.get(cut, ())) == 1:
-            return readers[cut][0]
+    for cut in graph.readers.get(node, ()):
+        if graph.ops[cut] in ("Split", "Slice") and len(graph.readers.get(cut, ())) == 1:
+            return graph.readers[cut][0]
     return None
 
 
-def _all_inputs(graph: FusedGraph, node: int) -> list[int]:
-    desc = graph.desc
-    edges = [edge.to_node_input_index for edge in desc.input_edges if edge.to_node_index == node]
-    return edges + [edge.to_node_input_index for edge in desc.intermediate_edges if edge.to_node_index == node]
+def _input_count(graph: FusedGraph, node: int) -> int:
+    return len(graph.sources.get(node, ())) + graph.fed[node]
 
 
 def _what(graph: FusedGraph, names: Sequence[str], found: Found, culprit: int) -> str:
     """What happens, in the words of the model."""
-    happens = re.sub(r"output (\d+) of node (\d+)", lambda m: _tensor(graph, int(m[2]), int(m[1])), found.message)
-    happens = re.sub(r"graph input (\d+)", lambda m: printable(graph.inputs[int(m[1])], 60), happens)
-    happens = re.sub(r"[Nn]ode (\d+) \([A-Z0-9_]+\)", lambda m: _node(graph, int(m[1])), happens)
-    happens = re.sub(r"[Nn]ode (\d+)", lambda m: _node(graph, int(m[1])), happens)
+    happens = _PLACE.sub(lambda place: _in_model(graph, place), found.message)
     reader = None if names else _reader_of_part(graph, culprit)
     if reader is not None:
         happens = f"only a part of it is used, by {_node(graph, reader)}, which works in place: {happens}"
@@ -239,6 +227,13 @@ def _what(graph: FusedGraph, names: Sequence[str], found: Found, culprit: int) -
     subject = f"{kind}s {_listed(names)} are" if len(names) > 1 else f"{kind} {_listed(names)} is"
     place = "" if _node(graph, culprit) in happens else f" ({_node(graph, culprit)})"
     return f"{subject} wrong: {happens}{place}"
+
+
+def _in_model(graph: FusedGraph, place: re.Match[str]) -> str:
+    output, of, fed, node = place.groups()
+    if output is not None:
+        return _tensor(graph, int(of), int(output))
+    return printable(graph.inputs[int(fed)], 60) if fed is not None else _node(graph, int(node))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -253,18 +248,16 @@ def _node(graph: FusedGraph, node: int) -> str:
     return f"{graph.ops[node]} {printable(graph.paths[node], 60)}"
 
 
-def _ranges(graph: FusedGraph, found: Found) -> str:
+def _ranges(graph: FusedGraph, found: Found, known: _Known) -> str:
     """The DirectML that do the same, and the ONNX Runtime that ship them."""
-    known: dict[GraphTraits | None, Judged] = {}
     shipped = sorted({runtime.directml for runtime in runtimes()}, key=_numbers)
     affected = []
     for directml in shipped:
         release = next(runtime.release for runtime in runtimes() if runtime.directml == directml)
         traits = traits_of(release)
         if traits not in known:
-            known[traits] = judged(graph, traits)
-        same = any((each.rule, each.node) == (found.rule, found.node) for each in known[traits].found)
-        affected.append(same)
+            known[traits] = {(each.rule, each.node) for each in judged(graph, traits).found}
+        affected.append((found.rule, found.node) in known[traits])
     parts = []
     for first, last in _runs(affected):
         of = [runtime for runtime in runtimes() if runtime.directml in shipped[first : last + 1]]

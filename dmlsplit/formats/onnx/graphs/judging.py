@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from dmlsplit.formats.onnx.graphs.build import FusedGraph
+from dmlsplit.formats.onnx.graphs.fused import FusedGraph
 from dmlsplit.formats.onnx.graphs.operators import Kind
 from dmlsplit.graphs.execution import Execution
 from dmlsplit.graphs.memory import compile_graph
