@@ -205,7 +205,7 @@ def test_a_concat_is_judged_wherever_a_split_is(cli, models):
     ]  # fmt: skip
     [answer] = json.loads(cli("check", "concat.onnx", "--format", "json").out)
     assert (answer["operator"], answer["ok"], answer["hresult"]) == ("Concat", True, "0x00000000")
-    assert "concat.onnx" in cli("check", "concat.onnx", "--format", "sarif").out
+    assert "concat.onnx" in cli("check", "concat.onnx", "--feature-level", "2_0", "--format", "sarif").out
     assert "Concat 13" in cli("check", "concat.onnx", "--format", "html").out
     assert cli("levels", "concat.onnx").out.startswith("concat.onnx: 'c' DML_OPERATOR_JOIN: taken by 4_1-6_4\n")
     assert "join, 2 parts" in cli("plan", "concat.onnx").out
