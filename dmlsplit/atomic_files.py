@@ -73,7 +73,7 @@ def note_input(path: str, name: str) -> None:
 
 
 def note_inputs(inputs: Mapping[FileKey, str]) -> None:
-    """Notes what another process has noted."""
+    """Notes the inputs that another process has noted."""
     noted = _noted.get()
     if noted is not None:
         noted.update(inputs)

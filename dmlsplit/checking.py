@@ -68,7 +68,7 @@ class Question:
 
 
 class Found(NamedTuple):
-    """What comes back of a file from another process: `inputs` are the files that no output is to replace."""
+    """The answer about a file from another process; no output is to replace one of the files in `inputs`."""
 
     results: list[Result]
     inputs: Mapping[FileKey, str]
@@ -145,7 +145,7 @@ def _submitted(file: str, question: Question, executor: Executor) -> Future[Foun
 
 
 def _result(file: str, question: Question, future: Future[Found] | None, alone: Executor) -> list[Result]:
-    """What the future gives; `alone` reads no other file at the same time."""
+    """The results of the future; `alone` reads no other file at the same time."""
     try:
         try:
             if future is not None:
@@ -242,13 +242,13 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
 
 
 def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Result]:
-    """What is answered in place of an operator, or of a file, that could not be judged."""
+    """The answers in place of an operator, or of a file, that could not be judged."""
     entry = failed(file, index, fault)
     return [judge_entry(entry, target) for target in question.targets]
 
 
 def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
-    """What comes of one entry, with its places; what cannot be read is reported, too, whatever `keep` says."""
+    """The result of one entry, with its places; an unreadable one is reported, too, whatever `keep` says."""
     # Reports repeat the name with every diagnostic.
     name = None if entry.name is None else shortened(entry.name, MAX_NAME)
     position = entry.locate(Location())
@@ -385,7 +385,7 @@ def _judge_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Repor
 
 
 def _in_node(diagnostic: Diagnostic, node: SplitNode | JoinNode) -> Diagnostic:
-    """What is said of the descriptor, said of the node."""
+    """A diagnostic of the descriptor as one of the node."""
     if diagnostic.location.node:
         return diagnostic
     return replace(diagnostic, location=diagnostic.location.in_node(node.path))

@@ -1,4 +1,4 @@
-"""What a judgement consists of: Diagnostic and Report, with their plain-text and JSON forms."""
+"""Judgements: Diagnostic and Report, with their plain-text and JSON forms."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Severity(enum.StrEnum):
 
 
 class Basis(enum.StrEnum):
-    """What a rule rests on."""
+    """The basis of a rule."""
 
     DOCUMENTED = "documented"
     """Microsoft's pages or header say so; of a framework's node, the framework's specification."""
@@ -106,7 +106,7 @@ class Report:
 
     @property
     def remark(self) -> str:
-        """What there is to say beside the verdict, "" where nothing."""
+        """A remark beside the verdict, "" where there is none."""
         return ""
 
     def raise_if_errors(self) -> None:

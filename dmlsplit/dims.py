@@ -71,7 +71,7 @@ def both(a: Dim, b: Dim) -> Dim:
 
 
 def merged(a: Shape | None, b: Shape | None) -> Shape | None:
-    """What two compatible shapes say together."""
+    """The shape that two compatible shapes describe together."""
     if a is None or b is None:
         return b if a is None else a
     return tuple(map(both, a, b))

@@ -71,7 +71,7 @@ class DirectMLError(ValidationError):
 
 
 class DirectMLWarning(UserWarning):
-    """What the emulated device does although DirectML's documentation forbids it, or promises no outcome."""
+    """The emulated device has done what DirectML's documentation forbids, or promises no outcome of."""
 
 
 class BindingError(DmlSplitError, ValueError):

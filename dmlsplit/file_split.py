@@ -152,7 +152,7 @@ def _with(numbers: Shape, index: int, number: int) -> Shape:
 
 
 class Slab(NamedTuple):
-    """What a block holds of an output: from `start` to `stop` along the axis."""
+    """The part of an output in a block: from `start` to `stop` along the axis."""
 
     tensor: FileTensor
     start: int

@@ -1,4 +1,4 @@
-"""What a Split and a Join have in common: a whole tensor, and parts of it along an axis.
+"""The shape that Split and Join share: a whole tensor, and parts of it along an axis.
 
 The members of a descriptor by their roles, null pointers and faults included; and, of a descriptor without null
 pointers, its geometry, which does not depend on whether the parts are written or read.
@@ -43,11 +43,11 @@ class Roles(NamedTuple):
         return (whole, parts) if self.whole_side == "input" else (parts, whole)
 
     def in_order(self, whole: T, parts: Sequence[T]) -> list[T]:
-        """What there is for each tensor, inputs before outputs."""
+        """One value for each tensor, inputs before outputs."""
         return [whole, *parts] if self.whole_side == "input" else [*parts, whole]
 
     def whole_and_parts(self, tensors: Sequence[T]) -> tuple[T, Sequence[T]]:
-        """What `in_order` was made of."""
+        """The inverse of `in_order`."""
         return (tensors[0], tensors[1:]) if self.whole_side == "input" else (tensors[-1], tensors[:-1])
 
 

@@ -36,7 +36,7 @@ def _listed(values: object, name: str) -> list[object]:
 
 
 def parsed_integer(text: str) -> int:
-    """What a user types: decimal ASCII digits, 18 at most, spaces around them; ValueError for 4_0, +4, other digits."""
+    """A number as users type it: 18 ASCII digits at most, spaces around them; ValueError for 4_0, +4, other digits."""
     match = _DECIMAL.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' is not an integer")

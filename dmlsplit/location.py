@@ -49,7 +49,7 @@ class Location:
         return cls(steps)
 
     def member(self, *steps: Step) -> Location:
-        """What lies further inside."""
+        """A place further inside."""
         return Location(self.steps + steps, self.node)
 
     def in_node(self, node: str) -> Location:

@@ -1,4 +1,4 @@
-"""What notebooks show of descriptors and reports: a picture, a table. Rendered, and imported, when they are shown."""
+"""Descriptors and reports in notebooks: a picture, a table. Rendered, and imported, when they are shown."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _unknown(name: str, around: list[_Shipment]) -> ValueError:
 
 @cache
 def _shipments() -> dict[tuple[str, str], list[_Shipment]]:
-    """What is known to be shipped, by package ("" for DirectML's own versions) and system, the oldest first."""
+    """The builds known to be shipped, by package ("" for DirectML's own versions) and system, the oldest first."""
     found: dict[tuple[str, str], list[_Shipment]] = {}
     for release in releases():
         for shipped in (release.directml, *release.packages):
@@ -125,7 +125,7 @@ _TRAITS: Final = {
     "typed_loads_for_8_bits": "whether 8-bit types need typed loads",
     "persistent_size_multiple": "the multiple of a persistent size",
 }
-"""What a trait is called where two releases differ in it."""
+"""The words for a trait in which two releases differ."""
 
 
 def _differences(a: Release, b: Release) -> Iterator[str]:

@@ -56,7 +56,7 @@ _EXTENT_WRAP: Final[Mapping[SizeArithmetic, Callable[[int], int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """What a build checks, as far as builds differ."""
+    """The checks of a build, as far as builds differ."""
 
     split_dimension_counts: tuple[int, ...]
     join_dimension_counts: tuple[int, ...]

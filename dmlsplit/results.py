@@ -1,4 +1,4 @@
-"""What came of the operators of files, whoever shows it: one Result for each operator and target."""
+"""The results of judging files, independent of renderers: one Result for each operator and target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(enum.StrEnum):
-    """What became of an operator, in a word."""
+    """The outcome of an operator, in a word."""
 
     OK = "ok"
     NOT_OK = "not ok"
@@ -98,7 +98,7 @@ class NotJudged:
 
 @dataclass(frozen=True, slots=True)
 class NotRead:
-    """What stands for an operator, or for a file, that could not be read; the report says why."""
+    """An operator, or a file, that could not be read; the report says why."""
 
     report: Report
     name: str | None = None
@@ -117,7 +117,7 @@ class Note:
 
 
 Answer: TypeAlias = Judged | NotJudged | NotRead
-"""What came of one operator."""
+"""The answer about one operator."""
 Result: TypeAlias = Answer | Note
 
 

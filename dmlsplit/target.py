@@ -1,4 +1,4 @@
-"""What an operator is judged by: a feature level, a release of DirectML, or a version of ONNX Runtime with its own."""
+"""Targets, by which operators are judged: feature levels, releases, and versions of ONNX Runtime with their own."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _version_row(version: str, builds: Sequence[Release]) -> tuple[str, ...]:
 
 
 def _packages(builds: Iterable[Release]) -> dict[str, str]:
-    """What ships builds of one version, and for which systems."""
+    """The packages that ship builds of one version, and their systems."""
     systems: dict[str, str] = {}
     for build in builds:
         packages = ", ".join(f"{package} {' '.join(versions)}" for package, versions in build.shipped)

@@ -191,7 +191,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
 def _in_order(
     files: Iterable[Iterable[Result]], step: Callable[[], object], *, repeat_errors: bool
 ) -> Iterator[Result]:
-    """What was found, file after file. `repeat_errors`: the first failure of each is said on standard error as well."""
+    """The results, file after file. `repeat_errors`: the first failure of each is said on standard error as well."""
     for results in files:
         failed = False
         for result in results:

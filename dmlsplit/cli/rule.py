@@ -142,7 +142,7 @@ def _steps(rule: Rule) -> tuple[str, str] | None:
 
 
 def _found(rule: Rule) -> Sequence[Diagnostic]:
-    """What is said of the bad example."""
+    """The diagnostics of the bad example."""
     if isinstance(rule, DescriptorRule):
         return evaluate(rule.bad(), find_target(**rule.target_of_examples)).diagnostics
     if isinstance(rule, GraphRule) and rule.id in graphs.EXAMPLES:

@@ -1,4 +1,4 @@
-"""What a program binds: ranges of buffers, as DML_BINDING_DESC describes them."""
+"""The ranges of buffers that a program binds, as DML_BINDING_DESC describes them."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the Direct3D 12 device offers, as far as it changes a verdict; D3D12_FEATURE_DATA_D3D12_OPTIONS.
+    """The capabilities of the Direct3D 12 device that change a verdict; D3D12_FEATURE_DATA_D3D12_OPTIONS.
 
     `double_precision`: DoublePrecisionFloatShaderOps, without which no build takes FLOAT64. `typed_uav_loads`:
     TypedUAVLoadAdditionalFormats, without which the builds up to DirectML 1.12.0 take no 8-bit types. Both were asked
@@ -268,7 +268,7 @@ class Device:
 
 
 def _prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """What a dispatch does, None where it cannot be done, and what there is to say about it."""
+    """The copies of a dispatch, None where it cannot be done, and its diagnostics."""
     if isinstance(dispatchable, DispatchableOperator):
         return prepare_operator(dispatchable, table)
     if isinstance(dispatchable, DispatchableGraph):

@@ -1,4 +1,4 @@
-"""What a recorded dispatch does: the copies, and what has to be said about them.
+"""The execution of a recorded dispatch: its copies, and the diagnostics of them.
 
 DirectML runs one dispatch an output of a Split, or an input of a Join, in order and without a barrier. Where no buffers
 overlap all of them are one run of the C core; else they run one after another, each reading what those before it wrote.

@@ -1,4 +1,4 @@
-"""What can be dispatched: compiled operators and initializers, with what each wants bound."""
+"""Dispatchables: compiled operators and initializers, with the bindings that each wants."""
 
 from __future__ import annotations
 

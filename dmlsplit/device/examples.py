@@ -16,7 +16,7 @@ from dmlsplit.rules import Rule
 
 
 class Setup:
-    """What every program finds: a device, a split of 48 bytes into 16 and 32, a table for it, and buffers."""
+    """The setup of every program: a device, a split of 48 bytes into 16 and 32, a table for it, and buffers."""
 
     def __init__(self, on_warning: Callable[[dml.Diagnostic], object] | None = None) -> None:
         self.device = dml.Device(directml="1.15.4", on_warning=on_warning)
@@ -45,7 +45,7 @@ Program: TypeAlias = Callable[[Setup], None]
 
 
 class Programs(NamedTuple):
-    """What violates a rule, and what does not."""
+    """A program that violates a rule, and one that does not."""
 
     bad: Program
     good: Program

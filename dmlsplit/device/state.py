@@ -1,4 +1,4 @@
-"""What the objects of one device share: whose build it is, whether it has been removed, and how it reports."""
+"""The state that the objects of one device share: its build, whether it has been removed, and how it reports."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class BindingTable:
                 self._temporary = _buffer_of(found)
 
     def bind_persistent_resource(self, binding: Binding) -> None:
-        """What the initializer has written to; at least PersistentResourceSize bytes."""
+        """The resource that the initializer has written to; at least PersistentResourceSize bytes."""
         if self._state.removed_reason is None:
             found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_slot, binding)
             if found is not None:
@@ -115,11 +115,11 @@ class BindingTable:
 
     @property
     def unsafe(self) -> list[Diagnostic]:
-        """What is bound outside its buffer, and was accepted."""
+        """The ranges that lie outside their buffers, and were accepted."""
         return [d for found in self._unsafe.values() for d in found]
 
     def unbound(self) -> list[Diagnostic]:
-        """What a dispatch needs and has not got."""
+        """The bindings that a dispatch needs and has not got."""
         found = []
         for call, slots, bound in (
             ("BindInputs", self.dispatchable.input_slots, self._inputs is not None),
@@ -135,7 +135,7 @@ class BindingTable:
         return found
 
     def input_ranges(self) -> list[tuple[BufferBinding, ...]]:
-        """What is bound to each input: an array of one for BUFFER, () for nothing."""
+        """The ranges bound to each input: an array of one for BUFFER, () for nothing."""
         return _ranges(self._inputs, len(self.dispatchable.input_slots))
 
     def output_ranges(self) -> list[tuple[BufferBinding, ...]]:

@@ -134,7 +134,7 @@ def _tensor(
 
 
 def _promise(operand: Operand) -> int:
-    """What holds of the offset that is bound; below 16 bytes nothing is promised, as 0 says the same."""
+    """The alignment of the offset that is bound; below 16 bytes nothing is promised, as 0 says the same."""
     promised = operand.alignment
     if operand.offset:
         promised = min(promised, operand.offset & -operand.offset)

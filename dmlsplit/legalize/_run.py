@@ -84,7 +84,7 @@ class _Memory:
 
 
 class _Place:
-    """What numpy makes an array of without a copy."""
+    """A buffer that numpy makes an array of without a copy."""
 
     def __init__(self, address: int, read_only: bool, tensor: BoundTensor, owner: object) -> None:
         self._owner = owner

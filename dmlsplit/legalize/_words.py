@@ -1,4 +1,4 @@
-"""What a rewriting changed, in words."""
+"""The changes of a rewriting, in words."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOST_SHOWN = 8
 
 
 def summary(found: Legalization) -> str:
-    """What an operator that has a rewriting runs as: `UINT32 {1,1,8,16}`, `3 operators of UINT32`."""
+    """A rewriting in a few words: `UINT32 {1,1,8,16}`, `3 operators of UINT32`."""
     if not found.operators:
         return "nothing, since it has no elements"
     whole = Geometry.of(found.operators[-1]).whole

@@ -151,5 +151,5 @@ def valid_where(facts: NodeFacts) -> tuple[Condition, ...]:
 
 
 def judge_node(facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
-    """What a framework's own rules find in a node; each location names `node`, its printable name."""
+    """The findings of a framework's own rules in a node; each location names `node`, its printable name."""
     return judge_facts(NODE_RULES[type(facts)], facts, node)

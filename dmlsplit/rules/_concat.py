@@ -1,4 +1,4 @@
-"""What follows from the inputs of a Concat, whichever framework's it is."""
+"""Facts that follow from the inputs of a Concat, in any framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DirectML's own debug layer says for a rule, as observed; it names the first fault of a descriptor only.
+"""The message of DirectML's own debug layer for a rule, as observed; it names a descriptor's first fault only.
 
 Names in braces stand for what differs: the tensor as the layer names it, the value found (`actual`), the limit
 (`expected`). `product` is a number of elements modulo 2^32, `last` wraps where there are no dimensions.

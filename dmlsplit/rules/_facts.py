@@ -16,7 +16,7 @@ from dmlsplit.rules.node import RUNTIME_DIFFERS
 
 
 class Fact(enum.Enum):
-    """What a check of a node relies on or finds faulty."""
+    """A part of a node that a check relies on or finds faulty."""
 
     FORM = "which inputs and attributes are given"
     TYPE = "the element type"
@@ -28,7 +28,7 @@ class Fact(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts(ABC):
-    """What a front end found out about one node; plain values only, so that a check needs no framework."""
+    """The findings of a front end about one node; plain values only, so that a check needs no framework."""
 
     @property
     @abstractmethod
@@ -86,7 +86,7 @@ class NodeFacts(ABC):
 
 
 def judge_facts(rules: Iterable[NodeRule[Any]], facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
-    """What the rules find in the node of that name; a rule whose facts are faulty is skipped.
+    """The findings of rules in the node of that name; a rule whose facts are faulty is skipped.
 
     What runtimes do otherwise where a rule found something is a warning of its own.
     """

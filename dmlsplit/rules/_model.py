@@ -1,4 +1,4 @@
-"""What a rule is. A rule with a check decorates it; one of the four kinds says what the check looks at:
+"""The kinds of rules. A rule with a check decorates it; one of the four kinds says what the check looks at:
 
     @TensorRule("tensor/size-zero", "A size is 0.", "DirectML has ...", sources=(...), needs=..., bad=..., good=...)
     def size_zero(t: TensorView) -> Findings:
@@ -87,7 +87,7 @@ class Rule:
 
     @property
     def scope(self) -> str:
-        """What stands before the slash."""
+        """The part of the id before the slash."""
         return self.id.partition("/")[0]
 
     @property

@@ -1,4 +1,4 @@
-"""What checks look at: a tensor, an operator, a binding under judgement, with what is derived from each."""
+"""The subjects of checks: a tensor, an operator or a binding under judgement, with values derived from each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlsplit.target import Target
 
 
 class Aspect(enum.Enum):
-    """What a check needs to be sound, and what a fault spoils for the checks that follow."""
+    """A part of a descriptor that a check needs to be sound, or that a fault spoils for the checks that follow."""
 
     # Of a tensor.
     DESC = "the tensor's descriptor"
@@ -149,7 +149,7 @@ class BufferRange(NamedTuple):
 
 
 class SlotKind(enum.Enum):
-    """What belongs to a slot of a binding table."""
+    """The resource that belongs to a slot of a binding table."""
 
     BUFFER = "a buffer"
     ARRAY = "an array of buffers"

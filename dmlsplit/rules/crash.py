@@ -1,4 +1,4 @@
-"""What a release reads before it checks anything: there a call ends the process instead of returning.
+"""Reads that a release makes before it checks anything: there a call ends the process instead of returning.
 
 Observed with every array ending at an unreadable page. On a user's machine a read past an array is undefined behaviour,
 not a promised crash. Where a release refuses before it would read so far, its HRESULT is known.
@@ -51,7 +51,7 @@ def crash(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
 
 
 def _first_looks(o: OperatorView) -> Finding | Refused | None:
-    """What a release does before it looks at the tensors one by one: it ends, refuses or, None, goes on to them."""
+    """The first step of a release, before it looks at the tensors one by one: it ends, refuses or, None, goes on."""
     release = o.target.release
     if release is None:
         return None

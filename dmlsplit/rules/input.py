@@ -1,4 +1,4 @@
-"""What the front ends report about a text: these rules have no check of their own."""
+"""Rules that the front ends report about a text; they have no check of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rewriting a descriptor for a target reports: these rules have no check of their own."""
+"""Rules that rewriting a descriptor for a target reports; they have no check of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both front ends say of a Split node on its way to DirectML: these rules have no check of their own."""
+"""Rules that front ends report of a node on its way to DirectML; they have no check of their own."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from dmlsplit.rules import RULES
 from dmlsplit.uses import Use
 
 PREFIX: Final = "pic-"
-"""What the ids of the patterns of all pictures begin with."""
+"""The prefix of the ids of all pictures' patterns."""
 NOTHING: Final = "-"
 PICTURES_SHOWN: Final = 300
 TENSORS_SHOWN: Final = 9
@@ -311,7 +311,7 @@ def _matrix(levels: Sequence[Compatibility], releases: Sequence[Compatibility]) 
 
 
 def _lines(answer: Compatibility) -> tuple[str, ...]:
-    """What the outcome rests on, shortened."""
+    """The reasons for the outcome, shortened."""
     errors = Counter(d.rule for d in answer.report.errors)
     firsts = {d.rule: d for d in reversed(answer.report.errors)}
     lines = []

@@ -1,4 +1,4 @@
-"""What the page shows, as plain data for its template."""
+"""The content of the page, as plain data for its template."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Tensors(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """What runs in place of an operator."""
+    """The operators that run in place of one."""
 
     target: str
     steps: Sequence[str]
@@ -140,11 +140,11 @@ class File:
     name: str
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What is said of the file, not of an operator."""
+    """Notes on the file, not on an operator."""
 
     @property
     def details(self) -> list[Detail]:
-        """What its operators are, each once."""
+        """The different operators in it, each once."""
         return list({row.detail.id: row.detail for row in self.rows}.values())
 
     @property

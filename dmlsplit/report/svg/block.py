@@ -282,7 +282,7 @@ def _names(parent: ET.Element, up: Edge, away: Edge, base: float, height: float,
 
 
 def _legend(parent: ET.Element, subject: Subject, skewed: Sequence[str], y: float) -> float:
-    """What is not to scale."""
+    """The note that something is not to scale."""
     if not skewed:
         return y - 8
     label(parent, "soft tiny", LEFT, y - 2, f"not to scale: {', '.join(skewed)}")

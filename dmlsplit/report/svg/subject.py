@@ -1,4 +1,4 @@
-"""What a picture shows of an operator: tensors, lengths and faults, as far as the descriptor tells them."""
+"""The subject of a picture: an operator's tensors, lengths and faults, as far as the descriptor tells them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Subject:
         return self._ends[part - 1] if part else 0
 
     def numbering(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """What a step in each dimension adds to an element's number: that in the whole tensor where `sizes` fit it."""
+        """The stride of each dimension in elements: in the whole tensor, where `sizes` fit it."""
         fits = len(sizes) == len(self.sizes) and all(
             own == whole or i == self.axis for i, (own, whole) in enumerate(zip(sizes, self.sizes, strict=True))
         )
@@ -114,7 +114,7 @@ class Subject:
 
 
 def subject(desc: OperatorDesc, report: Report) -> Subject:
-    """What can be drawn of a descriptor, and what `report` finds faulty about it."""
+    """The drawable parts of a descriptor, and the faults that `report` finds in them."""
     members = members_of(desc)
     roles = members.roles
     whole = _tensor(roles.whole, members.whole)

@@ -1,4 +1,4 @@
-"""What is known of one ONNX Concat node, and what follows from it."""
+"""The facts about one ONNX Concat node, and properties that follow from them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class OnnxConcat(ConcatFacts):
     mistyped_attributes: tuple[str, ...] = ()
     declared_type: str | None = None
     declared_shape: Shape | None = None
-    """What the model says of the output."""
+    """The output's type and shape, as the model declares them."""
     opset: int | None = None
     newest_opset: int | None = None
-    """What the model imports, and the newest opset whose operators are known."""
+    """The opset that the model imports, and the newest one whose operators are known."""
 
     @property
     def specification(self) -> str:

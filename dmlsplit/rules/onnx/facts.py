@@ -1,4 +1,4 @@
-"""What is known of one ONNX Split node, and what follows from it."""
+"""The facts about one ONNX Split node, and properties that follow from them."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class OnnxSplit(NodeFacts):
     mistyped_attributes: tuple[str, ...] = ()
     declared_types: tuple[str | None, ...] = ()
     declared_shapes: tuple[Shape | None, ...] = ()
-    """What the model says of the outputs."""
+    """The outputs' types and shapes, as the model declares them."""
     repeated: tuple[int, ...] = ()
     """Outputs that have the name of one before them."""
     opset: int | None = None
     newest_opset: int | None = None
-    """What the model imports, and the newest opset whose operators are known."""
+    """The opset that the model imports, and the newest one whose operators are known."""
 
     @property
     def specification(self) -> str:

@@ -282,7 +282,7 @@ def last_chunk_empty(n: OnnxSplit) -> Findings:
 
 
 def _last_chunk(n: OnnxSplit) -> int | None:
-    """What version 18 leaves for the last part."""
+    """The length that version 18 leaves for the last part."""
     size, count = n.axis_size, n.num_outputs
     if n.version < 18 or not n.equal_parts or not isinstance(size, int) or count is None:
         return None

@@ -1,4 +1,4 @@
-"""What is known of one OpenVINO Concat layer, and what follows from it."""
+"""The facts about one OpenVINO Concat layer, and properties that follow from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OpenVinoConcat(ConcatFacts):
     """Input ports that declare another shape than what feeds them, and that shape."""
     declared_shape: Shape | None = None
     declared_type: str | None = None
-    """What the output port says of itself."""
+    """The type that the output port declares."""
 
     @property
     def specification(self) -> str:

@@ -1,4 +1,4 @@
-"""What is known of one OpenVINO Split or VariadicSplit layer, and what follows from it."""
+"""The facts about one OpenVINO Split or VariadicSplit layer, and properties that follow from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ELEMENT_TYPES: Final = (
 """OpenVINO's element types, by the names that element_type uses."""
 
 AXIS_KNOWN: Final = frozenset({Fact.FORM, Fact.SHAPE, Fact.AXIS})
-"""What a check relies on that looks at the axis in the data's shape."""
+"""The needs of a check that looks at the axis in the data's shape."""
 
 INPUTS: Final = {"Split": ("data", "axis"), "VariadicSplit": ("data", "axis", "split_lengths")}
 
@@ -53,7 +53,7 @@ class OpenVinoSplit(NodeFacts):
     """The shape that the layer's own data port declares, where the port that feeds it declares another one."""
     declared_shapes: tuple[Shape | None, ...] = ()
     declared_types: tuple[str | None, ...] = ()
-    """What the output ports say of themselves."""
+    """The types and shapes that the output ports declare."""
 
     @property
     def specification(self) -> str:
@@ -200,6 +200,6 @@ class OpenVinoSplit(NodeFacts):
         return interval(low // count, None if high is None else high // count)
 
     def _rest(self) -> Dim:
-        """What -1 stands for; of an interval OpenVINO makes an unknown size, and so does this."""
+        """The length that -1 stands for; of an interval OpenVINO makes an unknown size, and so does this."""
         size, total = self.axis_size, self.total
         return size - total if isinstance(size, int) and total is not None and total <= size else None

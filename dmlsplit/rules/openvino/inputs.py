@@ -1,4 +1,4 @@
-"""What Split and VariadicSplit ask of the layer, of the data and of the axis."""
+"""Rules of the layer, the data and the axis of Split and VariadicSplit."""
 
 from __future__ import annotations
 

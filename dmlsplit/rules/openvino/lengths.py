@@ -1,4 +1,4 @@
-"""What they ask of num_splits and of split_lengths."""
+"""Rules of num_splits and of split_lengths."""
 
 from __future__ import annotations
 

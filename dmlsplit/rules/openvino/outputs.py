@@ -1,4 +1,4 @@
-"""What they say of the output ports."""
+"""Rules of the output ports of Split and VariadicSplit."""
 
 from __future__ import annotations
 
