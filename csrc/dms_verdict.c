@@ -530,7 +530,7 @@ static void compare_part(judged *o, const place *at, const DML_BUFFER_TENSOR_DES
 }
 
 /* What a release does before it looks at the tensors one by one: it ends the process, or refuses, or goes on. Everything that it reads
- * unchecked is there, but for null pointers. */
+ * unchecked is there, but for null pointers and arrays that have fewer entries than it takes for granted. */
 static void look_first(judged *o)
 {
     const member whole_member = o->split ? INPUT_TENSOR : OUTPUT_TENSOR, array_member = o->split ? OUTPUT_TENSORS : INPUT_TENSORS;
@@ -576,6 +576,8 @@ static void look_first(judged *o)
         if (!o->split && product > INT32_MAX)
             return;
         for (uint32_t d = 0; d < dimensions; d++) {
+            if (d >= t->DimensionCount) /* the build reads on: past the end, for all that is said of the array */
+                goto crash;
             if (d == o->axis) {
                 total += t->Sizes[d];
                 if (total > UINT32_MAX)

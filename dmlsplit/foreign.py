@@ -73,7 +73,10 @@ def as_array(value: Any) -> np.ndarray:
     if not hasattr(value, "__dlpack__"):
         array: np.ndarray = np.asarray(value)
         return array
-    device, number = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else (CPU, 0)
+    try:
+        device, number = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else (CPU, 0)
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise TypeError(f"a {name} that its library does not export: {error}") from None
     if device != CPU:
         where = f"{_DEVICES.get(int(device), f'DLPack device type {int(device)}')} device {number}"
         raise TypeError(f"a {name} on {where}; only memory of the CPU is read and written: copy it there first")
