@@ -60,3 +60,5 @@ def _lines(file: str, found: Mending, target: Target, diff: bool) -> Iterator[st
         if diff:
             yield from (f"    - {line}" for line in change.before)
             yield from (f"    + {line}" for line in change.after)
+    for each in dict.fromkeys(found.unknown):
+        yield f"  not known of {each}"

@@ -178,16 +178,15 @@ def test_every_cure_that_is_carried_out_is_in_the_table():
 
 def test_work_is_linear_in_the_faults():
     def work(count):
-        nodes, outputs = [], {}
+        nodes, inputs, outputs = [], {}, {}
         for i in range(count):
             nodes += [
-                node("Split", ["x"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}"),
+                node("Split", [f"x{i}"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}"),
                 node("Sigmoid", [f"b{i}"], [f"s{i}"]),
                 node("Mul", [f"a{i}", f"s{i}"], [f"y{i}"]),
-                node("Concat", [f"y{i}", f"y{i}"], [f"z{i}"], axis=1),
             ]
-            outputs[f"z{i}"] = [2, 8 + 8 * 0, 4]
-        data = made(nodes, {"x": [2, 8, 4]}, outputs).SerializeToString()
+            inputs[f"x{i}"], outputs[f"y{i}"] = [2, 8, 4], [2, 4, 4]
+        data = made(nodes, inputs, outputs).SerializeToString()
         return calls(lambda: front_end.legalize(data, onnxruntime="1.24.4"))
 
     work(2)

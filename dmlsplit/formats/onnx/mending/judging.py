@@ -87,10 +87,18 @@ def views_of(model: onnx.ModelProto, sites: Sequence[Site], target: Target, read
 
 def failing_elsewhere(views: Sequence[View]) -> str:
     """Why the session is not made though every node of `views` is taken; "" where it is made."""
+    if any(view.found(rule) for view in views for rule in _passed_over(view) - {ELSEWHERE}):
+        return ""
     for view in views:
         if view.in_session and view.answer is not None and view.answer.outcome in _FAILING:
             return next((each.message for each in view.answer.diagnostics if each.rule == ELSEWHERE), "")
     return ""
+
+
+def _passed_over(view: View) -> set[str]:
+    """Rules whose findings are not the node's: those of other nodes, and of a release those of its runtime's graphs,
+    which are judged more closely."""
+    return {ELSEWHERE} if view.target.runtime is not None else {ELSEWHERE, "onnxruntime/graph-refused"}
 
 
 def faults(view: View) -> Iterator[str]:
@@ -101,7 +109,7 @@ def faults(view: View) -> Iterator[str]:
         return
     if view.in_session and view.answer is not None and view.answer.outcome in _FAILING:
         errors = [each for each in view.answer.diagnostics if each.severity is Severity.ERROR]
-        yield from (each.message for each in errors if each.rule != ELSEWHERE)
+        yield from (each.message for each in errors if each.rule not in _passed_over(view))
     if view.on_cpu:
         return
     desc = descriptor_of(node)

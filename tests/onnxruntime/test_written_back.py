@@ -1,0 +1,63 @@
+"""ONNX Runtime itself: what is written for a version is taken by it, and what was refused by it before was mended."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from dmlsplit.errors import NotLegalizedError
+from dmlsplit.formats import onnx as front_end
+from dmlsplit.runtimes import Outcome
+from tests.formats.mending import generator
+from tests.formats.mending.test_cures import WRONG
+from tests.onnxruntime.compare import compare, observed, predicted
+from tests.onnxruntime.conftest import COUNT, FRESH_SEED
+from tests.onnxruntime.models import Input, Sample
+
+pytestmark = pytest.mark.onnxruntime
+
+FIXED_SEED = 0
+
+
+def sample(model, arrays):
+    types = {v.name: v.type.tensor_type.elem_type for v in model.graph.input}
+    inputs = [Input(name, types[name], array.shape) for name, array in arrays.items()]
+    return Sample("written", model, inputs, [v.name for v in model.graph.output])
+
+
+@pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
+def test_what_is_written_is_taken(made, runtime, seed, compared):
+    changed = failed_before = refused = unknown = 0
+    for index in range(COUNT // 2):
+        model, arrays = generator.model(seed + index)
+        try:
+            written = front_end.legalize(model, onnxruntime=made.version)
+        except NotLegalizedError:
+            refused += 1
+            continue
+        asked = sample(onnx.load_from_string(written.model), arrays)
+        answers = predicted(asked, made.version)
+        if any(node.answer.outcome is Outcome.UNKNOWN for node in answers):
+            unknown += 1  # nothing is promised of it
+            continue
+        record = runtime.ask(asked)
+        found = observed(record)
+        assert found.session, (seed + index, found.error)
+        assert found.ran, (seed + index, found.error)
+        assert compare(record, answers).disagreements == (), seed + index
+        if written.changes:
+            changed += 1
+            before = observed(runtime.ask(sample(model, arrays)))
+            failed_before += not (before.session and before.ran)
+    compared(
+        f"onnxruntime {made.version}: {COUNT // 2} models of seed {seed} written back, {changed} changed, of which "
+        f"{failed_before} failed before; {refused} could not be mended, of {unknown} nothing is known"
+    )
+    assert failed_before or changed < 5
+
+
+@pytest.mark.parametrize("wrong", [model for model, _ in WRONG.values()], ids=WRONG)
+def test_wrong_graphs(made, runtime, wrong):
+    written = front_end.legalize(wrong, onnxruntime=made.version)
+    found = observed(runtime.ask(Sample("written", onnx.load_from_string(written.model))))
+    assert found.session, found.error
