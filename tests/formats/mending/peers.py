@@ -69,8 +69,14 @@ def _openvino(model, arrays):
     return [found[output] for output in compiled.outputs]
 
 
+def _reference(model, arrays):
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model).run(None, arrays)
+
+
 def main(name):
-    run = {"onnxruntime": _onnxruntime, "openvino": _openvino}[name]
+    run = {"onnxruntime": _onnxruntime, "openvino": _openvino, "onnx": _reference}[name]
     answers = sys.stdout.buffer
     sys.stdout = sys.stderr
     while True:

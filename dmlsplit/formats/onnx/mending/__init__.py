@@ -48,7 +48,7 @@ def legalize_model(
     with mended_model(source, target, allow_paths) as found:
         if found.refusals:
             raise NotLegalizedError([str(refusal) for refusal in found.refusals], target.name)
-        return Written(b"".join(found.copied()), tuple(found.changes))
+        return Written(b"".join(map(bytes, found.copied())), tuple(found.changes))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import onnx
 
@@ -23,6 +24,9 @@ from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import options_of
 from dmlsplit.target import Target
 
+_ROUNDS: Final = 8
+"""Of rewritings: what is known of a node behind another may follow from what is written for that."""
+
 
 @dataclass
 class Mending:
@@ -39,8 +43,8 @@ class Mending:
     def size(self) -> int:
         return size_of(self.parts or ())
 
-    def copied(self) -> Iterator[bytes]:
-        """The bytes of what is written, some at a time."""
+    def copied(self) -> Iterator[bytes | memoryview]:
+        """The bytes of what is written, some at a time; each is gone when the next one is asked for."""
         for part in self.parts or ():
             yield from self.source.copy(part)
 
@@ -59,9 +63,12 @@ def mended(source: Source, target: Target, read_external: ReadExternal) -> Mendi
     if found.changes:
         sites = sites_of(model, read_external)
     views = views_of(model, sites, target, read_external)
-    replaced = _rewritten(found, model, views)
-    if replaced and not found.refusals:
+    for _ in range(_ROUNDS):
+        replaced = _rewritten(found, model, views)
+        if not replaced or found.refusals:
+            break
         replace_nodes(model, replaced)
+        views = views_of(model, sites_of(model, read_external), target, read_external)
     runtime = runtime_of_graphs(target)
     if runtime is not None and not found.refusals:
         right = cured(source, model, read_external, runtime, options_of(target), target.name)
@@ -69,8 +76,8 @@ def mended(source: Source, target: Target, read_external: ReadExternal) -> Mendi
         found.changes += right.changes
         found.refusals += right.refusals
         found.unknown += right.unknown
-    if found.changes and not found.refusals:
-        views = views_of(model, sites_of(model, read_external), target, read_external)
+        if right.changes and not found.refusals:
+            views = views_of(model, sites_of(model, read_external), target, read_external)
     if not found.refusals:
         found.refusals = list(dict.fromkeys(Refusal(v.site.path, message) for v in views for message in faults(v)))
     elsewhere = failing_elsewhere(views) if not found.refusals else ""

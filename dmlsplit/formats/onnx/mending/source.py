@@ -79,13 +79,14 @@ class Source:
         found.ParseFromString(self.data[field.content : field.end])
         return found
 
-    def copy(self, part: Part) -> Iterator[bytes]:
-        """The bytes of a part, some at a time."""
+    def copy(self, part: Part) -> Iterator[bytes | memoryview]:
+        """The bytes of a part, some at a time; each is gone when the next one is asked for."""
         if isinstance(part, bytes):
             yield part
             return
         for start in range(part.start, part.end, _COPIED_AT_ONCE):
-            yield self.data[start : min(start + _COPIED_AT_ONCE, part.end)]
+            with memoryview(self.data) as view, view[start : min(start + _COPIED_AT_ONCE, part.end)] as piece:
+                yield piece
             if isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
                 # What is mapped counts as this process's memory.
                 page = start - start % mmap.PAGESIZE
