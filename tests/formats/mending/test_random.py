@@ -20,7 +20,7 @@ TARGETS = (
 PEERS = (peers.Peer("onnxruntime"), peers.Peer("openvino"))
 REFERENCE = peers.Peer("onnx")
 MOST_NOT_LOADED = 0.01
-"""By OpenVINO, of all: it does not compile some Splits behind casts of booleans, and some constants without elements."""
+"""By OpenVINO, of all: it compiles neither some Splits behind casts of booleans nor some empty constants."""
 COUNT = 60
 MANY = 2000
 
