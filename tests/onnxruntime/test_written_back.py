@@ -9,7 +9,7 @@ from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.runtimes import Outcome
 from tests.formats.mending import generator
-from tests.formats.mending.test_cures import WRONG
+from tests.formats.mending.wrong import WRONG
 from tests.onnxruntime.compare import compare, observed, predicted
 from tests.onnxruntime.conftest import COUNT, FRESH_SEED
 from tests.onnxruntime.models import Input, Sample
