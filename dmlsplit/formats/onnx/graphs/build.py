@@ -8,7 +8,7 @@ packed inputs of the size that they are broadcast to: for the memory of the othe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,7 +57,11 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
     found.judged = [graph.path(op.index) for op in optimized.ops if op.op_type in JUDGED]
     places = [_in_graph(graph, op) for op in order]
     groups = _groups(order, places, certain=True)
-    possible = _groups(order, places, certain=False) if None in places else groups
+    possible = set(_groups(order, places, certain=False) if None in places else groups)
+    readers: dict[str, list[Op]] = {}
+    for op in order:
+        for name in op.inputs:
+            readers.setdefault(name, []).append(op)
     for op in order:
         if op.unwritten:
             found.unwritten.append(
@@ -67,7 +71,7 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
         if group not in possible or not all(_is_sized(graph, order[i]) for i in group):
             found.doubtful.append(tuple([graph.path(order[i].index) for i in group]))
             continue
-        built = _Builder(graph, [order[i] for i in group], order).built()
+        built = _Builder(graph, [order[i] for i in group], readers).built()
         if built is None:
             found.dead.append(tuple([graph.path(order[i].index) for i in group]))
         else:
@@ -145,7 +149,7 @@ class _Row:
 class _Builder:
     """One fused graph in the making."""
 
-    def __init__(self, graph: SessionGraph, group: Sequence[Op], everything: Sequence[Op]) -> None:
+    def __init__(self, graph: SessionGraph, group: Sequence[Op], readers: Mapping[str, Sequence[Op]]) -> None:
         self.graph = graph
         self.group = group
         self.shaped_as: dict[str, str] = {}
@@ -153,8 +157,8 @@ class _Builder:
         self.fusible = fusible(group) if graph.options.optimization >= 1 else set()
         members = set(group)
         made = {name for op in group for name in op.outputs if name}
-        outside = {name for op in everything if op not in members for name in op.inputs}
-        left = made & (outside | graph.outputs)
+        read = {name for name in made if any(op not in members for op in readers.get(name, ()))}
+        left = read | (made & graph.outputs)
         self.exits = sorted(left, key=lambda name: name.encode("utf-8", "surrogatepass"))
         """The tensors that leave the graph: by name, in byte order."""
 
