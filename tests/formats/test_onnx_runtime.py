@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import dmlsplit.formats.onnx
 from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
 
@@ -329,3 +330,23 @@ def test_a_node_that_contradicts_its_operator_is_one_clear_error(other, opset, n
     with pytest.raises(InputError) as error:
         ask([SPLIT, other], [X], ["a", "b"], opset=opset)
     assert str(error.value).startswith(named)
+
+
+def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
+    from dmlsplit.formats.onnx.runtime import session
+    from dmlsplit.formats.sessions import graph_diagnostics, judged_in_session
+    from dmlsplit.target import find_target
+
+    tried = []
+
+    def refuse(proto):
+        tried.append(proto)
+        raise InputError("it contradicts itself")
+
+    monkeypatch.setattr(session, "check_arity", refuse)
+    nodes = [node("Split", ["x"], [f"a{i}", f"b{i}"], axis=1, name=f"S{i}") for i in range(5)]
+    for each in dmlsplit.formats.onnx.read(model(nodes, [X], ["a0"], opset=13)):
+        assert graph_diagnostics(each, find_target()) == ()
+        _, answer = judged_in_session(each, find_target(onnxruntime=VERSION))
+        assert [d.message for d in answer.diagnostics] == ["it contradicts itself"]
+    assert len(tried) == 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import onnx
 from google.protobuf.message import DecodeError, EncodeError
@@ -30,6 +30,30 @@ if TYPE_CHECKING:  # the graphs are made of what is in this package
     from dmlsplit.formats.onnx.graphs.findings import Finding
 
 
+T = TypeVar("T")
+
+
+class _Once(Generic[T]):
+    """What is made once for each key, or why it cannot be."""
+
+    def __init__(self) -> None:
+        self._made: dict[object, T | InputError] = {}
+
+    def of(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` gives, or has given; InputError whenever it was one, and for what is nested too deeply."""
+        if key not in self._made:
+            try:
+                self._made[key] = make()
+            except InputError as error:
+                self._made[key] = error
+            except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages
+                self._made[key] = InputError("its graphs are nested too deeply")
+        found = self._made[key]
+        if isinstance(found, InputError):
+            raise found.with_traceback(None)
+        return found
+
+
 class OnnxSession:
     """A model without weights (loading.without_weights), which is left as it is.
 
@@ -49,10 +73,10 @@ class OnnxSession:
         self._read_external = read_external
         self._inputs = inputs or Inputs()
         self._require_known_names = require_known_names
-        self._models: dict[object, Model] = {}
-        self._findings: dict[object, tuple[Finding, ...]] = {}
-        self._diagnostics: dict[object, Mapping[str, tuple[Diagnostic, ...]]] = {}
-        self._answers: dict[object, dict[Place, NodeOnRuntime]] = {}
+        self._models: _Once[Model] = _Once()
+        self._findings: _Once[tuple[Finding, ...]] = _Once()
+        self._diagnostics: _Once[Mapping[str, tuple[Diagnostic, ...]]] = _Once()
+        self._answers: _Once[dict[Place, NodeOnRuntime]] = _Once()
 
     def nodes(self, runtime: Runtime, options: Options, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
         """The answers for every Split and Concat, in order; those of functions at each call.
@@ -77,49 +101,43 @@ class OnnxSession:
         """
         from dmlsplit.formats.onnx.graphs.findings import by_path
 
-        key = runtime, options
-        if key not in self._diagnostics:
-            self._diagnostics[key] = by_path(self.findings(runtime, options))
-        return self._diagnostics[key].get(place.path, ()) if place.number == 0 else ()
+        def made() -> Mapping[str, tuple[Diagnostic, ...]]:
+            return by_path(self.findings(runtime, options))
+
+        return self._diagnostics.of((runtime, options), made).get(place.path, ()) if place.number == 0 else ()
 
     def findings(self, runtime: Runtime, options: Options) -> tuple[Finding, ...]:
         """The same of the whole model, each with its fault and its cure."""
         from dmlsplit.formats.onnx.graphs.findings import findings
 
-        key = runtime, options
-        if key not in self._findings:
-            try:
-                self._findings[key] = findings(self.model(self._inputs, False), runtime, options)
-            except (RecursionError, DecodeError, EncodeError):
-                raise InputError("its graphs are nested too deeply") from None
-        return self._findings[key]
+        return self._findings.of(
+            (runtime, options), lambda: findings(self.model(self._inputs, False), runtime, options)
+        )
 
     def _placed(self, runtime: Runtime, options: Options, inputs: Inputs | None) -> dict[Place, NodeOnRuntime]:
         asked = self._inputs if inputs is None else inputs
-        key = runtime, options, asked.key
-        if key not in self._answers:
-            try:
-                self._answers[key] = _places(answers(self.model(asked, inputs is not None), runtime, options))
-            except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages
-                raise InputError("its graphs are nested too deeply") from None
-        return self._answers[key]
+
+        def made() -> dict[Place, NodeOnRuntime]:
+            return _places(answers(self.model(asked, inputs is not None), runtime, options))
+
+        return self._answers.of((runtime, options, asked.key), made)
 
     def model(self, inputs: Inputs, require_known_names: bool = True) -> Model:
         """The model in a session of these inputs. InputError for what contradicts it, or is not in it."""
-        if inputs.key not in self._models:
-            proto = self._proto
-            check_references(proto)
-            budget = Budget(proto.ByteSize())
-            require = require_known_names or self._require_known_names
-            proto, written = inlined(proto, budget)
-            check_arity(proto)
-            if inputs.free_dimensions:
-                overridden = onnx.ModelProto()
-                overridden.CopyFrom(proto)
-                given.fill_in(overridden, {}, inputs.free_dimensions, require)
-                proto = overridden
-            self._models[inputs.key] = Model(proto, written, self._read_external, budget, inputs, require)
-        return self._models[inputs.key]
+        require = require_known_names or self._require_known_names
+        return self._models.of((inputs.key, require), lambda: self._made(inputs, require))
+
+    def _made(self, inputs: Inputs, require_known_names: bool) -> Model:
+        check_references(self._proto)
+        budget = Budget(self._proto.ByteSize())
+        proto, written = inlined(self._proto, budget)
+        check_arity(proto)
+        if inputs.free_dimensions:
+            overridden = onnx.ModelProto()
+            overridden.CopyFrom(proto)
+            given.fill_in(overridden, {}, inputs.free_dimensions, require_known_names)
+            proto = overridden
+        return Model(proto, written, self._read_external, budget, inputs, require_known_names)
 
 
 def _places(nodes: Sequence[NodeOnRuntime]) -> dict[Place, NodeOnRuntime]:
