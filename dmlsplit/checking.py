@@ -299,7 +299,9 @@ def _malformed(error: InputError, target: Target) -> Report:
 
 
 def _with_fix(result: Result, entry: Entry, target: Target, question: Question) -> Result:
-    """The same with the rewriting that a refused operator has, where that was asked for and there is one."""
+    """The same with the rewriting, or with what else helps, where that was asked for and there is something."""
+    if question.name_fixes and entry.graph is not None and isinstance(result, Judged):
+        return replace(result, fix=result.report.cure or None)
     wanted = question.name_fixes and entry.descriptor is not None and entry.node is None
     if not (wanted and isinstance(result, Judged) and not result.report.ok):
         return result

@@ -109,6 +109,11 @@ class Report:
         """A remark beside the verdict, "" where there is none."""
         return ""
 
+    @property
+    def cure(self) -> str:
+        """What helps, in words, "" where that is not known."""
+        return ""
+
     def raise_if_errors(self) -> None:
         """Raises ValidationError, which carries this report, unless `ok`."""
         if not self.ok:

@@ -41,11 +41,20 @@ class GraphReport(Report):
 
     compiles: bool | None = None
     outputs: tuple[Outcome, ...] = ()
+    by_runtime: bool = False
+    """Judged by the release that a version of ONNX Runtime ships; of the runtime itself there is nothing to say."""
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form: that of an operator's report, and "graph"."""
+        """The JSON form: that of an operator's report, and "graph"; by a runtime also "onnxruntime", null."""
         graph = {"compiles": self.compiles, "outputs": list(self.outputs)}
-        return {**Report.to_dict(self), "graph": graph}
+        runtime = {"onnxruntime": None} if self.by_runtime else {}
+        return {**Report.to_dict(self), "graph": graph, **runtime}
+
+    @property
+    def cure(self) -> str:
+        """What helps where nothing is wrong with the graph, but with what CompileGraph makes of it."""
+        rules = [GRAPH_RULES[d.rule] for d in self.errors if d.rule in GRAPH_RULES]
+        return "; ".join(dict.fromkeys(rule.cure for rule in rules if rule.sound))
 
     @property
     def remark(self) -> str:
@@ -128,7 +137,15 @@ def _report(graph: GraphDesc, target: Target, compiled: _Compiled) -> GraphRepor
     outputs = compiled.outputs
     if outputs is None:
         outputs = tuple(["unknown" for _ in graph.outputs])
-    return GraphReport(compiled.found, target.name, hresult, GRAPH, compiles=compiled.compiles, outputs=outputs)
+    return GraphReport(
+        compiled.found,
+        target.name,
+        hresult,
+        GRAPH,
+        compiles=compiled.compiles,
+        outputs=outputs,
+        by_runtime=target.runtime is not None,
+    )
 
 
 def _unknown(found: tuple[Diagnostic, ...], reason: str) -> _Compiled:
