@@ -181,6 +181,13 @@ def test_another_file_is_written(folder, capsys, named, writing):
     assert (folder / "m" / "other.bin").read_bytes() != b"old"
 
 
+@pytest.mark.parametrize("named", [name for name, (file, _) in MODELS.items() if file == "m.onnx"])
+def test_a_model_that_is_written_back(folder, capsys, named):
+    found = put(folder, named)
+    os.link("m/data.bin", "m/data.onnx")
+    refused(folder, ["legalize", found, "--directml", "1.15.4", "-o", "m/data.onnx"], capsys)
+
+
 def test_a_file_that_is_not_there(folder, capsys):
     """What the model lacks is not made up of something else."""
     found = put(folder, "weights")

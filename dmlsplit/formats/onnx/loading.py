@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, Final
 
 import onnx
@@ -39,9 +39,7 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
         raise InputError(f"it is longer than {MAX_FILE_BYTES} bytes")
     model = parse(data)
     if b"location" in data:
-        folder = os.path.dirname(os.path.abspath(path))
-        for location in external_locations(model):
-            note_reference(os.path.join(folder, location), os.fspath(path))
+        note_external_data(model, path)
     return model
 
 
@@ -69,19 +67,26 @@ _WITH_TENSORS: Final = {
 }
 
 
-def external_locations(model: onnx.ModelProto) -> set[str]:
-    """The files that hold external data of any tensor, as the model names them."""
-    found = set()
-    todo: list[Message] = [model]
-    while todo:
-        message = todo.pop()
-        if isinstance(message, onnx.TensorProto):
-            found |= {text(entry.value) for entry in message.external_data if entry.key == "location"}
-            continue
-        for descriptor, value in message.ListFields():
-            if descriptor.message_type is not None and descriptor.message_type.name in _WITH_TENSORS:
-                todo += [value] if isinstance(value, Message) else value
-    return found
+def note_external_data(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
+    """Notes the external data of the model in a file, which no output is to replace."""
+    folder = os.path.dirname(os.path.abspath(path))
+    for location in external_locations(model):
+        note_reference(os.path.join(folder, location), os.fspath(path))
+
+
+def external_locations(model: onnx.ModelProto) -> list[str]:
+    """The files that hold external data of any tensor, as the model names them, each once."""
+    return list(dict.fromkeys(filter(None, _locations(model))))
+
+
+def _locations(message: Message) -> Iterator[str]:
+    if isinstance(message, onnx.TensorProto):
+        yield from (text(entry.value) for entry in message.external_data if entry.key == "location")
+        return
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is not None and descriptor.message_type.name in _WITH_TENSORS:
+            for inside in [value] if isinstance(value, Message) else value:
+                yield from _locations(inside)
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:

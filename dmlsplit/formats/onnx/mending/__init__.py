@@ -62,6 +62,7 @@ def mended_model(
         import onnx
     except ImportError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
+    from dmlsplit.formats.onnx.loading import note_external_data
     from dmlsplit.formats.onnx.mending.mending import mended
     from dmlsplit.formats.onnx.mending.source import Source, mapped
     from dmlsplit.formats.onnx.tensors import external_reader, no_external_data
@@ -73,4 +74,6 @@ def mended_model(
         return
     folder = os.path.dirname(os.path.abspath(source))
     with mapped(source) as data:
-        yield mended(Source(data), target, external_reader(AllowedFolders(folder, allow_paths)))
+        read = Source(data)
+        note_external_data(read.model, source)
+        yield mended(read, target, external_reader(AllowedFolders(folder, allow_paths)))

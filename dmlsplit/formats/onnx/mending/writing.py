@@ -3,54 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Final
-
-import onnx
 
 from dmlsplit.atomic_files import AtomicFiles, atomic_files, same_file
 from dmlsplit.errors import InputError, naming
 from dmlsplit.formats.files import AllowedFolders
-from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.loading import external_locations
 from dmlsplit.formats.onnx.mending.mending import Mending
-from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable
 
 _COPIED_AT_ONCE: Final = 1 << 22
-
-
-def external_files(model: onnx.ModelProto) -> list[str]:
-    """The locations of a model's external data, each once."""
-    found: dict[str, None] = {}
-    for tensor in _tensors(model):
-        keys = {text(entry.key): text(entry.value) for entry in tensor.external_data}
-        if keys.get("location"):
-            found[keys["location"]] = None
-    return list(found)
-
-
-def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    yield from _of_graph(model.graph)
-    for function in model.functions:
-        for node in function.node:
-            yield from _of_node(node)
-
-
-def _of_graph(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield from (sparse.values, sparse.indices)
-    for node in graph.node:
-        yield from _of_node(node)
-
-
-def _of_node(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
-    for attribute in node.attribute:
-        yield from (attribute.t, *attribute.tensors)
-        for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
-            yield from (sparse.values, sparse.indices)
-    for graph in subgraphs(node):
-        yield from _of_graph(graph)
 
 
 def write(mending: Mending, file: str, out: str, folders: AllowedFolders, *, copy_data: bool = False) -> list[str]:
@@ -61,7 +23,7 @@ def write(mending: Mending, file: str, out: str, folders: AllowedFolders, *, cop
     """
     target = os.path.realpath(out)
     folder, here = os.path.dirname(target), os.path.dirname(os.path.realpath(file))
-    data = [] if folder == here else external_files(mending.source.model)
+    data = [] if folder == here else external_locations(mending.source.model)
     if data and not copy_data:
         message = (
             f"the model's external data ({printable(data[0])}) is beside {printable(file)}: write it into that folder"
