@@ -229,7 +229,7 @@ def cpu_features() -> tuple[str, ...]:
 
 
 class Profile(NamedTuple):
-    """What new plans are made for, in bytes that a run reads and writes: dmlsplit_profile of dmlsplit.h."""
+    """The profile of new plans, in bytes that a run reads and writes: dmlsplit_profile of dmlsplit.h."""
 
     level2: int
     last_level: int

@@ -110,9 +110,9 @@ class AtomicFiles:
         self._temporary: dict[str, str] = {}
         """Final name -> where the file is written."""
         self._discarded: list[str] = []
-        """Those that are to be gone when the new ones get their names."""
+        """Old files that are to be gone when the new ones get their names."""
         self._folders: list[str] = []
-        """Those made, from the outermost to the innermost."""
+        """The folders that were made, from the outermost to the innermost."""
 
     def check(self, path: str, cure: str = "replaces") -> int | None:
         """The mode of what has the name now, if anything; OSError where that is a folder, or may not be replaced."""

@@ -58,7 +58,7 @@ def keep_all(rule: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of every file: by whom it is judged, what is said of models, which rules are wanted, and whether a
+    """The question about every file: its targets, what is given of models, which rules are wanted, and whether a
     refusal that a rewriting gets around says so."""
 
     targets: tuple[Target, ...] = field(default_factory=lambda: (find_target(),))
@@ -113,7 +113,7 @@ def check_files(
 def judge_files(
     files: Iterable[str], question: Question | Callable[[str], Question], executor: Executor | None = None
 ) -> Iterator[Iterable[Result]]:
-    """What is found in each file, in their order. `question` may be one for each file."""
+    """The results of each file, in their order. `question` may be one for each file."""
     of_file = question if callable(question) else lambda file: question
     if executor is None:
         for file in files:

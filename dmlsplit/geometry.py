@@ -138,7 +138,7 @@ class TensorLayout(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """Those of an element."""
+        """The bits of an element."""
         return ELEMENT_BITS[self.data_type]
 
     @property

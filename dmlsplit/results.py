@@ -56,7 +56,7 @@ class NodeSummary(NamedTuple):
     condition: str = ""
     """Of sizes that the model leaves open: where the target does so."""
     runtime: str = ""
-    """What a version of ONNX Runtime does with it, in a word or two; "" of any other target."""
+    """The outcome in a version of ONNX Runtime, in a word or two; "" of any other target."""
 
 
 @dataclass(frozen=True, slots=True)

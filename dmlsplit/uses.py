@@ -1,4 +1,4 @@
-"""What a target makes of an operator, in a word."""
+"""The uses that a target has for an operator, in a word."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Use(enum.Enum):
-    """What a target makes of a node."""
+    """The use that a target has for a node."""
 
     AS_IT_IS = "as it is"
     REWRITTEN = "rewritten"

@@ -114,7 +114,7 @@ def _answered(entry: Entry, node: SplitNode | JoinNode | None, asked: Columns) -
 
 
 def _in_sessions(read: Entry, asked: Columns) -> Answered:
-    """What versions of ONNX Runtime do with a node of an ONNX model."""
+    """The answers of versions of ONNX Runtime about a node of an ONNX model."""
     answers = {column.label: judged(read, column.target) for column in asked.columns}
     labels: dict[str, list[str]] = {}
     for label, answer in answers.items():

@@ -75,7 +75,7 @@ def _result(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
 
 
 def _runtime(report: Report) -> dict[str, Any]:
-    """What ONNX Runtime does with the node, where it was asked."""
+    """The outcome in ONNX Runtime, where it was asked."""
     answer = report.answer if isinstance(report, RuntimeReport) else None
     return {} if answer is None else {"onnxruntime": answer_json(answer)}
 

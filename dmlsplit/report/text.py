@@ -228,7 +228,7 @@ def _use_text(node: NodeSummary) -> str:
 
 
 def _upgrades(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
-    """What changes from one target to the next: a line for each change, with the nodes that it happens to."""
+    """The changes from one target to the next: a line for each, with the nodes that it happens to."""
     answers: dict[str, dict[int, tuple[str, bool, str]]] = {}
     for judged in nodes:
         if judged.node is not None:

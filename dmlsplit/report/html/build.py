@@ -240,7 +240,7 @@ def _common(asked: Columns, outcomes: Sequence[Mapping[str, Use]]) -> tuple[str,
 
 
 def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Those of several judges, each once."""
+    """The diagnostics of several judges, each once."""
     return list(dict.fromkeys(diagnostics))
 
 

@@ -72,7 +72,7 @@ class _Drawing:
             self.left[name] = place
             place += touched[name] * self.scale + _GAP
         self.state: list[tuple[BufferView, int]] = []
-        """What was written, by the number of the dispatch, the last behind all others."""
+        """The writes, by the number of the dispatch, the last behind all others."""
 
     def document(self, title: str, subtitle: str) -> str:
         shown = self.compiled.dispatches[:ROWS_SHOWN]
