@@ -101,6 +101,10 @@ class NeighbourOperatorDesc:
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in members.items()}
         put(self, "members", MappingProxyType(values))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled, and copied, by its members: a mapping that cannot be changed is not taken by pickle."""
+        return NeighbourOperatorDesc, (self.type, self.inputs, self.outputs, dict(self.members))
+
 
 GraphNode: TypeAlias = SplitOperatorDesc | JoinOperatorDesc | NeighbourOperatorDesc
 

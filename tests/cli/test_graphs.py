@@ -46,6 +46,12 @@ def test_an_answer_by_each_kind_of_target(cli, glu, target, outputs, compiles):
     assert list(answer)[-len(keys) :] == keys
 
 
+def test_several_files_in_processes(cli, glu, tmp_path):
+    (tmp_path / "again.json").write_text((tmp_path / glu).read_text())
+    out = cli("check", glu, "again.json", "--jobs", "2").out
+    assert out.count("not ok: DML_GRAPH (directml 1.15.4, S_OK); outputs: 1 wrong\n") == 2
+
+
 def test_several_releases_at_once(cli, glu):
     out = cli("check", glu, "--directml", "1.12.1", "--directml", "1.15.4").out
     assert "ok: DML_GRAPH (directml 1.12.1, S_OK); outputs: 1 right\n" in out

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 
 import pytest
 
@@ -19,6 +21,14 @@ def test_every_recorded_graph_comes_back():
     for execution in executions():
         desc = graph(execution.spec)
         assert loads(dumps(desc)) == desc
+
+
+@pytest.mark.parametrize("id", graphs.EXAMPLES)
+def test_graphs_are_pickled_and_hashed(id):
+    desc = graphs.EXAMPLES[id](False)
+    again = pickle.loads(pickle.dumps(desc))
+    assert (again, hash(again)) == (desc, hash(desc))
+    assert copy.deepcopy(desc) == desc
 
 
 def test_the_form():
