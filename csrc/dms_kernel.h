@@ -93,8 +93,10 @@ const char *dms_refuse_rows(const dmlsplit_plan *plan);
 /* Whether a run is repeated over contiguous memory: the input was broadcast along that dimension. */
 static inline bool dms_is_fill(const dms_nest *nest)
 {
-    const dms_loop *last = nest->loops + nest->rank - 1;
-    return nest->rank > 0 && last->source_stride == 0 && last->target_stride == (int64_t)nest->run;
+    if (nest->rank == 0)                /* there may be no loops, then */
+        return false;
+    const dms_loop *last = &nest->loops[nest->rank - 1];
+    return last->source_stride == 0 && last->target_stride == (int64_t)nest->run;
 }
 
 /* ---- Walking ---- */
