@@ -8,6 +8,7 @@ from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 UNIX_FLAGS = ["-std=c11", "-O2", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes"]
 MSVC_FLAGS = ["/std:c11", "/O2", "/W3"]
@@ -41,6 +42,22 @@ class BuildExt(build_ext):
         super().build_extensions()
 
 
+class BuildPy(build_py):
+    """The wheel brings what C and C++ programs compile: see `dmlsplit config`."""
+
+    PATTERNS = ("CMakeLists.txt", "LICENSE", "include/*", "cmake/*", "csrc/*.[chi]*", "csrc/kernels/*")
+
+    def run(self):
+        super().run()
+        if self.editable_mode:
+            return  # the checkout itself is looked into
+        root = Path(__file__).parent
+        for source in (path for pattern in self.PATTERNS for path in root.glob(pattern) if path.is_file()):
+            target = Path(self.build_lib) / "dmlsplit" / "c" / source.relative_to(root)
+            self.mkpath(str(target.parent))
+            self.copy_file(str(source), str(target))
+
+
 def in_parallel(compile):
     """The same for many sources, which setuptools compiles one after the other."""
 
@@ -58,6 +75,6 @@ free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 setup(
     version=VERSION,
     cffi_modules=["csrc/ffi_build.py:ffi"],
-    cmdclass={"build_ext": BuildExt},
+    cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
     options={} if free_threaded else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -13,6 +13,7 @@ from dmlsplit.atomic_files import inputs_noted
 from dmlsplit.cli import (
     _streams,
     check,
+    config,
     doctor,
     draw,
     legalize,
@@ -61,6 +62,7 @@ for _command in (
     split.split,
     draw.draw,
     rule.rule,
+    config.config,
     doctor.doctor,
 ):
     cli.add_command(_command)

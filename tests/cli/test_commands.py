@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
 import dmlsplit as dml
 from dmlsplit import _native, graphs
-from dmlsplit.cli import doctor
+from dmlsplit.cli import config, doctor
 from dmlsplit.formats.graphs import loads as load_graph
 from dmlsplit.rules import RULES, DescriptorRule, NodeRule
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
@@ -369,3 +371,23 @@ def test_every_way_to_fail(cli, monkeypatch, error, status, err):
     assert (result.status, result.out) == (status, "")
     assert result.err.count("\n") <= 1
     assert err is None or result.err == err
+
+
+class TestConfig:
+    def test_headers_sources_and_the_linker(self, cli):
+        status, out, _ = cli("config", "--cflags", "--sources", "--libs")
+        include, *words = shlex.split(out)
+        assert status == 0
+        assert (Path(include.removeprefix("-I")) / "dmlsplit.h").is_file()
+        assert {Path(word).name for word in words if word.endswith(".c")} >= {"dms_plan.c", "avx2.c"}
+        assert words[-1] == "-pthread" or sys.platform == "win32"
+        assert (Path(cli("config", "--cmake-dir").out.strip()) / "CMakeLists.txt").is_file()
+
+    def test_nothing_asked(self, cli):
+        assert cli("config").status == 2
+
+    def test_an_installation_without_headers(self, cli, monkeypatch, tmp_path):
+        monkeypatch.setattr(config, "PLACES", (tmp_path,))
+        status, out, err = cli("config", "--cflags")
+        assert (status, out) == (2, "")
+        assert "no headers" in err

@@ -7,6 +7,7 @@ packages `build` and `twine` and an index to install from.
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -60,6 +61,11 @@ def check_wheel(wheel: Path) -> Iterator[str]:
         for name in ("page.html.j2", "notebook.html.j2", "style.css", "script.js"):
             assert f"dmlsplit/report/html/{name}" in names, name
         yield "the wheel holds the package and nothing else"
+        c = {name.removeprefix("dmlsplit/c/") for name in names if name.startswith("dmlsplit/c/")}
+        wanted = {n for n in tracked_files() if n.startswith(("include/", "csrc/", "cmake/")) and not n.endswith(".py")}
+        wanted = {name for name in wanted if not name.startswith("csrc/python/")} | {"CMakeLists.txt", "LICENSE"}
+        assert c == wanted, c ^ wanted
+        yield "the wheel holds what C programs compile"
         with tempfile.TemporaryDirectory() as folder:
             extension = archive.extract(extensions[0], folder)
             if shutil.which("nm") and sys.platform.startswith("linux"):
@@ -101,6 +107,10 @@ def check_install(package: Path, interpreter: str, folder: Path) -> None:
     run(python, "-I", "-c", SMOKE, cwd=folder)
     run(python, "-I", "-m", "dmlsplit", "run", ROOT / "examples" / "split.json", cwd=folder)
     run(python.with_name("dmlsplit"), "--version", cwd=folder)
+    words = shlex.split(run(python.with_name("dmlsplit"), "config", "--cflags", "--sources", "--libs", cwd=folder))
+    if shutil.which("cc"):
+        run("cc", ROOT / "examples" / "c" / "split.c", *words, "-o", folder / "split", cwd=folder)
+        assert run(folder / "split").startswith("part 0:")
 
 
 def check_wheel_install(wheel: Path, folder: Path) -> Iterator[str]:

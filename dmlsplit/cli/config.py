@@ -1,0 +1,50 @@
+"""dmlsplit config: where the C library's headers and sources lie, for compilers."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from dmlsplit.cli import _streams
+from dmlsplit.errors import DmlSplitError
+
+PACKAGE: Final = Path(__file__).parents[1]
+PLACES: Final = (PACKAGE / "c", PACKAGE.parent)
+"""In a wheel, and in a checkout: each with include/, csrc/ and CMakeLists.txt."""
+
+
+@click.command(short_help="Show how a C or C++ program is compiled with the library.")
+@click.option("--cflags", is_flag=True, help="Flags of the compiler.")
+@click.option("--libs", is_flag=True, help="Flags of the linker.")
+@click.option("--sources", is_flag=True, help="The library's C sources, to be compiled into the program.")
+@click.option("--cmake-dir", is_flag=True, help="What add_subdirectory and FetchContent take.")
+def config(cflags: bool, libs: bool, sources: bool, cmake_dir: bool) -> int:
+    """Show how a C or C++ program is compiled with the library: as words for a shell, on one line.
+
+    The library is compiled into the program; there is nothing to install but this package.
+
+    \b
+    Example:
+      cc main.c $(dmlsplit config --cflags --sources --libs) -o main
+      cmake -S . -B build -Ddmlsplit_SOURCE=$(dmlsplit config --cmake-dir)
+    """
+    if not (cflags or libs or sources or cmake_dir):
+        raise click.UsageError("one of --cflags, --libs, --sources and --cmake-dir is needed")
+    root = next((place for place in PLACES if (place / "include" / "dmlsplit.h").is_file()), None)
+    if root is None:
+        raise DmlSplitError("this installation has no headers: they come with the wheel and the checkout")
+    words = []
+    if cflags:
+        words.append(f"-I{root / 'include'}")
+    if sources:
+        words += map(str, sorted([*root.glob("csrc/*.c"), *root.glob("csrc/*/*.c")]))
+    if libs and sys.platform != "win32":
+        words.append("-pthread")
+    if cmake_dir:
+        words.append(str(root))
+    _streams.write(shlex.join(words) + "\n")
+    return 0
