@@ -18,6 +18,7 @@
     aarch64   test_*.c, capture.c and the example for 64-bit Arm, with NEON, under qemu
     s390x     the same for a big-endian machine
     mingw     the same for Windows, under wine
+    zig       the core and dmlsplit.hpp compiled for other systems by clang, of the package ziglang; nothing is run
 
 The compilers are $CC and $CXX, or cc and c++; the last three suites have their own. Where a program is missing, its
 Debian packages are named. Exit status 1 where anything failed, and where a test left out a kernel that could run.
@@ -332,6 +333,27 @@ def fuzz_tests(_, folder):
     yield "any geometry", fuzz
 
 
+ZIG_TARGETS = (
+    *("x86-windows-gnu", "x86_64-windows-gnu", "aarch64-windows-gnu", "aarch64-macos", "x86_64-linux-gnu.2.17"),
+    *("aarch64-linux-gnu.2.17", "x86_64-linux-musl", "aarch64-linux-musl"),
+)
+
+
+def zig_tests(_, folder):
+    zig = [sys.executable, "-m", "ziglang"]
+
+    def target(name):
+        objects = folder / name
+        objects.mkdir()
+        flags = ["-target", name, "-O2", "-fno-sanitize=all"]
+        compile_core(objects, flags, [*zig, "cc"])
+        command = [*zig, "c++", "-std=c++17", *STRICT, *flags, *INCLUDE, "-c", HERE / "test_hpp.cpp"]
+        run([*command, "-o", objects / "test_hpp.o"])
+
+    for name in ZIG_TARGETS:
+        yield name, lambda name=name: target(name)
+
+
 DEFAULT = {
     "plain": core_tests,
     "asan": core_tests,
@@ -349,6 +371,7 @@ SUITES = {
     "aarch64": cross_tests,
     "s390x": cross_tests,
     "mingw": cross_tests,
+    "zig": zig_tests,
 }
 
 

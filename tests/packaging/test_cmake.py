@@ -97,6 +97,7 @@ def needed(program):
 
 def test_the_version_is_everywhere_the_same(installed):
     assert dml.__version__ == VERSION
+    assert f"\nversion: {VERSION}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     minor = VERSION.rpartition(".")[0]
     names = {path.name for path in (installed / "lib").iterdir()}
     if sys.platform == "linux":
