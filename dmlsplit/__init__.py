@@ -36,6 +36,7 @@ from dmlsplit.errors import (
     DmlSplitError,
     InputError,
     NativeError,
+    NotLegalizedError,
     ValidationError,
 )
 from dmlsplit.feature_levels import TensorSupport, tensor_support
@@ -92,6 +93,7 @@ __all__ = [
     "Legalization",
     "NativeError",
     "NeighbourOperatorDesc",
+    "NotLegalizedError",
     "OperatorDesc",
     "OperatorType",
     "OutputGraphEdgeDesc",
