@@ -27,6 +27,7 @@ Limits: TypeAlias = tuple[tuple[str, int], ...]
 _UNCHANGED: Final[Limits] = ()
 _CHANGED_22: Final[Limits] = (("1.18.0", 21),)
 _PAD: Final[Limits] = (("1.18.0", 18), ("1.20.0", 20), ("1.22.0", 22))
+_RESIZE: Final[Limits] = (("1.18.0", 17), ("1.20.0", 26))
 _FOUR_BIT_1_20: Final[Limits] = (("1.18.0", 20), ("1.20.0", 22))
 _FOUR_BIT_1_22: Final[Limits] = (("1.18.0", 20), ("1.21.0", 22))
 
@@ -70,6 +71,9 @@ NEIGHBOURS: Final[Mapping[str, Neighbour]] = {
     **_rows("Clip", Neighbour(_NUMBERS, cpu_inputs=(1, 2))),
     **_rows("BatchNormalization Gemm LayerNormalization", Neighbour(_FLOATS)),
     **_rows("ConvTranspose InstanceNormalization", Neighbour(_FLOATS, _CHANGED_22)),
+    **_rows("Resize", Neighbour(_FLOATS, _RESIZE, cpu_inputs=(1, 2, 3))),
+    **_rows("TopK", Neighbour(_FLOATS, cpu_inputs=(1,))),
+    **_rows("LRN Sum Mean DepthToSpace SpaceToDepth", Neighbour(_FLOATS)),
     **_rows("Pad", Neighbour(_FLOATS, _PAD, cpu_inputs=(1, 2, 3))),
     **_rows("Dropout", Neighbour(_FLOATS, in_graph=False)),
     **_rows("Where Gather", Neighbour(_SCALARS)),

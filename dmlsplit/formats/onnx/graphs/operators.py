@@ -62,6 +62,7 @@ LOWERED: Final[Mapping[str, Lowered]] = {
     **{name: Lowered(number, Kind.WHOLE) for name, number in _WHOLE.items()},
     **{name: Lowered(number, Kind.NOT_IN_PLACE) for name, number in _NOT_IN_PLACE.items()},
     **dict.fromkeys(_COPIES, Lowered(IDENTITY, Kind.COPIES)),
+    "Resize": Lowered(None, Kind.NOT_IN_PLACE),  # 161 up to 1.19.2, 175 from 1.20.0 on
     "Split": Lowered(62, Kind.OBSERVED),
     "Concat": Lowered(63, Kind.OBSERVED),
     "Slice": Lowered(SLICE, Kind.OBSERVED),
