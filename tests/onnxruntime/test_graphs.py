@@ -6,8 +6,7 @@ import pytest
 
 from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.runtimes import Options, find_runtime
-from tests.formats.onnx_graphs.recorded import free_dimensions, lines, model_of, parts_of, session_model
-from tests.formats.onnx_graphs.test_executions import NOT_FOLLOWED
+from tests.formats.onnx_graphs.recorded import NOT_FOLLOWED, free_dimensions, lines, model_of, parts_of, session_model
 from tests.onnxruntime.conftest import COUNT
 from tests.onnxruntime.models import Sample
 

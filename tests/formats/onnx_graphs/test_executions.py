@@ -8,6 +8,7 @@ import pytest
 
 from dmlsplit.graphs.descriptors import node_type
 from tests.formats.onnx_graphs.recorded import (
+    NOT_FOLLOWED,
     executions,
     free_dimensions,
     lines,
@@ -48,10 +49,6 @@ NUMBERS = {
     "PADDING1": 155,
     "REDUCE": 55,
 }
-NOT_FOLLOWED = {
-    "GEGLU: a*gelu(b) (erf form)": "that an Erf and what is around it become one operator",
-}
-"""Models of which other operators are built than ONNX Runtime submits, and why: what is said of them holds for both."""
 
 
 @pytest.fixture(scope="module")
