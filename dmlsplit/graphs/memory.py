@@ -34,6 +34,7 @@ from dmlsplit.graphs.program import (
     Operand,
     Refused,
     Tensor,
+    Unmodelled,
     Uses,
     copies_anywhere,
     depth_first,
@@ -69,6 +70,8 @@ class Compiler(Passes):
         order = self._order(homes)
         self._share(homes)
         dispatches = [self._fit(dispatch) for dispatch in self._dispatches(order)]
+        if self.traits.forgets_repeats and any(map(_copies_within, dispatches)):
+            raise Unmodelled("a copy from one Join to another that came to lie in the same buffer may be forgotten")
         return CompiledGraph(
             dispatches, self.results, homes, self.parts, [self._lost_place(*lost) for lost in self.lost]
         )
@@ -315,6 +318,11 @@ class Compiler(Passes):
                 message = f"{size} bytes at {region.offset} do not fit the {available} of {region.buffer}"
                 raise Refused(dispatch.node or 0, message)
         return dispatch
+
+
+def _copies_within(dispatch: Dispatch) -> bool:
+    """Whether a copy that was put in stays in one buffer: only where an operator in place has joined two."""
+    return dispatch.node is None and dispatch.reads[0][1].buffer == dispatch.writes.buffer
 
 
 def compile_graph(graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> CompiledGraph:

@@ -122,3 +122,15 @@ def test_what_is_no_graph_is_refused():
         graphs.validate(dml.BufferTensorDesc(1, (1,)))
     with pytest.raises(ValueError, match="unknown DirectML release"):
         graphs.validate(graphs.EXAMPLES["graph/fused-wrongly"](True), directml="9.9")
+
+
+def test_a_copy_within_a_buffer_is_unknown_where_repeats_are_forgotten():
+    """The product works in place on the first Join, so that both Joins, and the repeated tensor, are in one buffer."""
+    g = Sketch()
+    x = g.input(3, 12)
+    v = g("ELEMENT_WISE_MAX", x, x)
+    first, second = g.join([v, x, v], 0), g.join([v, x, x], 0)
+    product = g("ELEMENT_WISE_MULTIPLY", first, second)
+    desc = g.graph(g.join([second, product, product], 0))
+    assert graphs.validate(desc, directml="1.10.1").outputs == ("unknown",)
+    assert "unknown" not in graphs.validate(desc, directml="1.15.4").outputs
