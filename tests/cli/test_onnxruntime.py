@@ -8,6 +8,7 @@ from onnx import helper
 import dmlsplit as dml
 from dmlsplit.checking import Question, judge_file
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx import inference
 from dmlsplit.formats.onnx.inference import Inference
 from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
 from dmlsplit.runtime_versions import runtimes
@@ -229,3 +230,13 @@ def test_levels_of_descriptors_and_of_nothing(cli, tmp_path):
     assert [row["version"] for row in listed] == found["runtimes"]
     assert "1.24.4        1.15.4    25     13  onnxruntime-directml" in cli("levels", "--runtimes").out.splitlines()
     assert "exclude each other" in cli("levels", "--runtimes", "--releases").err
+
+
+def test_reading_a_model_and_asking_about_it_is_one_inference(tmp_path, monkeypatch):
+    nodes = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=1, num_outputs=2, name="only-once")]
+    write(tmp_path / "m.onnx", nodes, (2, 4))
+    inferred = []
+    infer = inference._worker.infer
+    monkeypatch.setattr(inference._worker, "infer", lambda *asked: inferred.append(asked) or infer(*asked))
+    (report,) = dml.check_files([tmp_path / "m.onnx"], onnxruntime="1.24.4")
+    assert (report.ok, len(inferred)) == (True, 1)

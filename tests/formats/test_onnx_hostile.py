@@ -39,6 +39,7 @@ class TestHostile:
         from dmlsplit.formats.onnx import inference
 
         monkeypatch.setattr(inference, "TIMEOUT", 0.2)
+        monkeypatch.setattr(inference._worker, "last", None)
         monkeypatch.setattr(inference._worker, "_ask", lambda process, request: process.wait() and None)
         with pytest.raises(inference.InferenceError, match=r"did not end within|ended"):
             inference.Inference().infer_shapes(model([EQUAL], [value("x", [2, 4])]))
@@ -52,6 +53,7 @@ class TestHostile:
         asked = model([EQUAL], [value("x", [2, 4])])
         inference.Inference().infer_shapes(asked)
         process = inference._worker._process
+        monkeypatch.setattr(inference._worker, "last", None)
         monkeypatch.setattr(inference._worker, "_ask", interrupted)
         with pytest.raises(KeyboardInterrupt):
             inference.Inference().infer_shapes(asked)
