@@ -11,7 +11,9 @@ import dmlsplit as dml
 
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[2]
-BAD = '{"Type": "SPLIT", "Desc": {"InputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 6, 2]}, "OutputTensors": []}}'
+TENSOR = '{"DataType": "FLOAT32", "Sizes": [6, 2]}'
+DESC = f'{{"InputTensor": {TENSOR}, "OutputCount": 0, "OutputTensors": [], "Axis": 0}}'
+BAD = f'{{"Type": "SPLIT", "Desc": {DESC}}}'
 
 pytestmark = pytest.mark.slow
 
