@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.models import Given
 from dmlsplit.printable import printable
 from dmlsplit.target import Target
@@ -27,6 +26,7 @@ def write_back(
     file: str, out: str | None, target: Target, given: Given, *, dry_run: bool, diff: bool, copy_data: bool
 ) -> int:
     """Writes the model of `file`, mended for a target, to `out`; says what was changed, or why it cannot be."""
+    from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.formats.onnx.mending import mended_model
 
     if given.shapes or given.dims or given.free_dimensions:

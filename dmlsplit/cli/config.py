@@ -28,7 +28,8 @@ def config(cflags: bool, libs: bool, sources: bool, cmake_dir: bool) -> int:
     The library is compiled into the program; there is nothing to install but this package.
 
     \b
-    Example:
+    Examples:
+      dmlsplit config --cflags --sources --libs
       cc main.c $(dmlsplit config --cflags --sources --libs) -o main
       cmake -S . -B build -Ddmlsplit_SOURCE=$(dmlsplit config --cmake-dir)
     """
