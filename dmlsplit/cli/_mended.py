@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -22,41 +23,65 @@ def is_written_back(file: str, out: str | None) -> bool:
     return all(path is not None and path.lower().endswith(".onnx") for path in (file, out))
 
 
-def write_back(
-    file: str, out: str | None, target: Target, given: Given, *, dry_run: bool, diff: bool, copy_data: bool
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that are for models written back alone, as they are given."""
+
+    dry_run: bool
+    diff: bool
+    page: str | None
+    copy_data: bool
+
+    @property
+    def asks(self) -> bool:
+        """Whether they ask for what is said of a model, which need not be written then."""
+        return self.dry_run or self.diff or self.page is not None
+
+
+def write_back(file: str, out: str | None, target: Target, given: Given, options: Options) -> int:
     """Writes the model of `file`, mended for a target, to `out`; says what was changed, or why it cannot be."""
     from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.formats.onnx.mending import mended_model
 
+    _streams.refuse_to_replace(out, [file])
+    _streams.refuse_to_replace(options.page, [file])
+    _streams.refuse_to_replace(options.page, [out], "the model that -o writes")
     if given.shapes or given.dims or given.free_dimensions:
         raise click.UsageError("a model is written for all of its sizes: --shape, --dim and --free-dimension give some")
+    show = _streams.write if options.page != "-" else lambda text: None
     with mended_model(file, target, given.allow_paths) as found:
-        _streams.write("".join(f"{line}\n" for line in _lines(file, found, target, diff)))
+        if options.page is not None:  # before the model, whose external data it must not replace
+            _write_page(options.page, file, found, target)
+        show("".join(f"{line}\n" for line in _lines(file, found, target, options.diff)))
         if found.refusals:
-            if out is not None and not dry_run:
+            if out is not None and not options.dry_run:
                 _streams.complain(f"{out}: not written, since {file} cannot be mended for {target.name}")
             return 1
-        if out is not None and not dry_run:
+        if out is not None and not options.dry_run:
             from dmlsplit.formats.onnx.mending.writing import write
 
             folders = AllowedFolders(os.path.dirname(os.path.abspath(file)), given.allow_paths)
-            for path in write(found, file, out, folders, copy_data=copy_data):
-                _streams.write(f"{printable(path, None)}: written\n")
+            for path in write(found, file, out, folders, copy_data=options.copy_data):
+                show(f"{printable(path, None)}: written\n")
     return 0
 
 
+def _write_page(path: str, file: str, found: Mending, target: Target) -> None:
+    from dmlsplit.report import html
+
+    pieces = html.mended(file, found, target.name)
+    with _streams.output(path) as write:
+        for piece in pieces:
+            write(piece)
+
+
 def _lines(file: str, found: Mending, target: Target, diff: bool) -> Iterator[str]:
-    name = printable(file, None)
+    yield f"{printable(file, None)}: {found.outcome} for {target.name}"
     if found.refusals:
-        yield f"{name}: cannot be mended for {target.name}"
         yield from (f"  {refusal}" for refusal in found.refusals)
         return
-    count = len(found.changes)
-    what = "nothing to mend" if not count else "1 node changed" if count == 1 else f"{count} nodes changed"
-    yield f"{name}: {what} for {target.name}"
     for change in found.changes:
-        yield f"  {change.path}: {', '.join(change.names)}: {change.reason}"
+        yield f"  {change.path or 'the model'}: {', '.join(change.names)}: {change.reason}"
         if diff:
             yield from (f"    - {line}" for line in change.before)
             yield from (f"    + {line}" for line in change.after)

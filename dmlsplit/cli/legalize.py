@@ -11,7 +11,7 @@ import click
 
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judged, model_options, read_with_nodes, target_options
-from dmlsplit.cli._mended import is_written_back, write_back
+from dmlsplit.cli._mended import Options, is_written_back, write_back
 from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
@@ -36,12 +36,15 @@ if TYPE_CHECKING:
     help="Write OUT.onnx, the model of FILE.onnx mended; any other name is a DxDispatch model, which `dmlsplit run` "
     "takes, and - writes that, and nothing else, to standard output.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be changed of FILE.onnx, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would be changed of FILE.onnx, and write no model.")
 @click.option("--diff", is_flag=True, help="Show the nodes of FILE.onnx before and after.")
+@click.option(
+    "--page",
+    metavar="PAGE",
+    help="Write a page of HTML: each change of FILE.onnx, why, and the nodes before and after, side by side.",
+)
 @click.option("--copy-data", is_flag=True, help="Copy the model's external data beside OUT.onnx in another folder.")
-def legalize(
-    file: str, out: str | None, target: Target, given: Given, dry_run: bool, diff: bool, copy_data: bool
-) -> int:
+def legalize(file: str, out: str | None, target: Target, given: Given, **options: Any) -> int:
     """Rewrite the Split and Join operators of FILE so that a feature level, a release or a runtime takes them.
 
     Each operator is shown before and after. With -o a DxDispatch model is FILE legalised: the same resources and
@@ -57,12 +60,13 @@ def legalize(
       dmlsplit legalize model.json --directml 1.5.1 -o lower.json
       dmlsplit legalize model.onnx --dim batch=1 --feature-level 2_0 -o split.json
       dmlsplit legalize model.onnx --onnxruntime 1.24.4 -o fixed.onnx --diff
+      dmlsplit legalize model.onnx --onnxruntime 1.24.4 --page changes.html
     """
-    if is_written_back(file, out) or ((dry_run or diff) and out is None and is_written_back(file, file)):
-        _streams.refuse_to_replace(out, [file])
-        return write_back(file, out, target, given, dry_run=dry_run, diff=diff, copy_data=copy_data)
-    if dry_run or diff or copy_data:
-        raise click.UsageError("--dry-run, --diff and --copy-data are for ONNX models that are written back")
+    written_back = Options(**options)
+    if is_written_back(file, out) or (written_back.asks and out is None and is_written_back(file, file)):
+        return write_back(file, out, target, given, written_back)
+    if written_back.asks or written_back.copy_data:
+        raise click.UsageError("--dry-run, --diff, --page and --copy-data are for ONNX models that are written back")
     _streams.refuse_to_replace(out, [file])
     show = _streams.write if out != "-" else lambda text: None
     status = 0

@@ -58,7 +58,7 @@ def check_wheel(wheel: Path) -> Iterator[str]:
         assert len(extensions) == 1, extensions
         assert not [name for name in names if name.startswith(("tests/", "csrc/", "benchmarks/"))]
         assert "dmlsplit/py.typed" in names
-        for name in ("page.html.j2", "notebook.html.j2", "style.css", "script.js"):
+        for name in ("head.html.j2", "page.html.j2", "mended.html.j2", "notebook.html.j2", "style.css", "script.js"):
             assert f"dmlsplit/report/html/{name}" in names, name
         yield "the wheel holds the package and nothing else"
         c = {name.removeprefix("dmlsplit/c/") for name in names if name.startswith("dmlsplit/c/")}

@@ -1,4 +1,4 @@
-"""The report as one page of HTML: styles, script and pictures inside, nothing loaded from anywhere.
+"""A report, or the changes of a model, as one page of HTML: all that it needs is inside, nothing is loaded.
 
 Needs jinja2 (`pip install 'dmlsplit[html]'`). Whatever comes from a file is escaped and made printable; a content
 security policy lets no other script run than the page's own. Without a script, the tables are plain ones.
@@ -27,6 +27,8 @@ from dmlsplit.results import Answer, Note, Result, outcome_of
 if TYPE_CHECKING:
     import jinja2
 
+    from dmlsplit.formats.onnx.mending.mending import Mending
+
 
 class MissingPackageError(DmlSplitError):
     """jinja2 is not installed."""
@@ -53,14 +55,23 @@ def chunks(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
         page=builder.finish(),
         style=style,
         script=script,
-        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'",
+        policy=_policy(style=style, script=script),
         patterns=ET.tostring(canvas.definitions(PREFIX), "unicode"),
         levels=LEVELS.columns,
         releases=RELEASES.columns,
         severities=list(Severity),
         examples=examples,
     )
+
+
+def mended(file: str, found: Mending, target: str) -> Iterator[str]:
+    """What became of the model in `file`, piece by piece: each change with the nodes before and after, side by side.
+
+    MissingPackageError where jinja2 is missing, before the first piece is asked for.
+    """
+    style = _text("style.css")
+    template = _environment().get_template("mended.html.j2")
+    return template.generate(file=file, found=found, target=target, style=style, policy=_policy(style=style))
 
 
 def notebook(report: Report) -> str | None:
@@ -95,9 +106,15 @@ def _text(name: str) -> str:
     return (resources.files(__package__) / name).read_text("utf-8")
 
 
+def _policy(**inline: str) -> str:
+    """The content security policy of a page with these inline parts, and nothing else."""
+    allowed = "".join(f"{kind}-src '{_hash(text)}'; " for kind, text in inline.items())
+    return f"default-src 'none'; {allowed}base-uri 'none'; form-action 'none'"
+
+
 def _hash(text: str) -> str:
     """As a content security policy names what it lets run."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-__all__ = ["MissingPackageError", "chunks", "notebook"]
+__all__ = ["MissingPackageError", "chunks", "mended", "notebook"]

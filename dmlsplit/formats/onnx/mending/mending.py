@@ -40,6 +40,14 @@ class Mending:
     parts: list[Part] | None = None
 
     @property
+    def outcome(self) -> str:
+        """What became of the model, in a few words."""
+        if self.refusals:
+            return "cannot be mended"
+        count = len(self.changes)
+        return "nothing to mend" if not count else "1 node changed" if count == 1 else f"{count} nodes changed"
+
+    @property
     def size(self) -> int:
         return size_of(self.parts or ())
 
