@@ -18,7 +18,7 @@ RELEASE = """    _build("9.9.9", WINDOWS, _L.FL_6_4, _W_6_4, "made-up-directml 1
 )
 """
 
-RUNTIME = """    Runtime("9.9.8", (WHEEL,), "9.9.9", 26, 13, like="1.30.0"),
+RUNTIME = """    Runtime("9.9.8", (WHEEL,), "1.15.4", 26, 13, like="1.30.0"),
     Runtime("9.9.9", (WHEEL,), "9.9.9", 26, 13, observed=False),
 )
 """

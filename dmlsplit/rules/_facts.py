@@ -1,4 +1,4 @@
-"""Rules of a framework's Split node: what is known of one node, and how rules are run over it."""
+"""Rules of a framework's Split or Concat node: the facts that are known of one node, and how rules judge them."""
 
 from __future__ import annotations
 
@@ -46,14 +46,17 @@ class NodeFacts(ABC):
         """The sizes of the parts on the axis."""
 
     @property
-    @abstractmethod
     def whole(self) -> tuple[Expression, ...] | None:
-        """The sizes of the tensor that is cut or made, the open ones as symbols; None where there is no telling."""
+        """The sizes of the tensor that is cut or made, the open ones as symbols; None where there is no telling.
+
+        A front end that has no open sizes leaves this, `parts` and `closed` as they are.
+        """
+        return None
 
     @property
-    @abstractmethod
     def parts(self) -> tuple[Expression, ...] | None:
         """The sizes of the parts on the axis, likewise."""
+        return None
 
     @property
     def least_rank(self) -> int | None:
@@ -68,9 +71,9 @@ class NodeFacts(ABC):
             return ()
         return tuple([(*whole[:axis], part, *whole[axis + 1 :]) for part in parts])
 
-    @abstractmethod
     def closed(self, values: Values) -> NodeFacts:
         """The same node with the sizes of symbols."""
+        return self
 
     @abstractmethod
     def with_shape(self, shape: tuple[int, ...]) -> NodeFacts:
