@@ -65,7 +65,7 @@ def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
             options=options,
             graph_nodes=_count(graph, certain.get(kept, ()), possible.get(kept, ())),
         )
-        answer = in_context(graph, kept, path, answer, certain.get(kept, ()))
+        answer = in_context(graph, kept, path, answer, certain.get(kept, ()), possible.get(kept, ()))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
             note = diagnostic("computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))

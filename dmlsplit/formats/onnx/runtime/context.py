@@ -22,9 +22,10 @@ BLOCK_ALIGNMENT: Final = 16
 
 
 def in_context(
-    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, group: Sequence[int]
+    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, group: Sequence[int], possible: Sequence[int]
 ) -> RuntimeAnswer:
-    """The answer of a node in its graph; `group`: the nodes of the fused graph that it is in."""
+    """The answer of a node in its graph; `group`: the nodes of the fused graph that it is in, `possible`: and those of
+    which that is not known."""
     if answer.outcome is Outcome.CPU and answer.at is None and _is_shape_of_reshape(graph, index):
         note = diagnostic("context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
@@ -32,7 +33,7 @@ def in_context(
         return answer
     changed, name, message = Outcome.SESSION_FAILS, "", ""
     fused = bool(group) and answer.compile is not None and answer.compile.call == "CompileGraph"
-    refused = _is_refused(graph, index, answer.operators[-1], set(group)) if fused else False
+    refused = _is_refused(graph, index, answer.operators[-1], set(group), {*group, *possible}) if fused else False
     if _has_other_twin(graph, index):
         changed, name, message = Outcome.UNKNOWN, "twins-differ", "another Split differs in its outputs only"
     elif fused and not _is_read(graph, group):
@@ -116,11 +117,13 @@ def _is_read(graph: SessionGraph, group: Sequence[int]) -> bool:
     return any(reader not in set(group) for name in made for reader in graph.ends(name))
 
 
-def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[int]) -> bool | None:
+def _is_refused(
+    graph: SessionGraph, index: int, desc: OperatorDesc, group: set[int], possible: set[int]
+) -> bool | None:
     """Whether CompileGraph refuses the graph for a Split of an intermediate of which one block is read.
 
     Observed with one elementwise operator that reads the block; None where what that feeds, or what else reads the
-    intermediate, may save it.
+    intermediate, may save it, or where the operator may be in another graph.
     """
     node = graph.nodes[index]
     if not isinstance(desc, SplitOperatorDesc) or graph.origin(text(node.input[0])) not in group:
@@ -135,7 +138,7 @@ def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[
     (ends,) = [graph.ends(text(node.output[used[0]]))]
     part = parts[used[0]]
     offset = sum(math.prod(other.sizes) for other in parts[: used[0]]) * part.bits // 8
-    if len(ends) != 1 or ends[0] not in group or graph.nodes[ends[0]].op_type not in ELEMENTWISE:
+    if len(ends) != 1 or ends[0] not in possible or graph.nodes[ends[0]].op_type not in ELEMENTWISE:
         return False
     reader = graph.nodes[ends[0]]
     twice = [text(name) for name in reader.input].count(text(node.output[used[0]])) > 1
@@ -143,4 +146,4 @@ def _is_refused(graph: SessionGraph, index: int, desc: OperatorDesc, group: set[
         return False
     after = [graph.nodes[i].op_type for name in reader.output for i in graph.ends(text(name)) if i >= 0]
     alone = len(graph.ends(text(node.input[0]))) == 1
-    return None if "Concat" in after or "Split" in after or not alone else True
+    return None if "Concat" in after or "Split" in after or not alone or ends[0] not in group else True
