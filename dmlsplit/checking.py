@@ -1,4 +1,9 @@
-"""Files in, judged operators out: what `dmlsplit check` does, one file after another or several at once."""
+"""`dmlsplit check` without its command line: files become judged operators, one file after another or several at once.
+
+The walk of a file: judge_files, judge_file, read_entries (formats/models.py), judge_entry, and from there evaluate
+(validation.py) for a descriptor, _judge_node for a node of a model, graphs.evaluate for a graph. The results
+(results.py) go to report/formats.py.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from dmlsplit._signals import interrupts_blocked
+from dmlsplit._processes import Processes
 from dmlsplit.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import GRAPH, FeatureLevel
@@ -32,8 +36,6 @@ from dmlsplit.uses import Use
 from dmlsplit.validation import evaluate, minimum_feature_level
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
-
     from dmlsplit.descriptors import OperatorDesc
     from dmlsplit.dims import Dim
     from dmlsplit.formats.joins import JoinNode
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
     from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.formats.operators import Entry
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Keep: TypeAlias = Callable[[str], bool]
 """Whether diagnostics of a rule id are wanted."""
 
@@ -121,7 +121,7 @@ def judge_files(
         return
     remaining = iter(files)
     waiting: deque[tuple[str, Future[Found] | None]] = deque()
-    with _Processes(1) as alone:
+    with Processes(1) as alone:
         while True:
             for file in remaining:
                 waiting.append((file, _submitted(file, of_file(file), executor)))
@@ -157,59 +157,6 @@ def _result(file: str, question: Question, future: Future[Found] | None, alone: 
     except Exception as error:
         fault = fault_of(error)
     return _failed(file, 0, fault, question)
-
-
-@contextmanager
-def executor_of(jobs: int) -> Iterator[Executor | None]:
-    """Processes for files; None, this process, for one job."""
-    if jobs < 2:
-        yield None
-        return
-    with _Processes(jobs) as executor:
-        yield executor
-
-
-class _Processes(Executor):
-    """Processes, started when the first file comes, and anew after a file that ended one of them."""
-
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
-        self._pool: ProcessPoolExecutor | None = None
-
-    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        while True:
-            fresh = self._pool is None
-            self._pool = self._pool or self._started()
-            try:
-                with interrupts_blocked():  # this is where processes are started
-                    return self._pool.submit(function, *args, **kwargs)
-            except BrokenExecutor:
-                if fresh:
-                    raise
-                self._pool.shutdown()
-                self._pool = None
-
-    def _started(self) -> ProcessPoolExecutor:
-        import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor
-
-        if os.name == "posix":
-            from multiprocessing import resource_tracker
-
-            resource_tracker.ensure_running()  # where it is started, it lets SIGINT through again
-        # A copy of a process that has threads or pipes of its own is not to be trusted.
-        return ProcessPoolExecutor(self._jobs, multiprocessing.get_context("spawn"))
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait, cancel_futures=cancel_futures)
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
-        if kind is not None and self._pool is not None:
-            # An interrupt: nobody wants the answers any more, and the next one may be long in coming.
-            for process in list((self._pool._processes or {}).values()):
-                process.kill()
-        self.shutdown()
 
 
 def _judged_file(file: str, question: Question) -> Found:

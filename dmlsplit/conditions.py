@@ -1,4 +1,6 @@
-"""Conditions on sizes that a model leaves open: what a verdict rests on, for a person and for a number of each size."""
+"""Conditions on sizes that a model leaves open: sums and products of symbols, bounds on them, and the sizes that meet
+all of several conditions, in words and as numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where something is: a value of steps from member to member. Its text is made where it is shown."""
+"""The place of a fault inside a descriptor or node: steps from member to member. Its text is made where it is shown.
+
+Lines and columns of a file are a Position (diagnostics.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The results of judging files, independent of renderers: one Result for each operator and target."""
+"""The results of judging files, independent of renderers: one Result for each operator and target, and
+notes on whole files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Targets, by which operators are judged: feature levels, releases, and versions of ONNX Runtime with their own."""
+"""Targets, by which operators are judged: feature levels, releases, and versions of ONNX Runtime with the release that
+each ships; each on a device that may lack data types.
+"""
 
 from __future__ import annotations
 

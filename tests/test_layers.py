@@ -29,7 +29,7 @@ FLOORS = [
     ["judging"],
     ["runtimes"],
     ["_signals"],
-    ["_fresh", "_threads", "atomic_files", "buffer"],
+    ["_fresh", "_processes", "_threads", "atomic_files", "buffer"],
     ["arrays", "_binding", "file_split"],
     ["execution"],
     ["legalize", "device"],

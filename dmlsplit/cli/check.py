@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dmlsplit._processes import executor_of
 from dmlsplit.atomic_files import refuse_input
-from dmlsplit.checking import Question, executor_of, judge_files
+from dmlsplit.checking import Question, judge_files
 from dmlsplit.cli import _configuration, _streams
 from dmlsplit.cli._arguments import (
     Integer,

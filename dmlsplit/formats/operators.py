@@ -1,4 +1,4 @@
-"""What `dmlsplit check` reads: the operators of .json (one operator or a DxDispatch model) and .jsonl files.
+"""The operators and graphs of .json (one operator, one graph or a DxDispatch model) and .jsonl files, as entries.
 
 Nothing here raises for what is wrong with a file: every fault becomes an Entry, so that the rest is still read.
 """

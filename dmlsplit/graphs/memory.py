@@ -1,7 +1,7 @@
 """What CompileGraph makes of a graph: a list of dispatches, and the memory that each one reads and writes.
 
 Found by asking builds of DirectML, and true of them as far as `Unmodelled` does not say otherwise. It happens in this
-order, each step a function below:
+order; the first three steps are in passes.py, the others below:
 
     fuse        p * sigmoid(q) becomes one dispatch
     bypass      identities are taken out
@@ -10,10 +10,10 @@ order, each step a function below:
     home        a graph output is computed straight into the buffer that is bound for it, or copied there
     order       nodes are executed by depth, the deepest first
     share       an element-by-element operator works *in place*: its output takes the memory of one input
-    locate      every tensor gets its place in a buffer
 
-Each step asks how often a tensor is used, and counts uses of the tensor itself only. So memory is shared although
-something else still needs it: a view of it, or a tensor that lives in it. That is what goes wrong in graphs.
+At the end every tensor has its place in a buffer. Each step asks how often a tensor is used, and counts uses of the
+tensor itself only. So memory is shared although something else still needs it: a view of it, or a tensor that lives in
+it. That is what goes wrong in graphs.
 """
 
 from __future__ import annotations

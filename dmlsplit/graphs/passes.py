@@ -1,4 +1,4 @@
-"""Which nodes are left when a graph is compiled: the passes before memory is given."""
+"""The passes of CompileGraph before memory is given: they say which nodes are left."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The registry of rules: each rule is defined once, and everything that speaks of rules reads it from here.
 
-Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), onnx/ and
-openvino/ (the frameworks' own rules of their Splits), node/ (reported by the front ends of models), onnxruntime/
-(reported where a version of ONNX Runtime is asked about), graph/, and the emulated device's, binding/ and device/. Ids
-are never reused; a renamed rule's old id stays in REDIRECTS.
+Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), onnx/
+and openvino/ (the frameworks' own rules of their Splits and Concats), node/ (reported by the front ends of models),
+onnxruntime/ (reported where a version of ONNX Runtime is asked about), graph/, and the emulated device's, binding/
+and device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
 
 A rule is in the registry if it is a name of one of the modules below; rules are run in the order in which they stand.
 """

@@ -4,8 +4,9 @@
     def size_zero(t: TensorView) -> Findings:
         yield Finding(...)
 
-The name is the rule from then on. A rule that nothing checks, because whoever comes upon the fault reports it, is a
-Notice. The registry (dmlsplit.rules) takes every rule that is a name of one of its modules.
+The name is the rule from then on. A rule of Split and its twin of Join are declared by the decorator operator_rules.
+A rule that nothing checks, because the code that comes upon the fault reports it, is a Notice. The registry
+(dmlsplit.rules) takes every rule that is a name of one of its modules.
 """
 
 from __future__ import annotations

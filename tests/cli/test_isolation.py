@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import checking
+from dmlsplit import _processes, checking
 from tests.cli.conftest import BAD, GOOD, posix
 
 RECURSIVE = Path(__file__).parents[1] / "data" / "onnx" / "recursive_reference.onnx"
@@ -173,7 +173,7 @@ def test_too_little_memory(process, good, jobs):
 
 def test_processes_are_started_anew(good):
     """The pool of --jobs is whole again after a file that ended one of its processes."""
-    with checking.executor_of(2) as executor:
+    with _processes.executor_of(2) as executor:
         with pytest.raises(checking.BrokenExecutor):
             executor.submit(os._exit, 1).result()
         assert executor.submit(os.path.exists, good / "good.json").result()

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from dmlsplit.checking import _Processes
+from dmlsplit._processes import Processes
 from tests.cli.conftest import BAD, environment
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
@@ -231,7 +231,7 @@ def test_while_modules_are_imported(tmp_path, module):
 def test_processes_of_check_are_interrupted_by_it_alone():
     """The terminal's SIGINT goes to all of them, and would be a traceback each."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    with _Processes(2) as executor:
+    with Processes(2) as executor:
         masks = [executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []) for _ in range(4)]
         assert all(signal.SIGINT in mask.result() for mask in masks)
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
