@@ -1,0 +1,28 @@
+"""Builds the example against the package, by CMake as a consumer does, and runs it."""
+
+from pathlib import Path
+
+from conan import ConanFile
+from conan.tools.build import can_run
+from conan.tools.cmake import CMake, cmake_layout
+
+
+class TestPackage(ConanFile):
+    settings = "os", "arch", "compiler", "build_type"
+    generators = "CMakeDeps", "CMakeToolchain"
+
+    def requirements(self):
+        self.requires(self.tested_reference_str)
+
+    def layout(self):
+        cmake_layout(self)
+
+    def build(self):
+        cmake = CMake(self)
+        cmake.configure()
+        cmake.build()
+
+    def test(self):
+        if can_run(self):
+            program = Path(self.build_folder, self.cpp.build.bindir, "split")  # absolute: coreutils have a split, too
+            self.run(f'"{program}"', env="conanrun")
