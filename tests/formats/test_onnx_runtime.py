@@ -332,6 +332,11 @@ def test_a_node_that_contradicts_its_operator_is_one_clear_error(other, opset, n
     assert str(error.value).startswith(named)
 
 
+def test_an_opset_that_no_int_holds_is_too_new():
+    found = ask([SPLIT, node("Relu", ["a"], ["y"])], [X], ["b", "y"], opset=2**62)
+    assert rules(found) == [["opset-too-new"]]
+
+
 def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
     from dmlsplit.formats.onnx.runtime import session
     from dmlsplit.formats.sessions import graph_diagnostics, judged_in_session

@@ -15,6 +15,8 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable, shortened
 
 _LONGEST_NAME = 60
+_NEWEST = 2**31 - 1
+"""An opset that is larger than any: the schemas are looked up by an int of C."""
 
 
 class Arity(NamedTuple):
@@ -30,7 +32,7 @@ def check_arity(model: onnx.ModelProto) -> None:
 
     Splits and Concats have rules of their own for that; what is said of an operator without a schema is not known.
     """
-    opset = opset_of(model)
+    opset = min(opset_of(model), _NEWEST)
     for node in all_nodes(model.graph.node):
         if not opset or domain_of(node) != "" or node.op_type in JUDGED or not onnx.defs.has(text(node.op_type), ""):
             continue
