@@ -50,6 +50,66 @@ struct DML_JOIN_OPERATOR_DESC {
     UINT Axis;
 };
 
+#if !defined(DML_TARGET_VERSION) || DML_TARGET_VERSION >= 0x2100
+enum DML_GRAPH_EDGE_TYPE {
+    DML_GRAPH_EDGE_TYPE_INVALID = 0,
+    DML_GRAPH_EDGE_TYPE_INPUT = 1,
+    DML_GRAPH_EDGE_TYPE_OUTPUT = 2,
+    DML_GRAPH_EDGE_TYPE_INTERMEDIATE = 3
+};
+
+struct DML_GRAPH_EDGE_DESC {
+    DML_GRAPH_EDGE_TYPE Type;
+    const void *Desc;
+};
+
+struct DML_INPUT_GRAPH_EDGE_DESC {
+    UINT GraphInputIndex;
+    UINT ToNodeIndex;
+    UINT ToNodeInputIndex;
+    const char *Name;
+};
+
+struct DML_OUTPUT_GRAPH_EDGE_DESC {
+    UINT FromNodeIndex;
+    UINT FromNodeOutputIndex;
+    UINT GraphOutputIndex;
+    const char *Name;
+};
+
+struct DML_INTERMEDIATE_GRAPH_EDGE_DESC {
+    UINT FromNodeIndex;
+    UINT FromNodeOutputIndex;
+    UINT ToNodeIndex;
+    UINT ToNodeInputIndex;
+    const char *Name;
+};
+
+enum DML_GRAPH_NODE_TYPE {
+    DML_GRAPH_NODE_TYPE_INVALID = 0,
+    DML_GRAPH_NODE_TYPE_OPERATOR = 1,
+    DML_GRAPH_NODE_TYPE_CONSTANT = 2
+};
+
+struct DML_GRAPH_NODE_DESC {
+    DML_GRAPH_NODE_TYPE Type;
+    const void *Desc;
+};
+
+struct DML_GRAPH_DESC {
+    UINT InputCount;
+    UINT OutputCount;
+    UINT NodeCount;
+    const DML_GRAPH_NODE_DESC *Nodes;
+    UINT InputEdgeCount;
+    const DML_GRAPH_EDGE_DESC *InputEdges;
+    UINT OutputEdgeCount;
+    const DML_GRAPH_EDGE_DESC *OutputEdges;
+    UINT IntermediateEdgeCount;
+    const DML_GRAPH_EDGE_DESC *IntermediateEdges;
+};
+#endif
+
 #include "dmlsplit_capture.h"
 #ifdef DMLSPLIT_H
 #error "dmlsplit_capture.h needs no other header of this project here"

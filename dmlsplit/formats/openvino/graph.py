@@ -19,7 +19,7 @@ MAX_SIZE: Final = 2**63 - 1
 
 _INTEGER = re.compile(r"\s*(-?[0-9]{1,20})\s*", re.ASCII)
 _INTERVAL = re.compile(r"([0-9]{0,20})\s*\.\.\s*([0-9]{0,20})", re.ASCII)
-_NAME = re.compile(r"(?:[^,]|(?<=\\),)++", re.DOTALL)
+_NAME = re.compile(r"(?:[^,]|(?<=\\),)+", re.DOTALL)
 
 PortId: TypeAlias = tuple[int, int]
 """A layer's id and a port's id."""
