@@ -231,6 +231,6 @@ def test_the_site_builds(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     api = (tmp_path / "site" / "api.html").read_text("utf-8")
-    for name in ("validation.validate", "enums.TensorDataType.INT4", "descriptors.BufferTensorDesc.sizes"):
+    for name in ("judging.validate", "enums.TensorDataType.INT4", "descriptors.BufferTensorDesc.sizes"):
         assert f'id="dmlsplit.{name}"' in api
     assert "--feature-level" in (tmp_path / "site" / "cli.html").read_text("utf-8")
