@@ -199,17 +199,18 @@ static uint32_t bits_of(uint32_t type)
     return type < sizeof bits ? bits[type] : 0;
 }
 
-/* The number of elements; UINT64_MAX where it is larger than that. */
+/* The number of elements; UINT64_MAX where there are more than UINT32_MAX. */
 static uint64_t element_count(const DML_BUFFER_TENSOR_DESC *t)
 {
     uint64_t count = 1;
-    bool large = false;
     for (uint32_t d = 0; d < t->DimensionCount; d++) {
-        const uint64_t size = t->Sizes[d];
-        if (size == 0)
-            return 0;
-        large = large || count > UINT64_MAX / size;
-        count = large ? UINT64_MAX : count * size;
+        count *= t->Sizes[d];
+        if (count > UINT32_MAX) {
+            while (++d < t->DimensionCount)
+                if (t->Sizes[d] == 0)
+                    return 0;
+            return UINT64_MAX;
+        }
     }
     return count;
 }
@@ -317,6 +318,16 @@ static bool find(search *s, uint32_t left, wide total, bool nonzero)
     return false;
 }
 
+static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* Whether two elements lie at one place. false where the search ended before it could tell, too: that is no fault. Strides are not 0 where a
  * size is above 1. */
 static bool overlaps(const DML_BUFFER_TENSOR_DESC *t)
@@ -332,38 +343,49 @@ static bool overlaps(const DML_BUFFER_TENSOR_DESC *t)
         s.dims[at].stride = t->Strides[d];
         s.dims[at].steps = t->Sizes[d] - 1;
     }
-    uint64_t reach = 0, divisor = 0;
+    uint64_t reach = 0;
     bool nested = true;
     for (uint32_t i = 0; i < count; i++) {
-        step *at = &s.dims[i];
-        at->reach = reach;
-        at->divisor = divisor;
-        nested = nested && at->stride > reach;
-        reach += at->stride * at->steps;
-        for (uint64_t a = at->stride, b = divisor; ; ) {
-            if (b == 0) {
-                divisor = a;
-                break;
-            }
-            const uint64_t rest = a % b;
-            a = b;
-            b = rest;
-        }
+        s.dims[i].reach = reach;
+        nested = nested && s.dims[i].stride > reach;
+        reach += s.dims[i].stride * s.dims[i].steps;
+    }
+    if (nested || reach > FARTHEST)
+        return false;
+    uint64_t divisor = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        s.dims[i].divisor = divisor;
+        divisor = greatest_common_divisor(s.dims[i].stride, divisor);
     }
     s.budget = SEARCH_STEPS;
-    return !nested && reach <= FARTHEST && find(&s, count, 0, false);
+    return find(&s, count, 0, false);
 }
 
 /* ---- Rules of a tensor ---- */
 
+/* Whether every dimension steps over all that those after it reach, as in most layouts: no two elements meet, and no stride is 0 or another's. */
+static bool is_nested(const DML_BUFFER_TENSOR_DESC *t)
+{
+    uint64_t reach = 0;
+    for (uint32_t d = t->DimensionCount; d-- > 0;) {
+        if (t->Sizes[d] == 1)
+            continue;
+        if (t->Strides[d] <= reach)
+            return false;
+        reach += (uint64_t)(t->Sizes[d] - 1) * t->Strides[d];
+    }
+    return true;
+}
+
 static void judge_strides(judged *o, const place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint64_t extent, uint32_t *spoilt)
 {
-    for (uint32_t d = 0; d < t->DimensionCount; d++)
+    const bool nested = is_nested(t);
+    for (uint32_t d = 0; d < t->DimensionCount && !nested; d++)
         if (t->Strides[d] == 0 && t->Sizes[d] > 1) {
             of_entry(o, at, "tensor/output-stride-zero", STRIDES_MEMBER, d);
             *spoilt |= LAYOUT;
         }
-    for (uint32_t d = 1; d < t->DimensionCount && (*spoilt & LAYOUT) == 0; d++)
+    for (uint32_t d = 1; d < t->DimensionCount && !nested && (*spoilt & LAYOUT) == 0; d++)
         for (uint32_t e = 0; e < d && t->Sizes[d] > 1; e++)
             if (t->Sizes[e] > 1 && t->Strides[e] == t->Strides[d]) {
                 of_entry(o, at, "tensor/output-strides-equal", STRIDES_MEMBER, d);
@@ -379,7 +401,7 @@ static void judge_strides(judged *o, const place *at, const DML_BUFFER_TENSOR_DE
         of_tensor(o, at, "tensor/output-span-wraps", STRIDES_MEMBER);
         *spoilt |= LAYOUT | SPAN;
     }
-    if ((*spoilt & LAYOUT) == 0 && overlaps(t))
+    if ((*spoilt & LAYOUT) == 0 && !nested && overlaps(t))
         unsafe(o, at, "tensor/output-elements-overlap", STRIDES_MEMBER);
 }
 
@@ -410,11 +432,11 @@ static void judge_total(judged *o, const place *at, const DML_BUFFER_TENSOR_DESC
         unsafe(o, at, "tensor/implied-size-wraps", TOTAL_MEMBER);
 }
 
-/* What follows Sizes, of a tensor whose members up to there are as *spoilt says. */
-static void judge_memory(judged *o, const place *at, const DML_BUFFER_TENSOR_DESC *t, uint32_t *spoilt)
+/* What follows Sizes, of a tensor whose members up to there are as *spoilt says; count: its elements, where Sizes are not spoilt. */
+static void judge_memory(judged *o, const place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint32_t *spoilt)
 {
     if ((*spoilt & (DIMENSIONS | POSITIVE | ELEMENT_COUNT)) == 0) {
-        const uint64_t count = element_count(t), extent = exact_extent(t, count);
+        const uint64_t extent = exact_extent(t, count);
         if (at->is_output && t->Strides != NULL)
             judge_strides(o, at, t, count, extent, spoilt);
         if ((*spoilt & DATA_TYPE) == 0)
@@ -456,6 +478,7 @@ static uint32_t judge_tensor(judged *o, const place *at, const DML_TENSOR_DESC *
     if (t == NULL || (spoilt & DESC) != 0)
         return spoilt | DESC;
 
+    uint64_t count = 0;
     if (bits_of(t->DataType) == 0) {
         of_tensor(o, at, "tensor/data-type-unknown", DATA_TYPE_MEMBER);
         spoilt |= DATA_TYPE;
@@ -482,12 +505,13 @@ static uint32_t judge_tensor(judged *o, const place *at, const DML_TENSOR_DESC *
                 of_entry(o, at, "tensor/size-zero", SIZES_MEMBER, d);
                 spoilt |= POSITIVE;
             }
-        if (element_count(t) > UINT32_MAX) {
+        count = element_count(t);
+        if (count > UINT32_MAX) {
             of_tensor(o, at, "tensor/element-count-too-large", SIZES_MEMBER);
             spoilt |= ELEMENT_COUNT;
         }
     }
-    judge_memory(o, at, t, &spoilt);
+    judge_memory(o, at, t, count, &spoilt);
     return spoilt;
 }
 
