@@ -67,7 +67,7 @@ class Question:
     name_fixes: bool = False
 
 
-class Found(NamedTuple):
+class FileResults(NamedTuple):
     """The answer about a file from another process; no output is to replace one of the files in `inputs`."""
 
     results: list[Result]
@@ -120,7 +120,7 @@ def judge_files(
             yield judge_file(file, of_file(file))
         return
     remaining = iter(files)
-    waiting: deque[tuple[str, Future[Found] | None]] = deque()
+    waiting: deque[tuple[str, Future[FileResults] | None]] = deque()
     with Processes(1) as alone:
         while True:
             for file in remaining:
@@ -134,7 +134,7 @@ def judge_files(
             yield judge_file(file, asked) if file == "-" else _result(file, asked, future, alone)
 
 
-def _submitted(file: str, question: Question, executor: Executor) -> Future[Found] | None:
+def _submitted(file: str, question: Question, executor: Executor) -> Future[FileResults] | None:
     """None where the file is to be judged by itself: standard input is here only, and an executor may be broken."""
     if file == "-":
         return None
@@ -144,7 +144,7 @@ def _submitted(file: str, question: Question, executor: Executor) -> Future[Foun
         return None
 
 
-def _result(file: str, question: Question, future: Future[Found] | None, alone: Executor) -> list[Result]:
+def _result(file: str, question: Question, future: Future[FileResults] | None, alone: Executor) -> list[Result]:
     """The results of the future; `alone` reads no other file at the same time."""
     try:
         try:
@@ -159,12 +159,12 @@ def _result(file: str, question: Question, future: Future[Found] | None, alone: 
     return _failed(file, 0, fault, question)
 
 
-def _judged_file(file: str, question: Question) -> Found:
+def _judged_file(file: str, question: Question) -> FileResults:
     with inputs_noted() as inputs:
-        return Found(list(judge_file(file, question)), inputs)
+        return FileResults(list(judge_file(file, question)), inputs)
 
 
-def _with_inputs(found: Found) -> list[Result]:
+def _with_inputs(found: FileResults) -> list[Result]:
     note_inputs(found.inputs)
     return found.results
 
@@ -210,7 +210,7 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     elif entry.graph is not None:
         from dmlsplit import graphs
 
-        report = graphs.evaluate(entry.graph, target).located(entry.locate)
+        report = graphs.evaluate_graph(entry.graph, target).located(entry.locate)
     elif descriptor is None:
         report = Report(entry.notes, target.name, None, entry.operator)
     else:
@@ -259,7 +259,7 @@ def _with_fix(result: Result, entry: Entry, target: Target, question: Question) 
 
 def _judge_node(node: SplitNode | JoinNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:
     """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator."""
-    from dmlsplit.formats.lowering import descriptor_of, is_rewritten, legalized_node
+    from dmlsplit.formats.lowering import asked_descriptor, is_rewritten, legalized_node
 
     if target.runtime is not None and node.in_session is not None:
         return _judge_in_session(node, target)
@@ -272,7 +272,7 @@ def _judge_node(node: SplitNode | JoinNode, target: Target) -> tuple[Report, Nod
     found = legalized_node(node, target)
     diagnostics = tuple([_in_node(d, node) for d in found.report.diagnostics if d not in own.diagnostics])
     summary = _summary(node, Use.REFUSED if diagnostics else Use.UNKNOWN)
-    descriptor = descriptor_of(found)
+    descriptor = asked_descriptor(found)
     if descriptor is not None:
         use = Use.AS_IT_IS if found.ok else Use.REFUSED
         summary = summary._replace(use=use, minimum_level=_minimum_level(descriptor))

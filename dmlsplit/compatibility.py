@@ -95,7 +95,7 @@ def _of_graph(graph: GraphDesc, column: Column) -> Compatibility:
     """A graph runs where all its outputs are right."""
     from dmlsplit import graphs
 
-    report = graphs.evaluate(graph, column.target)
+    report = graphs.evaluate_graph(graph, column.target)
     use = Use.REFUSED if not report.ok else Use.UNKNOWN if "unknown" in report.outputs else Use.AS_IT_IS
     return Compatibility(column, use, report, None)
 

@@ -24,7 +24,7 @@ MAX_BYTES: Final = 1 << 20
 Table = Mapping[str, Any]
 
 
-class Kind(NamedTuple):
+class ValueKind(NamedTuple):
     """What a value may be: in words, as a JSON schema, and as the check that the schema stands for."""
 
     words: str
@@ -40,8 +40,8 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
-def _table_of(kind: Kind, words: str) -> Kind:
-    return Kind(
+def _table_of(kind: ValueKind, words: str) -> ValueKind:
+    return ValueKind(
         words,
         {"type": "object", "additionalProperties": kind.schema},
         lambda value: isinstance(value, dict) and all(map(kind.check, value.values())),
@@ -49,26 +49,26 @@ def _table_of(kind: Kind, words: str) -> Kind:
 
 
 _SIZE: Final = {"type": "integer", "minimum": 0}
-_TEXT: Final = Kind("a text", {"type": "string"}, lambda value: isinstance(value, str))
-_TEXTS: Final = Kind("a list of texts", {"type": "array", "items": {"type": "string"}}, _is_texts)
-_TEXT_OR_TEXTS: Final = Kind(
+_TEXT: Final = ValueKind("a text", {"type": "string"}, lambda value: isinstance(value, str))
+_TEXTS: Final = ValueKind("a list of texts", {"type": "array", "items": {"type": "string"}}, _is_texts)
+_TEXT_OR_TEXTS: Final = ValueKind(
     "a text or a list of texts",
     {"anyOf": [_TEXT.schema, _TEXTS.schema]},
     lambda value: isinstance(value, str) or _is_texts(value),
 )
-_SEVERITY: Final = Kind(
+_SEVERITY: Final = ValueKind(
     '"warning" or "error"', {"enum": ["warning", "error"]}, lambda value: value in ("warning", "error")
 )
-_SHAPE: Final = Kind(
+_SHAPE: Final = ValueKind(
     "a list of sizes, with ? for one that is unknown",
     {"type": "array", "items": {"anyOf": [_SIZE, {"const": "?"}]}},
     lambda value: isinstance(value, list) and all(size == "?" or _is_size(size) for size in value),
 )
 _SHAPES: Final = _table_of(_SHAPE, "a table of shapes: images = [1, 3, 640, 640]")
-_SIZES: Final = _table_of(Kind("a size", _SIZE, _is_size), "a table of sizes: batch = 1")
+_SIZES: Final = _table_of(ValueKind("a size", _SIZE, _is_size), "a table of sizes: batch = 1")
 
-_OF_MODELS: Final[Mapping[str, Kind]] = {"shapes": _SHAPES, "dims": _SIZES, "free-dimensions": _SIZES}
-KEYS: Final[Mapping[str, Kind]] = {
+_OF_MODELS: Final[Mapping[str, ValueKind]] = {"shapes": _SHAPES, "dims": _SIZES, "free-dimensions": _SIZES}
+KEYS: Final[Mapping[str, ValueKind]] = {
     "feature-level": _TEXT,
     "directml": _TEXT_OR_TEXTS,
     "onnxruntime": _TEXT_OR_TEXTS,
@@ -79,7 +79,7 @@ KEYS: Final[Mapping[str, Kind]] = {
     "baseline": _TEXT,
     **_OF_MODELS,
     "per-file-ignores": _table_of(_TEXTS, 'a table of lists of rules: "old/*.onnx" = ["node/"]'),
-    "models": Kind(
+    "models": ValueKind(
         'a table of tables: [models."yolo*.onnx".dims]',
         {
             "type": "object",
@@ -188,7 +188,7 @@ def _read(path: str) -> Configuration | None:
     return Configuration(path, table)
 
 
-def _check(table: Any, keys: Mapping[str, Kind], path: str, prefix: str) -> None:
+def _check(table: Any, keys: Mapping[str, ValueKind], path: str, prefix: str) -> None:
     if not isinstance(table, dict):
         raise InputError(f"tool.dmlsplit is {table!r}; a table is expected", file=path)
     for name, value in table.items():

@@ -18,8 +18,8 @@ from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import BindingError, NativeError
 from dmlsplit.geometry import Geometry
+from dmlsplit.judging import validate
 from dmlsplit.releases import Release
-from dmlsplit.validation import validate
 
 if TYPE_CHECKING:
     from dmlsplit._typing import Array, Bindable

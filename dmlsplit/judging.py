@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
-from dmlsplit import validation
 from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.releases import Release
 from dmlsplit.runtime_versions import Runtime
+from dmlsplit.target import find_target
+from dmlsplit.validation import evaluate
 
 if TYPE_CHECKING:
     from dmlsplit.graphs import GraphDesc, GraphReport
@@ -53,9 +54,10 @@ def validate(
     Raises ValueError for an unknown level, release or version or for several at once, TypeError for what is no
     descriptor of a Split, a Join or a graph.
     """
+    target = find_target(feature_level, directml, onnxruntime)
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
         from dmlsplit import graphs  # it is large, and most programs have operators only
 
         if isinstance(desc, graphs.GraphDesc):
-            return graphs.validate(desc, feature_level=feature_level, directml=directml, onnxruntime=onnxruntime)
-    return validation.validate(desc, feature_level=feature_level, directml=directml, onnxruntime=onnxruntime)
+            return graphs.evaluate_graph(desc, target)
+    return evaluate(desc, target)

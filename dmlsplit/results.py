@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dmlsplit.graphs import GraphDesc
 
 
-class Outcome(enum.StrEnum):
-    """The outcome of an operator, in a word."""
+class Verdict(enum.StrEnum):
+    """The verdict on an operator, in a word."""
 
     OK = "ok"
     NOT_OK = "not ok"
@@ -30,11 +30,11 @@ class Outcome(enum.StrEnum):
     NOT_READ = "not read"
 
 
-def outcome_of(report: Report) -> Outcome:
-    """The outcome that a report by itself stands for."""
+def verdict_of(report: Report) -> Verdict:
+    """The verdict that a report by itself stands for."""
     if report.hresult is None and report.operator is None:
-        return Outcome.NOT_JUDGED if report.ok else Outcome.NOT_READ
-    return Outcome.OK if report.ok else Outcome.NOT_OK
+        return Verdict.NOT_JUDGED if report.ok else Verdict.NOT_READ
+    return Verdict.OK if report.ok else Verdict.NOT_OK
 
 
 class NodeSummary(NamedTuple):
@@ -81,8 +81,8 @@ class Judged:
     graph: GraphDesc | None = None
 
     @property
-    def outcome(self) -> Outcome:
-        return Outcome.OK if self.report.ok else Outcome.NOT_OK
+    def verdict(self) -> Verdict:
+        return Verdict.OK if self.report.ok else Verdict.NOT_OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class NotJudged:
     position: Position | None = None
 
     @property
-    def outcome(self) -> Outcome:
-        return Outcome.NOT_JUDGED
+    def verdict(self) -> Verdict:
+        return Verdict.NOT_JUDGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class NotRead:
     position: Position | None = None
 
     @property
-    def outcome(self) -> Outcome:
-        return Outcome.NOT_READ
+    def verdict(self) -> Verdict:
+        return Verdict.NOT_READ
 
 
 @dataclass(frozen=True, slots=True)

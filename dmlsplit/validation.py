@@ -24,28 +24,7 @@ from dmlsplit.rules import (
     TensorView,
     reads_past_an_array,
 )
-from dmlsplit.runtime_versions import Runtime
-from dmlsplit.target import Target, find_target, target_of
-
-
-def validate(
-    desc: OperatorDesc,
-    *,
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    onnxruntime: Runtime | str | None = None,
-) -> Report:
-    """Judges a descriptor by a feature level or by a DirectML release (the newest known where nothing is given).
-
-    By feature level: the documented tables and rules, and what every build observed refuses. By release: what that
-    build answers, as `hresult` (None where the call ends the process). A version of ONNX Runtime stands for the release
-    that it ships. The report holds every fault, in descriptor order.
-
-    Raises ValueError for an unknown level, release or version or for several at once, TypeError for what is no
-    descriptor of a Split or Join.
-    """
-    return evaluate(desc, find_target(feature_level, directml, onnxruntime))
-
+from dmlsplit.target import Target, target_of
 
 _HERE: Final = Location()
 

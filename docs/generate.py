@@ -265,7 +265,7 @@ def runtimes_with(fault: Fault) -> Iterable[Sequence[str]]:
     """DirectML releases, the ONNX Runtime that ship them, and whether they have the fault."""
     graph = scaled_silu() if fault is Fault.PRODUCT else graphs.EXAMPLES[fault.rule](False)
     for directml in dict.fromkeys(runtime.directml for runtime in runtimes()):
-        report = graphs.validate(graph, directml=find_release(directml))
+        report = dml.validate(graph, directml=find_release(directml))
         yield directml, "wrong" if "wrong" in report.outputs else "right" if report.compiles else "refused"
 
 

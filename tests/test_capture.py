@@ -16,7 +16,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.errors import InputError
 from dmlsplit.formats import cstruct
-from dmlsplit.formats.graphs import loads as load_graph
+from dmlsplit.formats.graph_json import loads as load_graph
 from dmlsplit.formats.json import OtherOperatorError, loads
 from dmlsplit.graphs.operators import OPERATORS
 

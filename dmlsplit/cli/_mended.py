@@ -24,7 +24,7 @@ def is_written_back(file: str, out: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class WriteBackOptions:
     """The options that are for models written back alone, as they are given."""
 
     dry_run: bool
@@ -38,7 +38,7 @@ class Options:
         return self.dry_run or self.diff or self.page is not None
 
 
-def write_back(file: str, out: str | None, target: Target, given: Given, options: Options) -> int:
+def write_back(file: str, out: str | None, target: Target, given: Given, options: WriteBackOptions) -> int:
     """Writes the model of `file`, mended for a target, to `out`; says what was changed, or why it cannot be."""
     from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.formats.onnx.mending import mended_model

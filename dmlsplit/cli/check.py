@@ -29,7 +29,7 @@ from dmlsplit.report import text
 from dmlsplit.report.baseline import Baseline
 from dmlsplit.report.formats import FORMATS
 from dmlsplit.report.text import Tally
-from dmlsplit.results import NotRead, Outcome, Result
+from dmlsplit.results import NotRead, Result, Verdict
 from dmlsplit.target import Target
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **o
       dmlsplit check models/*.json --write-baseline known.json
       dmlsplit check models/*.json --baseline known.json
     """
-    return _check(expanded(files), targets, given, Options(**options))
+    return _check(expanded(files), targets, given, CheckOptions(**options))
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CheckOptions:
     """The options that no other command has, as they are given."""
 
     format_: str
@@ -156,7 +156,7 @@ class Options:
 
     def status(self, tally: Tally) -> int:
         """The exit status for what was found."""
-        if tally.outcomes[Outcome.NOT_READ]:
+        if tally.verdicts[Verdict.NOT_READ]:
             return 2
         if self.write_baseline is not None:
             return 0
@@ -164,7 +164,7 @@ class Options:
         return int(any(tally.severities[severity] for severity in severities))
 
 
-def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: Options) -> int:
+def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: CheckOptions) -> int:
     given = replace(given, require_known_names=sum(map(is_model, names)) == 1)
     keep = rule_filter(options.select, options.ignore)
     question = Question(targets, given, keep, name_fixes=options.format_ == "text")

@@ -11,7 +11,7 @@ import click
 
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judged, model_options, read_with_nodes, target_options
-from dmlsplit.cli._mended import Options, is_written_back, write_back
+from dmlsplit.cli._mended import WriteBackOptions, is_written_back, write_back
 from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
@@ -62,7 +62,7 @@ def legalize(file: str, out: str | None, target: Target, given: Given, **options
       dmlsplit legalize model.onnx --onnxruntime 1.24.4 -o fixed.onnx --diff
       dmlsplit legalize model.onnx --onnxruntime 1.24.4 --page changes.html
     """
-    written_back = Options(**options)
+    written_back = WriteBackOptions(**options)
     if is_written_back(file, out) or (written_back.asks and out is None and is_written_back(file, file)):
         return write_back(file, out, target, given, written_back)
     if written_back.asks or written_back.copy_data:

@@ -64,7 +64,7 @@ def levels(file: str | None, by_release: bool, by_runtime: bool, as_json: bool, 
     return _print_answers(file, given, RUNTIMES if by_runtime else RELEASES if by_release else LEVELS, as_json)
 
 
-class Refusal(NamedTuple):
+class RefusedColumns(NamedTuple):
     """Consecutive columns that refuse an operator for the same reasons."""
 
     labels: tuple[str, ...]
@@ -81,7 +81,7 @@ class Answered(NamedTuple):
 
     answer: Answer
     taken: tuple[str, ...] = ()
-    refusals: Sequence[Refusal] = ()
+    refusals: Sequence[RefusedColumns] = ()
     rewritten: Mapping[str, str] = {}
     unknown: tuple[str, ...] = ()
     open_sizes: Mapping[str, str] = {}
@@ -121,7 +121,7 @@ def _in_sessions(read: Entry, asked: Columns) -> Answered:
         if answer.report.ok and isinstance(answer, Judged) and answer.node is not None:
             labels.setdefault(answer.node.runtime, []).append(label)
     refusals = [
-        Refusal(tuple(label for label, _ in run), reasons)
+        RefusedColumns(tuple(label for label, _ in run), reasons)
         for reasons, run in groupby(answers.items(), lambda item: item[1].report.errors)
         if reasons
     ]
@@ -144,13 +144,13 @@ def _open(newest: Answer, node: SplitNode | JoinNode, asked: Columns) -> Answere
     )
 
 
-def _refusals(found: Iterable[Compatibility], entry: Entry) -> Iterator[Refusal]:
+def _refusals(found: Iterable[Compatibility], entry: Entry) -> Iterator[RefusedColumns]:
     def errors(answer: Compatibility) -> tuple[Diagnostic, ...]:
         return answer.report.located(entry.locate).errors
 
     for reasons, run in groupby(found, errors):
         if reasons:
-            yield Refusal(tuple([answer.column.label for answer in run]), reasons)
+            yield RefusedColumns(tuple([answer.column.label for answer in run]), reasons)
 
 
 def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> int:

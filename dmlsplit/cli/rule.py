@@ -146,7 +146,9 @@ def _found(rule: Rule) -> Sequence[Diagnostic]:
     if isinstance(rule, DescriptorRule):
         return evaluate(rule.bad(), find_target(**rule.target_of_examples)).diagnostics
     if isinstance(rule, GraphRule) and rule.id in graphs.EXAMPLES:
-        return graphs.validate(graphs.EXAMPLES[rule.id](False), directml=rule.examples_for).diagnostics
+        return graphs.evaluate_graph(
+            graphs.EXAMPLES[rule.id](False), find_target(directml=rule.examples_for)
+        ).diagnostics
     return ()
 
 

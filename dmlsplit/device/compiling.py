@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dmlsplit.device.graphs import Shaders, as_it_should_be, as_released
+from dmlsplit.device.dispatches import Shaders, as_it_should_be, as_released
 from dmlsplit.diagnostics import Severity
-from dmlsplit.graphs import GraphDesc, GraphReport, evaluate
+from dmlsplit.graphs import GraphDesc, GraphReport, evaluate_graph
 from dmlsplit.graphs.descriptors import described
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.program import Unmodelled
@@ -18,7 +18,7 @@ from dmlsplit.target import Target
 
 def compiled_graph(graph: GraphDesc, target: Target, results: str) -> tuple[GraphReport, Shaders | None]:
     """The report of a release's target, and what is dispatched: None where the graph cannot be run."""
-    report = evaluate(graph, target)
+    report = evaluate_graph(graph, target)
     graph = described(graph)
     assert target.release is not None
     traits = traits_of(target.release)

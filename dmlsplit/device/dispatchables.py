@@ -20,7 +20,7 @@ from dmlsplit.geometry import Geometry, TensorLayout
 from dmlsplit.rules import BindingSlot, SlotKind
 
 if TYPE_CHECKING:  # most programs have no graph
-    from dmlsplit.device.graphs import Shaders
+    from dmlsplit.device.dispatches import Shaders
     from dmlsplit.graphs import GraphDesc
 
 _BOUND_LATER: Final = "it is not OWNED_BY_DML, and bound at execution"

@@ -113,7 +113,7 @@ def legalized_node(node: OperatorNode[Any], target: Target) -> Legalization[Any]
     return kind(**changed, element=node.element, path=node.path)
 
 
-def descriptor_of(found: Legalization[Any]) -> OperatorDesc | None:
+def asked_descriptor(found: Legalization[Any]) -> OperatorDesc | None:
     """The descriptor of the node that was asked about; None where it stands for none."""
     return None if found.desc in (NO_SPLIT, NO_JOIN) else found.desc
 

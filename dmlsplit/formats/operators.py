@@ -235,7 +235,7 @@ def _is_graph(value: object) -> bool:
 
 
 def _graph(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
-    from dmlsplit.formats.graphs import read_graph  # files have operators, mostly
+    from dmlsplit.formats.graph_json import read_graph  # files have operators, mostly
 
     graph = read_graph(text, key_path)
     name = str(key_path[-1]) if key_path else None

@@ -13,7 +13,7 @@ from dmlsplit.enums import TensorDataType
 from dmlsplit.errors import InputError
 from dmlsplit.formats import json as operator_json
 from dmlsplit.runtime_versions import runtime_of_release, runtimes
-from dmlsplit.runtimes import Options, Outcome, Runtime, RuntimeAnswer, find_runtime
+from dmlsplit.runtimes import Outcome, Runtime, RuntimeAnswer, SessionOptions, find_runtime
 from dmlsplit.runtimes.facts import DEFAULTS
 from dmlsplit.runtimes.predict import diagnostic
 from dmlsplit.target import Target
@@ -47,16 +47,16 @@ class Inputs:
 class Session(Protocol):
     """A model that versions of ONNX Runtime can be asked about."""
 
-    def answer(self, place: Place, runtime: Runtime, options: Options, inputs: Inputs | None) -> RuntimeAnswer:
+    def answer(self, place: NodeKey, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> RuntimeAnswer:
         """The answer for a node; `inputs` None: what was said as the model was read. InputError for what contradicts
         the model."""
 
-    def graph_diagnostics(self, place: Place, runtime: Runtime, options: Options) -> tuple[Diagnostic, ...]:
+    def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
         """What is wrong with the DirectML graphs around a node. InputError for what contradicts the model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeKey:
     """A node of a model: of those of one operator whose path is the same, which."""
 
     op: str
@@ -69,7 +69,7 @@ class InSession:
     """A node in the session of its model."""
 
     session: Session
-    place: Place
+    place: NodeKey
 
 
 class SessionNode:
@@ -90,7 +90,7 @@ class SessionNode:
         run_shapes: Mapping[str, Sequence[Dim]] | None = None,
         run_values: Mapping[str, Sequence[int]] | None = None,
         free_dimensions: Mapping[str, int] | None = None,
-        options: Options = DEFAULTS,
+        options: SessionOptions = DEFAULTS,
     ) -> RuntimeAnswer:
         """What a version of ONNX Runtime with its DirectML execution provider does with the node, in its model.
 
@@ -183,6 +183,6 @@ def answer_json(answer: RuntimeAnswer) -> dict[str, Any]:
     }
 
 
-def options_of(target: Target) -> Options:
+def options_of(target: Target) -> SessionOptions:
     """How a session is made on the device of a target."""
-    return Options(float64=TensorDataType.FLOAT64 not in target.lacking, compute_only=target.compute_only)
+    return SessionOptions(float64=TensorDataType.FLOAT64 not in target.lacking, compute_only=target.compute_only)

@@ -6,10 +6,10 @@ structure     what every graph must be: edges, indices, counts
 releases      how builds of DirectML differ in compiling graphs
 memory        the model: passes over the graph, down to dispatches and the memory that each one touches
 execution     what the dispatches compute, without numbers
-validation    validate(graph, directml=...)
+validation    evaluate_graph(graph, target): the report
 examples      graphs that break the rules of dmlsplit.rules.graph, and cured ones
 
-In JSON graphs are read and written by dmlsplit.formats.graphs.
+In JSON graphs are read and written by dmlsplit.formats.graph_json.
 """
 
 from dmlsplit.graphs.descriptors import (
@@ -21,7 +21,7 @@ from dmlsplit.graphs.descriptors import (
     OutputGraphEdgeDesc,
 )
 from dmlsplit.graphs.examples import EXAMPLES
-from dmlsplit.graphs.validation import GraphReport, evaluate, validate
+from dmlsplit.graphs.validation import GraphReport, evaluate_graph
 
 __all__ = [
     "EXAMPLES",
@@ -32,6 +32,5 @@ __all__ = [
     "IntermediateGraphEdgeDesc",
     "NeighbourOperatorDesc",
     "OutputGraphEdgeDesc",
-    "evaluate",
-    "validate",
+    "evaluate_graph",
 ]

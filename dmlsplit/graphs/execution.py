@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, Tensor, Unmodelled, same_place
 
@@ -25,8 +25,12 @@ KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MI
 """Operators whose results are not negative where their inputs are not."""
 
 
+Correctness: TypeAlias = Literal["right", "wrong", "unknown"]
+"""Whether a graph output holds what the operators, one by one, would give."""
+
+
 @dataclass(frozen=True, slots=True)
-class Fault:
+class WrongOutput:
     """Why an output does not hold what it should: the rule, the node at fault (None: a copy), and what happened."""
 
     rule: str
@@ -71,7 +75,7 @@ class Execution:
     def __init__(self, plan: CompiledGraph) -> None:
         self.plan = plan
         self.memory = _Memory()
-        self.wrong: dict[Tensor, Fault] = {}
+        self.wrong: dict[Tensor, WrongOutput] = {}
         self.same: dict[Tensor, Tensor] = {}
         """Of a copy: what it is a copy of."""
         self.never_negative: set[Tensor] = set()
@@ -79,7 +83,7 @@ class Execution:
         for time, dispatch in enumerate(plan.dispatches):
             fault = None
             if dispatch.wrong is not None:
-                fault = Fault(dispatch.wrong.rule, dispatch.node, dispatch.wrong.message)
+                fault = WrongOutput(dispatch.wrong.rule, dispatch.node, dispatch.wrong.message)
             for tensor, region in dispatch.reads:
                 found = self._read(tensor, region)
                 if found is not None and found.negatives_only and not dispatch.copies:
@@ -93,7 +97,7 @@ class Execution:
             )
         self.faults = [self._held(home) for home in plan.homes]
 
-    def _held(self, home: Tensor) -> Fault | None:
+    def _held(self, home: Tensor) -> WrongOutput | None:
         assert home.region is not None
         return self._read(home, home.region)
 
@@ -142,7 +146,7 @@ class Execution:
             else:
                 stack += parts
 
-    def _read(self, tensor: Tensor, region: BufferView) -> Fault | None:
+    def _read(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
         """What is wrong with the bytes of a region that should hold the tensor, or a part of it."""
         if tensor.producer is None:
             return None
@@ -150,14 +154,14 @@ class Execution:
             self._spend()
             if (output is tensor or _within(output, tensor)) and self._overlap(place, region):
                 number = output.producer.number if output.producer else None
-                return Fault(
+                return WrongOutput(
                     "graph/place-not-written",
                     number,
                     f"the place of input {k} of the Join (node {number}) is never written",
                 )
         sources = list(self._sources(tensor))
         written: list[_Write] = []
-        mild: Fault | None = None
+        mild: WrongOutput | None = None
         for source in sources:
             found = self.memory.of_tensor.get(source)
             if not found:
@@ -183,7 +187,7 @@ class Execution:
                 node = write.node
                 what = f"node {node} ({write.name})" if node is not None else "a copy"
                 message = f"{what} has written over it, and its result is read instead"
-                fault = Fault("graph/memory-overwritten", node, message, write.rectifies)
+                fault = WrongOutput("graph/memory-overwritten", node, message, write.rectifies)
                 if not write.rectifies:
                     return fault
                 mild = mild or fault

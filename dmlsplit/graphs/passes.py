@@ -19,12 +19,12 @@ from dmlsplit.graphs.program import (
     block_bytes,
     is_block,
     join_places,
-    name_of,
     offsets_of,
     only_copies,
     origin_of,
     same_layout,
     split_offsets,
+    tensor_name,
 )
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.releases import FiveDimensions, Fusion
@@ -54,8 +54,8 @@ class Passes(Program):
                     if other is not source.tensor:
                         product.wrong = Wrong(
                             "graph/fused-wrongly",
-                            f"it computes q * sigmoid(q) of q = {name_of(source.tensor)}, "
-                            f"not {name_of(other)} * sigmoid(q)",
+                            f"it computes q * sigmoid(q) of q = {tensor_name(source.tensor)}, "
+                            f"not {tensor_name(other)} * sigmoid(q)",
                         )
                     product.operands, product.fused = [source], True
                     sigmoid.removed = True
@@ -101,8 +101,8 @@ class Passes(Program):
         if {p, q} != {source, taken} or (p is q) != (source is taken):
             product.wrong = Wrong(
                 "graph/fused-wrongly",
-                f"it computes {name_of(taken)} * r * sigmoid(r) of r = {name_of(source)}, "
-                f"not {name_of(p)} * {name_of(q)} * sigmoid(r)",
+                f"it computes {tensor_name(taken)} * r * sigmoid(r) of r = {tensor_name(source)}, "
+                f"not {tensor_name(p)} * {tensor_name(q)} * sigmoid(r)",
             )
         sigmoid.fused = inner.removed = True
         product.operands[1 - k] = Operand(gate.tensor, gate.rank)

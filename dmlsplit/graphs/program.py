@@ -244,7 +244,7 @@ def origin_of(tensor: Tensor) -> object:
     return tensor.producer if tensor.producer is not None else tensor
 
 
-def name_of(tensor: Tensor) -> str:
+def tensor_name(tensor: Tensor) -> str:
     """How messages name a tensor."""
     if tensor.producer is None:
         return f"graph input {tensor.index}"

@@ -12,7 +12,7 @@ from dmlsplit.location import Location
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class StructureFault:
     """One fault: the rule, where the member at fault is, and a sentence."""
 
     rule: str
@@ -22,7 +22,7 @@ class Fault:
     actual: int | str | None = None
 
 
-def faults(graph: GraphDesc) -> list[Fault]:
+def faults(graph: GraphDesc) -> list[StructureFault]:
     """All of them, in the order of the members; linear in the size of the graph."""
     ends = [node_tensors(node) for node in graph.nodes]
     found = list(_nulls(graph, ends))
@@ -31,40 +31,46 @@ def faults(graph: GraphDesc) -> list[Fault]:
     outputs: set[int] = set()
     found += _edges(graph, ends, reached, used, outputs)
     if not graph.nodes:
-        found.append(Fault("graph/empty", Location.of("Nodes"), "the graph has no nodes"))
+        found.append(StructureFault("graph/empty", Location.of("Nodes"), "the graph has no nodes"))
     for i, (inputs, _) in enumerate(ends):
         for k in range(len(inputs)):
             if k not in reached[i]:
                 found.append(
-                    Fault("graph/input-unconnected", Location.of("Nodes", i), f"no edge reaches its input {k}")
+                    StructureFault("graph/input-unconnected", Location.of("Nodes", i), f"no edge reaches its input {k}")
                 )
     for i, (_, results) in enumerate(ends):
         if results and not used[i]:
             many = "none of its outputs is" if node_type(graph.nodes[i]) == SPLIT else "its output is not"
-            found.append(Fault("graph/node-unused", Location.of("Nodes", i), f"{many} used by a node or the graph"))
+            found.append(
+                StructureFault("graph/node-unused", Location.of("Nodes", i), f"{many} used by a node or the graph")
+            )
     for i in range(len(graph.outputs)):
         if i not in outputs:
             found.append(
-                Fault("graph/output-unconnected", Location.of("Outputs", i), "no edge reaches this graph output")
+                StructureFault(
+                    "graph/output-unconnected", Location.of("Outputs", i), "no edge reaches this graph output"
+                )
             )
     if not found:
         cycle = _cycle(graph)
         if cycle is not None:
-            found.append(Fault("graph/cycle", Location.of("Nodes", cycle), "it needs its own output"))
+            found.append(StructureFault("graph/cycle", Location.of("Nodes", cycle), "it needs its own output"))
     return found
 
 
-def _nulls(graph: GraphDesc, ends: list[tuple[Tensors, Tensors]]) -> Iterator[Fault]:
+def _nulls(graph: GraphDesc, ends: list[tuple[Tensors, Tensors]]) -> Iterator[StructureFault]:
     for name, tensors in (("Inputs", graph.inputs), ("Outputs", graph.outputs)):
         for i, tensor in enumerate(tensors):
             if tensor is not None and _buffer(tensor) is None:
-                yield Fault("graph/tensor-null", Location.of(name, i), "the tensor's Desc is null")
+                yield StructureFault("graph/tensor-null", Location.of(name, i), "the tensor's Desc is null")
     for i, (inputs, outputs) in enumerate(ends):
         if node_type(graph.nodes[i]) not in BY_NUMBER:  # nothing is said of it anyway
             continue
         for tensor in (*inputs, *outputs):
             if _buffer(tensor) is None:
-                yield Fault("graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null")
+                yield StructureFault(
+                    "graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null"
+                )
                 break
 
 
@@ -78,7 +84,7 @@ def _edges(
     reached: list[set[int]],
     used: list[set[int]],
     outputs: set[int],
-) -> Iterator[Fault]:
+) -> Iterator[StructureFault]:
     for i, edge in enumerate(graph.input_edges):
         path = Location.of("InputEdges", i)
         bad = list(_range(path, "GraphInputIndex", edge.graph_input_index, len(graph.inputs)))
@@ -107,41 +113,45 @@ def _edges(
             there = ends[out.from_node_index][1][out.from_node_output_index]
             yield from _ends(path, there, graph.outputs[out.graph_output_index])
             if out.graph_output_index in outputs:
-                yield Fault("graph/edge-twice", path, f"another edge reaches graph output {out.graph_output_index}")
+                yield StructureFault(
+                    "graph/edge-twice", path, f"another edge reaches graph output {out.graph_output_index}"
+                )
             outputs.add(out.graph_output_index)
             used[out.from_node_index].add(out.from_node_output_index)
 
 
-def _range(path: Location, name: str, index: int, count: int) -> Iterator[Fault]:
+def _range(path: Location, name: str, index: int, count: int) -> Iterator[StructureFault]:
     if index >= count:
-        yield Fault("graph/index-range", path.member(name), f"{name} {index} is out of range", f"below {count}", index)
+        yield StructureFault(
+            "graph/index-range", path.member(name), f"{name} {index} is out of range", f"below {count}", index
+        )
 
 
 def _end(
     path: Location, side: str, node: int, kind: str, index: int, ends: list[tuple[Tensors, Tensors]], which: int
-) -> Iterator[Fault]:
+) -> Iterator[StructureFault]:
     if node >= len(ends):
         yield from _range(path, f"{side}NodeIndex", node, len(ends))
     else:
         yield from _range(path, f"{side}Node{kind}Index", index, len(ends[node][which]))
 
 
-def _taken(path: Location, reached: set[int], index: int) -> Iterator[Fault]:
+def _taken(path: Location, reached: set[int], index: int) -> Iterator[StructureFault]:
     if index in reached:
-        yield Fault("graph/edge-twice", path, "another edge reaches the same input")
+        yield StructureFault("graph/edge-twice", path, "another edge reaches the same input")
     reached.add(index)
 
 
-def _ends(path: Location, one: TensorDesc | None, other: TensorDesc | None) -> Iterator[Fault]:
+def _ends(path: Location, one: TensorDesc | None, other: TensorDesc | None) -> Iterator[StructureFault]:
     """The two ends of an edge: CompileGraph compares data types and total sizes, not the sizes themselves."""
     first, second = _buffer(one), _buffer(other)
     if first is None or second is None:
         return
     if first.data_type != second.data_type:
         types = (str(first.data_type), str(second.data_type))
-        yield Fault("graph/edge-data-type", path, "its ends differ in data type", *types)
+        yield StructureFault("graph/edge-data-type", path, "its ends differ in data type", *types)
     elif first.total_tensor_size_in_bytes != second.total_tensor_size_in_bytes:
-        yield Fault(
+        yield StructureFault(
             "graph/edge-size",
             path,
             "its ends differ in total size",

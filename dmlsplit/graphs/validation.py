@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from dmlsplit.descriptors import TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.enums import GRAPH, FeatureLevel, HResult
+from dmlsplit.enums import GRAPH, HResult
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, described, node_tensors, node_type
-from dmlsplit.graphs.execution import Execution
+from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, operator_name
 from dmlsplit.graphs.program import Crash, Refused, Unmodelled
@@ -20,12 +20,10 @@ from dmlsplit.graphs.structure import faults
 from dmlsplit.location import Location
 from dmlsplit.releases import Release, releases
 from dmlsplit.rules import GRAPH_RULES
-from dmlsplit.runtime_versions import Runtime
-from dmlsplit.target import Target, find_target, target_of
-from dmlsplit.validation import evaluate as evaluate_operator
+from dmlsplit.target import Target, target_of
+from dmlsplit.validation import evaluate
 
-Outcome: TypeAlias = Literal["right", "wrong", "unknown"]
-_OUTCOMES: Final[tuple[Outcome, ...]] = ("right", "wrong", "unknown")
+_CORRECTNESS: Final[tuple[Correctness, ...]] = ("right", "wrong", "unknown")
 LOWEST_LEVEL_RANKS: Final = 0x2100
 """The feature level up to which builds refuse neighbours of other ranks."""
 
@@ -40,7 +38,7 @@ class GraphReport(Report):
     """
 
     compiles: bool | None = None
-    outputs: tuple[Outcome, ...] = ()
+    outputs: tuple[Correctness, ...] = ()
     by_runtime: bool = False
     """Judged by the release that a version of ONNX Runtime ships; of the runtime itself there is nothing to say."""
 
@@ -60,32 +58,15 @@ class GraphReport(Report):
     def remark(self) -> str:
         """How many outputs are right."""
         counts = Counter(self.outputs)
-        return "outputs: " + (", ".join(f"{counts[word]} {word}" for word in _OUTCOMES if counts[word]) or "none")
+        return "outputs: " + (", ".join(f"{counts[word]} {word}" for word in _CORRECTNESS if counts[word]) or "none")
 
 
-def validate(
-    graph: GraphDesc,
-    *,
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    onnxruntime: Runtime | str | None = None,
-) -> GraphReport:
-    """Judges a graph by a DirectML release (the newest known where none is given), or by a feature level.
+def evaluate_graph(graph: GraphDesc, target: Target) -> GraphReport:
+    """The report on a graph by one target.
 
     By release: what that build's CompileGraph makes of the graph. By feature level: its nodes by the level's tables,
     and of CompileGraph what all observed builds of the level do alike; where they differ it is unknown.
-
-    A version of ONNX Runtime stands for the release that it ships.
-
-    Raises ValueError for an unknown level, release or version or for several at once, TypeError for what is no graph.
     """
-    if not isinstance(graph, GraphDesc):
-        raise TypeError(f"{type(graph).__name__} is not a GraphDesc")
-    return evaluate(graph, find_target(feature_level, directml, onnxruntime))
-
-
-def evaluate(graph: GraphDesc, target: Target) -> GraphReport:
-    """The report on a graph by one target."""
     if target.release is not None:
         return judge(graph, target, [traits_of(target.release)])
     builds = [release for release in releases() if release.max_feature_level == target.feature_level]
@@ -97,7 +78,7 @@ class _Compiled(NamedTuple):
 
     found: tuple[Diagnostic, ...]
     compiles: bool | None
-    outputs: tuple[Outcome, ...] | None = None
+    outputs: tuple[Correctness, ...] | None = None
     """None where nothing can be said of them."""
     ends_the_process: bool = False
 
@@ -177,7 +158,7 @@ def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
         found = GRAPH_RULES["graph/fusion-crashes"].diagnostic(place, str(crash))
         return _Compiled((found,), False, ends_the_process=True)
     diagnostics: list[Diagnostic] = []
-    outputs: list[Outcome] = []
+    outputs: list[Correctness] = []
     for i, fault in enumerate(execution.faults):
         outputs.append("right" if fault is None else "wrong")
         if fault is not None:
@@ -199,7 +180,7 @@ def _created(graph: GraphDesc, target: Target) -> _Compiled:
             fails, ends = bool(diagnostics), False
         else:
             if node not in known:
-                report = evaluate_operator(node, target)
+                report = evaluate(node, target)
                 said = [d for d in report.diagnostics if d.severity is not Severity.NOTE]
                 known[node] = report.hresult != HResult.S_OK, said, report.hresult is None
             fails, diagnostics, ends = known[node]

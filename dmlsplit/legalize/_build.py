@@ -18,7 +18,7 @@ UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.
 """The types that bits are moved as; all integers and floats of a width move the same bits."""
 
 
-class Operand(NamedTuple):
+class BufferSlice(NamedTuple):
     """The memory of a tensor: it begins `offset` bytes into a buffer of the original, or into the temporary buffer.
 
     The rest is the original tensor's: its total size in bytes, its strides as it has them, its flags, and the alignment
@@ -66,7 +66,7 @@ def build(
     kind: OperatorType,
     loops: Loops,
     data_type: TensorDataType,
-    memory: Sequence[Operand],
+    memory: Sequence[BufferSlice],
     *,
     keep_strides: bool = False,
 ) -> OperatorDesc | Obstacle:
@@ -93,7 +93,7 @@ def build(
     return descriptor_of(kind, whole, parts, len(parts), loops.axis)
 
 
-def regions(operator: Geometry, memory: Sequence[Operand]) -> tuple[Region, ...]:
+def regions(operator: Geometry, memory: Sequence[BufferSlice]) -> tuple[Region, ...]:
     """The Regions of the tensors of an operator that was built, inputs before outputs."""
     return tuple(
         [
@@ -104,7 +104,11 @@ def regions(operator: Geometry, memory: Sequence[Operand]) -> tuple[Region, ...]
 
 
 def _tensor(
-    sizes: tuple[int, ...], strides: Strides, data_type: TensorDataType, operand: Operand, own: tuple[int, ...] | None
+    sizes: tuple[int, ...],
+    strides: Strides,
+    data_type: TensorDataType,
+    operand: BufferSlice,
+    own: tuple[int, ...] | None,
 ) -> BufferTensorDesc | Obstacle:
     bits = ELEMENT_BITS[data_type]
     given: tuple[int, ...] | None = own
@@ -133,7 +137,7 @@ def _tensor(
     )
 
 
-def _promise(operand: Operand) -> int:
+def _promise(operand: BufferSlice) -> int:
     """The alignment of the offset that is bound; below 16 bytes nothing is promised, as 0 says the same."""
     promised = operand.alignment
     if operand.offset:

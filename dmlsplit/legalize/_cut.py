@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType
 from dmlsplit.layout import packed_strides
-from dmlsplit.legalize._build import Operand
+from dmlsplit.legalize._build import BufferSlice
 from dmlsplit.legalize._loops import Loops, folded
 from dmlsplit.legalize._obstacles import Obstacle, nearest, too_large, too_many, too_many_dimensions
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
@@ -45,7 +45,7 @@ class Box(NamedTuple):
 
     kind: OperatorType
     loops: Loops
-    operands: tuple[Operand, ...]
+    operands: tuple[BufferSlice, ...]
 
 
 class _Way(NamedTuple):
@@ -247,7 +247,7 @@ class Cutter:
         lead_in = self._lead_in_steps(box.loops, begin)
         moved = [self._moved(box.operands[0], rows[0][i], begin - lead_in)]
         if lead_in:
-            moved.append(Operand("temporary", 0, 0, entire=False))
+            moved.append(BufferSlice("temporary", 0, 0, entire=False))
         for part in _parts_within(edges, begin, end):
             first, last = edges[part], edges[part + 1]
             operand = box.operands[part + 1]
@@ -255,7 +255,7 @@ class Cutter:
             moved.append(operand if entire else self._moved(operand, rows[part + 1][i], max(begin - first, 0)))
         return Box(box.kind, self._axis_range(box.loops, edges, begin, end), tuple(moved))
 
-    def _moved(self, operand: Operand, stride: int | None, steps: int) -> Operand:
+    def _moved(self, operand: BufferSlice, stride: int | None, steps: int) -> BufferSlice:
         return operand._replace(offset=operand.offset + steps * (stride or 0) * self._bytes, entire=False)
 
     def _axis_range(self, loops: Loops, edges: Sequence[int], begin: int, end: int) -> Loops:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dmlsplit.enums import TensorDataType
 
 
-class Kind(enum.IntEnum):
+class ObstacleKind(enum.IntEnum):
     """The kinds of obstacles, those nearest to a rewriting first."""
 
     TOO_MANY = enum.auto()
@@ -32,36 +32,36 @@ class Kind(enum.IntEnum):
 class Obstacle(NamedTuple):
     """Why a way is given up. Of a kind, the obstacle of the least excess is the nearest to a rewriting."""
 
-    kind: Kind
+    kind: ObstacleKind
     excess: float
     words: str
 
 
 def too_many(things: str, limit: int) -> Obstacle:
-    return Obstacle(Kind.TOO_MANY, 0, f"{things} would be more than {limit}")
+    return Obstacle(ObstacleKind.TOO_MANY, 0, f"{things} would be more than {limit}")
 
 
 def refused(path: str, message: str) -> Obstacle:
-    return Obstacle(Kind.REFUSED, 0, f"an operator would be refused, as its {path} {message}")
+    return Obstacle(ObstacleKind.REFUSED, 0, f"an operator would be refused, as its {path} {message}")
 
 
 def too_large(what: str, number: int, limit: int, bits: int) -> Obstacle:
     words = f"{what} would be {number} in elements of {bits} bits, it takes {limit}"
-    return Obstacle(Kind.TOO_LARGE, number / limit, words)
+    return Obstacle(ObstacleKind.TOO_LARGE, number / limit, words)
 
 
 def interleaving(path: str) -> Obstacle:
-    return Obstacle(Kind.INTERLEAVING, 0, f"the elements of {path} interleave")
+    return Obstacle(ObstacleKind.INTERLEAVING, 0, f"the elements of {path} interleave")
 
 
 def too_many_dimensions(left: int, most: int) -> Obstacle:
-    return Obstacle(Kind.DIMENSIONS, left, f"{left} dimensions are left after folding, it takes {most}")
+    return Obstacle(ObstacleKind.DIMENSIONS, left, f"{left} dimensions are left after folding, it takes {most}")
 
 
 def indivisible(data_type: int, bits: int) -> Obstacle:
     name = TensorDataType(data_type).name
     return Obstacle(
-        Kind.INDIVISIBLE, bits, f"pieces of {name} begin or end within {bits} bits, the least that it moves"
+        ObstacleKind.INDIVISIBLE, bits, f"pieces of {name} begin or end within {bits} bits, the least that it moves"
     )
 
 
@@ -70,7 +70,7 @@ def nearest(obstacles: Iterable[Obstacle]) -> Obstacle:
     return min(obstacles, key=lambda obstacle: (obstacle.kind, obstacle.excess))
 
 
-class Refusal(NamedTuple):
+class Obstacles(NamedTuple):
     """The obstacles on each way: one operator, several on sub-ranges, copies through a temporary buffer.
 
     A way has none where the search did not go it: no data type divides the runs, or nothing was left to be packed.
@@ -86,7 +86,7 @@ class Refusal(NamedTuple):
         cut = nearest(self.cut) if self.cut else None
         packed = nearest(self.packed) if self.packed else None
         if cut is not None:
-            where = "" if cut.kind is Kind.TOO_MANY else "cut at multiples of 16 bytes, of a part "
+            where = "" if cut.kind is ObstacleKind.TOO_MANY else "cut at multiples of 16 bytes, of a part "
             clauses.append(f"{where}{cut.words}{', with a temporary buffer too' if packed == cut else ''}")
         if packed is not None and packed != cut:
             clauses.append(f"a temporary buffer does not help, since {packed.words}")

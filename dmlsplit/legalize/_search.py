@@ -13,10 +13,10 @@ from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.geometry import ROLES, Geometry, TensorLayout
 from dmlsplit.layout import ELEMENT_BITS
-from dmlsplit.legalize._build import Operand, build, data_types, dimension_counts, regions
+from dmlsplit.legalize._build import BufferSlice, build, data_types, dimension_counts, regions
 from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutter, inputs_cut
 from dmlsplit.legalize._loops import bits_joined, divided, folded, loops_of, of_rank, without
-from dmlsplit.legalize._obstacles import Obstacle, Refusal, indivisible, refused, too_many_dimensions
+from dmlsplit.legalize._obstacles import Obstacle, Obstacles, indivisible, refused, too_many_dimensions
 from dmlsplit.legalize._temporary import TemporaryPacking
 from dmlsplit.legalize._words import steps
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
@@ -43,8 +43,12 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
         hidden = [d for d in wrong if (d.rule, d.path) not in known]
         return Legalization.refused(desc, replace(report, diagnostics=in_descriptor_order(report.diagnostics, hidden)))
     original = Geometry.of(desc)
-    found = Search(original, target).rewriting() if any(not part.is_empty for part in original.parts) else Rewriting([])
-    if isinstance(found, Refusal):
+    found = (
+        Search(original, target).rewriting()
+        if any(not part.is_empty for part in original.parts)
+        else OperatorSequence([])
+    )
+    if isinstance(found, Obstacles):
         reason = RULES["legalize/no-rewriting"].diagnostic(Location(), f"no rewriting for {target.name}: {found.words}")
         return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
     return Legalization(
@@ -69,7 +73,7 @@ class Accepted(NamedTuple):
     parts: tuple[int, ...]
 
 
-class Rewriting(NamedTuple):
+class OperatorSequence(NamedTuple):
     """Operators to be dispatched in order, and the size of their temporary buffer."""
 
     operators: list[Accepted]
@@ -107,21 +111,21 @@ class Search:
         self._judged: dict[object, tuple[OperatorDesc, Geometry, Report] | Obstacle] = {}
         """Operators of a rewriting into several mostly differ by their Regions only."""
 
-    def rewriting(self) -> Rewriting | Refusal:
+    def rewriting(self) -> OperatorSequence | Obstacles:
         """Operators that the target takes: one, else several, else several with a temporary buffer."""
-        refusal = Refusal([], [], [])
+        refusal = Obstacles([], [], [])
         for found in self._single_operators():
             if isinstance(found, Accepted):
-                return Rewriting([found])
+                return OperatorSequence([found])
             refusal.one.append(found)
         for draft, obstacles in self._drafts(refusal):
             built = self._built(draft) if isinstance(draft, Draft) else draft
-            if isinstance(built, Rewriting):
+            if isinstance(built, OperatorSequence):
                 return built
             obstacles.append(built)
         return refusal
 
-    def _drafts(self, refusal: Refusal) -> Iterator[tuple[Draft | Obstacle, list[Obstacle]]]:
+    def _drafts(self, refusal: Obstacles) -> Iterator[tuple[Draft | Obstacle, list[Obstacle]]]:
         """Drafts, each with the obstacles of its way: as they are found, but those of many operators last."""
         boxes = [(t, box) for t in self._data_types if isinstance(box := self._elements(t), Box)]
         many: list[tuple[Draft, list[Obstacle]]] = []
@@ -196,7 +200,7 @@ class Search:
     def _cutter(self, data_type: TensorDataType, *, use_temporary: bool = False) -> Cutter:
         return Cutter(self._kind, ELEMENT_BITS[data_type], self._dimension_counts, use_temporary=use_temporary)
 
-    def _built(self, draft: Draft) -> Rewriting | Obstacle:
+    def _built(self, draft: Draft) -> OperatorSequence | Obstacle:
         """The operators of a draft."""
         if draft.operators > MOST_OPERATORS:
             return TOO_MANY_OPERATORS
@@ -209,7 +213,7 @@ class Search:
         ends = [
             region.offset + region.size for built in made for region in built.regions if region.buffer == "temporary"
         ]
-        return Rewriting(made, max(ends, default=0))
+        return OperatorSequence(made, max(ends, default=0))
 
     def _accepted(self, box: Box, data_type: TensorDataType, *, own: bool = False) -> Accepted | Obstacle:
         """The operator of loops in elements, if the target takes it. `own`: the dimensions are the original's."""
@@ -248,8 +252,8 @@ def _parts(kind: OperatorType, operator: Geometry, bound: Sequence[Region]) -> t
     return tuple([region.index if region.buffer == side else -1 for region in named])
 
 
-def _operand(buffer: BufferKind, index: int, tensor: TensorLayout) -> Operand:
-    return Operand(buffer, index, tensor.total, tensor.strides, tensor.flags, tensor.alignment)
+def _operand(buffer: BufferKind, index: int, tensor: TensorLayout) -> BufferSlice:
+    return BufferSlice(buffer, index, tensor.total, tensor.strides, tensor.flags, tensor.alignment)
 
 
 def _report(kind: OperatorType, target: Target, reports: Sequence[Report]) -> Report:

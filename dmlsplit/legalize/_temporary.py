@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.enums import OperatorType
 from dmlsplit.layout import is_packed, packed_strides
-from dmlsplit.legalize._build import Operand
+from dmlsplit.legalize._build import BufferSlice
 from dmlsplit.legalize._cut import Box, Cutter
 from dmlsplit.legalize._loops import Loops, folded, tensor_of
 from dmlsplit.legalize._obstacles import Obstacle, interleaving
@@ -83,7 +83,7 @@ class TemporaryPacking:
                 box = _replaced(box, i, packed_strides(sizes), operand)
         return box
 
-    def _packed_input(self, sizes: Sizes, strides: Steps, operand: Operand) -> Iterator[tuple[Steps, Operand]]:
+    def _packed_input(self, sizes: Sizes, strides: Steps, operand: BufferSlice) -> Iterator[tuple[Steps, BufferSlice]]:
         """Strides and place of an input after each copy; ends early where no copy is taken."""
         order = _memory_order(sizes, strides)
         lying = strides
@@ -100,12 +100,12 @@ class TemporaryPacking:
             operand = self._copied(copy, operand)
             yield lying, operand
 
-    def _copied(self, copy: Loops, source: Operand) -> Operand:
+    def _copied(self, copy: Loops, source: BufferSlice) -> BufferSlice:
         place = self._place(copy)
         self.before.append(_box(copy, source, place))
         return place
 
-    def _packed_output(self, sizes: Sizes, strides: Steps, operand: Operand) -> Operand | None:
+    def _packed_output(self, sizes: Sizes, strides: Steps, operand: BufferSlice) -> BufferSlice | None:
         """A packed place for an output, with copies that bring its elements to where they belong.
 
         The elements are transposed `t` times, the output as it stands is packed by `i` copies, and one more copy puts
@@ -126,7 +126,7 @@ class TemporaryPacking:
         self.obstacles += obstacles
         return None
 
-    def _put(self, put: Loops, turns: Sequence[Loops], inward: Sequence[Loops], operand: Operand) -> Operand:
+    def _put(self, put: Loops, turns: Sequence[Loops], inward: Sequence[Loops], operand: BufferSlice) -> BufferSlice:
         """Appends the copies of `_packed_output`: transpose, take the output in, put elements into it, lead back."""
         first = place = self._place(put)
         for copy in turns:
@@ -164,9 +164,9 @@ class TemporaryPacking:
             strides = tuple([after.get(i, stride) or 0 for i, stride in enumerate(strides)])
             yield copy, strides
 
-    def _place(self, copy: Loops) -> Operand:
+    def _place(self, copy: Loops) -> BufferSlice:
         """A new range of the temporary buffer, as large as what a copy writes packed."""
-        place = Operand("temporary", 0, 0, offset=self._size, entire=False)
+        place = BufferSlice("temporary", 0, 0, offset=self._size, entire=False)
         self._size += -(-math.prod(copy.sizes) * self._bytes // ALIGNMENT) * ALIGNMENT
         return place
 
@@ -224,7 +224,7 @@ def _memory_order(sizes: Sizes, strides: Steps) -> list[int]:
     return sorted((i for i, n in enumerate(sizes) if n > 1 and strides[i]), key=lambda i: -strides[i])
 
 
-def _replaced(box: Box, i: int, strides: Steps, operand: Operand) -> Box:
+def _replaced(box: Box, i: int, strides: Steps, operand: BufferSlice) -> Box:
     free = tuple([stride if n > 1 else None for n, stride in zip(tensor_of(box.loops, i)[0], strides, strict=True)])
     rows = (*box.loops.strides[:i], free, *box.loops.strides[i + 1 :])
     return Box(box.kind, box.loops._replace(strides=rows), (*box.operands[:i], operand, *box.operands[i + 1 :]))
@@ -234,5 +234,5 @@ def _copy(sizes: Sizes, source: Steps, target: Steps) -> Loops:
     return Loops(sizes, (source, target), 0, sizes[:1])
 
 
-def _box(copy: Loops, source: Operand, target: Operand) -> Box:
+def _box(copy: Loops, source: BufferSlice, target: BufferSlice) -> Box:
     return Box(OperatorType.SPLIT, folded(copy), (source, target))

@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 from dmlsplit.diagnostics import Severity
 from dmlsplit.printable import printable
 from dmlsplit.report import text
-from dmlsplit.results import Note, Outcome, Result
+from dmlsplit.results import Note, Result, Verdict
 
 _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -28,15 +28,15 @@ def document(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
 
 def _case(result: Result) -> Iterator[str]:
     report = result.report
-    outcome = Outcome.OK if isinstance(result, Note) else result.outcome
+    verdict = Verdict.OK if isinstance(result, Note) else result.verdict
     known = [report.file or "", "" if isinstance(result, Note) else result.name or report.operator or ""]
     name = " ".join(part for part in (*map(printable, known), report.judged_by) if part)
     yield f"<testcase name={_quoted(f'{name} [{report.index}]')} classname={_quoted(report.file or 'dmlsplit')}"
     lines = text.lines(result)
-    if outcome is Outcome.NOT_JUDGED:
+    if verdict is Verdict.NOT_JUDGED:
         inside = f"<skipped message={_quoted(lines[0])}/>"
-    elif report.errors or outcome is Outcome.NOT_READ:
-        kind = "error" if outcome is Outcome.NOT_READ else "failure"
+    elif report.errors or verdict is Verdict.NOT_READ:
+        kind = "error" if verdict is Verdict.NOT_READ else "failure"
         first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
         said = f" type={_quoted(first.rule)} message={_quoted(first.message)}" if first is not None else ""
         inside = f"<{kind}{said}>{_text(lines)}</{kind}>"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dmlsplit.formats.graphs import dumps as dumps_graph
+from dmlsplit.formats.graph_json import dumps as dumps_graph
 from dmlsplit.formats.json import dumps
 from dmlsplit.graphs import EXAMPLES
 from dmlsplit.rules import DescriptorRule, GraphRule, NodeRule, Rule

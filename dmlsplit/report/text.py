@@ -17,7 +17,7 @@ from dmlsplit.enums import HResult
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.report.table import Table
-from dmlsplit.results import Answer, Judged, NodeSummary, Note, Outcome, Result
+from dmlsplit.results import Answer, Judged, NodeSummary, Note, Result, Verdict
 from dmlsplit.rules import RULES
 from dmlsplit.uses import Use
 
@@ -30,11 +30,11 @@ UPGRADE_NODES: Final = 4
 NODE_WIDTH: Final = 132
 """Columns of a table of nodes, as far as their names leave room."""
 _NODE_COLUMNS: Final = ("Node", "Operator", "Whole", "Axis", "Lengths", "Verdict", "Level")
-_OUTCOME_STYLES: Final = {
-    Outcome.OK: "bold green",
-    Outcome.NOT_OK: "bold red",
-    Outcome.NOT_JUDGED: "bold cyan",
-    Outcome.NOT_READ: "bold red",
+_VERDICT_STYLES: Final = {
+    Verdict.OK: "bold green",
+    Verdict.NOT_OK: "bold red",
+    Verdict.NOT_JUDGED: "bold cyan",
+    Verdict.NOT_READ: "bold red",
 }
 
 
@@ -47,7 +47,7 @@ def place(file: str | None, position: Position | None) -> str:
 def verdict_parts(answer: Answer) -> list[Part]:
     """The line of an operator's verdict."""
     report = answer.report
-    parts = [*_place_parts(report.file, answer.position), (str(answer.outcome), _OUTCOME_STYLES[answer.outcome])]
+    parts = [*_place_parts(report.file, answer.position), (str(answer.verdict), _VERDICT_STYLES[answer.verdict])]
     subject = _subject(answer)
     if subject:
         parts.append((f": {subject}", "bold"))
@@ -117,11 +117,11 @@ def result_parts(result: Result, below: Callable[[Diagnostic], Iterable[list[Par
 
 
 class Tally:
-    """Counts outcomes and diagnostics; the answers of several targets to one operator come one after the other."""
+    """Counts verdicts and diagnostics; the answers of several targets to one operator come one after the other."""
 
     def __init__(self, targets: int = 1) -> None:
         self._targets = targets
-        self.outcomes: Counter[Outcome] = Counter()
+        self.verdicts: Counter[Verdict] = Counter()
         self.severities: Counter[Severity] = Counter()
         self._oks: list[bool] = []
 
@@ -129,21 +129,21 @@ class Tally:
         """The same results, counted as they pass."""
         for result in results:
             if not isinstance(result, Note):
-                self.outcomes[result.outcome] += 1
+                self.verdicts[result.verdict] += 1
                 self.severities.update([d.severity for d in result.report.diagnostics])
                 self._oks.append(result.report.ok)
             yield result
 
     def summary(self) -> str:
         """One line: `3 operators: 2 ok, 1 not ok; 1 error, 2 warnings`."""
-        outcomes = [f"{count} {outcome}" for outcome in Outcome if (count := self.outcomes[outcome])]
+        verdicts = [f"{count} {verdict}" for verdict in Verdict if (count := self.verdicts[verdict])]
         severities = [_counted(count, str(severity)) for severity in Severity if (count := self.severities[severity])]
         each = [set(self._oks[i : i + self._targets]) for i in range(0, len(self._oks), self._targets)]
         head = _counted(len(each), "operator")
         if self._targets > 1:
             differing = sum(len(oks) > 1 for oks in each)
             head += f", {_counted(differing, 'verdict')} that depend{'s' if differing == 1 else ''} on the release"
-        return "; ".join(filter(None, [f"{head}: {', '.join(outcomes) or 'none'}", ", ".join(severities)]))
+        return "; ".join(filter(None, [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities)]))
 
 
 def _counted(count: int, noun: str) -> str:

@@ -1,13 +1,21 @@
 """ONNX Runtime with its DirectML execution provider: which versions there are, and what each makes of a node.
 
-answer = predict(NodeFacts(...), find_runtime("1.24.4"), first_run=FirstRun(((1, 6),)))
+answer = predict(RuntimeFacts(...), find_runtime("1.24.4"), first_run=FirstRun(((1, 6),)))
 answer.outcome, answer.at, answer.operators, answer.hresults, answer.compile
 """
 
 from __future__ import annotations
 
 from dmlsplit.runtime_versions import NEWEST, Runtime, find_runtime, runtime_of_release, runtimes
-from dmlsplit.runtimes.facts import CompileCall, FirstRun, LengthsFrom, NodeFacts, Options, Outcome, RuntimeAnswer
+from dmlsplit.runtimes.facts import (
+    CompileCall,
+    FirstRun,
+    LengthsFrom,
+    Outcome,
+    RuntimeAnswer,
+    RuntimeFacts,
+    SessionOptions,
+)
 from dmlsplit.runtimes.predict import predict
 
 __all__ = [
@@ -15,11 +23,11 @@ __all__ = [
     "CompileCall",
     "FirstRun",
     "LengthsFrom",
-    "NodeFacts",
-    "Options",
     "Outcome",
     "Runtime",
     "RuntimeAnswer",
+    "RuntimeFacts",
+    "SessionOptions",
     "find_runtime",
     "predict",
     "runtime_of_release",

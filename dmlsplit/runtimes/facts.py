@@ -31,7 +31,7 @@ class LengthsFrom(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class RuntimeFacts:
     """A node as the model file has it; sizes that the file leaves open are names or None."""
 
     operator: OperatorType
@@ -81,7 +81,7 @@ class FirstRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SessionOptions:
     """How the session is made, and on what device."""
 
     graph_fusion: bool = True
@@ -96,7 +96,7 @@ class Options:
     """Whether the device is a compute-only one (MCDM), as NPUs are."""
 
 
-DEFAULTS: Final = Options()
+DEFAULTS: Final = SessionOptions()
 
 
 class Outcome(enum.StrEnum):

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.rules.onnx.facts import DATA_TYPES
 from dmlsplit.runtime_versions import Runtime
-from dmlsplit.runtimes.facts import LengthsFrom, NodeFacts
+from dmlsplit.runtimes.facts import LengthsFrom, RuntimeFacts
 from dmlsplit.runtimes.shapes import static_axis
 
 Refusal: TypeAlias = tuple[str, str]
@@ -17,7 +17,7 @@ _FIRST_WITH_KERNEL: Final = {True: 2, False: 4}
 """The first opset whose Split (True) or Concat (False) is implemented."""
 
 
-def refusals(facts: NodeFacts, runtime: Runtime) -> Iterator[Refusal]:
+def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
     """The reasons, in the order in which ONNX Runtime meets them."""
     opset, newest = facts.opset, runtime.newest_opset
     if opset > newest:
@@ -38,7 +38,7 @@ def refusals(facts: NodeFacts, runtime: Runtime) -> Iterator[Refusal]:
         yield "no-kernel", f"{'Split' if facts.is_split else 'Concat'} 1 is not implemented"
 
 
-def _of_split(facts: NodeFacts) -> Iterator[str]:
+def _of_split(facts: RuntimeFacts) -> Iterator[str]:
     if facts.opset >= 18 and facts.given is LengthsFrom.EQUAL:
         yield "neither lengths nor num_outputs are given"
     size = static_axis(facts)
@@ -51,7 +51,7 @@ def _of_split(facts: NodeFacts) -> Iterator[str]:
         yield f"{size} is not divisible into {facts.outputs} equal parts"
 
 
-def _of_concat(facts: NodeFacts) -> Iterator[str]:
+def _of_concat(facts: RuntimeFacts) -> Iterator[str]:
     if facts.opset >= _FIRST_WITH_KERNEL[False] and not facts.axis_given:
         yield "the attribute axis is missing"
     known = [shape for shape in facts.shapes if shape is not None]

@@ -12,7 +12,7 @@ from typing import Final
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.enums import TensorDataType, TensorFlags, TensorType
-from dmlsplit.runtimes.facts import NodeFacts, Sizes
+from dmlsplit.runtimes.facts import RuntimeFacts, Sizes
 
 _TYPES: Final = {
     "FLOAT": TensorDataType.FLOAT32,
@@ -31,7 +31,7 @@ _TYPES: Final = {
 _MIN_RANK: Final = 4
 
 
-def operator_of(facts: NodeFacts, sizes: Sequence[Sizes], lengths: Sizes) -> OperatorDesc:
+def operator_of(facts: RuntimeFacts, sizes: Sequence[Sizes], lengths: Sizes) -> OperatorDesc:
     """SPLIT of the first of `sizes` into `lengths`, or JOIN of all of them."""
     rank = len(sizes[0])
     axis = facts.axis_of(rank)
@@ -60,7 +60,7 @@ def owned_by_directml(desc: OperatorDesc, owned: Sequence[bool]) -> OperatorDesc
     return replace(desc, input_tensors=tuple(inputs))
 
 
-def _tensor(facts: NodeFacts, sizes: Sizes) -> TensorDesc:
+def _tensor(facts: RuntimeFacts, sizes: Sizes) -> TensorDesc:
     padded = (*(1,) * (_MIN_RANK - len(sizes)), *sizes)
     data_type = _TYPES[facts.data_type]
     return TensorDesc(TensorType.BUFFER, BufferTensorDesc(data_type, [size % 2**32 for size in padded]))

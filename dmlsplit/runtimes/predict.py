@@ -19,16 +19,17 @@ from dmlsplit.runtimes.facts import (
     CompileCall,
     FirstRun,
     LengthsFrom,
-    NodeFacts,
-    Options,
     Outcome,
     RuntimeAnswer,
+    RuntimeFacts,
+    SessionOptions,
     Sizes,
 )
 from dmlsplit.runtimes.loading import refusals
 from dmlsplit.runtimes.operators import operator_of, owned_by_directml
 from dmlsplit.runtimes.shapes import output_shapes, static_axis
-from dmlsplit.validation import validate
+from dmlsplit.target import target_of
+from dmlsplit.validation import evaluate
 
 INIT: Final = "init"
 RUN: Final = "run"
@@ -69,12 +70,12 @@ class Placement:
 
 
 def predict(
-    facts: NodeFacts,
+    facts: RuntimeFacts,
     runtime: Runtime,
     *,
     path: str = "",
     first_run: FirstRun | None = None,
-    options: Options = DEFAULTS,
+    options: SessionOptions = DEFAULTS,
     graph_nodes: int | None = 1,
 ) -> RuntimeAnswer:
     """What `runtime` does with a node.
@@ -90,7 +91,9 @@ def predict(
         return stop.answer
 
 
-def placement(facts: NodeFacts, runtime: Runtime, *, path: str = "", options: Options = DEFAULTS) -> Placement:
+def placement(
+    facts: RuntimeFacts, runtime: Runtime, *, path: str = "", options: SessionOptions = DEFAULTS
+) -> Placement:
     """Where the node goes: the steps of `predict` up to the making of the operator."""
     found = _Predictor(facts, runtime, path, None, options, 1)
     try:
@@ -105,11 +108,11 @@ class _Predictor:
 
     def __init__(
         self,
-        facts: NodeFacts,
+        facts: RuntimeFacts,
         runtime: Runtime,
         path: str,
         first_run: FirstRun | None,
-        options: Options,
+        options: SessionOptions,
         graph_nodes: int | None,
     ) -> None:
         self.facts = facts
@@ -318,7 +321,7 @@ class _Predictor:
         """The answer after CreateOperator of all, which ends with the first that is refused."""
         hresults: list[int] = []
         for i, desc in enumerate(operators):
-            report = validate(desc, directml=self.runtime.release)
+            report = evaluate(desc, target_of(self.runtime.release))
             hresults.append(int(report.hresult or 0))
             if report.ok:
                 continue

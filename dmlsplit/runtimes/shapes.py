@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 from dmlsplit.dims import Shape
-from dmlsplit.runtimes.facts import LengthsFrom, NodeFacts
+from dmlsplit.runtimes.facts import LengthsFrom, RuntimeFacts
 
 
 def signed(number: int) -> int:
@@ -18,14 +18,14 @@ def signed(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
 
 
-def static_axis(facts: NodeFacts) -> int | None:
+def static_axis(facts: RuntimeFacts) -> int | None:
     """The size of a Split's axis where it is static, as shape inference holds it."""
     shape = facts.shapes[0]
     size = shape[facts.axis_of(len(shape))] if shape else None
     return signed(size) if isinstance(size, int) else None
 
 
-def output_shapes(facts: NodeFacts) -> list[Shape | None]:
+def output_shapes(facts: RuntimeFacts) -> list[Shape | None]:
     """The outputs' shapes, those without a name left out, for inputs whose shapes are static."""
     found = []
     for i, shape in enumerate(_inferred(facts)):
@@ -46,7 +46,7 @@ def merged(inferred: Shape, declared: Shape | None) -> Shape | None:
     return tuple([b if isinstance(b, int) else a for a, b in pairs])
 
 
-def _inferred(facts: NodeFacts) -> Iterator[Shape]:
+def _inferred(facts: RuntimeFacts) -> Iterator[Shape]:
     shape = facts.shapes[0]
     assert shape is not None
     axis = facts.axis_of(len(shape))
@@ -61,7 +61,7 @@ def _inferred(facts: NodeFacts) -> Iterator[Shape]:
         yield (*shape[:axis], length, *shape[axis + 1 :])
 
 
-def _lengths(facts: NodeFacts, size: int) -> Shape:
+def _lengths(facts: RuntimeFacts, size: int) -> Shape:
     if facts.given in (LengthsFrom.ATTRIBUTE, LengthsFrom.CONSTANT):
         assert facts.lengths is not None
         return facts.lengths

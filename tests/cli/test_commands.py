@@ -12,7 +12,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import _native, graphs
 from dmlsplit.cli import config, doctor
-from dmlsplit.formats.graphs import loads as load_graph
+from dmlsplit.formats.graph_json import loads as load_graph
 from dmlsplit.rules import RULES, DescriptorRule, NodeRule
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
 

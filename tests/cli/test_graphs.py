@@ -8,7 +8,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit import graphs
-from dmlsplit.formats.graphs import dumps
+from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs.examples import Sketch
 from dmlsplit.report.formats import FORMATS
 from dmlsplit.rules import GRAPH_RULES

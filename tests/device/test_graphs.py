@@ -10,7 +10,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.device.arithmetic import FUNCTIONS
-from dmlsplit.formats.graphs import dumps
+from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs.examples import Sketch
 from dmlsplit.graphs.operators import OPERATORS, Family
 from dmlsplit.rules import GRAPH_RULES

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 from dmlsplit import find_release
-from dmlsplit.formats.graphs import dumps
+from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.graphs.releases import GraphTraits, traits_of
 from tests.directml import build

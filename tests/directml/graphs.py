@@ -10,7 +10,7 @@ from typing import Final
 
 import dmlsplit as dml
 from dmlsplit import graphs
-from dmlsplit.formats.graphs import dumps
+from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs.descriptors import node_tensors
 from dmlsplit.graphs.examples import End, Sketch
 from dmlsplit.graphs.memory import compile_graph

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dmlsplit import find_release, graphs
+import dmlsplit as dml
+from dmlsplit import find_release
+from dmlsplit.graphs import EXAMPLES
 from dmlsplit.rules import GRAPH_RULES
 from tests.directml.compare_graphs import compare, is_observed, representatives, shrunk, traits
 from tests.directml.conftest import COUNT, FRESH_SEED
@@ -44,7 +46,7 @@ def test_structure(observed, library):
     cases = [case[1] for case in (*REFUSED.values(), *ACCEPTED.values()) if case[1].nodes and case[1].outputs]
     # Up to CompileGraph: what it accepts cannot always be bound.
     for desc, answer in zip(cases, library.sessions([steps(desc)[:-2] for desc in cases]), strict=True):
-        report = graphs.validate(desc, directml=find_release(observed.name))
+        report = dml.validate(desc, directml=find_release(observed.name))
         if any(d.rule == "graph/unknown" for d in report.diagnostics):
             continue
         assert (None if answer is None else answer[-1]) == (None if report.hresult is None else f"{report.hresult:08X}")
@@ -53,7 +55,7 @@ def test_structure(observed, library):
 @pytest.mark.parametrize("rule", [rule for rule in GRAPH_RULES.values() if rule.sound], ids=lambda rule: rule.id)
 @pytest.mark.parametrize("cured", [False, True], ids=["example", "cured"])
 def test_examples(observed, library, rule, cured):
-    desc = graphs.EXAMPLES[rule.id](cured)
+    desc = EXAMPLES[rule.id](cured)
     (answer,) = compiled(library, [desc])
     said = modelled(desc, traits(observed))
     if answer.outcome != "skipped" and not said.outcome.startswith("unknown"):

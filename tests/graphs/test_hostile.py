@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import graphs
 from dmlsplit.graphs.examples import Sketch, chain, unary
 from tests.effort import calls
 from tests.graphs.structure import ONE, RELU, SPLIT, T4, T8, desc
@@ -108,8 +107,8 @@ LARGE = [
 @pytest.mark.parametrize("made", LARGE, ids=lambda made: made.__name__)
 def test_the_work_is_linear(made, directml):
     small, large = made(FEW), made(4 * FEW)
-    graphs.validate(small, directml=directml)  # what is worked out once
-    work = [calls(lambda graph=graph: graphs.validate(graph, directml=directml)) for graph in (small, large)]
+    dml.validate(small, directml=directml)  # what is worked out once
+    work = [calls(lambda graph=graph: dml.validate(graph, directml=directml)) for graph in (small, large)]
     assert work[1] <= 5 * work[0]
 
 
@@ -126,14 +125,14 @@ def test_the_work_is_linear(made, directml):
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_hundred_thousand_nodes(made, outcome):
-    report = graphs.validate(made(MANY))
+    report = dml.validate(made(MANY))
     assert set(report.outputs) == {outcome}
     assert report.compiles is (outcome == "right")
 
 
 def test_one_operator_in_several_nodes_is_as_many_operators():
     same = desc([RELU, RELU], [(0, 0, 0)], [(1, 0, 0)], [(0, 0, 1, 0)])
-    report = graphs.validate(same)
+    report = dml.validate(same)
     assert (report.ok, report.outputs) == (True, ("right",))
 
 
@@ -142,7 +141,7 @@ def test_one_operator_in_several_nodes_is_as_many_operators():
 )
 def test_ranks_and_sizes_at_the_limits(sizes):
     """Of a neighbour nothing is judged but its place; what does not fit a total is unknown, not wrong."""
-    report = graphs.validate(chain(unary("ACTIVATION_RELU", *sizes), unary("ACTIVATION_TANH", *sizes)))
+    report = dml.validate(chain(unary("ACTIVATION_RELU", *sizes), unary("ACTIVATION_TANH", *sizes)))
     assert set(report.outputs) <= {"right", "unknown"}
     assert len(report.diagnostics) <= 1
 
@@ -150,17 +149,17 @@ def test_ranks_and_sizes_at_the_limits(sizes):
 @pytest.mark.parametrize("rank", [0, 9, UINT_MAX])
 def test_a_split_of_too_many_dimensions_is_refused_by_its_rule(rank):
     tensor = dml.BufferTensorDesc(1, (1, 1, 1, 4), dimension_count=rank)
-    report = graphs.validate(desc([dml.SplitOperatorDesc(tensor, [tensor], 0)], [(0, 0, 0)], [(0, 0, 0)]))
+    report = dml.validate(desc([dml.SplitOperatorDesc(tensor, [tensor], 0)], [(0, 0, 0)], [(0, 0, 0)]))
     assert report.compiles is False
     assert all(str(d.location).startswith("Nodes[0].") for d in report.diagnostics)
 
 
 def test_an_edge_from_a_part_beyond_the_count():
     split = dml.SplitOperatorDesc(T8, [T4, T4], 1, output_count=UINT_MAX)
-    report = graphs.validate(desc([split], [(0, 0, 0)], [(0, 2, 0)], results=[T4]))
+    report = dml.validate(desc([split], [(0, 0, 0)], [(0, 2, 0)], results=[T4]))
     assert not report.ok
 
 
 def test_empty_and_single():
-    assert graphs.validate(desc(**ONE)).ok
-    assert not graphs.validate(desc([SPLIT])).ok
+    assert dml.validate(desc(**ONE)).ok
+    assert not dml.validate(desc([SPLIT])).ok

@@ -10,7 +10,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit import graphs
-from dmlsplit.formats.graphs import dumps, loads
+from dmlsplit.formats.graph_json import dumps, loads
 from tests.graphs.spec import executions, graph
 
 EXAMPLE = graphs.EXAMPLES["graph/fused-wrongly"](True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import graphs
 from dmlsplit.graphs.examples import Sketch
 from tests.graphs.structure import ACCEPTED, REFUSED
 
@@ -15,16 +14,16 @@ BY_VERSION = {release.directml: release for release in dml.releases()}
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     rule, graph = REFUSED[name]
-    report = graphs.validate(graph)
+    report = dml.validate(graph)
     assert rule in {d.rule for d in report.diagnostics}
     assert (report.hresult, report.compiles, report.ok) == (dml.HResult.E_INVALIDARG, False, False)
-    assert graphs.validate(graph, directml="tensorflow-directml-1.15.3.dev200619").hresult == 0x80000003
+    assert dml.validate(graph, directml="tensorflow-directml-1.15.3.dev200619").hresult == 0x80000003
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_accepted(name):
     rule, graph = ACCEPTED[name]
-    report = graphs.validate(graph)
+    report = dml.validate(graph)
     assert report.ok is (rule is None)
     assert report.compiles in (True, None)
     if rule:
@@ -35,7 +34,7 @@ def test_accepted(name):
 
 @pytest.mark.parametrize(("directml", "compiles"), [("1.5.1", False), ("1.7.0", True)])
 def test_an_output_that_no_edge_reaches_ended_the_process_once(directml, compiles):
-    report = graphs.validate(ACCEPTED["graph output that no edge reaches"][1], directml=BY_VERSION[directml])
+    report = dml.validate(ACCEPTED["graph output that no edge reaches"][1], directml=BY_VERSION[directml])
     assert (report.hresult, report.compiles) == (0 if compiles else None, compiles)
 
 
@@ -46,10 +45,10 @@ def test_a_temporary_is_whole_vectors():
     most, last = g.split(thin, 0, [3, 1])
     first, rest = g.split(g("ELEMENT_WISE_ABS", most), 0, [1, 2])
     for release in ("1.13.1", "1.15.4"):
-        assert graphs.validate(g.graph(first, rest, last, wide), directml=BY_VERSION[release]).hresult == 0
+        assert dml.validate(g.graph(first, rest, last, wide), directml=BY_VERSION[release]).hresult == 0
 
 
 def test_a_place_is_named():
-    (fault,) = graphs.validate(REFUSED["wire to input"][1]).diagnostics[:1]
+    (fault,) = dml.validate(REFUSED["wire to input"][1]).diagnostics[:1]
     assert str(fault.location) == "IntermediateEdges[0].ToNodeInputIndex"
     assert (fault.expected, fault.actual) == ("below 1", 1)

@@ -4,7 +4,7 @@ import math
 
 import dmlsplit as dml
 from dmlsplit.legalize import _cut
-from dmlsplit.legalize._build import Operand
+from dmlsplit.legalize._build import BufferSlice
 from dmlsplit.legalize._cut import Box, Cutter
 from dmlsplit.legalize._loops import Loops, tensor_of
 from dmlsplit.legalize._temporary import TemporaryPacking
@@ -15,7 +15,7 @@ SPLIT = dml.OperatorType.SPLIT
 def test_a_cut_with_lead_in_steps(monkeypatch):
     monkeypatch.setattr(_cut, "UINT_MAX", 32)
     loops = Loops((44,), ((1,), (1,), (1,)), 0, (11, 33))
-    operands = (Operand("input", 0, 44), Operand("output", 0, 12), Operand("output", 1, 36))
+    operands = (BufferSlice("input", 0, 44), BufferSlice("output", 0, 12), BufferSlice("output", 1, 36))
     cutter = Cutter(SPLIT, 8, [8], use_temporary=True)
     box = Box(SPLIT, loops, operands)
     assert cutter.operators(box) == 2
@@ -38,7 +38,7 @@ def test_an_input_packed_by_two_copies():
     sizes = (2, 2, 2, 2)
     loops = Loops(sizes, ((50, 20, 7, 2), (8, 4, 2, 1)), 0, (2,))
     packing = TemporaryPacking(32, [1, 2, 3])
-    after = list(packing.inputs_packed(Box(SPLIT, loops, (Operand("input", 0, 400), Operand("output", 0, 64)))))
+    after = list(packing.inputs_packed(Box(SPLIT, loops, (BufferSlice("input", 0, 400), BufferSlice("output", 0, 64)))))
     assert [tensor_of(box.loops, 0)[1] for box in after] == [(20, 10, 7, 2), (8, 4, 2, 1)]
     first, second = (box.loops for box in packing.before)
     assert (first.sizes, first.strides) == ((2, 2, 10), ((50, 20, 1), (20, 10, 1)))

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.formats.onnx.runtime import NodeOnRuntime, on_onnxruntime
-from dmlsplit.runtimes import Options, Outcome, RuntimeAnswer
+from dmlsplit.runtimes import Outcome, RuntimeAnswer, SessionOptions
 from tests.onnxruntime.models import Sample
 
 Record: TypeAlias = Mapping[str, Any]
@@ -112,7 +112,7 @@ def _tensor(tensor: Mapping[str, Any]) -> TensorDesc:
 def predicted(sample: Sample, version: str) -> list[NodeOnRuntime]:
     """dmlsplit's answers for a sample."""
     run = sample.run or ()
-    options = Options(
+    options = SessionOptions(
         graph_fusion=sample.config.get("ep.dml.disable_graph_fusion") != "1",
         optimization=sample.optimization,
         cpu_fallback=sample.config.get("session.disable_cpu_ep_fallback") != "1",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.runtimes import Options
+from dmlsplit.runtimes import SessionOptions
 from tests.onnxruntime.compare import Compiled, Observed, Submitted
 from tests.onnxruntime.models import Sample, described
 from tests.onnxruntime.worded import worded
@@ -37,9 +37,9 @@ def sample_of(line: Mapping[str, Any]) -> Sample | None:
     return worded(line["name"], what)
 
 
-def options_of(line: Mapping[str, Any]) -> Options:
+def options_of(line: Mapping[str, Any]) -> SessionOptions:
     config = line["model"].get("config", {})
-    return Options(
+    return SessionOptions(
         graph_fusion=config.get("ep.dml.disable_graph_fusion") != "1",
         optimization=line["model"].get("opt", 99),
         cpu_fallback=config.get("session.disable_cpu_ep_fallback") != "1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dmlsplit.graphs.descriptors import node_type
-from dmlsplit.runtimes import Options, find_runtime
+from dmlsplit.runtimes import SessionOptions, find_runtime
 from tests.formats.onnx_graphs.recorded import NOT_FOLLOWED, free_dimensions, lines, model_of, parts_of, session_model
 from tests.onnxruntime.conftest import COUNT
 from tests.onnxruntime.models import Sample
@@ -31,7 +31,7 @@ def submitted(record):
 
 
 def built(model, version, level):
-    parts = parts_of(session_model(model), find_runtime(version), Options(optimization=level))
+    parts = parts_of(session_model(model), find_runtime(version), SessionOptions(optimization=level))
     found = []
     for graph in (graph for part in parts for graph in part.fused):
         wires = [

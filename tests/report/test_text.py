@@ -6,7 +6,7 @@ from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.location import Location
 from dmlsplit.report import text
 from dmlsplit.report.text import Tally
-from dmlsplit.results import Judged, NotJudged, NotRead, Outcome, outcome_of
+from dmlsplit.results import Judged, NotJudged, NotRead, Verdict, verdict_of
 
 
 def diagnostic(severity=Severity.ERROR, steps=("Axis",), message="is 4", line=None, column=None):
@@ -19,8 +19,8 @@ def report(*diagnostics, hresult=0x80070057, operator="DML_OPERATOR_SPLIT", file
 
 def result(report):
     """The result that has such a report."""
-    kinds = {Outcome.NOT_JUDGED: NotJudged, Outcome.NOT_READ: NotRead}
-    return kinds.get(outcome_of(report), Judged)(report)
+    kinds = {Verdict.NOT_JUDGED: NotJudged, Verdict.NOT_READ: NotRead}
+    return kinds.get(verdict_of(report), Judged)(report)
 
 
 READ = report(hresult=0)

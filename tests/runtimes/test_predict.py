@@ -9,13 +9,13 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.enums import OperatorType
 from dmlsplit.rules import RULES
-from dmlsplit.runtimes import FirstRun, LengthsFrom, NodeFacts, Options, find_runtime, predict
+from dmlsplit.runtimes import FirstRun, LengthsFrom, RuntimeFacts, SessionOptions, find_runtime, predict
 
-SPLIT = NodeFacts(
+SPLIT = RuntimeFacts(
     OperatorType.SPLIT, 13, "FLOAT", ((1, 2, 6, 4),), axis=2, outputs=2, given=LengthsFrom.CONSTANT, lengths=(2, 4)
 )
 COUNTED = replace(SPLIT, opset=18, given=LengthsFrom.NUM_OUTPUTS, lengths=None)
-CONCAT = NodeFacts(OperatorType.JOIN, 13, "FLOAT", ((1, 2, 2, 4), (1, 2, 4, 4)), axis=2)
+CONCAT = RuntimeFacts(OperatorType.JOIN, 13, "FLOAT", ((1, 2, 2, 4), (1, 2, 4, 4)), axis=2)
 OPEN = replace(SPLIT, shapes=(("N", 2, 6, 4),))
 
 
@@ -48,7 +48,7 @@ def test_a_static_node_is_part_of_a_fused_graph():
 @pytest.mark.parametrize(("nodes", "flags"), [(4, 0), (5, 4), (6, 4)])
 def test_a_graph_of_five_nodes_is_compiled_with_volatile_descriptors(nodes, flags):
     assert call(ask(SPLIT, graph_nodes=nodes)) == ("CompileGraph", flags)
-    assert call(ask(SPLIT, graph_nodes=1, options=Options(compute_only=True))) == ("CompileGraph", 4)
+    assert call(ask(SPLIT, graph_nodes=1, options=SessionOptions(compute_only=True))) == ("CompileGraph", 4)
 
 
 def test_a_graph_of_which_the_size_is_not_known():
@@ -109,10 +109,10 @@ def test_lengths_that_a_run_gives():
 
 
 def test_without_fusion_a_node_is_compiled_alone():
-    answer = ask(SPLIT, options=Options(graph_fusion=False))
+    answer = ask(SPLIT, options=SessionOptions(graph_fusion=False))
     assert (answer.at, call(answer), rules(answer)) == ("init", ("CompileOperator", 0), ["outside-graph"])
     equal = replace(SPLIT, given=LengthsFrom.EQUAL, lengths=None)
-    assert ask(equal, options=Options(graph_fusion=False)).at == "run"
+    assert ask(equal, options=SessionOptions(graph_fusion=False)).at == "run"
 
 
 @pytest.mark.parametrize(
@@ -179,11 +179,11 @@ def test_a_negative_rest_of_num_outputs():
 @pytest.mark.parametrize(
     ("changes", "options", "rule"),
     [
-        ({"data_type": "STRING"}, Options(), "type-on-cpu"),
-        ({"data_type": "BFLOAT16"}, Options(), "type-on-cpu"),
-        ({"data_type": "DOUBLE"}, Options(float64=False), "double-on-cpu"),
-        ({"prefers_cpu": True}, Options(), "prefers-cpu"),
-        ({"folded": True}, Options(), "folded"),
+        ({"data_type": "STRING"}, SessionOptions(), "type-on-cpu"),
+        ({"data_type": "BFLOAT16"}, SessionOptions(), "type-on-cpu"),
+        ({"data_type": "DOUBLE"}, SessionOptions(float64=False), "double-on-cpu"),
+        ({"prefers_cpu": True}, SessionOptions(), "prefers-cpu"),
+        ({"folded": True}, SessionOptions(), "folded"),
     ],
 )
 def test_what_runs_on_the_cpu(changes, options, rule):
@@ -192,7 +192,7 @@ def test_what_runs_on_the_cpu(changes, options, rule):
 
 
 def test_the_fallback_to_the_cpu_can_be_forbidden():
-    answer = ask(replace(SPLIT, data_type="STRING"), options=Options(cpu_fallback=False))
+    answer = ask(replace(SPLIT, data_type="STRING"), options=SessionOptions(cpu_fallback=False))
     assert (answer.outcome, rules(answer)) == ("session-fails", ["cpu-fallback-disabled"])
 
 

@@ -10,7 +10,7 @@ from dmlsplit.dims import Shape, compatible, is_static, merged, shape_text
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.splits import path_of
-from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, Tensor
+from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, PortTensor
 from dmlsplit.formats.openvino.types import element_type, type_name
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
@@ -23,15 +23,15 @@ class Concat:
     graph: Graph
     layer: Layer
     facts: OpenVinoConcat
-    inputs: tuple[Tensor, ...]
+    inputs: tuple[PortTensor, ...]
 
     @classmethod
-    def of(cls, graph: Graph, layer: Layer, tensors: Mapping[PortId, Tensor]) -> Concat:
+    def of(cls, graph: Graph, layer: Layer, tensors: Mapping[PortId, PortTensor]) -> Concat:
         """The concat of a layer, once everything that feeds it is known. Raises InputError."""
         sources = [graph.sources.get((layer.id, port.id)) for port in layer.inputs]
         inputs, differing = [], []
         for i, (port, source) in enumerate(zip(layer.inputs, sources, strict=True)):
-            tensor = Tensor(None, None) if source is None else tensors[source]
+            tensor = PortTensor(None, None) if source is None else tensors[source]
             if compatible(tensor.shape, port.shape):
                 tensor = tensor._replace(shape=merged(tensor.shape, port.shape))
             elif port.shape is not None:
@@ -71,14 +71,14 @@ class Concat:
             facts=facts,
         )
 
-    def put_out(self, given: GivenShapes) -> dict[PortId, Tensor]:
+    def put_out(self, given: GivenShapes) -> dict[PortId, PortTensor]:
         """The output, as what it feeds sees it."""
         open_ = next((tensor.origin for tensor in self.inputs if not is_static(tensor.shape)), None)
         tensors = {}
         for port in self.layer.outputs:
             output = Output(self.graph, self.layer, port)
             shape = given.fill(output, self._output_shape())
-            tensors[(self.layer.id, port.id)] = Tensor(shape, self.facts.data_type, output, open_ or output)
+            tensors[(self.layer.id, port.id)] = PortTensor(shape, self.facts.data_type, output, open_ or output)
         return tensors
 
     def _output_shape(self) -> Shape | None:

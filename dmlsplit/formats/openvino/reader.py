@@ -18,7 +18,7 @@ from dmlsplit.formats.openvino.constants import Weights
 from dmlsplit.formats.openvino.document import read_document
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.splits import Split, path_of
-from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Tensor, put_out
+from dmlsplit.formats.openvino.tensors import GivenShapes, Names, PortTensor, put_out
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES
@@ -88,7 +88,7 @@ def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple
     graphs, names = [model], Names()
     while graphs:
         graph = graphs.pop()
-        tensors: dict[PortId, Tensor] = {}
+        tensors: dict[PortId, PortTensor] = {}
         for layer in graph.in_order():
             op = _OPERATIONS.get(layer.type.lower())
             if op is not None and _OPSET.fullmatch(layer.version):

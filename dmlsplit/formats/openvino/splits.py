@@ -10,7 +10,7 @@ from dmlsplit.dims import Shape, compatible, is_static, merged, shape_text
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.openvino.constants import Value, Weights, resolve
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
-from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, Tensor
+from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, PortTensor
 from dmlsplit.formats.openvino.types import element_type, type_name
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
@@ -23,15 +23,15 @@ class Split:
     graph: Graph
     layer: Layer
     facts: OpenVinoSplit
-    data: Tensor
+    data: PortTensor
 
     @classmethod
-    def of(cls, graph: Graph, layer: Layer, op: str, tensors: Mapping[PortId, Tensor], weights: Weights) -> Split:
+    def of(cls, graph: Graph, layer: Layer, op: str, tensors: Mapping[PortId, PortTensor], weights: Weights) -> Split:
         """The split of a layer, once everything that feeds it is known. Raises InputError."""
         ports = dict(zip(INPUTS[op], layer.inputs, strict=False))
         sources = {name: graph.sources.get((layer.id, port.id)) for name, port in ports.items()}
         fed = {name: source for name, source in sources.items() if source is not None}
-        data = tensors[fed["data"]] if "data" in fed else Tensor(None, None)
+        data = tensors[fed["data"]] if "data" in fed else PortTensor(None, None)
         port_shape = ports["data"].shape if "data" in ports else None
         agreeing = compatible(data.shape, port_shape)
         if agreeing:
@@ -80,14 +80,14 @@ class Split:
             facts=facts,
         )
 
-    def put_out(self, given: GivenShapes) -> dict[PortId, Tensor]:
+    def put_out(self, given: GivenShapes) -> dict[PortId, PortTensor]:
         """The outputs, as what they feed sees them."""
         tensors = {}
         for port, computed in zip(self.layer.outputs, self._output_shapes(), strict=True):
             output = Output(self.graph, self.layer, port)
             shape = given.fill(output, computed)
             origin = output if is_static(self.facts.data_shape) else self.data.origin
-            tensors[(self.layer.id, port.id)] = Tensor(shape, self.facts.data_type, output, origin)
+            tensors[(self.layer.id, port.id)] = PortTensor(shape, self.facts.data_type, output, origin)
         return tensors
 
     def _output_shapes(self) -> tuple[Shape | None, ...]:
@@ -123,7 +123,7 @@ def path_of(graph: Graph, layer: Layer) -> str:
     return printable(f"{graph.name}/{name}" if graph.name else name)
 
 
-def _value(graph: Graph, source: PortId | None, tensors: Mapping[PortId, Tensor], weights: Weights) -> Value:
+def _value(graph: Graph, source: PortId | None, tensors: Mapping[PortId, PortTensor], weights: Weights) -> Value:
     """An input's value; its type and shape also where the value is not known."""
     if source is None:
         return Value(None, None, None)

@@ -52,7 +52,7 @@ class Output(NamedTuple):
         return next(self.names())
 
 
-class Tensor(NamedTuple):
+class PortTensor(NamedTuple):
     """What is known of an output. `origin` is the one that the shape depends on: where it is not known, the caller can
     give it there."""
 
@@ -103,7 +103,7 @@ class GivenShapes:
                 raise InputError(f"there is no tensor '{printable(name)}'; the inputs are {listed(parameters)}")
 
 
-def put_out(graph: Graph, layer: Layer, first: Tensor | None, given: GivenShapes) -> dict[PortId, Tensor]:
+def put_out(graph: Graph, layer: Layer, first: PortTensor | None, given: GivenShapes) -> dict[PortId, PortTensor]:
     """What a layer other than a split puts out; `first` is its first input."""
     tensors = {}
     for port in layer.outputs:
@@ -111,7 +111,7 @@ def put_out(graph: Graph, layer: Layer, first: Tensor | None, given: GivenShapes
         output = origin = Output(graph, layer, port)
         if layer.type in KEEPS_SHAPE and first is not None and compatible(first.shape, shape):
             shape, origin = merged(first.shape, shape), first.origin or output
-        tensors[(layer.id, port.id)] = Tensor(given.fill(output, shape), type, output, origin)
+        tensors[(layer.id, port.id)] = PortTensor(given.fill(output, shape), type, output, origin)
     return tensors
 
 

@@ -22,7 +22,7 @@ from dmlsplit.printable import printable
 from dmlsplit.report.html.build import PREFIX, Builder
 from dmlsplit.report.rule import examples
 from dmlsplit.report.svg import canvas
-from dmlsplit.results import Answer, Note, Result, outcome_of
+from dmlsplit.results import Answer, Note, Result, verdict_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -80,7 +80,7 @@ def notebook(report: Report) -> str | None:
         template = _environment().get_template("notebook.html.j2")
     except MissingPackageError:
         return None
-    return template.render(report=report, word=outcome_of(report))
+    return template.render(report=report, word=verdict_of(report))
 
 
 @cache

@@ -27,9 +27,9 @@ from dmlsplit.report.html.view import (
     Reason,
     Rewritten,
     Row,
+    TargetVerdict,
     TensorRow,
     Tensors,
-    Verdict,
 )
 from dmlsplit.report.svg.subject import numbers_text, subject, type_text
 from dmlsplit.report.text import NodeCells, place
@@ -76,7 +76,7 @@ class Builder:
         file = self._file(first.report.file)
         for answer in answers:
             report = answer.report
-            self.page.verdicts[answer.outcome] += 1
+            self.page.verdicts[answer.verdict] += 1
             self.page.severities.update(d.severity for d in report.diagnostics)
             if report.judged_by not in self.page.judges:
                 self.page.judges.append(report.judged_by)
@@ -149,7 +149,7 @@ class Builder:
             whole,
             axis,
             lengths,
-            [Verdict(a.outcome, a.report.judged_by, _code(a.report)) for a in answers],
+            [TargetVerdict(a.verdict, a.report.judged_by, _code(a.report)) for a in answers],
             level,
             rank,
             severities[Severity.ERROR],

@@ -12,7 +12,7 @@ from dmlsplit.rules import Rule
 from dmlsplit.uses import Use
 
 
-class Verdict(NamedTuple):
+class TargetVerdict(NamedTuple):
     """A word and who said it."""
 
     word: str
@@ -125,7 +125,7 @@ class Row:
     whole: str
     axis: str
     lengths: str
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[TargetVerdict]
     level: str
     level_rank: int
     errors: int

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Report
+from dmlsplit.judging import validate
 from dmlsplit.printable import printable
 from dmlsplit.report.svg import block, canvas, memory
 from dmlsplit.report.svg.canvas import add, label, number, shortened
 from dmlsplit.report.svg.subject import RANK_SHOWN, Subject, numbers_text, subject, type_text
-from dmlsplit.validation import validate
 
 FAULTS_SHOWN: Final = 4
 OPERATORS_SHOWN: Final = 40

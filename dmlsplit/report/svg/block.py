@@ -24,7 +24,7 @@ SLANT: Final = 0.42
 PARTS_SHOWN: Final = 12
 
 
-class Edge(NamedTuple):
+class BlockEdge(NamedTuple):
     """Some dimensions as one edge of the block."""
 
     dimensions: Sequence[int]
@@ -44,7 +44,7 @@ class Edge(NamedTuple):
         return canvas.shortened(shown, 22)
 
 
-def edges(subject: Subject) -> tuple[Edge, Edge, Edge]:
+def edges(subject: Subject) -> tuple[BlockEdge, BlockEdge, BlockEdge]:
     """Along the axis, upwards, away: dimensions of size 1 are left out, several of them share an edge."""
     sizes = subject.sizes
     along = subject.axis if subject.axis is not None else len(sizes) - 1
@@ -55,8 +55,8 @@ def edges(subject: Subject) -> tuple[Edge, Edge, Edge]:
     return _edge(sizes, [along]), _edge(sizes, after), _edge(sizes, before)
 
 
-def _edge(sizes: Sequence[int], dimensions: Sequence[int]) -> Edge:
-    return Edge(dimensions, [sizes[i] for i in dimensions])
+def _edge(sizes: Sequence[int], dimensions: Sequence[int]) -> BlockEdge:
+    return BlockEdge(dimensions, [sizes[i] for i in dimensions])
 
 
 class Piece(NamedTuple):
@@ -159,7 +159,7 @@ def _piece(
     _lines(parent, "on", (left, base, width, height), [f"[{piece.part}]", piece.text])
 
 
-def _rise(subject: Subject, piece: Piece, up: Edge) -> float:
+def _rise(subject: Subject, piece: Piece, up: BlockEdge) -> float:
     """How much higher a part is than the whole, within what can be drawn."""
     sizes = subject.parts[piece.part].sizes if piece.part is not None else None
     if sizes is None or len(sizes) != len(subject.sizes) or not up.length:
@@ -224,7 +224,7 @@ def _lines(parent: ET.Element, kind: str, face: tuple[float, float, float, float
 def _measure(
     parent: ET.Element,
     subject: Subject,
-    along: Edge,
+    along: BlockEdge,
     cuts: tuple[Sequence[float], Sequence[float]],
     rows: tuple[float, float, float],
 ) -> None:
@@ -251,7 +251,7 @@ def _measure(
     label(parent, f"{'fault' if wrong else 'ink'} name small mid", max((left + right) / 2, 190), y - 9, text)
 
 
-def _end_of_whole(subject: Subject, along: Edge, starts: Sequence[float], shares: Sequence[float]) -> float:
+def _end_of_whole(subject: Subject, along: BlockEdge, starts: Sequence[float], shares: Sequence[float]) -> float:
     """Where the whole tensor ends: before the last part's end where the parts are too long together."""
     end = starts[-1] + shares[-1]
     if subject.whole.sizes is None or subject.axis is None or subject.total_length <= along.length:
@@ -264,7 +264,9 @@ def _end_of_whole(subject: Subject, along: Edge, starts: Sequence[float], shares
     return end
 
 
-def _names(parent: ET.Element, up: Edge, away: Edge, base: float, height: float, depth: float, end: float) -> None:
+def _names(
+    parent: ET.Element, up: BlockEdge, away: BlockEdge, base: float, height: float, depth: float, end: float
+) -> None:
     if up.sizes:
         x = LEFT - 12.0
         line(parent, "rule", (x, base), (x, base - height))

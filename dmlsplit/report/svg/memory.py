@@ -25,7 +25,7 @@ DIGITS: Final = 7
 """Longer element numbers are left out."""
 
 
-class Cell(NamedTuple):
+class MemoryCell(NamedTuple):
     """One place: how many elements lie there, the number of the first, and its part."""
 
     elements: int
@@ -40,7 +40,7 @@ class Strip(NamedTuple):
     part: int | None
     """Which part the tensor is; None for the whole one."""
     places: int
-    cells: Mapping[int, Cell]
+    cells: Mapping[int, MemoryCell]
     step: int
     """Places after which the layout repeats, as far as that fits into a row; 1 where it does not."""
 
@@ -62,7 +62,9 @@ def strip(subject: Subject, tensor: DrawnTensor, part: int | None) -> Strip:
     for place, count, index, first in find(sizes, strides, numbering, axis, limit):
         if axis is not None:
             first += start * numbering[axis]
-        found[place] = Cell(count, first, part if part is not None else _part_of(subject, sizes, strides, axis, index))
+        found[place] = MemoryCell(
+            count, first, part if part is not None else _part_of(subject, sizes, strides, axis, index)
+        )
     rows = [s for size, s in zip(sizes, strides, strict=True) if size > 1 and 1 < s <= CELLS_IN_ROW]
     return Strip(tensor, part, places, found, max(rows, default=1))
 
@@ -212,14 +214,14 @@ def _row(
         parent.remove(texts)
 
 
-def _cell_text(cell: Cell, numbered: bool, width: float) -> str:
+def _cell_text(cell: MemoryCell, numbered: bool, width: float) -> str:
     if cell.elements == 1:
         return str(cell.number) if numbered else ""
     text = f"{canvas.TIMES}{cell.elements}"
     return text if len(text) * 6.2 <= width else f"{canvas.TIMES}…"
 
 
-def _look(cell: Cell | None, prefix: str) -> tuple[str, str | None]:
+def _look(cell: MemoryCell | None, prefix: str) -> tuple[str, str | None]:
     """Class of a cell's fill, and the texture over it."""
     if cell is None:
         return "gap", f"url(#{prefix}hatch)"

@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 from dmlsplit.errors import InputError
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx.mending.assembling import assembled
-from dmlsplit.formats.onnx.mending.fields import Range, fields
-from dmlsplit.formats.onnx.mending.source import Source, mapped, origin
+from dmlsplit.formats.onnx.mending.fields import Span, fields
+from dmlsplit.formats.onnx.mending.source import SourceModel, mapped, origin
 from tests.effort import calls
 from tests.formats.onnx_models import graph, ints, model, node, value
 
@@ -110,18 +110,18 @@ def test_the_way_into_a_graph_is_measured_anew():
 
 def test_nodes_know_where_they_stood():
     data = with_branch().SerializeToString()
-    source = Source(data)
+    source = SourceModel(data)
     for made in source.model.graph.node:
         place = origin(made)
-        assert isinstance(place, Range)
+        assert isinstance(place, Span)
         assert source.original(made).op_type == made.op_type
-    assert assembled(source, source.model) == [Range(0, len(data))]
+    assert assembled(source, source.model) == [Span(0, len(data))]
 
 
 @pytest.mark.parametrize("order", [[2, 0, 1], [1, 2, 0], [2, 1, 0], [0, 2], [1], []])
 def test_any_order_of_nodes_can_be_written(order):
     nodes = [node("Relu", ["x"], [f"y{i}"], name=str(i)) for i in range(3)]
-    source = Source(model(nodes, [value("x", [1])], ("y0",)).SerializeToString())
+    source = SourceModel(model(nodes, [value("x", [1])], ("y0",)).SerializeToString())
     changed = onnx.ModelProto()
     changed.CopyFrom(source.model)
     del changed.graph.node[:]
@@ -149,7 +149,7 @@ def test_weights_are_not_read(tmp_path):
     made.graph.initializer.append(numpy_helper.from_array(np.ones(1 << 20, np.float32), "large"))
     (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
     with mapped(tmp_path / "m.onnx") as data:
-        source = Source(data)
+        source = SourceModel(data)
         (large,) = [t for t in source.model.graph.initializer if t.name == "large"]
         assert (large.dims, large.data_type) == ([1 << 20], TensorProto.FLOAT)
         assert source.model.ByteSize() < 1000

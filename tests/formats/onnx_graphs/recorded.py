@@ -16,16 +16,16 @@ from typing import Any, Final, NamedTuple
 import onnx
 
 from dmlsplit.formats.onnx import loading, tensors
-from dmlsplit.formats.onnx.graphs.build import session_graphs
-from dmlsplit.formats.onnx.graphs.findings import takes_constants
-from dmlsplit.formats.onnx.graphs.fused import SessionGraphs
-from dmlsplit.formats.onnx.graphs.judging import judged
-from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
-from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.fusion.build import session_graphs
+from dmlsplit.formats.onnx.fusion.findings import takes_constants
+from dmlsplit.formats.onnx.fusion.fused import SessionGraphs
+from dmlsplit.formats.onnx.fusion.judging import judged
+from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session import OnnxSession
+from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.graphs.releases import traits_of
-from dmlsplit.runtimes import Options, Runtime, find_runtime
+from dmlsplit.runtimes import Runtime, SessionOptions, find_runtime
 from tests.formats.onnx_graphs import models, patterns
 
 DATA: Final = Path(__file__).parents[2] / "data" / "onnx_graphs" / "executions.jsonl.xz"
@@ -50,8 +50,8 @@ class Execution(NamedTuple):
         return replace(find_runtime(self.onnxruntime), directml=self.directml)
 
     @property
-    def options(self) -> Options:
-        return Options(optimization=self.level, graph_fusion=self.fused)
+    def options(self) -> SessionOptions:
+        return SessionOptions(optimization=self.level, graph_fusion=self.fused)
 
 
 @cache
@@ -94,17 +94,17 @@ def free_dimensions(line: dict[str, Any]) -> dict[str, int]:
     return {"N": 1} if line["model"].endswith("overridden at session creation") else {}
 
 
-def session_model(proto: onnx.ModelProto, free: dict[str, int] | None = None) -> Model:
+def session_model(proto: onnx.ModelProto, free: dict[str, int] | None = None) -> SessionModel:
     session = OnnxSession(loading.without_weights(proto), tensors.no_external_data)
     return session.model(Inputs(free_dimensions=free or {}))
 
 
-def parts_of(model: Model, runtime: Runtime, options: Options) -> list[SessionGraphs]:
+def parts_of(model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraphs]:
     graphs = SessionGraph.all_of(model, runtime, options, model.session, model.run)
     return [session_graphs(graph) for graph in graphs]
 
 
-def said(parts: list[SessionGraphs], runtime: Runtime, options: Options) -> str:
+def said(parts: list[SessionGraphs], runtime: Runtime, options: SessionOptions) -> str:
     """The verdict in the words of the recording."""
     if any(part.dead for part in parts) and options.graph_fusion:
         return "session refused"

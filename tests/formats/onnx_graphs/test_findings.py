@@ -11,8 +11,8 @@ from onnx import parser
 from dmlsplit import Severity, check_files
 from dmlsplit.cli import main
 from dmlsplit.formats.onnx.cures import Fault
-from dmlsplit.formats.onnx.graphs.findings import findings
-from dmlsplit.runtimes import Options, find_runtime
+from dmlsplit.formats.onnx.fusion.findings import findings
+from dmlsplit.runtimes import SessionOptions, find_runtime
 from tests.effort import calls
 from tests.formats.onnx_graphs import models, patterns
 from tests.formats.onnx_graphs.models import Sketch
@@ -77,7 +77,7 @@ RIGHT = {
 
 
 def found_in(model: onnx.ModelProto, version: str = "1.24.4", **options):
-    return findings(session_model(model), find_runtime(version), Options(**options))
+    return findings(session_model(model), find_runtime(version), SessionOptions(**options))
 
 
 @pytest.mark.parametrize("name", WRONG)

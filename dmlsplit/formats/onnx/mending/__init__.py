@@ -64,16 +64,16 @@ def mended_model(
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
     from dmlsplit.formats.onnx.loading import note_external_data
     from dmlsplit.formats.onnx.mending.mending import mended
-    from dmlsplit.formats.onnx.mending.source import Source, mapped
+    from dmlsplit.formats.onnx.mending.source import SourceModel, mapped
     from dmlsplit.formats.onnx.tensors import external_reader, no_external_data
 
     if isinstance(source, onnx.ModelProto):
         source = source.SerializeToString()
     if isinstance(source, bytes):
-        yield mended(Source(source), target, no_external_data)
+        yield mended(SourceModel(source), target, no_external_data)
         return
     folder = os.path.dirname(os.path.abspath(source))
     with mapped(source) as data:
-        read = Source(data)
+        read = SourceModel(data)
         note_external_data(read.model, source)
         yield mended(read, target, external_reader(AllowedFolders(folder, allow_paths)))

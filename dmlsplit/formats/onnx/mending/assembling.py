@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 import onnx
 
-from dmlsplit.formats.onnx.mending.fields import Field, Part, Range, fields, integer, joined, message
+from dmlsplit.formats.onnx.mending.fields import Field, Part, Span, fields, integer, joined, message
 from dmlsplit.formats.onnx.mending.source import (
     ATTRIBUTE,
     NODE_OF_FUNCTION,
     NODE_OF_GRAPH,
-    Source,
+    SourceModel,
     origin,
 )
 
 
-def assembled(source: Source, model: onnx.ModelProto) -> list[Part]:
+def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
     """The parts of `model`, which is source.model but for what was changed: nodes, IR version, opsets."""
     found: list[Part] = []
     functions, imports = iter(model.functions), iter(model.opset_import)
@@ -43,7 +43,7 @@ def assembled(source: Source, model: onnx.ModelProto) -> list[Part]:
                 parts = _import(source, field, next(imports))
             case onnx.ModelProto.IR_VERSION_FIELD_NUMBER if model.ir_version != source.model.ir_version:
                 parts = [integer(field.number, model.ir_version)]
-        found += [Range(field.start, field.end)] if parts is None else parts
+        found += [Span(field.start, field.end)] if parts is None else parts
     return joined(found)
 
 
@@ -51,7 +51,7 @@ def _message(field: Field, content: list[Part] | None) -> list[Part] | None:
     return None if content is None else message(field.number, content)
 
 
-def _import(source: Source, field: Field, new: onnx.OperatorSetIdProto) -> list[Part] | None:
+def _import(source: SourceModel, field: Field, new: onnx.OperatorSetIdProto) -> list[Part] | None:
     old = onnx.OperatorSetIdProto.FromString(source.data[field.content : field.end])
     return None if old.version == new.version else message(field.number, [new.SerializeToString()])
 
@@ -66,7 +66,7 @@ class _Node:
 
 
 def _content(
-    source: Source,
+    source: SourceModel,
     graph: Field,
     nodes: Iterable[onnx.NodeProto],
     number: int,
@@ -84,7 +84,7 @@ def _content(
     place = behind_the_last = 0
     for field in fields(source.data, graph.content, graph.end):
         if field.number != number:
-            found += others.get(field.start, [Range(field.start, field.end)])
+            found += others.get(field.start, [Span(field.start, field.end)])
             continue
         changed |= field.start not in staying
         while field.start in staying:
@@ -99,7 +99,7 @@ def _content(
     return found if changed else None
 
 
-def _written(source: Source, nodes: Iterable[onnx.NodeProto], number: int) -> list[_Node]:
+def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) -> list[_Node]:
     """Nodes stay in their places as long as these follow one another; others are new, or moved."""
     found = []
     last = -1
@@ -117,7 +117,7 @@ def _written(source: Source, nodes: Iterable[onnx.NodeProto], number: int) -> li
     return found
 
 
-def _attributes(source: Source, node: onnx.NodeProto, place: Field) -> list[Part] | None:
+def _attributes(source: SourceModel, node: onnx.NodeProto, place: Field) -> list[Part] | None:
     """The content of a node that stays, with what is different in its graphs; None where nothing is."""
     edited = {
         field.start: message(field.number, content)
@@ -131,8 +131,8 @@ def _attributes(source: Source, node: onnx.NodeProto, place: Field) -> list[Part
         if field.number == ATTRIBUTE and any(field.content <= start < field.end for start in edited):
             inside: list[Part] = []
             for inner in fields(source.data, field.content, field.end):
-                inside += edited.get(inner.start, [Range(inner.start, inner.end)])
+                inside += edited.get(inner.start, [Span(inner.start, inner.end)])
             found += message(ATTRIBUTE, inside)
         else:
-            found.append(Range(field.start, field.end))
+            found.append(Span(field.start, field.end))
     return found

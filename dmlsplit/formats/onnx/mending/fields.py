@@ -32,14 +32,14 @@ class Field(NamedTuple):
     end: int
 
 
-class Range(NamedTuple):
+class Span(NamedTuple):
     """Bytes of the source, from `start` up to `end`."""
 
     start: int
     end: int
 
 
-Part: TypeAlias = Range | bytes
+Part: TypeAlias = Span | bytes
 """Of a file that is written: bytes of the source, or new ones."""
 
 
@@ -102,7 +102,7 @@ def message(number: int, parts: Iterable[Part]) -> list[Part]:
 
 def size_of(parts: Iterable[Part]) -> int:
     """How many bytes parts are."""
-    return sum(part.end - part.start if isinstance(part, Range) else len(part) for part in parts)
+    return sum(part.end - part.start if isinstance(part, Span) else len(part) for part in parts)
 
 
 def joined(parts: Iterable[Part]) -> list[Part]:
@@ -110,8 +110,8 @@ def joined(parts: Iterable[Part]) -> list[Part]:
     found: list[Part] = []
     for part in parts:
         last = found[-1] if found else None
-        if isinstance(part, Range) and isinstance(last, Range) and last.end == part.start:
-            found[-1] = Range(last.start, part.end)
+        if isinstance(part, Span) and isinstance(last, Span) and last.end == part.start:
+            found[-1] = Span(last.start, part.end)
         elif isinstance(part, bytes) and isinstance(last, bytes):
             found[-1] = last + part
         elif size_of([part]):

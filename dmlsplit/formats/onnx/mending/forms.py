@@ -23,19 +23,19 @@ LENGTHS_ARE_INPUT: Final = 13
 """The first opset whose Split has its lengths as an input."""
 
 
-class Refused(Exception):
+class CannotMend(Exception):
     """Why a node cannot be mended."""
 
 
 @dataclass(slots=True)
-class Tensor:
+class NamedTensor:
     """A tensor by its name, with what is known of its shape."""
 
     name: str
     shape: Shape | None
 
 
-Around: TypeAlias = Callable[[Tensor, str], Iterable[onnx.NodeProto]]
+Around: TypeAlias = Callable[[NamedTensor, str], Iterable[onnx.NodeProto]]
 
 
 @dataclass
@@ -50,8 +50,8 @@ class Form:
     proto: onnx.NodeProto
     data_type: str | None
     axis: int | None
-    whole: Tensor
-    parts: list[Tensor]
+    whole: NamedTensor
+    parts: list[NamedTensor]
     lengths: Sequence[Dim] | None
     taken: set[str]
     explicit: bool = False
@@ -61,12 +61,12 @@ class Form:
 
     @classmethod
     def of(cls, sites: Sequence[Site], taken: set[str]) -> Form:
-        """What is the same at all calls of a node; Refused where the calls differ in what has to be."""
+        """What is the same at all calls of a node; CannotMend where the calls differ in what has to be."""
         forms = [_form(site, taken) for site in sites]
         form = forms[0]
         for other in forms[1:]:
             if (other.data_type, other.axis) != (form.data_type, form.axis):
-                raise Refused("calls of its function differ in the element type or the axis")
+                raise CannotMend("calls of its function differ in the element type or the axis")
             pairs = zip((form.whole, *form.parts), (other.whole, *other.parts), strict=True)
             for tensor, twin in pairs:
                 tensor.shape = _common(tensor.shape, twin.shape)
@@ -78,11 +78,11 @@ class Form:
         return self.op == "Split"
 
     @property
-    def read(self) -> list[Tensor]:
+    def read(self) -> list[NamedTensor]:
         return [self.whole] if self.is_split else self.parts
 
     @property
-    def written(self) -> list[Tensor]:
+    def written(self) -> list[NamedTensor]:
         return self.parts if self.is_split else [self.whole]
 
     @property
@@ -125,7 +125,7 @@ class Form:
             tensor.name = name
         for tensor in self.written:
             name, given = self.fresh(word), tensor.name
-            self.after[:0] = back(Tensor(name, tensor.shape), given)
+            self.after[:0] = back(NamedTensor(name, tensor.shape), given)
             tensor.name = name
 
     def nodes(self, original: onnx.NodeProto, document: str) -> list[onnx.NodeProto]:
@@ -164,7 +164,7 @@ class Form:
             core.input.extend(self.proto.input[1:])
             return
         if self.lengths is None or not all(isinstance(length, int) for length in self.lengths):
-            raise Refused("its lengths are not known")
+            raise CannotMend("its lengths are not known")
         lengths = [length for length in self.lengths if isinstance(length, int)]
         _drop(core, ("split", "num_outputs"))
         if self.opset < LENGTHS_ARE_INPUT:
@@ -177,14 +177,14 @@ def _form(site: Site, taken: set[str]) -> Form:
     node, proto = site.node, site.proto
     opset = site.scope.origin.opset
     if isinstance(node, JoinNode):
-        parts = [Tensor(text(name), shape) for name, shape in zip(proto.input, node.input_shapes, strict=True)]
-        whole = Tensor(text(proto.output[0]), node.output_shape)
+        parts = [NamedTensor(text(name), shape) for name, shape in zip(proto.input, node.input_shapes, strict=True)]
+        whole = NamedTensor(text(proto.output[0]), node.output_shape)
     else:
         names = [text(name) for name in proto.output]
-        parts = [Tensor(name, shape) for name, shape in zip(names, node.output_shapes, strict=False)]
+        parts = [NamedTensor(name, shape) for name, shape in zip(names, node.output_shapes, strict=False)]
         missing = max(len(node.lengths or ()) - len(names), 0)
-        parts += [Tensor(name, None) for name in (*names[len(parts) :], *("",) * missing)]
-        whole = Tensor(text(proto.input[0]), node.input_shape)
+        parts += [NamedTensor(name, None) for name in (*names[len(parts) :], *("",) * missing)]
+        whole = NamedTensor(text(proto.input[0]), node.input_shape)
     return Form(node.op, opset, proto, node.data_type, node.axis, whole, parts, node.lengths, taken)
 
 

@@ -112,12 +112,12 @@ def faults(view: View) -> Iterator[str]:
         yield from (each.message for each in errors if each.rule not in _passed_over(view))
     if view.on_cpu:
         return
-    desc = descriptor_of(node)
+    desc = submitted_descriptor(node)
     if desc is not None:
         yield from (diagnostic.message for diagnostic in evaluate(desc, view.target).errors)
 
 
-def descriptor_of(node: SplitNode | JoinNode) -> OperatorDesc | None:
+def submitted_descriptor(node: SplitNode | JoinNode) -> OperatorDesc | None:
     """The node as ONNX Runtime submits it, with at least four dimensions; None where too little is known."""
     if node.obstacle() is not None or node.element is None or node.axis is None:
         return None

@@ -10,24 +10,24 @@ import onnx
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.functions import check_references, key_of_function
+from dmlsplit.formats.onnx.fusion.findings import GraphFinding, findings
 from dmlsplit.formats.onnx.given import graphs_of
-from dmlsplit.formats.onnx.graphs.findings import Finding, findings
 from dmlsplit.formats.onnx.mending.sites import Place
 from dmlsplit.formats.onnx.runtime.inlining import inlined
-from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.scope import label_of
 from dmlsplit.formats.onnx.tensors import ReadExternal, text
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.printable import printable
-from dmlsplit.runtimes import Options, Runtime
+from dmlsplit.runtimes import Runtime, SessionOptions
 
 Spot: TypeAlias = tuple[Place, int]
 """A node: its graph, and its index in that."""
 
 
 def found_in(
-    model: onnx.ModelProto, read_external: ReadExternal, runtime: Runtime, options: Options
-) -> tuple[tuple[Finding, ...], Mapping[str, list[Spot]]]:
+    model: onnx.ModelProto, read_external: ReadExternal, runtime: Runtime, options: SessionOptions
+) -> tuple[tuple[GraphFinding, ...], Mapping[str, list[Spot]]]:
     """What a runtime does wrong with the graphs of a model, and the nodes of each path."""
     copy = loading.without_weights(model)
     check_references(copy)
@@ -40,7 +40,7 @@ def found_in(
             spot = spots[int(text(node.doc_string))]
             if spot not in paths.setdefault(path, []):
                 paths[path].append(spot)
-    return findings(Model(whole, written, read_external, budget, Inputs(), False), runtime, options), paths
+    return findings(SessionModel(whole, written, read_external, budget, Inputs(), False), runtime, options), paths
 
 
 def _numbered(model: onnx.ModelProto) -> Iterator[Spot]:

@@ -11,12 +11,12 @@ import onnx
 from dmlsplit.formats.onnx.mending.assembling import assembled
 from dmlsplit.formats.onnx.mending.editing import names_of, node_text, replace_nodes
 from dmlsplit.formats.onnx.mending.fields import Part, size_of
-from dmlsplit.formats.onnx.mending.forms import Form, Refused
-from dmlsplit.formats.onnx.mending.graphs import cured
+from dmlsplit.formats.onnx.mending.forms import CannotMend, Form
+from dmlsplit.formats.onnx.mending.graph_cures import cured
 from dmlsplit.formats.onnx.mending.judging import failing_elsewhere, faults, runtime_of_graphs, session_of, views_of
 from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at, sites_of
-from dmlsplit.formats.onnx.mending.source import Source
+from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.versions import converted
 from dmlsplit.formats.onnx.mending.views import View
 from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
@@ -32,7 +32,7 @@ _ROUNDS: Final = 8
 class Mending:
     """What became of a model. `parts` are the bytes of what is written, None where something is refused."""
 
-    source: Source
+    source: SourceModel
     changes: list[Change] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     unknown: list[Refusal] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Mending:
             yield from self.source.copy(part)
 
 
-def mended(source: Source, target: Target, read_external: ReadExternal) -> Mending:
+def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
     """The model of a source as a target takes it. InputError where it is none that can be read."""
     found = Mending(source)
     model = onnx.ModelProto()
@@ -65,7 +65,7 @@ def mended(source: Source, target: Target, read_external: ReadExternal) -> Mendi
     sites = sites_of(model, read_external)
     try:
         found.changes += converted(source, model, sites, session_of(target)[0], target.name)
-    except Refused as refused:
+    except CannotMend as refused:
         found.refusals.append(Refusal("", str(refused)))
         return found
     if found.changes:
@@ -109,7 +109,7 @@ def _rewritten(
         site = group[0].site
         try:
             nodes = _node(found, model, group, taken)
-        except Refused as refused:
+        except CannotMend as refused:
             found.refusals.append(Refusal(site.path, str(refused)))
             continue
         if nodes is not None:
@@ -124,7 +124,7 @@ def _node(
     site = group[0].site
     invalid = next((view.site.node.report for view in group if not view.site.node.report.ok), None)
     if invalid is not None:
-        raise Refused(f"it is not valid by ONNX: {invalid.errors[0].message}")
+        raise CannotMend(f"it is not valid by ONNX: {invalid.errors[0].message}")
     form: Form | None = None
     names, reasons = [], []
     for rewriting in REWRITINGS:
@@ -143,7 +143,7 @@ def _node(
     reason = "; ".join(reasons)
     graph = nodes_at(model, site.place)
     if graph is None:
-        raise Refused("its graph is handed to a function, which may be given another one")
+        raise CannotMend("its graph is handed to a function, which may be given another one")
     original = found.source.original(graph.node[site.index])
     nodes = form.nodes(original, document(names, site.path, group[0].target.name, reason))
     after = tuple(node_text(node) for node in nodes)

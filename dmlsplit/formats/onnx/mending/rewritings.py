@@ -12,7 +12,7 @@ from onnx import TensorProto
 from dmlsplit.dims import Shape, is_static
 from dmlsplit.formats.element_types import T
 from dmlsplit.formats.nodes import SplitNode
-from dmlsplit.formats.onnx.mending.forms import Form, Refused, Tensor
+from dmlsplit.formats.onnx.mending.forms import CannotMend, Form, NamedTensor
 from dmlsplit.formats.onnx.mending.reshaping import groups_of, merged, restored
 from dmlsplit.formats.onnx.mending.views import LEAST_RANK, MOST_RANK, View
 
@@ -103,8 +103,8 @@ def _cut_empty(form: Form, view: View) -> None:
     form.explicit = form.is_split
 
 
-def _empty_tensor(form: Form, tensor: Tensor, axis: int | None) -> list[onnx.NodeProto]:
-    """Nodes that make a tensor without elements; Refused where its other sizes are open."""
+def _empty_tensor(form: Form, tensor: NamedTensor, axis: int | None) -> list[onnx.NodeProto]:
+    """Nodes that make a tensor without elements; CannotMend where its other sizes are open."""
     shape = tensor.shape
     if shape is not None and is_static(shape) and form.data_type is not None:
         kind = TensorProto.DataType.Value(form.data_type)
@@ -114,7 +114,7 @@ def _empty_tensor(form: Form, tensor: Tensor, axis: int | None) -> list[onnx.Nod
             value.raw_data = b""
         return [form.node("Constant", [], [tensor.name], value=value)]
     if axis is None:
-        raise Refused("it makes a tensor without elements, whose other sizes are not known")
+        raise CannotMend("it makes a tensor without elements, whose other sizes are not known")
     if form.opset < 10:
         return [form.node("Slice", [form.whole.name], [tensor.name], starts=[0], ends=[0], axes=[axis])]
     zero = form.integers([0])
@@ -146,7 +146,7 @@ def _has_other_type(view: View) -> str:
 def _cast(form: Form, view: View) -> None:
     name, held = _CARRIERS.get(form.data_type or "", ("", None))
     if held is None or int(held) not in view.data_types:
-        raise Refused(f"{_has_other_type(view)}; {_NO_CARRIER}")
+        raise CannotMend(f"{_has_other_type(view)}; {_NO_CARRIER}")
     own = form.data_type or ""
     form.surround(
         name.lower(),
@@ -176,10 +176,10 @@ def _has_other_rank(view: View) -> str:
 def _reshape(form: Form, view: View) -> None:
     rank = form.rank
     if rank is None or form.axis is None:
-        raise Refused("its number of dimensions, or its axis, is not the same at all calls")
+        raise CannotMend("its number of dimensions, or its axis, is not the same at all calls")
     if view.in_session and rank > MOST_RANK:
         message = f"its tensors have {rank} dimensions, and ONNX Runtime's DirectML execution provider takes none of"
-        raise Refused(f"{message} more than {MOST_RANK}, not even in a Reshape")
+        raise CannotMend(f"{message} more than {MOST_RANK}, not even in a Reshape")
     if form.whole.shape is None:
         form.whole.shape = next(tensor.shape for tensor in form.parts if tensor.shape is not None)
         form.whole.shape = (*form.whole.shape[: form.axis], None, *form.whole.shape[form.axis + 1 :])
@@ -190,7 +190,7 @@ def _reshape(form: Form, view: View) -> None:
     shapes = [tensor.shape for tensor in tensors if tensor.shape is not None]
     groups = groups_of(shapes, form.axis, max(view.dimension_counts))
     if groups is None:
-        raise Refused(f"its {rank} dimensions cannot be merged by Reshape: too many sizes are open")
+        raise CannotMend(f"its {rank} dimensions cannot be merged by Reshape: too many sizes are open")
     form.surround(
         "merged",
         lambda tensor, output: [_reshape_node(form, tensor.name, output, merged(tensor.shape or (), groups))],

@@ -19,7 +19,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.given import graphs_of
 from dmlsplit.formats.onnx.loading import parse
-from dmlsplit.formats.onnx.mending.fields import Buffer, Field, Part, Range, fields, integer, joined, message
+from dmlsplit.formats.onnx.mending.fields import Buffer, Field, Part, Span, fields, integer, joined, message
 from dmlsplit.formats.onnx.tensors import text
 
 _COPIED_AT_ONCE: Final = 1 << 22
@@ -54,7 +54,7 @@ _HOLDING: Final[Mapping[str, Mapping[int, str]]] = {
 """Of each message the fields that are messages with tensors in them. Source: onnx.proto."""
 
 
-class Source:
+class SourceModel:
     """A serialized model. Nodes are known by where they stand: `origin` gives their bytes."""
 
     def __init__(self, data: Buffer) -> None:
@@ -95,17 +95,17 @@ class Source:
     def _reduced(self, kind: str, start: int, end: int) -> list[Part]:
         """A message without the data of large tensors."""
         if end - start <= Limit.ONNX_VALUE.most:
-            return [Range(start, end)]
+            return [Span(start, end)]
         found: list[Part] = []
         if kind == "tensor":
             kept = [f for f in fields(self.data, start, end) if f.number in _TENSOR_KEPT]
-            return [*(Range(f.start, f.end) for f in kept), integer(_DATA_LOCATION, onnx.TensorProto.EXTERNAL)]
+            return [*(Span(f.start, f.end) for f in kept), integer(_DATA_LOCATION, onnx.TensorProto.EXTERNAL)]
         for field in fields(self.data, start, end):
             inside = _HOLDING[kind].get(field.number)
             if inside is not None:
                 found += message(field.number, self._reduced(inside, field.content, field.end))
             elif kind != "model" or field.number != _TRAINING:
-                found.append(Range(field.start, field.end))
+                found.append(Span(field.start, field.end))
         return found
 
     def _mark_nodes(self) -> None:
@@ -143,10 +143,10 @@ class Source:
                 yield attribute, field
 
 
-def origin(node: onnx.NodeProto) -> Range | None:
-    """Where a node of Source.model stands in the source, its key included; None for a new one."""
+def origin(node: onnx.NodeProto) -> Span | None:
+    """Where a node of SourceModel.model stands in the source, its key included; None for a new one."""
     start, dash, end = text(node.doc_string).partition("-")
-    return Range(int(start), int(end)) if dash and start.isdecimal() and end.isdecimal() else None
+    return Span(int(start), int(end)) if dash and start.isdecimal() and end.isdecimal() else None
 
 
 def _only(found: list[Field], what: str) -> Field:

@@ -20,9 +20,9 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.functions import all_nodes, domain_of
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.mending.editing import names_of, replace_nodes
-from dmlsplit.formats.onnx.mending.forms import LENGTHS_ARE_INPUT, Form, Refused
+from dmlsplit.formats.onnx.mending.forms import LENGTHS_ARE_INPUT, CannotMend, Form
 from dmlsplit.formats.onnx.mending.sites import Place, Site, nodes_at
-from dmlsplit.formats.onnx.mending.source import Source
+from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.words import Change, document
 from dmlsplit.formats.onnx.scope import opset_of
 from dmlsplit.formats.onnx.tensors import text
@@ -42,9 +42,9 @@ _OVERLOADS: Final = 10
 
 
 def converted(
-    source: Source, model: onnx.ModelProto, sites: Sequence[Site], runtime: Runtime, target: str
+    source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], runtime: Runtime, target: str
 ) -> list[Change]:
-    """Changes a model such that a runtime loads it; what was changed. Refused where that is not possible."""
+    """Changes a model such that a runtime loads it; what was changed. CannotMend where that is not possible."""
     changes = _with_ir_version(model, runtime)
     own = opset_of(model)
     wanted = min(own, runtime.newest_opset)
@@ -62,7 +62,7 @@ def converted(
             if domain_of(entry) != "" or min(entry.version, wanted) == entry.version:
                 continue
             if not _is_unchanged(function.node, entry.version, wanted):
-                raise Refused(f"{reason}, and so is that of its function {printable(text(function.name))}")
+                raise CannotMend(f"{reason}, and so is that of its function {printable(text(function.name))}")
             entry.version = wanted
     (entry,) = (entry for entry in model.opset_import if domain_of(entry) == "")
     if not _is_unchanged(model.graph.node, own, wanted):
@@ -77,13 +77,13 @@ def _with_ir_version(model: onnx.ModelProto, runtime: Runtime) -> list[Change]:
         return []
     reason = f"IR version {own} is newer than {newest}, the newest of ONNX Runtime {runtime.version}"
     if newest < _OVERLOADS and any(text(function.overload) for function in model.functions):
-        raise Refused(f"{reason}, and its functions have overloads")
+        raise CannotMend(f"{reason}, and its functions have overloads")
     model.ir_version = newest
     return [Change("", ("older-ir-version",), reason, (f"IR version {own}",), (f"IR version {newest}",))]
 
 
 def _rewrite_judged(
-    source: Source, model: onnx.ModelProto, sites: Sequence[Site], wanted: int, text_of_change: str
+    source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], wanted: int, text_of_change: str
 ) -> None:
     """The Splits and Concats as they are at another opset."""
     taken = names_of(model)
@@ -97,7 +97,7 @@ def _rewrite_judged(
             continue
         graph = nodes_at(model, place)
         if graph is None:
-            raise Refused(f"{group[0].path}: its graph is handed to a function")
+            raise CannotMend(f"{group[0].path}: its graph is handed to a function")
         form = Form.of(group, taken)
         form.opset = wanted
         if form.is_split:
@@ -107,8 +107,8 @@ def _rewrite_judged(
             form.explicit = moved if given else counted
         try:
             replaced.setdefault(place, {})[index] = form.nodes(source.original(graph.node[index]), text_of_change)
-        except Refused as refused:
-            raise Refused(f"{group[0].path}: {refused}") from None
+        except CannotMend as refused:
+            raise CannotMend(f"{group[0].path}: {refused}") from None
     replace_nodes(model, replaced)
 
 
@@ -126,10 +126,10 @@ def _is_unchanged(nodes: Iterable[onnx.NodeProto], own: int, wanted: int) -> boo
     return all((since := _since(name, own)) is not None and since == _since(name, wanted) for name in names)
 
 
-def _convert(source: Source, model: onnx.ModelProto, wanted: int, reason: str, text_of_change: str) -> None:
+def _convert(source: SourceModel, model: onnx.ModelProto, wanted: int, reason: str, text_of_change: str) -> None:
     """Puts the nodes that onnx's converter makes for those of the graph."""
     if model.functions or any(True for node in model.graph.node for _ in subgraphs(node)):
-        raise Refused(f"{reason}; onnx's converter takes no functions and no graphs in nodes")
+        raise CannotMend(f"{reason}; onnx's converter takes no functions and no graphs in nodes")
     asked = onnx.ModelProto()
     asked.CopyFrom(model)
     for node in asked.graph.node:
@@ -139,7 +139,7 @@ def _convert(source: Source, model: onnx.ModelProto, wanted: int, reason: str, t
     made = _converted(asked, wanted, reason)
     names = [{text(value.name) for value in values} for values in (made.graph.initializer, model.graph.initializer)]
     if not names[0] <= names[1]:
-        raise Refused(f"{reason}; onnx's converter adds initializers")
+        raise CannotMend(f"{reason}; onnx's converter adds initializers")
     old = {text(node.doc_string): node for node in model.graph.node}
     nodes = []
     for node in made.graph.node:
@@ -173,10 +173,10 @@ def _converted(model: onnx.ModelProto, wanted: int, reason: str) -> onnx.ModelPr
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Refused(f"{reason}; onnx's converter did not end") from None
+        raise CannotMend(f"{reason}; onnx's converter did not end") from None
     if ended.returncode:
         lines = ended.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
-        raise Refused(f"{reason}; onnx's converter: {printable(lines[-1] if lines else 'ended its process', 200)}")
+        raise CannotMend(f"{reason}; onnx's converter: {printable(lines[-1] if lines else 'ended its process', 200)}")
     made = onnx.ModelProto()
     made.ParseFromString(ended.stdout)
     return made

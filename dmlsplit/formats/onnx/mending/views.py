@@ -9,7 +9,7 @@ from dmlsplit.enums import OperatorType
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.mending.sites import Site
-from dmlsplit.runtimes import LengthsFrom, NodeFacts, Runtime, RuntimeAnswer
+from dmlsplit.runtimes import LengthsFrom, Runtime, RuntimeAnswer, RuntimeFacts
 from dmlsplit.target import Target
 
 LEAST_RANK = 4
@@ -30,7 +30,7 @@ class View:
     target: Target
     runtime: Runtime
     in_session: bool
-    facts: NodeFacts | None = None
+    facts: RuntimeFacts | None = None
     answer: RuntimeAnswer | None = None
     on_cpu: bool = False
     """Whether it gets nowhere near DirectML."""

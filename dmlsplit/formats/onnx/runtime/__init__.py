@@ -20,7 +20,7 @@ from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
 from dmlsplit.formats.onnx.runtime.session import OnnxSession
 from dmlsplit.formats.sessions import Inputs, answer_json
-from dmlsplit.runtimes import Options, Runtime, find_runtime
+from dmlsplit.runtimes import Runtime, SessionOptions, find_runtime
 from dmlsplit.runtimes.facts import DEFAULTS
 
 __all__ = ["NodeOnRuntime", "OnnxSession", "answer_json", "on_onnxruntime"]
@@ -33,7 +33,7 @@ def on_onnxruntime(
     run_shapes: Mapping[str, Sequence[Dim]] | None = None,
     run_values: Mapping[str, Sequence[int]] | None = None,
     free_dimensions: Mapping[str, int] | None = None,
-    options: Options = DEFAULTS,
+    options: SessionOptions = DEFAULTS,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> list[NodeOnRuntime]:
     """The answers of one version for every Split and Concat of a model, in order; those of functions at each call.

@@ -9,11 +9,11 @@ from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.context import in_context
 from dmlsplit.formats.onnx.runtime.facts import facts_of, first_run
-from dmlsplit.formats.onnx.runtime.graphs import Placed, SessionGraph
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
-from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.runtime.scopes import SessionModel
+from dmlsplit.formats.onnx.runtime.session_graph import Placed, SessionGraph
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.runtimes import NodeFacts, Options, Outcome, Runtime, RuntimeAnswer, predict
+from dmlsplit.runtimes import Outcome, Runtime, RuntimeAnswer, RuntimeFacts, SessionOptions, predict
 from dmlsplit.runtimes.partitions import PlacedNode, partitions
 from dmlsplit.runtimes.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, placement
 
@@ -25,11 +25,11 @@ class NodeOnRuntime:
     path: str
     """What diagnostics call it: its name, or that of its first output, after that of its graph."""
     op: str
-    facts: NodeFacts
+    facts: RuntimeFacts
     answer: RuntimeAnswer
 
 
-def answers(model: Model, runtime: Runtime, options: Options) -> list[NodeOnRuntime]:
+def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[NodeOnRuntime]:
     """The answers of all graphs of a model, the inner ones first."""
     found: list[NodeOnRuntime] = []
     failures: list[str] = []

@@ -10,7 +10,7 @@ from typing import Final
 import onnx
 
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
-from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
+from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.geometry import Geometry
 from dmlsplit.runtimes import Outcome, RuntimeAnswer

@@ -13,10 +13,10 @@ from onnx import helper
 from dmlsplit.dims import Shape, is_static
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
-from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.scopes import integers
+from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import text, value_of
-from dmlsplit.runtimes import FirstRun, LengthsFrom, NodeFacts
+from dmlsplit.runtimes import FirstRun, LengthsFrom, RuntimeFacts
 from dmlsplit.runtimes.facts import Sizes
 
 _TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
@@ -24,7 +24,7 @@ _SMALLEST_BUFFER: Final = 8
 """Bytes from which on an initializer is a buffer handed over, and not a constant within the DirectML graph."""
 
 
-def facts_of(graph: SessionGraph, index: int) -> NodeFacts | None:
+def facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
     """What the model says of a Split or Concat; None where it says too little to begin with."""
     node, scope = graph.nodes[index], graph.scope
     names = [text(name) for name in node.input]
@@ -33,7 +33,7 @@ def facts_of(graph: SessionGraph, index: int) -> NodeFacts | None:
     if not scope.origin.opset or not read or not all(read) or data_type is None:
         return None
     attributes = {text(attribute.name): attribute for attribute in node.attribute}
-    facts = NodeFacts(
+    facts = RuntimeFacts(
         _TYPES[node.op_type],
         scope.origin.opset,
         data_type,
@@ -80,8 +80,8 @@ def _is_owned(graph: SessionGraph, name: str) -> bool:
 
 
 def _with_lengths(
-    facts: NodeFacts, graph: SessionGraph, names: Sequence[str], attributes: Mapping[str, onnx.AttributeProto]
-) -> NodeFacts:
+    facts: RuntimeFacts, graph: SessionGraph, names: Sequence[str], attributes: Mapping[str, onnx.AttributeProto]
+) -> RuntimeFacts:
     if facts.opset < 13:
         if "split" not in attributes:
             return facts

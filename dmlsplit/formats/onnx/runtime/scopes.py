@@ -19,7 +19,7 @@ from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, text
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.runtimes.facts import Options, Sizes
+from dmlsplit.runtimes.facts import SessionOptions, Sizes
 
 _FIRST_WITH_DEFAULTS = 4
 """The IR version from which on an initializer that is an input as well is a default only."""
@@ -39,7 +39,7 @@ _FOR_SHAPES: Final[Mapping[str, Sizes]] = {
 """The same of a Run, which has them all."""
 
 
-class Model:
+class SessionModel:
     """A model without local functions, and what is known of its names.
 
     `session` knows what ONNX Runtime does as it makes the session, `run` also the sizes of the first Run (None where
@@ -57,7 +57,7 @@ class Model:
         require_known_names: bool = True,
     ) -> None:
         self.ir_version = proto.ir_version
-        self.graphs: dict[Options, Any] = {}
+        self.graphs: dict[SessionOptions, Any] = {}
         """What SessionGraph.of_model has worked out."""
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self._read_external = read_external

@@ -20,14 +20,14 @@ from dmlsplit.formats.onnx.functions import check_references
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
 from dmlsplit.formats.onnx.runtime.inlining import inlined
-from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.tensors import ReadExternal
-from dmlsplit.formats.sessions import Inputs, InSession, Place
-from dmlsplit.runtimes import Options, Outcome, Runtime, RuntimeAnswer
+from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
+from dmlsplit.runtimes import Outcome, Runtime, RuntimeAnswer, SessionOptions
 from dmlsplit.runtimes.predict import diagnostic
 
 if TYPE_CHECKING:  # the graphs are made of what is in this package
-    from dmlsplit.formats.onnx.graphs.findings import Finding
+    from dmlsplit.formats.onnx.fusion.findings import GraphFinding
 
 
 T = TypeVar("T")
@@ -73,19 +73,19 @@ class OnnxSession:
         self._read_external = read_external
         self._inputs = inputs or Inputs()
         self._require_known_names = require_known_names
-        self._models: _Once[Model] = _Once()
-        self._findings: _Once[tuple[Finding, ...]] = _Once()
+        self._models: _Once[SessionModel] = _Once()
+        self._findings: _Once[tuple[GraphFinding, ...]] = _Once()
         self._diagnostics: _Once[Mapping[str, tuple[Diagnostic, ...]]] = _Once()
-        self._answers: _Once[dict[Place, NodeOnRuntime]] = _Once()
+        self._answers: _Once[dict[NodeKey, NodeOnRuntime]] = _Once()
 
-    def nodes(self, runtime: Runtime, options: Options, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
+    def nodes(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
         """The answers for every Split and Concat, in order; those of functions at each call.
 
         Raises InputError for what contradicts the model, or does not exist in it.
         """
         return tuple(self._placed(runtime, options, inputs).values())
 
-    def answer(self, place: Place, runtime: Runtime, options: Options, inputs: Inputs | None) -> RuntimeAnswer:
+    def answer(self, place: NodeKey, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> RuntimeAnswer:
         """The answer for one node."""
         found = self._placed(runtime, options, inputs).get(place)
         if found is not None:
@@ -94,40 +94,40 @@ class OnnxSession:
         note = diagnostic("context-unknown", place.path, "the model says too little of the node")
         return RuntimeAnswer(runtime, Outcome.UNKNOWN, diagnostics=(note,))
 
-    def graph_diagnostics(self, place: Place, runtime: Runtime, options: Options) -> tuple[Diagnostic, ...]:
+    def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
         """What is wrong with the DirectML graphs that the model's nodes become, as far as it is said of this node.
 
         Of several nodes of one path the first is told. Raises InputError for what contradicts the model.
         """
-        from dmlsplit.formats.onnx.graphs.findings import by_path
+        from dmlsplit.formats.onnx.fusion.findings import by_path
 
         def made() -> Mapping[str, tuple[Diagnostic, ...]]:
             return by_path(self.findings(runtime, options))
 
         return self._diagnostics.of((runtime, options), made).get(place.path, ()) if place.number == 0 else ()
 
-    def findings(self, runtime: Runtime, options: Options) -> tuple[Finding, ...]:
+    def findings(self, runtime: Runtime, options: SessionOptions) -> tuple[GraphFinding, ...]:
         """The same of the whole model, each with its fault and its cure."""
-        from dmlsplit.formats.onnx.graphs.findings import findings
+        from dmlsplit.formats.onnx.fusion.findings import findings
 
         return self._findings.of(
             (runtime, options), lambda: findings(self.model(self._inputs, False), runtime, options)
         )
 
-    def _placed(self, runtime: Runtime, options: Options, inputs: Inputs | None) -> dict[Place, NodeOnRuntime]:
+    def _placed(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> dict[NodeKey, NodeOnRuntime]:
         asked = self._inputs if inputs is None else inputs
 
-        def made() -> dict[Place, NodeOnRuntime]:
+        def made() -> dict[NodeKey, NodeOnRuntime]:
             return _places(answers(self.model(asked, inputs is not None), runtime, options))
 
         return self._answers.of((runtime, options, asked.key), made)
 
-    def model(self, inputs: Inputs, require_known_names: bool = True) -> Model:
+    def model(self, inputs: Inputs, require_known_names: bool = True) -> SessionModel:
         """The model in a session of these inputs. InputError for what contradicts it, or is not in it."""
         require = require_known_names or self._require_known_names
         return self._models.of((inputs.key, require), lambda: self._made(inputs, require))
 
-    def _made(self, inputs: Inputs, require_known_names: bool) -> Model:
+    def _made(self, inputs: Inputs, require_known_names: bool) -> SessionModel:
         check_references(self._proto)
         budget = Budget(self._proto.ByteSize())
         proto, written = inlined(self._proto, budget)
@@ -137,14 +137,14 @@ class OnnxSession:
             overridden.CopyFrom(proto)
             given.fill_in(overridden, {}, inputs.free_dimensions, require_known_names)
             proto = overridden
-        return Model(proto, written, self._read_external, budget, inputs, require_known_names)
+        return SessionModel(proto, written, self._read_external, budget, inputs, require_known_names)
 
 
-def _places(nodes: Sequence[NodeOnRuntime]) -> dict[Place, NodeOnRuntime]:
+def _places(nodes: Sequence[NodeOnRuntime]) -> dict[NodeKey, NodeOnRuntime]:
     seen: Counter[tuple[str, str]] = Counter()
     found = {}
     for node in nodes:
-        found[Place(node.op, node.path, seen[node.op, node.path])] = node
+        found[NodeKey(node.op, node.path, seen[node.op, node.path])] = node
         seen[node.op, node.path] += 1
     return found
 
@@ -160,5 +160,5 @@ def in_session(session: OnnxSession, items: Iterable[Item]) -> Iterator[Item]:
             yield item
             continue
         key = item.op, item.path
-        yield replace(item, in_session=InSession(session, Place(*key, seen[key])))
+        yield replace(item, in_session=InSession(session, NodeKey(*key, seen[key])))
         seen[key] += 1

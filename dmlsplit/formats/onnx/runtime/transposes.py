@@ -11,7 +11,7 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes.neighbours import TRANSPOSABLE
 
 if TYPE_CHECKING:
-    from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
+    from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 
 
 def transposed(graph: SessionGraph) -> set[int]:

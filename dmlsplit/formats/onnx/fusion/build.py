@@ -16,13 +16,13 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperat
 from dmlsplit.dims import is_static
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.onnx.graphs.fused import FusedGraph, SessionGraphs
-from dmlsplit.formats.onnx.graphs.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
-from dmlsplit.formats.onnx.graphs.optimizer import SILU, Op, Optimized, fusible, neutral, permutation
+from dmlsplit.formats.onnx.fusion.fused import FusedGraph, SessionGraphs
+from dmlsplit.formats.onnx.fusion.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
+from dmlsplit.formats.onnx.fusion.optimizer import SILU, Op, Optimized, fusible, neutral, permutation
 from dmlsplit.formats.onnx.runtime.facts import facts_of
-from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import integers
+from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import element_type, text
 from dmlsplit.graphs.descriptors import (
     GraphDesc,

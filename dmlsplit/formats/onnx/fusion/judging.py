@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-from dmlsplit.formats.onnx.graphs.fused import FusedGraph
-from dmlsplit.formats.onnx.graphs.operators import Kind
-from dmlsplit.graphs.execution import Execution
+from dmlsplit.formats.onnx.fusion.fused import FusedGraph
+from dmlsplit.formats.onnx.fusion.operators import Kind
+from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import Crash, Refused, Unmodelled
 from dmlsplit.graphs.releases import GraphTraits
-
-Outcome: TypeAlias = Literal["right", "wrong", "unknown"]
 
 _TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
     Kind.WHOLE: (Family.WHOLE, Family.WHOLE, Family.WHOLE),
@@ -30,7 +28,7 @@ _TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class GraphFault:
     """One thing that is wrong: the rule, the node of the graph that does it (None: a copy), what happens, and to which
     of the graph's outputs; to none where CompileGraph refuses the graph."""
 
@@ -41,22 +39,22 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedGraph:
     """What comes of one graph. `compiles` is None where that is unknown; `unknown` says why outputs are."""
 
     compiles: bool | None
-    outputs: tuple[Outcome, ...]
-    found: tuple[Found, ...] = ()
+    outputs: tuple[Correctness, ...]
+    found: tuple[GraphFault, ...] = ()
     unknown: str = ""
 
 
-def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> Judged:
+def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> JudgedGraph:
     """What a release with these traits makes of a graph; None: one that was not observed compiling graphs.
 
     `takes_constants`: whether it takes constants as nodes, as newer versions of ONNX Runtime make them.
     """
     if graph.has_constants and not takes_constants:
-        return _refused(graph, Found("graph/constant-node", None, "some constant is a node of its own"))
+        return _refused(graph, GraphFault("graph/constant-node", None, "some constant is a node of its own"))
     if traits is None:
         return _unknown(graph, "this DirectML was not observed compiling graphs")
     if any(graph.ops[i] in ("Split", "Concat") for i in graph.behind_transposes):
@@ -69,16 +67,16 @@ def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bo
             return _unknown(graph, other.unknown or first.unknown or f"{strange} was not observed in such a graph")
     if len(answers) == 1 or not first.compiles:
         return first
-    outputs: list[Outcome] = []
+    outputs: list[Correctness] = []
     for results in zip(*(answer.outputs for answer in answers), strict=True):
         outputs.append(results[0] if len(set(results)) == 1 else "unknown")
     found = [
-        Found(fault.rule, fault.node, fault.message, kept)
+        GraphFault(fault.rule, fault.node, fault.message, kept)
         for fault in first.found
         if (kept := tuple([i for i in fault.outputs if outputs[i] == "wrong"]))
     ]
     why = "operators that were not observed in such a graph decide about it" if "unknown" in outputs else ""
-    return Judged(True, tuple(outputs), tuple(found), why)
+    return JudgedGraph(True, tuple(outputs), tuple(found), why)
 
 
 def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
@@ -88,30 +86,32 @@ def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
     return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
 
 
-def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> Judged:
+def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> JudgedGraph:
     try:
         faults = Execution(compile_graph(graph.desc, traits, assumed)).faults
     except Unmodelled as reason:
         return _unknown(graph, str(reason))
     except Refused as refused:
-        return _refused(graph, Found("graph/memory-too-small", refused.node, str(refused)))
+        return _refused(graph, GraphFault("graph/memory-too-small", refused.node, str(refused)))
     except Crash as crash:
-        return _refused(graph, Found("graph/fusion-crashes", crash.node, str(crash)))
+        return _refused(graph, GraphFault("graph/fusion-crashes", crash.node, str(crash)))
     found: dict[tuple[str, int | None, str], list[int]] = {}
     for i, fault in enumerate(faults):
         if fault is not None:
             found.setdefault((fault.rule, fault.node, fault.message), []).append(i)
-    outcomes: list[Outcome] = ["right" if fault is None else "wrong" for fault in faults]
-    return Judged(True, tuple(outcomes), tuple([Found(*key, tuple(outputs)) for key, outputs in found.items()]))
+    outcomes: list[Correctness] = ["right" if fault is None else "wrong" for fault in faults]
+    return JudgedGraph(
+        True, tuple(outcomes), tuple([GraphFault(*key, tuple(outputs)) for key, outputs in found.items()])
+    )
 
 
-def _refused(graph: FusedGraph, found: Found) -> Judged:
-    return Judged(False, _outcomes(graph), (found,))
+def _refused(graph: FusedGraph, found: GraphFault) -> JudgedGraph:
+    return JudgedGraph(False, _outcomes(graph), (found,))
 
 
-def _unknown(graph: FusedGraph, why: str) -> Judged:
-    return Judged(None, _outcomes(graph), (), why)
+def _unknown(graph: FusedGraph, why: str) -> JudgedGraph:
+    return JudgedGraph(None, _outcomes(graph), (), why)
 
 
-def _outcomes(graph: FusedGraph) -> tuple[Outcome, ...]:
+def _outcomes(graph: FusedGraph) -> tuple[Correctness, ...]:
     return tuple(["unknown" for _ in graph.outputs])

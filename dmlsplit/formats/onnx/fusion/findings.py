@@ -11,17 +11,17 @@ from typing import Final, TypeAlias
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.onnx.cures import GUARDED, UNSPLIT, Cure, Fault, cures_of
-from dmlsplit.formats.onnx.graphs.build import session_graphs
-from dmlsplit.formats.onnx.graphs.fused import FusedGraph, SessionGraphs
-from dmlsplit.formats.onnx.graphs.judging import Found, judged
-from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
-from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.fusion.build import session_graphs
+from dmlsplit.formats.onnx.fusion.fused import FusedGraph, SessionGraphs
+from dmlsplit.formats.onnx.fusion.judging import GraphFault, judged
+from dmlsplit.formats.onnx.runtime.scopes import SessionModel
+from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.graphs.releases import GraphTraits, traits_of
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import GRAPH_RULES
 from dmlsplit.runtime_versions import runtimes
-from dmlsplit.runtimes import Options, Runtime
+from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.facts import DEFAULTS
 
 JUDGED: Final = ("Split", "Concat")
@@ -37,7 +37,7 @@ _PLACE: Final = re.compile(r"output (\d+) of node (\d+)|graph input (\d+)|[Nn]od
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GraphFinding:
     """One thing that a target does wrong with a model.
 
     `path` names the Split or Concat, `node` the node that does it; `outputs` are the tensors that come out wrong.
@@ -53,9 +53,9 @@ class Finding:
     diagnostic: Diagnostic
 
 
-def findings(model: Model, runtime: Runtime, options: Options = DEFAULTS) -> tuple[Finding, ...]:
+def findings(model: SessionModel, runtime: Runtime, options: SessionOptions = DEFAULTS) -> tuple[GraphFinding, ...]:
     """What a session of `runtime` does wrong with a model, in the order of its graphs."""
-    found: list[Finding] = []
+    found: list[GraphFinding] = []
     fuses = options.graph_fusion
     for graph in SessionGraph.of_model(model, runtime, replace(options, graph_fusion=True)):
         if not any(node.op_type in JUDGED for node in graph.nodes):
@@ -69,7 +69,7 @@ def findings(model: Model, runtime: Runtime, options: Options = DEFAULTS) -> tup
     return tuple(found)
 
 
-def _of_session(parts: SessionGraphs, runtime: Runtime) -> Iterator[Finding]:
+def _of_session(parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding]:
     """What goes wrong before DirectML sees the nodes."""
     anchor = parts.anchor
     if anchor is None:
@@ -94,7 +94,7 @@ def _of_session(parts: SessionGraphs, runtime: Runtime) -> Iterator[Finding]:
         yield _finding(Fault.UNWRITTEN, anchor, path, (name,), None, runtime, message)
 
 
-def _of_fused(graph: FusedGraph, runtime: Runtime) -> Iterator[Finding]:
+def _of_fused(graph: FusedGraph, runtime: Runtime) -> Iterator[GraphFinding]:
     anchors = [i for i, op in enumerate(graph.ops) if op in JUDGED]
     if not anchors:
         return
@@ -107,9 +107,9 @@ def _of_fused(graph: FusedGraph, runtime: Runtime) -> Iterator[Finding]:
         yield _unknown(graph.paths[anchors[0]], message, runtime)
 
 
-def _unknown(path: str, message: str, runtime: Runtime) -> Finding:
+def _unknown(path: str, message: str, runtime: Runtime) -> GraphFinding:
     diagnostic = GRAPH_RULES["graph/unknown"].diagnostic(Location(node=path), message)
-    return Finding(None, path, path, (), None, runtime.directml, diagnostic)
+    return GraphFinding(None, path, path, (), None, runtime.directml, diagnostic)
 
 
 def takes_constants(runtime: Runtime) -> bool:
@@ -117,7 +117,9 @@ def takes_constants(runtime: Runtime) -> bool:
     return runtime.key < _FIRST_WITH_CONSTANTS or _numbers(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 
-def _of_found(graph: FusedGraph, found: Found, anchors: Sequence[int], runtime: Runtime, known: _Known) -> Finding:
+def _of_found(
+    graph: FusedGraph, found: GraphFault, anchors: Sequence[int], runtime: Runtime, known: _Known
+) -> GraphFinding:
     """The finding; `known` is what other releases do with the graph, as far as it was asked for."""
     culprit = found.node if found.node is not None else anchors[0]
     path = graph.paths[_nearest(graph, culprit, anchors)]
@@ -129,14 +131,14 @@ def _of_found(graph: FusedGraph, found: Found, anchors: Sequence[int], runtime: 
     message += f"; {', or '.join([*helps, UNSPLIT])}"
     rule = GRAPH_RULES[found.rule]
     diagnostic = rule.diagnostic(Location(node=path), message)
-    return Finding(fault, path, graph.paths[culprit], names, cure, runtime.directml, diagnostic)
+    return GraphFinding(fault, path, graph.paths[culprit], names, cure, runtime.directml, diagnostic)
 
 
 def _finding(
     fault: Fault, path: str, node: str, outputs: tuple[str, ...], cure: Cure | None, runtime: Runtime, message: str
-) -> Finding:
+) -> GraphFinding:
     diagnostic = GRAPH_RULES[fault.rule].diagnostic(Location(node=path), message)
-    return Finding(fault, path, node, outputs, cure, runtime.directml, diagnostic)
+    return GraphFinding(fault, path, node, outputs, cure, runtime.directml, diagnostic)
 
 
 def _nearest(graph: FusedGraph, start: int, anchors: Sequence[int]) -> int:
@@ -154,7 +156,7 @@ def _nearest(graph: FusedGraph, start: int, anchors: Sequence[int]) -> int:
     return anchors[0]
 
 
-def _fault_of(graph: FusedGraph, found: Found, culprit: int) -> Fault | None:
+def _fault_of(graph: FusedGraph, found: GraphFault, culprit: int) -> Fault | None:
     for fault in Fault:
         if fault.rule == found.rule and fault is not Fault.GATE:
             break
@@ -215,7 +217,7 @@ def _input_count(graph: FusedGraph, node: int) -> int:
     return len(graph.sources.get(node, ())) + graph.fed[node]
 
 
-def _what(graph: FusedGraph, names: Sequence[str], found: Found, culprit: int) -> str:
+def _what(graph: FusedGraph, names: Sequence[str], found: GraphFault, culprit: int) -> str:
     """What happens, in the words of the model."""
     happens = _PLACE.sub(lambda place: _in_model(graph, place), found.message)
     reader = None if names else _reader_of_part(graph, culprit)
@@ -248,7 +250,7 @@ def _node(graph: FusedGraph, node: int) -> str:
     return f"{graph.ops[node]} {printable(graph.paths[node], 60)}"
 
 
-def _ranges(graph: FusedGraph, found: Found, known: _Known) -> str:
+def _ranges(graph: FusedGraph, found: GraphFault, known: _Known) -> str:
     """The DirectML that do the same, and the ONNX Runtime that ship them."""
     shipped = sorted({runtime.directml for runtime in runtimes()}, key=_numbers)
     affected = []
@@ -284,7 +286,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def by_path(found: Sequence[Finding]) -> Mapping[str, tuple[Diagnostic, ...]]:
+def by_path(found: Sequence[GraphFinding]) -> Mapping[str, tuple[Diagnostic, ...]]:
     """The diagnostics of each Split or Concat, by its path."""
     paths: dict[str, list[Diagnostic]] = {}
     for finding in found:

@@ -32,7 +32,7 @@ _FLOATS: Final[Mapping[int, np.dtype[Any]]] = {4: np.dtype(np.float32), 2: np.dt
 """By their bytes: what the model of memory speaks of."""
 
 
-class View(NamedTuple):
+class StridedView(NamedTuple):
     """Elements in a buffer; offset and steps in bytes."""
 
     buffer: str
@@ -44,7 +44,7 @@ class View(NamedTuple):
     def of(self, memory: Memory) -> npt.NDArray[Any]:
         return np.ndarray(self.sizes, self.dtype, memory[self.buffer], self.offset, self.steps)
 
-    def part(self, sizes: Sequence[int], offsets: Sequence[int], strides: Sequence[int]) -> View:
+    def part(self, sizes: Sequence[int], offsets: Sequence[int], strides: Sequence[int]) -> StridedView:
         """The elements at every stride-th place from the offsets on."""
         offset = self.offset + sum(a * b for a, b in zip(offsets, self.steps, strict=True))
         steps = tuple(a * b for a, b in zip(self.steps, strides, strict=True))
@@ -55,8 +55,8 @@ class Shader(NamedTuple):
     """One dispatch of the GPU: it writes what a function makes of what it reads."""
 
     function: Function
-    reads: tuple[View, ...]
-    writes: View
+    reads: tuple[StridedView, ...]
+    writes: StridedView
 
 
 class Shaders(NamedTuple):
@@ -110,8 +110,8 @@ def as_released(graph: GraphDesc, compiled: CompiledGraph) -> Shaders:
     return Shaders(tuple(shaders), temporaries)
 
 
-def _view(region: BufferView) -> View:
-    return View(region.buffer, region.offset, region.sizes, region.steps, _FLOATS[region.element_bytes])
+def _view(region: BufferView) -> StridedView:
+    return StridedView(region.buffer, region.offset, region.sizes, region.steps, _FLOATS[region.element_bytes])
 
 
 def as_it_should_be(graph: GraphDesc) -> Shaders:
@@ -145,7 +145,7 @@ def _bytes(tensor: TensorDesc | None) -> int:
     return tensor.total_tensor_size_in_bytes or 0
 
 
-def _whole(buffer: str, tensor: TensorDesc | None) -> View:
+def _whole(buffer: str, tensor: TensorDesc | None) -> StridedView:
     assert tensor is not None
     desc = tensor.desc
     assert desc is not None
@@ -156,10 +156,12 @@ def _whole(buffer: str, tensor: TensorDesc | None) -> View:
     if desc.flags & TensorFlags.OWNED_BY_DML:
         raise Unmodelled("graphs with inputs that DirectML owns are not emulated")
     strides = packed_strides(desc.sizes) if desc.strides is None else desc.strides
-    return View(buffer, 0, desc.sizes, tuple([stride * dtype.itemsize for stride in strides]), dtype)
+    return StridedView(buffer, 0, desc.sizes, tuple([stride * dtype.itemsize for stride in strides]), dtype)
 
 
-def _of_node(graph: GraphDesc, number: int, reads: Sequence[View], writes: Sequence[View]) -> Iterator[Shader]:
+def _of_node(
+    graph: GraphDesc, number: int, reads: Sequence[StridedView], writes: Sequence[StridedView]
+) -> Iterator[Shader]:
     node = graph.nodes[number]
     if not isinstance(node, NeighbourOperatorDesc):
         parts, whole = (writes, reads[0]) if isinstance(node, SplitOperatorDesc) else (reads, writes[0])

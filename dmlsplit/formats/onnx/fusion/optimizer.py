@@ -19,8 +19,8 @@ from dmlsplit.dims import is_static
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import LimitError
 from dmlsplit.formats.onnx.functions import domain_of
-from dmlsplit.formats.onnx.graphs.operators import ABSORBS
-from dmlsplit.formats.onnx.runtime.graphs import SessionGraph
+from dmlsplit.formats.onnx.fusion.operators import ABSORBS
+from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import Array, text
 
 _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {

@@ -16,11 +16,11 @@ from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime import merging, transposes
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.merging import NOTHING_REMOVED, RANDOM, without_identities
-from dmlsplit.formats.onnx.runtime.scopes import Model
+from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.scope import Scope
+from dmlsplit.formats.onnx.splits import name_of
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.printable import printable
-from dmlsplit.runtimes import Options, Runtime
+from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.neighbours import (
     CPU_INPUTS,
     KEEPS_ON_CPU,
@@ -48,9 +48,9 @@ class SessionGraph:
 
     def __init__(
         self,
-        model: Model,
+        model: SessionModel,
         runtime: Runtime,
-        options: Options,
+        options: SessionOptions,
         scope: Scope,
         run_scope: Scope | None,
         parent: SessionGraph | None,
@@ -85,7 +85,7 @@ class SessionGraph:
         self.preferring_cpu = self._preferring_cpu()
 
     @classmethod
-    def of_model(cls, model: Model, runtime: Runtime, options: Options) -> list[SessionGraph]:
+    def of_model(cls, model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraph]:
         """All graphs of a model, as `all_of` has them; what is the same for several runtimes is worked out once."""
         of_runtime: dict[Runtime, list[SessionGraph]] = model.graphs.setdefault(options, {})
         if runtime not in of_runtime:
@@ -98,9 +98,9 @@ class SessionGraph:
     @classmethod
     def all_of(
         cls,
-        model: Model,
+        model: SessionModel,
         runtime: Runtime,
-        options: Options,
+        options: SessionOptions,
         scope: Scope,
         run_scope: Scope | None = None,
         parent: SessionGraph | None = None,
@@ -116,10 +116,8 @@ class SessionGraph:
         yield graph
 
     def path(self, index: int) -> str:
-        """What diagnostics call a node: its name, or that of its first output, after that of its graph."""
-        node, label = self.nodes[index], self.scope.label
-        name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
-        return printable(f"{label}/{name}" if label else name)
+        """The name of a node in diagnostics."""
+        return name_of(self.nodes[index], self.scope)
 
     def shape(self, name: str) -> Shape | None:
         """What is known of a tensor's shape at session creation.

@@ -11,15 +11,15 @@ import onnx
 
 from dmlsplit.diagnostics import Severity
 from dmlsplit.formats.onnx.cures import Fault, cures_of
-from dmlsplit.formats.onnx.graphs.findings import Finding
+from dmlsplit.formats.onnx.fusion.findings import GraphFinding
 from dmlsplit.formats.onnx.mending.cures import CARRIERS, OTHERS, Carrier, Surroundings
 from dmlsplit.formats.onnx.mending.editing import Replacement, names_of, node_text, outputs_of, replace_nodes
 from dmlsplit.formats.onnx.mending.locating import Spot, found_in
 from dmlsplit.formats.onnx.mending.sites import Place, Site, nodes_at, sites_of
-from dmlsplit.formats.onnx.mending.source import Source
+from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
 from dmlsplit.formats.onnx.tensors import ReadExternal
-from dmlsplit.runtimes import Options, Runtime
+from dmlsplit.runtimes import Runtime, SessionOptions
 
 _ROUNDS: Final = 24
 """Choices of cures that are tried, all faults that are found at once; CompileGraph refuses a graph for one at a time,
@@ -44,16 +44,16 @@ class Cured:
 
 
 def cured(
-    source: Source,
+    source: SourceModel,
     model: onnx.ModelProto,
     read_external: ReadExternal,
     runtime: Runtime,
-    options: Options,
+    options: SessionOptions,
     target: str,
 ) -> Cured:
     """The model with the cures that make its graphs right in a session of `runtime`."""
     chosen: dict[_Key, int] = {}
-    asked: dict[_Key, Finding] = {}
+    asked: dict[_Key, GraphFinding] = {}
     work = _Work(source, model, read_external, target)
     trial = Cured(model, [], [], [])
     for _ in range(_ROUNDS + work.size):
@@ -76,14 +76,14 @@ def cured(
     return _refused(model, wrong[0])
 
 
-def _refused(model: onnx.ModelProto, finding: Finding) -> Cured:
+def _refused(model: onnx.ModelProto, finding: GraphFinding) -> Cured:
     return Cured(model, [], [Refusal(finding.path, f"no cure is known: {finding.diagnostic.message}")], [])
 
 
 class _Work:
     """A model, and what cures make of it."""
 
-    def __init__(self, source: Source, model: onnx.ModelProto, read_external: ReadExternal, target: str) -> None:
+    def __init__(self, source: SourceModel, model: onnx.ModelProto, read_external: ReadExternal, target: str) -> None:
         self._source = source
         self._model = model
         self._target = target
@@ -95,7 +95,7 @@ class _Work:
         self._around: dict[Place, Surroundings | None] = {}
         self.spots: Mapping[str, list[Spot]] = {}
 
-    def tried(self, chosen: dict[_Key, int], asked: dict[_Key, Finding]) -> Cured:
+    def tried(self, chosen: dict[_Key, int], asked: dict[_Key, GraphFinding]) -> Cured:
         """The model with the chosen cure of each fault, or the next one that can be applied; `chosen` is moved on.
 
         A fault whose cures would all change nodes that another cure changes is left to the next cure of that one.
@@ -107,7 +107,9 @@ class _Work:
             del chosen[left], asked[left]
             chosen[blocking] += 1
 
-    def _once(self, chosen: dict[_Key, int], asked: Mapping[_Key, Finding]) -> tuple[Cured, _Key | None, _Key | None]:
+    def _once(
+        self, chosen: dict[_Key, int], asked: Mapping[_Key, GraphFinding]
+    ) -> tuple[Cured, _Key | None, _Key | None]:
         """Also the fault that nothing is left for, and the one that stands in its way."""
         taken = set(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
@@ -138,7 +140,7 @@ class _Work:
         replace_nodes(trial.model, edits)
         return trial, None, None
 
-    def _made(self, finding: Finding, option: _Option, taken: set[str]) -> Iterator[tuple[Place, Replacement]]:
+    def _made(self, finding: GraphFinding, option: _Option, taken: set[str]) -> Iterator[tuple[Place, Replacement]]:
         """What a cure puts in, at each place that the finding may mean."""
         name, carrier, way = option
         for place, index in self.spots.get(finding.node, ()):
@@ -160,7 +162,7 @@ class _Work:
             self._around[place] = known
         return self._around[place]
 
-    def _change(self, finding: Finding, name: str, place: Place, made: Replacement) -> Change:
+    def _change(self, finding: GraphFinding, name: str, place: Place, made: Replacement) -> Change:
         around = self._around[place]
         assert around is not None
         before = tuple(node_text(around.nodes[i]) for i in sorted(made))
@@ -171,12 +173,12 @@ def _texts(made: Replacement) -> Iterator[str]:
     return (node_text(node) for index in sorted(made) for node in made[index])
 
 
-def _happens(finding: Finding) -> str:
+def _happens(finding: GraphFinding) -> str:
     """The message without the releases and the cures."""
     return finding.diagnostic.message.partition("; ")[0]
 
 
-def _options(finding: Finding) -> Iterator[_Option]:
+def _options(finding: GraphFinding) -> Iterator[_Option]:
     """The cures of a finding that can be carried out: at the nearest place first, there the cheapest first."""
     assert finding.fault is not None
     if finding.fault in OTHERS:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dmlsplit.formats.onnx.graphs.operators import Kind
+from dmlsplit.formats.onnx.fusion.operators import Kind
 from dmlsplit.graphs.descriptors import GraphDesc
 
 
