@@ -95,7 +95,7 @@ INFERENCE_FAILS = _habit(
     "Shape inference refuses the node.",
     "Where shapes and lengths are known, ONNX Runtime infers shapes as it loads the model and refuses what "
     "contradicts itself. The size of the split axis is kept in 32 bits with a sign there.",
-    "correct the lengths; an axis of 2^31 or more has to be split without given lengths",
+    "correct the axis or the lengths; an axis of 2^31 or more has to be split without given lengths",
     INFERENCE,
     RESOLVING,
 )

@@ -29,7 +29,7 @@ def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
     if facts.data_type.startswith("COMPLEX") or facts.data_type not in taken:
         yield "type-not-loaded", f"{facts.data_type} is not taken at opset {opset}"
     rank = facts.rank
-    if rank is not None and not -rank <= facts.axis < max(rank, 1):
+    if rank is not None and not -rank <= facts.axis < rank:
         yield "inference-fails", f"axis {facts.axis} is out of range for rank {rank}"
         return
     for message in _of_split(facts) if facts.is_split else _of_concat(facts):

@@ -126,6 +126,7 @@ def test_without_fusion_a_node_is_compiled_alone():
         ({"lengths": (2, 3)}, "inference-fails"),
         ({"lengths": (2, 2, 2)}, "inference-fails"),
         ({"axis": 4}, "inference-fails"),
+        ({"axis": 0, "shapes": ((),), "given": LengthsFrom.EQUAL, "lengths": None}, "inference-fails"),
         ({"outputs": 4, "given": LengthsFrom.EQUAL, "lengths": None}, "inference-fails"),
         ({"opset": 18, "given": LengthsFrom.EQUAL, "lengths": None}, "inference-fails"),
         ({"shapes": ((1, 1, 2**31, 1),), "lengths": (1, 2**31 - 1)}, "inference-fails"),
@@ -227,7 +228,12 @@ def test_empty_inputs_are_left_out_of_a_join():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"shapes": ((1, 2, 2, 4), (2, 4, 4))}, {"shapes": ((1, 3, 2, 4), (1, 2, 4, 4))}, {"axis_given": False}],
+    [
+        {"shapes": ((1, 2, 2, 4), (2, 4, 4))},
+        {"shapes": ((1, 3, 2, 4), (1, 2, 4, 4))},
+        {"shapes": ((), ()), "axis": 0},
+        {"axis_given": False},
+    ],
 )
 def test_a_concat_that_inference_refuses(changes):
     assert rules(ask(replace(CONCAT, **changes))) == ["inference-fails"]
