@@ -63,7 +63,7 @@ def is_foreign(value: object) -> bool:
 
 def as_array(value: Any) -> np.ndarray:
     """The same memory as an ndarray; it keeps the exporter's tensor alive. Elements that numpy has no type for are raw
-    bytes (V2 for bfloat16). Read-only where the exporter says so.
+    bytes (V2 for bfloat16). Read-only where the exporter says so, or knows how to say and does not.
 
     TypeError for a tensor that lies on a device, or that its library does not export, with what it says.
     """
@@ -81,20 +81,25 @@ def as_array(value: Any) -> np.ndarray:
         where = f"{_DEVICES.get(int(device), f'DLPack device type {int(device)}')} device {number}"
         raise TypeError(f"a {name} on {where}; only memory of the CPU is read and written: copy it there first")
     try:
-        return _of_capsule(_exported(value), name)
+        return _of_capsule(*_exported(value))
     except (BufferError, RuntimeError, ValueError, AttributeError) as error:
         raise TypeError(f"a {name} that its library does not export: {error}") from None
 
 
-def _exported(value: Any) -> object:
+def _exported(value: Any) -> tuple[object, bool]:
+    """The capsule, and whether its exporter knows DLPack 1.0, in which a tensor can be read-only."""
     try:
-        return value.__dlpack__(max_version=(1, 0))
+        return value.__dlpack__(max_version=(1, 0)), True
     except TypeError:  # of before DLPack 1.0, which has no such argument
-        return value.__dlpack__()
+        return value.__dlpack__(), False
 
 
-def _of_capsule(capsule: object, name: str) -> np.ndarray:
-    """A view of what the capsule exports. It stays ours: as long as nobody takes it over, its own end releases it."""
+def _of_capsule(capsule: object, knows_read_only: bool) -> np.ndarray:
+    """A view of what the capsule exports. It stays ours: as long as nobody takes it over, its own end releases it.
+
+    A capsule of version 0 from an exporter that was asked for 1.0, and knows it, is not to be written: so jax exports
+    its arrays, which never change.
+    """
     import numpy as np
 
     api = ctypes.pythonapi
@@ -106,14 +111,13 @@ def _of_capsule(capsule: object, name: str) -> np.ndarray:
     if label not in _NAMES:
         raise BufferError(f"its capsule is named {label!r}")
     address = api.PyCapsule_GetPointer(capsule, label)
-    writable = True
     if _NAMES[label]:
         versioned = ctypes.cast(address, ctypes.POINTER(_Versioned)).contents
         if versioned.major != 1:
             raise BufferError(f"DLPack {versioned.major}.{versioned.minor} is not known")
         tensor, writable = versioned.tensor, not versioned.flags & _READ_ONLY
     else:
-        tensor = ctypes.cast(address, ctypes.POINTER(_DLTensor)).contents
+        tensor, writable = ctypes.cast(address, ctypes.POINTER(_DLTensor)).contents, not knows_read_only
     if tensor.lanes != 1 or tensor.bits % 8 or not tensor.bits:
         raise BufferError(f"its elements have {tensor.bits} bits and {tensor.lanes} lanes")
     size = tensor.bits // 8
