@@ -1,6 +1,7 @@
 """Hypothesis profiles: `--hypothesis-profile=thorough` for a long search."""
 
 import functools
+import os
 import signal
 
 import pytest
@@ -15,6 +16,9 @@ settings.load_profile("default")
 for name, usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
         signal.signal(getattr(signal, name), usual)
+
+# Hundreds of processes are started: without bytecode on disk each would compile the package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 TOGETHER = {
     "tests/directml/": "live",  # wine's prefix is used by one at a time
@@ -32,7 +36,9 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return next((group for place, group in TOGETHER.items() if nodeid.startswith(place)), nodeid)
+            """A function's parametrisations go together: to hand out each by itself costs more than many of them do."""
+            function = nodeid.partition("[")[0]
+            return next((group for place, group in TOGETHER.items() if nodeid.startswith(place)), function)
 
     return Scheduling(config, log)
 
