@@ -204,7 +204,7 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return NotRead(_by(target, report), name, position)
     node, descriptor, open_node = None, entry.descriptor, None
     if entry.node is not None:
-        report, node, descriptor = _judge_node(entry.node, target)
+        report, node, descriptor = _judge_node(entry.node, entry.descriptor, target)
         open_node = OpenNode.of(entry.node) if descriptor is None else None
         report = _with_graphs(report, entry.node, target)
     elif entry.graph is not None:
@@ -257,16 +257,21 @@ def _with_fix(result: Result, entry: Entry, target: Target, question: Question) 
     return replace(result, fix=rewriting.fix(found, entry.file, target)) if found.ok else result
 
 
-def _judge_node(node: SplitNode | JoinNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:
-    """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator."""
+def _judge_node(
+    node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target
+) -> tuple[Report, NodeSummary, OperatorDesc | None]:
+    """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator.
+
+    `descriptor` is what the node stands for, if anything.
+    """
     from dmlsplit.formats.lowering import asked_descriptor, is_rewritten, legalized_node
 
     if target.runtime is not None and node.in_session is not None:
-        return _judge_in_session(node, target)
+        return _judge_in_session(node, descriptor, target)
     own = node.report
     if not own.ok:
         return replace(own, judged_by=target.name), _summary(node, Use.NOT_ASKED), None
-    open_node = None if node.obstacle() is None else OpenNode.of(node)
+    open_node = None if descriptor is not None else OpenNode.of(node)
     if open_node is not None:
         return _judge_open(node, target, open_node)
     found = legalized_node(node, target)
@@ -321,12 +326,13 @@ def _minimum_level(descriptor: OperatorDesc) -> FeatureLevel | None:
     return minimum_feature_level(descriptor)
 
 
-def _judge_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Report, NodeSummary, OperatorDesc | None]:
+def _judge_in_session(
+    node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target
+) -> tuple[Report, NodeSummary, OperatorDesc | None]:
     """The verdict of a version of ONNX Runtime: ok where the node is right by ONNX, and nothing fails."""
     from dmlsplit.formats.sessions import judged_in_session
 
     report, answer = judged_in_session(node, target)
-    descriptor = node.descriptor() if node.obstacle() is None else None
     use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
     summary = _summary(node, use)._replace(runtime=str(answer.outcome))
     level = lowest_level(node) if descriptor is None else _minimum_level(descriptor)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dmlsplit.conditions import (
@@ -34,7 +34,7 @@ from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize import movable_types
 from dmlsplit.releases import Release
-from dmlsplit.rules import valid_where
+from dmlsplit.rules import NodeFacts, valid_where
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 from dmlsplit.target import Target, find_target, target_of
 from dmlsplit.uses import Use
@@ -163,15 +163,7 @@ class OpenNode:
         facts, element = node.facts, node.element
         if facts is None or element is None or element.data_type is None or not node.report.ok:
             return None
-        whole, parts, axis, valid = facts.whole, facts.parts, facts.axis_index, valid_where(facts)
-        if not parts or len(parts) > MOST_PARTS:
-            return None
-        if whole is None and facts.least_rank is not None:
-            ranks = Condition(DIMENSIONS, "at least", facts.least_rank)
-            return cls(node.operator_type, element, None, parts, 0, (ranks, *valid))
-        if whole is None or axis is None or not any(symbols_of(total((*whole, *parts)))):
-            return None
-        return cls(node.operator_type, element, whole, parts, axis, valid)
+        return _open_node(node.operator_type, element, facts)
 
     def answer(self, target: Target) -> OpenAnswer:
         """What a target makes of it for all sizes."""
@@ -181,7 +173,7 @@ class OpenNode:
     @property
     def lowest_level(self) -> FeatureLevel | None:
         """The lowest feature level that takes it as it is, on the condition that its answer has."""
-        return next((level for level in FeatureLevel if self.answer(target_of(level)).main is Use.AS_IT_IS), None)
+        return _lowest_level(self)
 
     def cases(self, target: Target) -> Iterator[Case]:
         """What a target makes of it where it is right by its framework."""
@@ -243,6 +235,25 @@ class OpenNode:
         for part in self.parts:
             sizes = (*(whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)
             yield divides(number, product(sizes))
+
+
+@lru_cache(maxsize=256)
+def _open_node(kind: OperatorType, element: ElementType, facts: NodeFacts) -> OpenNode | None:
+    """Asked for each target, and of many nodes that are alike."""
+    whole, parts, axis, valid = facts.whole, facts.parts, facts.axis_index, valid_where(facts)
+    if not parts or len(parts) > MOST_PARTS:
+        return None
+    if whole is None and facts.least_rank is not None:
+        ranks = Condition(DIMENSIONS, "at least", facts.least_rank)
+        return OpenNode(kind, element, None, parts, 0, (ranks, *valid))
+    if whole is None or axis is None or not any(symbols_of(total((*whole, *parts)))):
+        return None
+    return OpenNode(kind, element, whole, parts, axis, valid)
+
+
+@lru_cache(maxsize=256)
+def _lowest_level(node: OpenNode) -> FeatureLevel | None:
+    return next((level for level in FeatureLevel if node.answer(target_of(level)).main is Use.AS_IT_IS), None)
 
 
 @cache

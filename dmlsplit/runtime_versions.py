@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from dmlsplit.release_names import find_release
@@ -47,12 +48,23 @@ class Runtime:
     @property
     def release(self) -> Release:
         """The DirectML release whose verdicts hold for its packed descriptors."""
-        return find_release(self.directml)
+        return _release(self.directml)
 
     @property
     def key(self) -> tuple[int, ...]:
         """Orders versions."""
-        return tuple(int(part) for part in self.version.split("."))
+        return key_of(self.version)
+
+
+@cache
+def key_of(version: str) -> tuple[int, ...]:
+    """Orders versions: (1, 24, 4)."""
+    return tuple([int(part) for part in version.split(".")])
+
+
+@cache
+def _release(directml: str) -> Release:
+    return find_release(directml)
 
 
 def _not_observed(version: str, directml: str, newest_opset: int, newest_ir_version: int) -> Runtime:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from dmlsplit.runtime_versions import Runtime, find_runtime
+from dmlsplit.runtime_versions import Runtime, key_of
 
 _FLOATS: Final = frozenset({"FLOAT", "FLOAT16"})
 _NUMBERS: Final = _FLOATS | {"INT32", "INT64"}
@@ -45,7 +45,7 @@ class Neighbour:
 
     def takes(self, data_type: str | None, opset: int, runtime: Runtime) -> bool | None:
         """Whether the execution provider takes a node; None where that is not known."""
-        newest = [newest for version, newest in self.limits if find_runtime(version).key <= runtime.key]
+        newest = [newest for version, newest in self.limits if key_of(version) <= runtime.key]
         if newest and opset > newest[-1]:
             return False
         if data_type in self.types:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
-from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.dims import Shape, is_static, numbers
 from dmlsplit.enums import ExecutionFlags
 from dmlsplit.location import Location
+from dmlsplit.releases import Release
 from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.runtime_versions import Runtime
@@ -48,6 +50,12 @@ def diagnostic(name: str, path: str, message: str) -> Diagnostic:
     rule = RULES[f"onnxruntime/{name}"]
     cure = f"; {rule.cure}" if isinstance(rule, Habit) and rule.cure else ""
     return rule.diagnostic(Location(node=path), f"{message}{cure}")
+
+
+@lru_cache(maxsize=1024)
+def _validated(desc: OperatorDesc, release: Release) -> Report:
+    """Asked again by each runtime that ships the release, and by nodes that are alike."""
+    return evaluate(desc, target_of(release))
 
 
 class _Stop(Exception):
@@ -321,7 +329,7 @@ class _Predictor:
         """The answer after CreateOperator of all, which ends with the first that is refused."""
         hresults: list[int] = []
         for i, desc in enumerate(operators):
-            report = evaluate(desc, target_of(self.runtime.release))
+            report = _validated(desc, self.runtime.release)
             hresults.append(int(report.hresult or 0))
             if report.ok:
                 continue

@@ -19,7 +19,7 @@ from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.onnx.fusion.fused import FusedGraph, SessionGraphs
 from dmlsplit.formats.onnx.fusion.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
 from dmlsplit.formats.onnx.fusion.optimizer import SILU, Op, Optimized, fusible, neutral, permutation
-from dmlsplit.formats.onnx.runtime.facts import facts_of
+from dmlsplit.formats.onnx.runtime.facts import facts_in
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
@@ -49,13 +49,18 @@ _SMALL: Final = 8
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
     """The DirectML graphs of one graph of a model, in a session of `graph.options`."""
-    found = SessionGraphs()
     if not graph.fuses:
-        return found
-    optimized = Optimized(graph)
-    order = _ordered(optimized)
-    found.judged = [graph.path(op.index) for op in optimized.ops if op.op_type in JUDGED]
-    places = [_in_graph(graph, op) for op in order]
+        return SessionGraphs()
+    order = graph.once("optimized", lambda: _ordered(Optimized(graph)))
+    places = tuple([_in_graph(graph, op) for op in order])
+    return graph.once(("graphs", places), lambda: _graphs(graph, order, places))
+
+
+def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | None]) -> SessionGraphs:
+    """The same for nodes in an order, each of which can be in a fused graph, or cannot."""
+    found = SessionGraphs()
+    judged = [op for op in order if op.op_type in JUDGED]
+    found.judged = [graph.path(op.index) for op in sorted(judged, key=lambda op: op.index)]
     groups = _groups(order, places, certain=True)
     possible = set(_groups(order, places, certain=False) if None in places else groups)
     readers: dict[str, list[Op]] = {}
@@ -113,7 +118,7 @@ def _ordered(optimized: Optimized) -> list[Op]:
 def _in_graph(graph: SessionGraph, op: Op) -> bool | None:
     """Whether a node can be in a fused graph; None where that is not known."""
     if op.op_type in JUDGED:
-        facts = facts_of(graph, op.index)
+        facts = facts_in(graph).get(op.index)
         if facts is None:
             return None
         place = placement(facts, graph.runtime, options=graph.options)

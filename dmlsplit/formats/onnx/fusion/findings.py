@@ -62,7 +62,7 @@ def findings(model: SessionModel, runtime: Runtime, options: SessionOptions = DE
             continue
         parts = session_graphs(graph)
         if not fuses:
-            parts.dead, parts.fused, parts.doubtful = [], [], []
+            parts = replace(parts, dead=[], fused=[], doubtful=[])
         found += _of_session(parts, runtime)
         for fused in parts.fused:
             found += _of_fused(fused, runtime)

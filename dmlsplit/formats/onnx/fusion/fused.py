@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from dmlsplit.formats.onnx.fusion.operators import Kind
 from dmlsplit.graphs.descriptors import GraphDesc
@@ -35,6 +36,9 @@ class FusedGraph:
     """Whether some constant is a node of its own."""
     behind_transposes: frozenset[int] = frozenset()
     """Nodes that ONNX Runtime may move a Transpose over."""
+
+    judged: dict[object, Any] = field(default_factory=dict, repr=False)
+    """What judging.judged has worked out."""
 
     @cached_property
     def sources(self) -> Mapping[int, Sequence[tuple[int, int]]]:

@@ -53,6 +53,14 @@ def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bo
 
     `takes_constants`: whether it takes constants as nodes, as newer versions of ONNX Runtime make them.
     """
+    key = traits, takes_constants
+    if key not in graph.judged:
+        graph.judged[key] = _judgement(graph, traits, takes_constants)
+    found: JudgedGraph = graph.judged[key]
+    return found
+
+
+def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bool) -> JudgedGraph:
     if graph.has_constants and not takes_constants:
         return _refused(graph, GraphFault("graph/constant-node", None, "some constant is a node of its own"))
     if traits is None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dmlsplit.dims import is_static
-from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.context import in_context
-from dmlsplit.formats.onnx.runtime.facts import facts_of, first_run
-from dmlsplit.formats.onnx.runtime.inlining import JUDGED
+from dmlsplit.formats.onnx.runtime.facts import facts_in, first_run
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import Placed, SessionGraph
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.runtimes import Outcome, Runtime, RuntimeAnswer, RuntimeFacts, SessionOptions, predict
+from dmlsplit.runtimes import FirstRun, Outcome, Runtime, RuntimeAnswer, RuntimeFacts, SessionOptions, predict
 from dmlsplit.runtimes.partitions import PlacedNode, partitions
 from dmlsplit.runtimes.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, placement
 
@@ -29,6 +28,16 @@ class NodeOnRuntime:
     answer: RuntimeAnswer
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The nodes of the fused graph that a node is in, `possible`: and those of which that is not known, and how many
+    they come to (answers of `_count`)."""
+
+    certain: tuple[int, ...]
+    possible: tuple[int, ...]
+    count: int | None
+
+
 def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[NodeOnRuntime]:
     """The answers of all graphs of a model, the inner ones first."""
     found: list[NodeOnRuntime] = []
@@ -41,35 +50,41 @@ def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> l
 def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
     """The answers of one graph; appended to `failures` is what else keeps the session from being made."""
     options = replace(graph.options, graph_fusion=graph.fuses)
-    judged = [i for i, node in enumerate(graph.nodes) if node.op_type in JUDGED and domain_of(node) == ""]
-    facts = {index: known for index in judged if (known := facts_of(graph, index)) is not None}
-    placed = []
-    for index in graph.order():
-        if index in facts:
-            place = placement(facts[index], graph.runtime, options=options)
-            on_cpu = place.answer is not None and place.answer.outcome is Outcome.CPU
-            placed.append(Placed(index, not on_cpu, place.in_graph))
-        else:
-            placed.append(graph.placed(index))
-            failures += _failures(graph, placed[-1])
-    certain, possible = _fused(graph, placed, unknown=False), _fused(graph, placed, unknown=True)
+    facts = facts_in(graph)
+    neighbours = graph.once("neighbours", lambda: [graph.placed(i) for i in graph.order() if i not in facts])
+    failures += graph.once("failures", lambda: [why for place in neighbours for why in _failures(graph, place)])
+    fused = frozenset(i for i, known in facts.items() if placement(known, graph.runtime, options=options).in_graph)
+    groups = graph.once(("groups", fused), lambda: _groups(graph, neighbours, facts, fused))
     found = []
     for index, known in facts.items():
-        kept = _kept(graph, index)
-        path = graph.path(index)
-        answer = predict(
-            facts[kept],
-            graph.runtime,
-            path=path,
-            first_run=first_run(graph, kept),
-            options=options,
-            graph_nodes=_count(graph, certain.get(kept, ()), possible.get(kept, ())),
-        )
-        answer = in_context(graph, kept, path, answer, certain.get(kept, ()), possible.get(kept, ()))
+        kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
+        group = groups[kept]
+        answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=group.count)
+        answer = in_context(graph, kept, path, answer, group.certain, group.possible)
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
             note = diagnostic("computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
         found.append(NodeOnRuntime(path, graph.nodes[index].op_type, known, answer))
+    return found
+
+
+def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
+    """The node that computes what one of them does, what it is called, and the sizes of the first Run."""
+    kept = _kept(graph, index)
+    return kept, graph.path(index), first_run(graph, kept)
+
+
+def _groups(
+    graph: SessionGraph, neighbours: Sequence[Placed], facts: Mapping[int, RuntimeFacts], fused: frozenset[int]
+) -> dict[int, _Group]:
+    """The fused graphs that the Splits and Concats are in."""
+    known = {place.index: place for place in neighbours}
+    placed = [known.get(index) or Placed(index, True, index in fused) for index in graph.order()]
+    certain, possible = _fused(graph, placed, unknown=False), _fused(graph, placed, unknown=True)
+    found = {}
+    for index in facts:
+        group = certain.get(index, ()), possible.get(index, ())
+        found[index] = _Group(*group, _count(graph, *group))
     return found
 
 

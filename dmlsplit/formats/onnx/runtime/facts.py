@@ -13,6 +13,8 @@ from onnx import helper
 from dmlsplit.dims import Shape, is_static
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
+from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import text, value_of
@@ -24,7 +26,17 @@ _SMALLEST_BUFFER: Final = 8
 """Bytes from which on an initializer is a buffer handed over, and not a constant within the DirectML graph."""
 
 
-def facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
+def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
+    """The facts of each Split and Concat of a graph that the model says enough of."""
+
+    def made() -> Mapping[int, RuntimeFacts]:
+        judged = [i for i, node in enumerate(graph.nodes) if node.op_type in JUDGED and domain_of(node) == ""]
+        return {index: facts for index in judged if (facts := _facts_of(graph, index)) is not None}
+
+    return graph.once("facts", made)
+
+
+def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
     """What the model says of a Split or Concat; None where it says too little to begin with."""
     node, scope = graph.nodes[index], graph.scope
     names = [text(name) for name in node.input]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 import onnx
 
@@ -32,6 +33,8 @@ from dmlsplit.runtimes.neighbours import (
     STAYING,
 )
 from dmlsplit.runtimes.shapes import merged
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,9 @@ class SessionGraph:
             self._shapes = {}
         self.open = self._open_names()
         self.has_subgraphs = any(True for node in self.nodes for _ in given.subgraphs(node))
+        self._implemented = self._all_implemented()
         self.preferring_cpu = self._preferring_cpu()
+        self._worked_out: dict[object, Any] = {}
 
     @classmethod
     def of_model(cls, model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraph]:
@@ -114,6 +119,24 @@ class SessionGraph:
             for name, child in scope.children(index):
                 yield from cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
         yield graph
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` gives, or has given for the key, here or in the same graph in a session of another runtime: it
+        must rest on the runtime only as far as the key says so."""
+        if key not in self._worked_out:
+            self._worked_out[key] = make()
+        found: T = self._worked_out[key]
+        return found
+
+    def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
+        """The same graph in a session of another runtime: only what it leaves on the CPU may differ."""
+        other = copy.copy(self)
+        other.runtime, other.parent = runtime, parent
+        other._implemented = other._all_implemented()
+        if other._implemented != self._implemented:
+            other.preferring_cpu = other._preferring_cpu()
+            other._worked_out = {}
+        return other
 
     def path(self, index: int) -> str:
         """The name of a node in diagnostics."""
@@ -274,14 +297,14 @@ class SessionGraph:
         """The nodes that are left on the CPU since they compute with sizes."""
         on_cpu = {
             text(name)
-            for _, node in self.alive
-            if node.op_type in KEEPS_ON_CPU and domain_of(node) == "" and self.implemented(node)
+            for index, node in self.alive
+            if node.op_type in KEEPS_ON_CPU and domain_of(node) == "" and self.implemented(index)
             for name in node.output
         }
         found = set()
         for index, node in self.alive:
             names = [text(name) for name in node.input]
-            if not on_cpu.intersection(names) or self.implemented(node) is False:
+            if not on_cpu.intersection(names) or self.implemented(index) is False:
                 continue
             cpu_inputs = CPU_INPUTS.get(node.op_type, ())
             if all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
@@ -304,8 +327,14 @@ class SessionGraph:
 
     # Where nodes go.
 
-    def implemented(self, node: onnx.NodeProto) -> bool | None:
+    def _all_implemented(self) -> tuple[bool | None, ...]:
+        return tuple(map(self._is_implemented, self.nodes))
+
+    def implemented(self, index: int) -> bool | None:
         """Whether the execution provider implements a node; None where that is not known."""
+        return self._implemented[index]
+
+    def _is_implemented(self, node: onnx.NodeProto) -> bool | None:
         if domain_of(node) != "":
             return None
         if node.op_type in ON_CPU:
@@ -320,7 +349,7 @@ class SessionGraph:
     def placed(self, index: int) -> Placed:
         """Where a node goes that is no Split or Concat."""
         node = self.nodes[index]
-        on_dml = False if index in self.preferring_cpu else self.implemented(node)
+        on_dml = False if index in self.preferring_cpu else self.implemented(index)
         if node.op_type == "Identity" and self.options.optimization >= 1 and self.fuses:
             # It may be removed, too, where it gives an output of the graph.
             return Placed(index, on_dml, None)
@@ -351,11 +380,8 @@ class SessionGraph:
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:
-    """The same graphs in a session of another runtime: only what it leaves on the CPU may differ."""
+    """The same graphs in a session of another runtime."""
     found: dict[int, SessionGraph] = {}
     for graph in reversed(graphs):  # a graph stands behind those in its nodes
-        other = found[id(graph)] = copy.copy(graph)
-        other.runtime = runtime
-        other.parent = None if graph.parent is None else found[id(graph.parent)]
-        other.preferring_cpu = other._preferring_cpu()
+        found[id(graph)] = graph.in_session_of(runtime, None if graph.parent is None else found[id(graph.parent)])
     return list(reversed(found.values()))
