@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from google.protobuf.message import DecodeError, EncodeError
 from dmlsplit.formats.limits import Limit
 
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
+_TICK: Final = 0.1
+"""Seconds after which it is looked again whether a process is late."""
 _LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
 
 
@@ -38,31 +41,25 @@ class _Worker:
         """The last model and its answer: a model is read, and then asked about as ONNX Runtime has it."""
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
+        self._end = math.inf
+        """When the process is to have answered, by the monotonic clock."""
 
     def infer(self, model: bytes, seconds: float) -> bytes:
         """The inferred model; InferenceError. One thread at a time: see `lock`."""
         process = self._running()
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(seconds, end)
-        timer.daemon = True
-        timer.start()
+        self._end = end = time.monotonic() + seconds
         try:
             answer = self._ask(process, model)
         except BaseException:  # an interrupt: the next question must not get this one's answer
             self.close()
             raise
         finally:
-            timer.cancel()
+            self._end = math.inf
         if answer is None:
             self._process = None
             process.kill()
             code = process.wait()
-            if late.is_set():
+            if time.monotonic() >= end:
                 raise InferenceError(_LATE)
             raise InferenceError(f"ended its process ({'signal' if code < 0 else 'status'} {abs(code)})")
         if not answer.startswith(b"\1"):
@@ -104,7 +101,15 @@ class _Worker:
                 env=environment,
             )
             self._owner = os.getpid()
+            threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
         return self._process
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Ends the process when its time is up. A thread that looks now and then costs less than one a question."""
+        while process.poll() is None:
+            if time.monotonic() >= self._end:
+                process.kill()
+            time.sleep(_TICK)
 
     def close(self) -> None:
         process, self._process = self._process, None
