@@ -48,17 +48,6 @@ GREATEST_SIZE: Final = Symbol("greatest size", Bounds(0, None))
 """What else there is to ask of such a tensor."""
 
 
-def values_of(shape: Sequence[int], axis: int) -> dict[str, int]:
-    """The sizes of these symbols for a shape."""
-    return {
-        THE_AXIS.name: shape[axis] if -len(shape) <= axis < len(shape) else 0,
-        DIMENSIONS.name: len(shape),
-        ELEMENTS.name: math.prod(shape),
-        LEAST_SIZE.name: min(shape, default=1),
-        GREATEST_SIZE.name: max(shape, default=1),
-    }
-
-
 def expression(dim: Dim, place: str) -> Expression:
     """A dimension that stands at a place: a number, or a symbol."""
     if isinstance(dim, int):

@@ -15,7 +15,7 @@ from dmlsplit.compatibility import spans
 from dmlsplit.configuration import SCHEMA
 from dmlsplit.device import examples as device_examples
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.cures import CURES, USELESS, Fault
+from dmlsplit.formats.onnx.cures import CURES, Fault
 from dmlsplit.formats.operators import read_operators
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.graphs.examples import Sketch
@@ -122,6 +122,34 @@ DirectML accepts although it is unsafe, or never looks at. The last column names
 example, which [rules.md](rules.md) shows in full; where a rule of basis "ours" names some, they refuse it by another
 rule.
 """
+
+USELESS = {
+    Fault.GATE: {
+        "removed by optimization": (
+            "Identity",
+            "Mul by 1",
+            "Add 0",
+            "Dropout",
+            "a pair of Transposes",
+            "two equal Splits",
+        ),
+        "wrong nevertheless": ("a or b as a graph output",),
+    },
+    Fault.PRODUCT: {"removed by optimization": ("Identity",)},
+    Fault.REPEATED: {
+        "removed by optimization": ("Identity",),
+        "wrong nevertheless": ("Reshape", "v as a graph output"),
+    },
+    Fault.OVERWRITTEN: {
+        "removed by optimization": ("Mul by 1", "Add 0"),
+        "wrong nevertheless": ("Identity", "Reshape", "v or g(...) as a graph output", "a pair of Transposes"),
+    },
+    Fault.REFUSED: {
+        "removed by optimization": ("Identity", "Mul by 1", "a pair of Transposes", "Expand to its own shape"),
+        "wrong nevertheless": ("Slice, from DirectML 1.13.1 on", "Reshape"),
+    },
+}
+"""Changes that seem to help against a fault, and why they do not."""
 
 
 def rule_section(rule: Rule) -> str:

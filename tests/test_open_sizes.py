@@ -1,5 +1,6 @@
 """The verdict for all sizes that a node leaves open: it holds where, and only where, that of the closed node does."""
 
+import math
 import random
 from collections import Counter
 from dataclasses import replace
@@ -9,7 +10,7 @@ import pytest
 pytest.importorskip("onnx")
 
 from dmlsplit.checking import judge_entry
-from dmlsplit.conditions import values_of
+from dmlsplit.conditions import DIMENSIONS, ELEMENTS, GREATEST_SIZE, LEAST_SIZE, THE_AXIS
 from dmlsplit.formats.models import entries_of
 from dmlsplit.formats.nodes import ModelNodes
 from dmlsplit.open_sizes import answer_by
@@ -73,6 +74,17 @@ def test_the_answer_for_an_open_rank_is_that_of_the_closed_node(seed):
                 shape,
                 str(answer),
             )
+
+
+def values_of(shape, axis):
+    """The symbols of a tensor whose rank is open, for a shape."""
+    return {
+        THE_AXIS.name: shape[axis] if -len(shape) <= axis < len(shape) else 0,
+        DIMENSIONS.name: len(shape),
+        ELEMENTS.name: math.prod(shape),
+        LEAST_SIZE.name: min(shape, default=1),
+        GREATEST_SIZE.name: max(shape, default=1),
+    }
 
 
 def split(rng):

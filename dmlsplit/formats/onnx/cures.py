@@ -6,8 +6,7 @@ Which cure for this finding? A finding has a `fault`:
         cure.name, cure.change, cure.bit_exact, cure.adds_output
 
 All of these were executed by ONNX Runtime with its DirectML execution provider, at optimization levels 0 and 99, and
-gave the right result with every DirectML that they are named for. USELESS has the changes that seem to help and do not:
-optimization removes them, or the result is wrong in spite of them. Two rules hold for all: leave no node behind whose
+gave the right result with every DirectML that they are named for. Two rules hold for all: leave no node behind whose
 output nothing uses (Fault.DEAD), and make no output of a node in GUARDED a graph output, nor put an activation behind
 such a graph output (Fault.UNWRITTEN).
 """
@@ -61,14 +60,12 @@ _RULES: Final = {
 class Cure:
     """One change of a model. `change` says it as an imperative; v, y, a, b, x, g are those of the Fault.
 
-    `recorded` are the names of the executions that show it (tests/data/onnx_graphs). `first_wrong` is the first
-    DirectML with which it does not help, "" where it always did.
+    `first_wrong` is the first DirectML with which it does not help, "" where it always did.
     """
 
     name: str
     fault: Fault
     change: str
-    recorded: tuple[str, ...]
     bit_exact: bool = True
     """Whether what the model computes stays the same bit for bit."""
     adds_output: bool = False
@@ -79,109 +76,72 @@ class Cure:
 
 
 CURES: Final = (
-    Cure("two-slices", Fault.GATE, "take a and b with two Slices in place of the Split", ("slices",)),
-    Cure("one-slice", Fault.GATE, "take a, or b, with a Slice beside the Split", ("slice_a", "slice_b")),
-    Cure("reshape-part", Fault.GATE, "put a Reshape to (0, ..., 0) behind a, or b", ("reshape_a", "reshape_b")),
-    Cure("max-part", Fault.GATE, "put Max(t, t) behind a, or b", ("max_a", "max_b")),
-    Cure("clip-sigmoid", Fault.GATE, "put Clip(0, 1) behind the Sigmoid", ("hardclip", "clip_s")),
-    Cure("sigmoid-output", Fault.GATE, "make the Sigmoid's output a graph output, too", ("sig_out",), adds_output=True),
-    Cure("tanh-form", Fault.GATE, "compute the Sigmoid as 0.5 + 0.5 * tanh(0.5 * b)", ("tanhform",), bit_exact=False),
-    Cure("reshape-factor", Fault.PRODUCT, "put a Reshape to (0, ..., 0) behind y * x", ("reshape_p",)),
-    Cure("max-factor", Fault.PRODUCT, "put Max(t, t) in front of the Sigmoid, or behind y * x", ("max_p", "max_x")),
-    Cure("clip-sigmoid", Fault.PRODUCT, "put Clip(0, 1) behind the Sigmoid", ("clip_s",)),
+    Cure("two-slices", Fault.GATE, "take a and b with two Slices in place of the Split"),
+    Cure("one-slice", Fault.GATE, "take a, or b, with a Slice beside the Split"),
+    Cure("reshape-part", Fault.GATE, "put a Reshape to (0, ..., 0) behind a, or b"),
+    Cure("max-part", Fault.GATE, "put Max(t, t) behind a, or b"),
+    Cure("clip-sigmoid", Fault.GATE, "put Clip(0, 1) behind the Sigmoid"),
+    Cure("sigmoid-output", Fault.GATE, "make the Sigmoid's output a graph output, too", adds_output=True),
+    Cure("tanh-form", Fault.GATE, "compute the Sigmoid as 0.5 + 0.5 * tanh(0.5 * b)", bit_exact=False),
+    Cure("reshape-factor", Fault.PRODUCT, "put a Reshape to (0, ..., 0) behind y * x"),
+    Cure("max-factor", Fault.PRODUCT, "put Max(t, t) in front of the Sigmoid, or behind y * x"),
+    Cure("clip-sigmoid", Fault.PRODUCT, "put Clip(0, 1) behind the Sigmoid"),
     Cure(
         "regroup",
         Fault.PRODUCT,
         "compute y * (x * sigmoid(x)) instead",
-        ("Mul(y, Mul(x, Sigmoid(x)))",),
         bit_exact=False,
     ),
-    Cure("factor-output", Fault.PRODUCT, "make y * x a graph output, too", ("p_out",), adds_output=True),
-    Cure("max-branch", Fault.REPEATED, "put Max(v, v) in front of all but one of the Concat's inputs", ("Max(v,v)",)),
-    Cure("tile", Fault.REPEATED, "take a Tile in place of the Concat", ("Tile",), condition="Concat(v, v) only"),
+    Cure("factor-output", Fault.PRODUCT, "make y * x a graph output, too", adds_output=True),
+    Cure("max-branch", Fault.REPEATED, "put Max(v, v) in front of all but one of the Concat's inputs"),
+    Cure("tile", Fault.REPEATED, "take a Tile in place of the Concat", condition="Concat(v, v) only"),
     Cure(
         "operator-first",
         Fault.OVERWRITTEN,
         "move the elementwise operator in front of the Concat: Concat(g(v), g(y))",
-        ("unfuse_each",),
         condition="g has one input; v is no graph output made by a node that g is fused into",
     ),
-    Cure("max-input", Fault.OVERWRITTEN, "put Max(v, v) in front of the Concat", ("max_j",)),
+    Cure("max-input", Fault.OVERWRITTEN, "put Max(v, v) in front of the Concat"),
     Cure(
         "concat-output",
         Fault.OVERWRITTEN,
         "make the Concat's output a graph output, too",
-        ("j_out",),
         adds_output=True,
     ),
-    Cure(
-        "second-reader", Fault.OVERWRITTEN, "give the Concat a second reader (ReduceSum)", ("j_used",), adds_output=True
-    ),
-    Cure("cut-and-join", Fault.OVERWRITTEN, "put two Slices and a Concat behind the Concat", ("catpad",)),
+    Cure("second-reader", Fault.OVERWRITTEN, "give the Concat a second reader (ReduceSum)", adds_output=True),
+    Cure("cut-and-join", Fault.OVERWRITTEN, "put two Slices and a Concat behind the Concat"),
     Cure(
         "rename",
         Fault.OVERWRITTEN,
         "rename the graph outputs, so that v's other use comes before g in byte order",
-        ("rename",),
         condition="v's other use and g are graph outputs, and nothing follows g",
     ),
     Cure(
         "operator-first",
         Fault.REFUSED,
         "put the elementwise operator in front of the Split",
-        ("dead_split", "dead_relu"),
         condition="the operator has one input; only one part of the Split is used",
     ),
-    Cure("gather", Fault.REFUSED, "take the part with a Gather in place of the Split", ("gather",)),
-    Cure("negative-pad", Fault.REFUSED, "take the part with a Pad of negative pads in place of the Split", ("padneg",)),
-    Cure("max-part", Fault.REFUSED, "put Max(t, t) behind the part", ("max",)),
+    Cure("gather", Fault.REFUSED, "take the part with a Gather in place of the Split"),
+    Cure("negative-pad", Fault.REFUSED, "take the part with a Pad of negative pads in place of the Split"),
+    Cure("max-part", Fault.REFUSED, "put Max(t, t) behind the part"),
     Cure(
         "split-first",
         Fault.REFUSED,
         "split the operand of the node that feeds the Split",
-        ("split_first", "slice_first"),
     ),
     Cure(
         "part-output",
         Fault.REFUSED,
         "make the Split's input, or one of its parts, a graph output, too",
-        ("v_out", "a_out", "other_out"),
         adds_output=True,
     ),
-    Cure("slice", Fault.REFUSED, "take the part with a Slice in place of the Split", ("slice",), first_wrong="1.13.1"),
+    Cure("slice", Fault.REFUSED, "take the part with a Slice in place of the Split", first_wrong="1.13.1"),
 )
 """By fault, the cheapest first."""
 
 UNSPLIT: Final = "set ep.dml.disable_graph_fusion to 1"
 """What helps against every fault but UNWRITTEN without a change of the model: operators are compiled one by one."""
-
-USELESS: Final = {
-    Fault.GATE: {
-        "removed by optimization": (
-            "Identity",
-            "Mul by 1",
-            "Add 0",
-            "Dropout",
-            "a pair of Transposes",
-            "two equal Splits",
-        ),
-        "wrong nevertheless": ("a or b as a graph output",),
-    },
-    Fault.PRODUCT: {"removed by optimization": ("Identity",)},
-    Fault.REPEATED: {
-        "removed by optimization": ("Identity",),
-        "wrong nevertheless": ("Reshape", "v as a graph output"),
-    },
-    Fault.OVERWRITTEN: {
-        "removed by optimization": ("Mul by 1", "Add 0"),
-        "wrong nevertheless": ("Identity", "Reshape", "v or g(...) as a graph output", "a pair of Transposes"),
-    },
-    Fault.REFUSED: {
-        "removed by optimization": ("Identity", "Mul by 1", "a pair of Transposes", "Expand to its own shape"),
-        "wrong nevertheless": ("Slice, from DirectML 1.13.1 on", "Reshape"),
-    },
-}
-"""What does not help, and why."""
 
 GUARDED: Final = frozenset({"Add", "BatchNormalization", "Conv", "Gemm", "MatMul"})
 """Operators that optimization fuses an activation into, although their output is a graph output as well."""

@@ -23,11 +23,9 @@ Apply: TypeAlias = Callable[[Form, View], None]
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """One row: its name, what it does as an imperative, the rules whose findings it mends."""
+    """One row: its name, why a node needs it, and how it changes the node."""
 
     name: str
-    change: str
-    mends: tuple[str, ...]
     needed: Needed
     apply: Apply
 
@@ -207,40 +205,15 @@ def _reshape_node(form: Form, read: str, output: str, sizes: tuple[int, ...] | N
 
 
 REWRITINGS: Final = (
-    Rewriting(
-        "explicit-lengths",
-        "write the lengths out as a constant",
-        ("onnxruntime/made-at-run", "onnxruntime/twins-differ"),
-        _lengths_are_unread,
-        _make_explicit,
-    ),
-    Rewriting(
-        "cut-empty",
-        "leave out the parts without elements; a constant without elements takes the place of each",
-        ("onnxruntime/empty-tensor", "onnxruntime/second-output-empty", "tensor/size-zero"),
-        _has_empty,
-        _cut_empty,
-    ),
-    Rewriting(
-        "name-outputs",
-        "give the omitted outputs names, which nothing reads",
-        ("onnxruntime/output-omitted",),
-        _has_omitted,
-        _name_outputs,
-    ),
-    Rewriting(
-        "cast",
-        "cast to a type that the target takes, and back: the same bits",
-        ("tensor/data-type-not-supported",),
-        _has_other_type,
-        _cast,
-    ),
-    Rewriting(
-        "merge-dimensions",
-        "merge dimensions with Reshape in front of the node, and take them apart behind it",
-        ("tensor/dimension-count-not-supported", "onnxruntime/rank"),
-        _has_other_rank,
-        _reshape,
-    ),
+    # write the lengths out as a constant
+    Rewriting("explicit-lengths", _lengths_are_unread, _make_explicit),
+    # leave out the parts without elements; a constant without elements takes the place of each
+    Rewriting("cut-empty", _has_empty, _cut_empty),
+    # give the omitted outputs names, which nothing reads
+    Rewriting("name-outputs", _has_omitted, _name_outputs),
+    # cast to a type that the target takes, and back: the same bits
+    Rewriting("cast", _has_other_type, _cast),
+    # merge dimensions with Reshape in front of the node, and take them apart behind it
+    Rewriting("merge-dimensions", _has_other_rank, _reshape),
 )
 """In the order in which they are applied to one node."""
