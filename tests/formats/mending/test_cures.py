@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from dmlsplit.formats import onnx as front_end
@@ -12,7 +13,7 @@ from dmlsplit.formats.onnx.cures import CURES, Fault
 from dmlsplit.formats.onnx.mending.cures import CARRIERS, OTHERS
 from tests.effort import calls
 from tests.formats.mending.wrong import WRONG, gate, made, overwritten, repeated
-from tests.formats.onnx_models import node
+from tests.formats.onnx_models import ints, node
 
 
 def arrays(model):
@@ -67,6 +68,68 @@ def test_an_operator_that_rounds_is_not_moved():
     assert list(sigmoid.input) == ["j"]
 
 
+def test_a_part_that_a_slice_takes():
+    """DirectML takes a Slice for a Split with one part; both faults of the graph are mended."""
+    nodes = [
+        node("Tanh", ["x"], ["v"], name="tanh"),
+        node("Concat", ["v", "y"], ["j"], axis=1, name="concat"),
+        node("Relu", ["j"], ["r"]),
+        node("Slice", ["r", "minus", "end", "one"], ["q"]),
+        node("Add", ["v", "q"], ["z"]),
+    ]
+    shape = [1, 4, 4, 4]
+    numbers = [ints("minus", -4), ints("end", 1 << 40), ints("one", 1)]
+    wrong = made(nodes, {"x": shape, "y": shape}, {"z": shape}, numbers)
+    written = front_end.legalize(wrong, onnxruntime="1.24.4")
+    assert {name for change in written.changes for name in change.names} == {"gather", "operator-first"}
+    result = onnx.load_from_string(written.model)
+    assert run(result) == run(wrong)
+    (indices,) = [n for n in result.graph.node if n.output[0] == next(iter(_the(result, "Gather").input[1:]))]
+    assert numpy_helper.to_array(indices.attribute[0].t).tolist() == [4, 5, 6, 7]
+
+
+def _the(model, operator):
+    (found,) = [n for n in model.graph.node if n.op_type == operator]
+    return found
+
+
+def several_dead(count):
+    nodes, inputs, outputs = [], {}, {}
+    for i in range(count):
+        nodes += [
+            node("Relu", [f"x{i}"], [f"y{i}"]),
+            node("Split", [f"x{i}"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}"),
+            node("Concat", [f"b{i}", f"a{i}"], [f"c{i}"], axis=1),
+        ]
+        inputs[f"x{i}"] = outputs[f"y{i}"] = [1, 8, 4, 4]
+    return made(nodes, inputs, outputs)
+
+
+def test_nodes_that_nothing_reads_are_removed_everywhere():
+    written = front_end.legalize(several_dead(3), onnxruntime="1.24.4")
+    assert [change.names for change in written.changes] == [("remove-dead",)] * 3
+    assert [n.op_type for n in onnx.load_from_string(written.model).graph.node] == ["Relu"] * 3
+
+
+def test_a_node_of_which_only_sizes_are_read():
+    """A session folds the sizes, and keeps the node, of which nothing is left to compute."""
+    nodes = [
+        node("Relu", ["x"], ["y"]),
+        node("Split", ["x"], ["a", "b"], axis=1, name="split"),
+        node("Concat", ["b", "a"], ["c"], axis=1),
+        node("Shape", ["c"], ["sizes"]),
+        node("Expand", ["one", "sizes"], ["z"]),
+    ]
+    shape = [1, 8, 4, 4]
+    one = numpy_helper.from_array(np.ones(1, np.float32), "one")
+    wrong = made(nodes, {"x": shape}, {"y": shape, "z": shape}, [one])
+    written = front_end.legalize(wrong, onnxruntime="1.24.4")
+    assert [change.names for change in written.changes] == [("fold-shape",)]
+    result = onnx.load_from_string(written.model)
+    assert [n.op_type for n in result.graph.node] == ["Relu", "Constant", "Expand"]
+    assert run(result) == run(wrong)
+
+
 def test_every_cure_that_is_carried_out_is_in_the_table():
     known = {(cure.fault, cure.name) for cure in CURES if cure.bit_exact and not cure.adds_output}
     assert CARRIERS.keys() <= known
@@ -84,6 +147,15 @@ def test_work_is_linear_in_the_faults():
             ]
             inputs[f"x{i}"], outputs[f"y{i}"] = [2, 8, 4], [2, 4, 4]
         data = made(nodes, inputs, outputs).SerializeToString()
+        return calls(lambda: front_end.legalize(data, onnxruntime="1.24.4"))
+
+    work(2)
+    assert work(16) < 2.6 * work(8)
+
+
+def test_work_is_linear_in_what_is_dead():
+    def work(count):
+        data = several_dead(count).SerializeToString()
         return calls(lambda: front_end.legalize(data, onnxruntime="1.24.4"))
 
     work(2)

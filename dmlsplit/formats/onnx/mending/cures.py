@@ -8,19 +8,13 @@ whatever vector a processor computes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
 import onnx
-from onnx import helper, numpy_helper
 
 from dmlsplit.formats.onnx.cures import GUARDED, Fault
-from dmlsplit.formats.onnx.functions import domain_of
-from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.mending.editing import Replacement
-from dmlsplit.formats.onnx.mending.sites import Site
-from dmlsplit.formats.onnx.runtime.merging import reads
+from dmlsplit.formats.onnx.mending.surroundings import Surroundings
 from dmlsplit.formats.onnx.tensors import text
 
 _EXACT: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", "Relu", "Sign", "ThresholdedRelu"})
@@ -29,98 +23,6 @@ _MOST_INDICES: Final = 1 << 16
 """Of a Gather: its indices are a constant in the model."""
 _NEAR: Final = 6
 """Nodes between the one that does something wrong and the Split or Concat that it goes back to."""
-
-
-@dataclass
-class Surroundings:
-    """The graph that a fault is in. `sites`: its Splits and Concats by index, each at all of its calls."""
-
-    nodes: Sequence[onnx.NodeProto]
-    outputs: set[str]
-    sites: Mapping[int, Sequence[Site]]
-    original: Callable[[onnx.NodeProto], onnx.NodeProto]
-    """A node with all that the file has of it."""
-    taken: set[str] = field(default_factory=set)
-    """The names that are in use."""
-    document: str = ""
-    """The documentation of new nodes."""
-    readers: dict[str, list[int]] = field(default_factory=dict)
-    producers: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for index, node in enumerate(self.nodes):
-            self.producers.update({text(name): index for name in node.output if name})
-            for name in dict.fromkeys(reads(node)):
-                self.readers.setdefault(name, []).append(index)
-
-    @property
-    def opset(self) -> int:
-        return next(iter(self.sites.values()))[0].scope.origin.opset
-
-    def rank(self, name: str) -> int | None:
-        """Of a tensor, where it is the same at all calls."""
-        sites = next(iter(self.sites.values()))
-        ranks = {None if shape is None else len(shape) for shape in (s.scope.type_of(name)[1] for s in sites)}
-        return ranks.pop() if len(ranks) == 1 else None
-
-    def lengths(self, index: int) -> tuple[int, int, tuple[int, ...]] | None:
-        """Axis, rank and lengths of a Split, where they are known and the same at all calls."""
-        found = {
-            (site.node.axis, site.node.whole_shape and len(site.node.whole_shape), site.node.lengths)
-            for site in self.sites.get(index, ())
-        }
-        if len(found) != 1:
-            return None
-        axis, rank, lengths = found.pop()
-        if axis is None or not rank or lengths is None or not all(isinstance(size, int) for size in lengths):
-            return None
-        return axis, rank, tuple([size for size in lengths if isinstance(size, int)])
-
-    def op(self, index: int | None) -> str:
-        """The operator of a node, "" where it is none of the default domain."""
-        return "" if index is None or domain_of(self.nodes[index]) else text(self.nodes[index].op_type)
-
-    def producer(self, name: str) -> int | None:
-        return self.producers.get(text(name))
-
-    def is_read(self, name: str) -> bool:
-        return name in self.outputs or bool(self.readers.get(name))
-
-    def fresh(self, name: str, word: str) -> str:
-        """A name that nothing else has, made of another."""
-        base = found = f"{name}/{word}"
-        number = 1
-        while found in self.taken:
-            number += 1
-            found = f"{base}_{number}"
-        self.taken.add(found)
-        return found
-
-    def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
-        made: onnx.NodeProto = helper.make_node(op, inputs, [output], name=output, **attributes)  # type: ignore[arg-type]
-        made.doc_string = self.document
-        return made
-
-    def integers(self, name: str, values: Sequence[int]) -> onnx.NodeProto:
-        constant = self.fresh(name, "numbers")
-        value = numpy_helper.from_array(np.array(values, np.int64), constant)
-        return self.node("Constant", [], constant, value=value)
-
-    def rewired(
-        self, index: int, inputs: Mapping[str, str], outputs: Mapping[str, str] | None = None
-    ) -> onnx.NodeProto:
-        """A node that reads, and writes, other names."""
-        changed = onnx.NodeProto()
-        changed.CopyFrom(self.original(self.nodes[index]))
-        for names, other in ((changed.input, inputs), (changed.output, outputs or {})):
-            new = [other.get(text(name), text(name)) for name in names]
-            del names[:]
-            names.extend(new)
-        changed.doc_string = "\n".join(filter(None, [text(changed.doc_string), self.document]))
-        return changed
-
-    def can_be_rewired(self, index: int) -> bool:
-        return not any(True for _ in subgraphs(self.nodes[index]))
 
 
 Carrier: TypeAlias = Callable[[Surroundings, int], Iterator["Replacement | None"]]
@@ -275,18 +177,18 @@ def _max_before_concat(around: Surroundings, concat: int) -> Replacement | None:
 
 
 class _Used(NamedTuple):
-    """A Split of which one part is used, that part, and the one node that reads it."""
+    """A Split or Slice of which one part is used, that part, and the one node that reads it."""
 
-    split: int
+    cut: int
     part: str
     reader: int
 
 
 def _used_parts(around: Surroundings, culprit: int) -> Iterator[_Used]:
-    """The Splits behind the node that makes what is split, and right before it."""
+    """The Splits and Slices behind the node that makes what is cut, and right before it."""
     before = [i for name in around.nodes[culprit].input if (i := around.producer(name)) is not None]
     for index in dict.fromkeys((*_below(around, culprit), *before)):
-        if around.op(index) != "Split":
+        if around.op(index) not in ("Split", "Slice"):
             continue
         used = [name for name in map(text, around.nodes[index].output) if name and around.is_read(name)]
         if len(used) == 1 and used[0] not in around.outputs and len(around.readers[used[0]]) == 1:
@@ -309,15 +211,15 @@ def _operator_before_split(around: Surroundings, culprit: int) -> Iterator[Repla
 
 
 def _moved_over_split(around: Surroundings, used: _Used) -> Replacement | None:
-    split, part, reader = used
-    whole, result = text(around.nodes[split].input[0]), text(around.nodes[reader].output[0])
+    cut, part, reader = used
+    whole, result = text(around.nodes[cut].input[0]), text(around.nodes[reader].output[0])
     exposed = around.op(around.producer(whole)) in GUARDED and whole in around.outputs
     if not _moves(around, reader) or exposed:
         return None
     new = around.fresh(whole, around.op(reader).lower())
     moved = around.rewired(reader, {part: whole}, {result: new})
     moved.name = new
-    return {split: [], reader: [moved, around.rewired(split, {whole: new}, {part: result})]}
+    return {cut: [], reader: [moved, around.rewired(cut, {whole: new}, {part: result})]}
 
 
 def _gather(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
@@ -325,18 +227,14 @@ def _gather(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
 
 
 def _gathered(around: Surroundings, used: _Used) -> Replacement | None:
-    split, part, _ = used
-    known = around.lengths(split)
-    if known is None:
+    cut, part, _ = used
+    known = around.cut(cut, part)
+    if known is None or len(known[1]) > _MOST_INDICES:
         return None
-    axis, _, lengths = known
-    place = list(map(text, around.nodes[split].output)).index(part)
-    start = sum(lengths[:place])
-    if lengths[place] > _MOST_INDICES:
-        return None
-    indices = around.integers(part, range(start, start + lengths[place]))
-    whole = text(around.nodes[split].input[0])
-    return {split: [indices, around.node("Gather", [whole, text(indices.output[0])], part, axis=axis)]}
+    axis, taken = known
+    indices = around.integers(part, taken)
+    whole = text(around.nodes[cut].input[0])
+    return {cut: [indices, around.node("Gather", [whole, text(indices.output[0])], part, axis=axis)]}
 
 
 def _max_part(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
@@ -351,15 +249,30 @@ def _max_between(around: Surroundings, culprit: int) -> Iterator[Replacement | N
 
 
 def _without_dead(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
-    """Takes out all nodes that lead to no output."""
-    todo = [i for name in around.outputs if (i := around.producer(name)) is not None]
-    needed: set[int] = set()
+    """Takes out a node that leads to no output, and all such nodes that it hangs together with."""
+    yield {index: [] for index in around.dead.get(culprit, ())}
+
+
+def _fold_shapes(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
+    """Constants in place of the sizes that are all that is read of a node: a session folds those, and keeps it."""
+    made: dict[int, Sequence[onnx.NodeProto]] = {}
+    todo, seen = [culprit], {culprit}
     while todo:
         index = todo.pop()
-        if index not in needed:
-            needed.add(index)
-            todo += [i for name in reads(around.nodes[index]) if (i := around.producer(name)) is not None]
-    yield {index: [] for index in range(len(around.nodes)) if index not in needed}
+        for name in filter(None, map(text, around.nodes[index].output)):
+            readers = around.readers.get(name, ())
+            if name in around.outputs:
+                return
+            for reader in readers:
+                if around.op(reader) in ("Shape", "Size"):
+                    values = around.constant(result := text(around.nodes[reader].output[0]))
+                    if values is None or result in around.outputs:
+                        return
+                    made[reader] = [around.constant_node(result, values)]
+                elif reader not in seen:
+                    seen.add(reader)
+                    todo.append(reader)
+    yield made
 
 
 CARRIERS: Final[Mapping[tuple[Fault, str], Carrier]] = {
@@ -377,8 +290,8 @@ CARRIERS: Final[Mapping[tuple[Fault, str], Carrier]] = {
 }
 """What carries a cure out, by its fault and name; cures without one change results, or add outputs."""
 
-OTHERS: Final[Mapping[Fault, tuple[str, Carrier]]] = {
-    Fault.UNWRITTEN: ("max-between", _max_between),
-    Fault.DEAD: ("remove-dead", _without_dead),
+OTHERS: Final[Mapping[Fault, Sequence[tuple[str, Carrier]]]] = {
+    Fault.UNWRITTEN: (("max-between", _max_between),),
+    Fault.DEAD: (("remove-dead", _without_dead), ("fold-shape", _fold_shapes)),
 }
 """What helps against faults that have no row in the table of cures."""

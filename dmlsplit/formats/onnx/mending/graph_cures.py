@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
@@ -12,11 +12,12 @@ import onnx
 from dmlsplit.diagnostics import Severity
 from dmlsplit.formats.onnx.cures import Fault, cures_of
 from dmlsplit.formats.onnx.fusion.findings import GraphFinding
-from dmlsplit.formats.onnx.mending.cures import CARRIERS, OTHERS, Carrier, Surroundings
+from dmlsplit.formats.onnx.mending.cures import CARRIERS, OTHERS, Carrier
 from dmlsplit.formats.onnx.mending.editing import Replacement, names_of, node_text, outputs_of, replace_nodes
 from dmlsplit.formats.onnx.mending.locating import Spot, found_in
 from dmlsplit.formats.onnx.mending.sites import Place, Site, nodes_at, sites_of
 from dmlsplit.formats.onnx.mending.source import SourceModel
+from dmlsplit.formats.onnx.mending.surroundings import Surroundings
 from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.runtimes import Runtime, SessionOptions
@@ -29,6 +30,8 @@ _Key: TypeAlias = tuple[Fault, str, str]
 """A fault, the path of the node that does it, and what happens: a cure may leave another of them at the same node."""
 _PLACES: Final = 4
 """Ways to apply one cure that are tried, the nearest first."""
+Answered: TypeAlias = Callable[[onnx.ModelProto], list[GraphFinding]]
+"""What the session that a model is given says of its Splits and Concats, as findings."""
 _Option: TypeAlias = tuple[str, Carrier, int]
 """A cure's name, what carries it out, and which of its ways."""
 
@@ -50,8 +53,12 @@ def cured(
     runtime: Runtime,
     options: SessionOptions,
     target: str,
+    answered: Answered,
 ) -> Cured:
-    """The model with the cures that make its graphs right in a session of `runtime`."""
+    """The model with the cures that make its graphs right in a session of `runtime`.
+
+    `answered` is asked once nothing is wrong with the graphs that are known.
+    """
     chosen: dict[_Key, int] = {}
     asked: dict[_Key, GraphFinding] = {}
     work = _Work(source, model, read_external, target)
@@ -60,6 +67,7 @@ def cured(
         found, spots = found_in(trial.model, read_external, runtime, options)
         wrong = [each for each in found if each.diagnostic.severity is Severity.ERROR]
         unknown = [Refusal(f.path, f.diagnostic.message) for f in found if f not in wrong]
+        wrong = wrong or answered(trial.model)
         if not wrong:
             trial.unknown = unknown
             return trial
@@ -121,6 +129,13 @@ class _Work:
             while chosen[key] < len(options):
                 name = options[chosen[key]][0]
                 for place, made in self._made(finding, options[chosen[key]], taken):
+                    before = [owners.get((place, i), key) for i in made]
+                    if (
+                        finding.fault is Fault.DEAD
+                        and key not in before
+                        and {each[0] for each in before} == {Fault.DEAD}
+                    ):
+                        break  # what is done against another of them helps against this one, too
                     others = [owners[place, i] for i in made if (place, i) in owners]
                     blocking = blocking or next(iter(others), None)
                     if others:
@@ -181,10 +196,10 @@ def _happens(finding: GraphFinding) -> str:
 def _options(finding: GraphFinding) -> Iterator[_Option]:
     """The cures of a finding that can be carried out: at the nearest place first, there the cheapest first."""
     assert finding.fault is not None
-    if finding.fault in OTHERS:
-        yield (*OTHERS[finding.fault], 0)
+    for name, carrier in OTHERS.get(finding.fault, ()):
+        yield name, carrier, 0
     for way in range(_PLACES):
         for cure in cures_of(finding.fault, finding.directml):
-            carrier = CARRIERS.get((cure.fault, cure.name))
-            if carrier is not None:
-                yield cure.name, carrier, way
+            found = CARRIERS.get((cure.fault, cure.name))
+            if found is not None:
+                yield cure.name, found, way

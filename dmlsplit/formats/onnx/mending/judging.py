@@ -15,6 +15,8 @@ from dmlsplit.dims import Dim
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.cures import Fault
+from dmlsplit.formats.onnx.fusion.findings import GraphFinding
 from dmlsplit.formats.onnx.mending.sites import Site
 from dmlsplit.formats.onnx.mending.views import LEAST_RANK, View
 from dmlsplit.formats.onnx.runtime import NodeOnRuntime
@@ -27,6 +29,8 @@ from dmlsplit.target import Target
 from dmlsplit.validation import evaluate
 
 ELSEWHERE: Final = "onnxruntime/session-fails-elsewhere"
+_GRAPHS: Final = {"onnxruntime/graph-without-outputs": Fault.DEAD, "onnxruntime/graph-refused": Fault.REFUSED}
+"""The rules that say of a node what is wrong with its graph."""
 _FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
 
 
@@ -99,6 +103,19 @@ def _passed_over(view: View) -> set[str]:
     """Rules whose findings are not the node's: those of other nodes, and of a release those of its runtime's graphs,
     which are judged more closely."""
     return {ELSEWHERE} if view.target.runtime is not None else {ELSEWHERE, "onnxruntime/graph-refused"}
+
+
+def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
+    """The nodes whose graphs the session does not take, for what helps against that."""
+    found = []
+    for view in views:
+        if not view.in_session or view.answer is None:
+            continue
+        for each in view.answer.diagnostics:
+            if each.rule in _GRAPHS and each.rule not in _passed_over(view):
+                path, release = view.site.path, view.runtime.directml
+                found.append(GraphFinding(_GRAPHS[each.rule], path, path, (), None, release, each))
+    return found
 
 
 def faults(view: View) -> Iterator[str]:

@@ -8,12 +8,20 @@ from typing import Final
 
 import onnx
 
+from dmlsplit.formats.onnx.fusion.findings import GraphFinding
 from dmlsplit.formats.onnx.mending.assembling import assembled
 from dmlsplit.formats.onnx.mending.editing import names_of, node_text, replace_nodes
 from dmlsplit.formats.onnx.mending.fields import Part, size_of
 from dmlsplit.formats.onnx.mending.forms import CannotMend, Form
 from dmlsplit.formats.onnx.mending.graph_cures import cured
-from dmlsplit.formats.onnx.mending.judging import failing_elsewhere, faults, runtime_of_graphs, session_of, views_of
+from dmlsplit.formats.onnx.mending.judging import (
+    failing_elsewhere,
+    faults,
+    runtime_of_graphs,
+    session_of,
+    views_of,
+    wrong_graphs,
+)
 from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at, sites_of
 from dmlsplit.formats.onnx.mending.source import SourceModel
@@ -79,13 +87,18 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         views = views_of(model, sites_of(model, read_external), target, read_external)
     runtime = runtime_of_graphs(target)
     if runtime is not None and not found.refusals:
-        right = cured(source, model, read_external, runtime, options_of(target), target.name)
+
+        def answered(changed: onnx.ModelProto) -> list[GraphFinding]:
+            nonlocal views
+            if changed is not model:
+                views = views_of(changed, sites_of(changed, read_external), target, read_external)
+            return wrong_graphs(views)
+
+        right = cured(source, model, read_external, runtime, options_of(target), target.name, answered)
         model = right.model
         found.changes += right.changes
         found.refusals += right.refusals
         found.unknown += right.unknown
-        if right.changes and not found.refusals:
-            views = views_of(model, sites_of(model, read_external), target, read_external)
     if not found.refusals:
         found.refusals = list(dict.fromkeys(Refusal(v.site.path, message) for v in views for message in faults(v)))
     elsewhere = failing_elsewhere(views) if not found.refusals else ""

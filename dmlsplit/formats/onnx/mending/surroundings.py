@@ -1,0 +1,176 @@
+"""The graph that a fault is in: its nodes, who reads what, and the making of nodes that take their places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.mending.sites import Site
+from dmlsplit.formats.onnx.runtime.merging import reads
+from dmlsplit.formats.onnx.runtime.scopes import integers
+from dmlsplit.formats.onnx.scope import Scope
+from dmlsplit.formats.onnx.tensors import Array, text
+
+
+@dataclass
+class Surroundings:
+    """The graph that a fault is in. `sites`: its Splits and Concats by index, each at all of its calls."""
+
+    nodes: Sequence[onnx.NodeProto]
+    outputs: set[str]
+    sites: Mapping[int, Sequence[Site]]
+    original: Callable[[onnx.NodeProto], onnx.NodeProto]
+    """A node with all that the file has of it."""
+    taken: set[str] = field(default_factory=set)
+    """The names that are in use."""
+    document: str = ""
+    """The documentation of new nodes."""
+    readers: dict[str, list[int]] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for index, node in enumerate(self.nodes):
+            self.producers.update({text(name): index for name in node.output if name})
+            for name in dict.fromkeys(reads(node)):
+                self.readers.setdefault(name, []).append(index)
+
+    @property
+    def opset(self) -> int:
+        return next(iter(self.sites.values()))[0].scope.origin.opset
+
+    def rank(self, name: str) -> int | None:
+        """Of a tensor, where it is the same at all calls."""
+        sites = next(iter(self.sites.values()))
+        ranks = {None if shape is None else len(shape) for shape in (s.scope.type_of(name)[1] for s in sites)}
+        return ranks.pop() if len(ranks) == 1 else None
+
+    def lengths(self, index: int) -> tuple[int, int, tuple[int, ...]] | None:
+        """Axis, rank and lengths of a Split, where they are known and the same at all calls."""
+        found = {
+            (site.node.axis, site.node.whole_shape and len(site.node.whole_shape), site.node.lengths)
+            for site in self.sites.get(index, ())
+        }
+        if len(found) != 1:
+            return None
+        axis, rank, lengths = found.pop()
+        if axis is None or not rank or lengths is None or not all(isinstance(size, int) for size in lengths):
+            return None
+        return axis, rank, tuple([size for size in lengths if isinstance(size, int)])
+
+    def cut(self, index: int, part: str) -> tuple[int, range] | None:
+        """The axis, and what of it a part of a Split, or of a Slice of one axis, takes; None where that is not known or
+        not the same at all calls."""
+        if self.op(index) == "Slice":
+            found = {_window(site.scope, self.nodes[index]) for site in next(iter(self.sites.values()))}
+            return found.pop() if len(found) == 1 else None
+        known = self.lengths(index)
+        if known is None:
+            return None
+        axis, _, lengths = known
+        place = list(map(text, self.nodes[index].output)).index(part)
+        start = sum(lengths[:place])
+        return axis, range(start, start + lengths[place])
+
+    def constant(self, name: str) -> Array | None:
+        """The elements of a small tensor that is the same whatever the model is given, at all calls."""
+        found = [site.scope.constant(name) for site in next(iter(self.sites.values()))]
+        if not all(each is not None and each.whole for each in found):
+            return None
+        arrays = [each.array for each in found if each is not None]
+        return arrays[0] if all(np.array_equal(arrays[0], other) for other in arrays[1:]) else None
+
+    @cached_property
+    def dead(self) -> Mapping[int, Sequence[int]]:
+        """Of each node that leads to no output those that it hangs together with, itself among them."""
+        todo = [i for name in self.outputs if (i := self.producer(name)) is not None]
+        needed = set(todo)
+        while todo:
+            before = {i for name in reads(self.nodes[todo.pop()]) if (i := self.producer(name)) is not None}
+            todo += before - needed
+            needed |= before
+        found: dict[int, list[int]] = {}
+        for index in range(len(self.nodes)):
+            if index in needed or index in found:
+                continue
+            group = found[index] = [index]
+            for each in group:  # which grows
+                names = [text(name) for name in self.nodes[each].output if name]
+                near = [i for name in reads(self.nodes[each]) if (i := self.producer(name)) is not None]
+                near += [i for name in names for i in self.readers.get(name, ())]
+                for other in near:
+                    if other not in needed and other not in found:
+                        found[other] = group
+                        group.append(other)
+        return found
+
+    def op(self, index: int | None) -> str:
+        """The operator of a node, "" where it is none of the default domain."""
+        return "" if index is None or domain_of(self.nodes[index]) else text(self.nodes[index].op_type)
+
+    def producer(self, name: str) -> int | None:
+        return self.producers.get(text(name))
+
+    def is_read(self, name: str) -> bool:
+        return name in self.outputs or bool(self.readers.get(name))
+
+    def fresh(self, name: str, word: str) -> str:
+        """A name that nothing else has, made of another."""
+        base = found = f"{name}/{word}"
+        number = 1
+        while found in self.taken:
+            number += 1
+            found = f"{base}_{number}"
+        self.taken.add(found)
+        return found
+
+    def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
+        made: onnx.NodeProto = helper.make_node(op, inputs, [output], name=output, **attributes)  # type: ignore[arg-type]
+        made.doc_string = self.document
+        return made
+
+    def integers(self, name: str, values: Sequence[int]) -> onnx.NodeProto:
+        return self.constant_node(self.fresh(name, "numbers"), np.array(values, np.int64))
+
+    def constant_node(self, name: str, values: Array) -> onnx.NodeProto:
+        return self.node("Constant", [], name, value=numpy_helper.from_array(values, name))
+
+    def rewired(
+        self, index: int, inputs: Mapping[str, str], outputs: Mapping[str, str] | None = None
+    ) -> onnx.NodeProto:
+        """A node that reads, and writes, other names."""
+        changed = onnx.NodeProto()
+        changed.CopyFrom(self.original(self.nodes[index]))
+        for names, other in ((changed.input, inputs), (changed.output, outputs or {})):
+            new = [other.get(text(name), text(name)) for name in names]
+            del names[:]
+            names.extend(new)
+        changed.doc_string = "\n".join(filter(None, [text(changed.doc_string), self.document]))
+        return changed
+
+    def can_be_rewired(self, index: int) -> bool:
+        return not any(True for _ in subgraphs(self.nodes[index]))
+
+
+def _window(scope: Scope, node: onnx.NodeProto) -> tuple[int, range] | None:
+    """The axis of a Slice, and what of it the Slice takes; None where that is not known, or not one block."""
+    if scope.origin.opset < 10:
+        given = {text(a.name): tuple(a.ints) for a in node.attribute}
+        numbers = [given.get("starts"), given.get("ends"), given.get("axes"), (1,)]
+    else:
+        names = [*map(text, node.input[1:]), "", ""]
+        numbers = [integers(scope, name) if name else None for name in names[:4]]
+        numbers[3] = numbers[3] if names[3] else (1,)
+    starts, ends, axes, steps = numbers
+    shape = scope.type_of(text(node.input[0]))[1]
+    if shape is None or not starts or not ends or len(starts) > 1 or steps != (1,):
+        return None
+    axis = (axes[0] if axes else 0) % len(shape)
+    size = shape[axis]
+    return (axis, range(*slice(starts[0], ends[0]).indices(size))) if isinstance(size, int) else None
