@@ -22,6 +22,7 @@ from dmlsplit.layout import implied_size, is_packed
 
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
 
 DATA_TYPE_OF_NUMPY: Final[dict[tuple[str, int], TensorDataType]] = {
     ("f", 2): TensorDataType.FLOAT16,
@@ -124,7 +125,7 @@ class BufferTensorDesc:
         return total if total <= UINT64_MAX else None
 
     @classmethod
-    def from_array(cls, array: np.ndarray) -> BufferTensorDesc:
+    def from_array(cls, array: npt.NDArray[np.generic]) -> BufferTensorDesc:
         """The descriptor of an ndarray, or of what exports one (DLPack, __array_interface__): its dtype, shape and
         strides (None where they are packed).
 

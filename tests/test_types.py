@@ -1,12 +1,18 @@
 """The types of public calls: mypy agrees with what tests/typed_calls.py says, and no signature hides behind Any."""
 
+import ast
+import importlib
 import inspect
 import re
 import subprocess
 import sys
 import typing
+from collections import ChainMap
+from functools import cache
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 import dmlsplit as dml
@@ -23,22 +29,63 @@ def test_mypy_agrees():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+PUBLIC = sorted(
+    {f"dmlsplit.{name}" for name in dml.__all__}
+    | set(re.findall(r"^::: (\S+)", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE))
+)
+"""The names of the package itself, and those that the page of the API has besides."""
+
+
 def public_calls():
-    for name in ("compile", "legalize", "split", "join", "CompiledOperator", "BoundOperator", "Legalization", "Buffer"):
-        found = getattr(dml, name)
-        if inspect.isclass(found):
-            members = [(n, m) for n, m in vars(found).items() if not n.startswith("_") or n in ("__call__", "__init__")]
-            yield from ((f"{name}.{n}", getattr(m, "__func__", m)) for n, m in members if callable(m))
-        else:
-            yield name, found
+    """Each with the modules whose names its annotations have: a dataclass has the fields of its bases."""
+    for dotted in PUBLIC:
+        module, _, name = dotted.rpartition(".")
+        found = inspect.unwrap(getattr(importlib.import_module(module), name))
+        if inspect.isfunction(found):
+            yield dotted, found, [found.__module__]
+        if not inspect.isclass(found):
+            continue
+        modules = [cls.__module__ for cls in found.mro() if cls.__module__.startswith("dmlsplit")]
+        for member, value in inspect.getmembers_static(found):
+            call = getattr(value, "__func__", None) or getattr(value, "fget", None) or getattr(value, "func", value)
+            is_public = not member.startswith("_") or member in ("__call__", "__init__")
+            if is_public and inspect.isfunction(call) and call.__module__.startswith("dmlsplit"):
+                yield f"{dotted}.{member}", call, modules
 
 
-@pytest.mark.parametrize(("name", "call"), list(public_calls()))
-def test_no_signature_hides_behind_any(name, call):
-    """Neither by that word nor by an array of no element type, which is one of Any."""
-    for signature in map(inspect.signature, [*typing.get_overloads(call), call]):
-        annotations = [str(p.annotation) for p in signature.parameters.values()] + [str(signature.return_annotation)]
-        assert not [a for a in annotations if re.search(r"\bAny\b|\bnp\.ndarray\b(?!\[)", a)]
+@cache
+def namespace(module):
+    """The names of a module, those included that it imports and defines for type checkers only."""
+    names = dict(vars(module))
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for statement in node.body:
+                try:
+                    exec(ast.unparse(statement), names)
+                except ImportError:  # of a name that is there for type checkers only, too
+                    there = namespace(importlib.import_module(statement.module))
+                    names |= {alias.asname or alias.name: there[alias.name] for alias in statement.names}
+    return names
+
+
+def hides_behind_any(hint):
+    """An array of no element type is one of Any; numpy's own alias has an Any for the shape."""
+    parts = typing.get_args(hint)[typing.get_origin(hint) is np.ndarray :]
+    return hint in (typing.Any, np.ndarray) or any(map(hides_behind_any, parts))
+
+
+@pytest.mark.parametrize(("call", "modules"), [pytest.param(*rest, id=name) for name, *rest in public_calls()])
+def test_no_signature_hides_behind_any(call, modules):
+    names = dict(ChainMap(*[namespace(importlib.import_module(module)) for module in modules]))
+    for signature in (*typing.get_overloads(call), call):
+        hints = typing.get_type_hints(signature, names)
+        assert not [name for name, hint in hints.items() if hides_behind_any(hint)]
+
+
+@pytest.mark.parametrize("hint", [typing.Any, dict[str, typing.Any], list[np.ndarray], npt.NDArray[typing.Any] | None])
+def test_any_is_found_wherever_it_stands(hint):
+    assert hides_behind_any(hint)
+    assert not hides_behind_any(list[npt.NDArray[np.generic]])
 
 
 KIND_DECIDES = [

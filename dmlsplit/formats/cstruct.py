@@ -72,7 +72,7 @@ class CStruct:
     The memory belongs to this object and is valid as long as it is referenced; the addresses keep nothing alive.
     """
 
-    def __init__(self, type: OperatorType, desc: ctypes.Structure, memory: list[Any]) -> None:
+    def __init__(self, type: OperatorType, desc: ctypes.Structure, memory: list[object]) -> None:
         self.type: Final = type
         self._operator = DML_OPERATOR_DESC(type, ctypes.addressof(desc))
         self._memory = (desc, memory)
@@ -142,7 +142,7 @@ class _Writer:
     """Makes the parts of a descriptor; `memory` holds whatever an address was given out for."""
 
     def __init__(self) -> None:
-        self.memory: list[Any] = []
+        self.memory: list[object] = []
 
     def _address(self, data: ctypes.Structure | ctypes.Array[Any]) -> int:
         self.memory.append(data)

@@ -19,7 +19,7 @@ from dmlsplit.formats.sessions import InSession
 from dmlsplit.rules import NodeFacts
 
 if TYPE_CHECKING:
-    pass
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
     def named_outputs(self) -> tuple[str, ...]:
         return (self.output_name,)
 
-    def execute(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
+    def execute(self, arrays: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:
         """The node's output for its inputs, bit for bit as the framework defines it, copied by the C core.
 
         The arrays have the node's element type and shapes that agree with `input_shapes`; of strings they are arrays of
@@ -76,13 +76,13 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
             places = [
                 np.arange(end - array.size, end).reshape(array.shape) for array, end in zip(given, ends, strict=True)
             ]
-            whole: np.ndarray = np.concatenate([array.ravel() for array in given])[join(places, axis)]
+            whole: npt.NDArray[np.generic] = np.concatenate([array.ravel() for array in given])[join(places, axis)]
             return whole
         # As raw bytes: extension types are no concern of the kernels.
         dtype = given[0].dtype
         return join([array.view(np.dtype(f"V{dtype.itemsize}")) for array in given], axis).view(dtype)
 
-    def _checked(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _checked(self, arrays: Sequence[npt.NDArray[np.generic]]) -> list[npt.NDArray[np.generic]]:
         element = self._known_element()
         if isinstance(arrays, np.ndarray) or len(arrays) != len(self.input_shapes):
             got = "one array" if isinstance(arrays, np.ndarray) else f"{len(arrays)} arrays"

@@ -20,7 +20,7 @@ from dmlsplit.rules import RULES
 from dmlsplit.target import Target
 
 if TYPE_CHECKING:
-    from dmlsplit._typing import Bindable
+    from dmlsplit._typing import Array, Bindable
     from dmlsplit.formats.operator_nodes import OperatorNode
 
 NO_SPLIT: Final = SplitOperatorDesc(None, None, 0)
@@ -35,7 +35,7 @@ class NodeLegalization(Legalization[SplitOperatorDesc]):
     element: ElementType | None = None
     path: str = ""
 
-    def execute(self, input: Bindable) -> list[np.ndarray]:
+    def execute(self, input: Bindable) -> list[Array]:
         """Runs the operators on an array of the framework's type and shape into fresh ones."""
         outputs = super().execute(_lowered(self, input, "input"))
         return [_raised(self, output) for output in outputs]
@@ -53,7 +53,7 @@ class JoinLegalization(Legalization[JoinOperatorDesc]):
     element: ElementType | None = None
     path: str = ""
 
-    def execute(self, input: Sequence[Bindable]) -> np.ndarray:
+    def execute(self, input: Sequence[Bindable]) -> Array:
         """Runs the operators on arrays of the framework's type and shapes into a fresh one."""
         lowered: Any = [_lowered(self, array, f"inputs[{i}]") for i, array in enumerate(input)]
         return _raised(self, super().execute(lowered))
@@ -83,7 +83,7 @@ def _lowered(to: NodeLegalization | JoinLegalization, array: Bindable, what: str
     return array.view(held).reshape(*array.shape, to.element.count)
 
 
-def _raised(by: NodeLegalization | JoinLegalization, array: np.ndarray) -> np.ndarray:
+def _raised(by: NodeLegalization | JoinLegalization, array: Array) -> Array:
     assert by.element is not None
     dtype = by.element.dtype()
     if by.element.count == 1:

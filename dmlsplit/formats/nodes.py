@@ -23,6 +23,8 @@ from dmlsplit.printable import printable
 from dmlsplit.rules import NodeFacts
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from dmlsplit.formats.joins import JoinNode
 
 
@@ -66,7 +68,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
     def named_outputs(self) -> tuple[str, ...]:
         return self.output_names
 
-    def execute(self, array: np.ndarray) -> list[np.ndarray]:
+    def execute(self, array: npt.NDArray[np.generic]) -> list[npt.NDArray[np.generic]]:
         """The node's outputs for an input, bit for bit as the framework defines them, copied by the C core.
 
         The array has the node's element type and a shape that agrees with `input_shape`; of strings it is one of str
