@@ -58,6 +58,34 @@ def test_relus_around_count_as_nodes_of_the_graph():
     assert outcome(ask(nodes, [X], ["c", "e"])) == [("S", "DML", "init", 4)]
 
 
+@pytest.mark.parametrize(("outputs", "flags"), [([], 0), (["sum"], 0), (["n"], 4)])
+def test_an_activation_is_part_of_the_sum_in_front_of_it(outputs, flags):
+    """Of five nodes four are left: that the sum is an output of the graph, too, changes nothing; a second reader does."""
+    nodes = [SPLIT, node("Add", ["a", "a"], ["sum"]), node("Relu", ["sum"], ["r"]), node("Tanh", ["r"], ["s"])]
+    nodes += [node("Concat", ["s", "b"], ["u"], axis=1)]
+    nodes += [node("Sub", ["sum", "b"], ["n"])] if "n" in outputs else []
+    assert outcome(ask(nodes, [X], [*outputs, "u"]))[0] == ("S", "DML", "init", flags)
+
+
+def test_a_name_of_the_outer_graph_may_be_computed_in_a_branch():
+    """As exporters write it that give an output of the branch the name of the If's own."""
+    inner = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=1, name="S")]
+    inner += [node("Concat", ["a", "a"], ["c"], axis=1, name="C"), node("Identity", ["c"], ["c_out"])]
+    branch = helper.make_graph(inner, "branch", [], [onnx.ValueInfoProto(name="c_out")])
+    nodes = [node("Relu", ["x"], ["a"]), node("If", ["k"], ["c"], then_branch=branch, else_branch=branch, name="I")]
+    made = model(nodes, [X, tensor("k", [], TensorProto.BOOL)], ["c"])
+    found = on_onnxruntime(made, VERSION)
+    assert [(n.path, n.facts.shapes) for n in found][:2] == [
+        ("I.else_branch/S", ((2, 6),)),
+        ("I.else_branch/C", ((2, 3), (2, 3))),
+    ]
+    read = dmlsplit.formats.onnx.read(made)
+    assert [(n.op, n.whole_shape, n.lengths) for n in read][:2] == [
+        ("Split", (2, 6), (3, 3)),
+        ("Concat", (2, 6), (3, 3)),
+    ]
+
+
 def test_an_identity_does_not_count():
     nodes = [SPLIT, node("Identity", ["a"], ["i"]), *(node("Relu", [name], [name * 2]) for name in "ib")]
     nodes.append(node("Relu", ["ii"], ["z"]))

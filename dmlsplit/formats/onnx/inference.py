@@ -17,6 +17,7 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.onnx import shadowing
 
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
 _TICK: Final = 0.1
@@ -135,13 +136,15 @@ class Inference:
 
     def infer_shapes(self, model: onnx.ModelProto) -> onnx.ModelProto:
         """The model with the types and shapes that onnx infers, data propagation included; InferenceError."""
+        asked, names = shadowing.without(model)
         inferred = onnx.ModelProto()
         try:
-            inferred.ParseFromString(self._answer(model.SerializeToString()))
+            inferred.ParseFromString(self._answer(asked.SerializeToString()))
         except (DecodeError, EncodeError):
             raise InferenceError("takes or gives what is no model") from None
         if len(inferred.graph.node) != len(model.graph.node):
             raise InferenceError("gives another graph")
+        shadowing.put_back(inferred.graph, names)
         return inferred
 
     def _answer(self, model: bytes) -> bytes:

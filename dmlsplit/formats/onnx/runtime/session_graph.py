@@ -219,7 +219,8 @@ class SessionGraph:
         producer = self.origin(text(node.input[0])) if node.input and self.options.optimization >= 2 else None
         if producer is None or (self.nodes[producer].op_type, node.op_type) not in MERGING:
             return False
-        return self.ends(text(self.nodes[producer].output[0])) == [index]
+        # That what is between them is an output of the graph, too, is not looked at.
+        return [i for i in self.ends(text(self.nodes[producer].output[0])) if i >= 0] == [index]
 
     def _is_gate(self, index: int, after: Sequence[int]) -> bool:
         """Whether a node may be part of x * Sigmoid(x), which optimization makes one operator of."""

@@ -1,0 +1,94 @@
+"""Names that a graph in a node computes, and a graph around it knows as well.
+
+Exporters write them, and ONNX Runtime takes them. onnx's inference keeps one type for both, and says nothing of the
+inner one: it gets other names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx
+
+from dmlsplit.formats.onnx.functions import all_nodes
+from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.tensors import text
+
+
+def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]:
+    """The model with names of their own in the graphs of nodes, and the old names by the new ones; the model itself
+    where there is nothing to be renamed."""
+    if not _shadows(model.graph, frozenset()):
+        return model, {}
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    taken = {text(name) for node in all_nodes(copy.graph.node) for name in (*node.input, *node.output)}
+    old: dict[str, str] = {}
+    _rename(copy.graph, frozenset(), {}, taken, old)
+    return copy, old
+
+
+def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
+    """The old names in the place of the new ones."""
+    if not old:
+        return
+    for node in graph.node:
+        _replace(node, old)
+        for inner in subgraphs(node):
+            for value in (*inner.value_info, *inner.output):
+                value.name = old.get(text(value.name), value.name)
+            put_back(inner, old)
+
+
+def _computed(graph: onnx.GraphProto) -> set[str]:
+    return {text(name) for node in graph.node for name in node.output if name}
+
+
+def _known(graph: onnx.GraphProto) -> set[str]:
+    given = (*graph.input, *graph.initializer)
+    return _computed(graph) | {text(value.name) for value in given}
+
+
+def _shadows(graph: onnx.GraphProto, outer: frozenset[str]) -> bool:
+    """Whether a graph in a node, however deep, computes what is known around it."""
+    inner = [each for node in graph.node if node.attribute for each in subgraphs(node)]
+    known = outer | _known(graph) if inner else outer
+    return any(not known.isdisjoint(_computed(each)) or _shadows(each, known) for each in inner)
+
+
+def _rename(
+    graph: onnx.GraphProto, outer: frozenset[str], names: Mapping[str, str], taken: set[str], old: dict[str, str]
+) -> None:
+    """Renames what the graph, and those in its nodes, compute of the names in `outer`; `names` is what names of outer
+    graphs are called now."""
+    names = {**names, **{name: name for name in _known(graph) - _computed(graph)}}
+    known = outer | _known(graph)
+    for node in graph.node:  # what is read before it is computed here is the outer graph's
+        reads = [names.get(text(name), name) for name in node.input]
+        for inner in subgraphs(node):
+            _rename(inner, known, names, taken, old)
+        for name in map(text, node.output):
+            names[name] = _free(name, taken, old) if name and name in outer else name
+        writes = [names.get(text(name), name) for name in node.output]
+        del node.input[:], node.output[:]
+        node.input.extend(reads)
+        node.output.extend(writes)
+    for value in (*graph.value_info, *graph.output):
+        value.name = names.get(text(value.name), value.name)
+
+
+def _free(name: str, taken: set[str], old: dict[str, str]) -> str:
+    """A name that nothing has yet."""
+    found = f"{name}/inner{len(old)}"
+    while found in taken:
+        found += "_"
+    taken.add(found)
+    old[found] = name
+    return found
+
+
+def _replace(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
+    for field in (node.input, node.output):
+        changed = [names.get(text(name), name) for name in field]
+        del field[:]
+        field.extend(changed)
