@@ -60,7 +60,7 @@ def test_relus_around_count_as_nodes_of_the_graph():
 
 @pytest.mark.parametrize(("outputs", "flags"), [([], 0), (["sum"], 0), (["n"], 4)])
 def test_an_activation_is_part_of_the_sum_in_front_of_it(outputs, flags):
-    """Of five nodes four are left: that the sum is an output of the graph, too, changes nothing; a second reader does."""
+    """Four nodes are left of five: that the sum is an output, too, changes nothing; a second reader does."""
     nodes = [SPLIT, node("Add", ["a", "a"], ["sum"]), node("Relu", ["sum"], ["r"]), node("Tanh", ["r"], ["s"])]
     nodes += [node("Concat", ["s", "b"], ["u"], axis=1)]
     nodes += [node("Sub", ["sum", "b"], ["n"])] if "n" in outputs else []
