@@ -24,6 +24,7 @@ typedef enum dms_strategy {
 
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
 typedef struct dms_tile {
+    void (*turn)(struct dms_tile *tile);    /* turns a tile, and moves to_offset behind it */
     dms_strategy strategy;
     bool claimed;                       /* lines are asked for before they are written */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
@@ -35,6 +36,7 @@ typedef struct dms_tile {
     int64_t to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile, which can be fetched meanwhile */
     dms_lines carries[DMS_MOST_CARRIED];  /* with *_LINES of the columns: what no whole line of memory holds yet waits in turned */
+    const char *staged_rows[DMS_STAGED_ROWS];
     _Alignas(DMS_LINE) char staged[DMS_STAGED_ROWS * DMS_STAGED_PITCH];
     _Alignas(DMS_LINE) char turned[DMS_MOST_TURNED];
 } dms_tile;
@@ -44,17 +46,16 @@ static inline bool dms_is_carried(const dms_tile *tile)
     return tile->strategy == DMS_STAGED_LINES || tile->strategy == DMS_SQUARES_LINES;
 }
 
+static inline bool dms_is_staged(const dms_tile *tile)
+{
+    return tile->strategy == DMS_STAGED || tile->strategy == DMS_STAGED_LINES;
+}
+
 /* What a kernel can do. */
 typedef struct dms_turner {
-    void (*turn)(dms_tile *tile);       /* turns a tile, and moves to_offset behind it */
-    size_t square;                      /* bytes of a row of the squares that it turns; 0: it stages */
-    bool streams;                       /* it has stores that pass by the caches */
-    void (*stage)(dms_tile *tile);      /* turn for what squares are no good for; NULL: turn stages itself */
+    void (*turn)(dms_tile *tile);
+    size_t square;                      /* bytes of a row of the squares that it turns; 0: elements, after staging */
 } dms_turner;
-
-#if DMS_AVX2
-void dms_turn_avx2(dms_tile *tile);
-#endif
 
 /* The loops of a nest that turns a matrix: rows are contiguous in the target, columns in the source. around: the other loops. */
 typedef struct dms_matrix {

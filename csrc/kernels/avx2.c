@@ -2,16 +2,12 @@
 #include "../dms_kernel.h"
 
 #if DMS_AVX2
-#include "vector_avx2.h"
+#define VECTOR 32
+#include "vector_x86.h"
 
 #include "channels_template.h"
 #include "moves_avx2.h"
 #include "rows_template.h"
 #include "shuffle_template.h"
 #include "transpose_template.h"
-
-DMS_TARGET void dms_turn_avx2(dms_tile *tile)
-{
-    turn_avx2(tile);
-}
 #endif

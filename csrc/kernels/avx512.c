@@ -6,5 +6,5 @@
 
 #include "qwords_avx512.h"
 #include "rows_template.h"
-#include "transpose_avx512.h"
+#include "transpose_template.h"
 #endif

@@ -2,7 +2,8 @@
 #include "../dms_kernel.h"
 
 #if DMS_AVX512
-#include "vector_avx512vbmi.h"
+#define PERMUTES_BYTES
+#include "vector_avx512.h"
 
 #include "channels_avx512vbmi.h"
 #include "shuffle_template.h"

@@ -2,7 +2,8 @@
 #include "../dms_kernel.h"
 
 #if DMS_SSSE3
-#include "vector_ssse3.h"
+#define VECTOR 16
+#include "vector_x86.h"
 
 #include "channels_template.h"
 #include "rows_template.h"

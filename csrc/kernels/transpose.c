@@ -34,9 +34,7 @@ static void turn(dms_tile *tile)
     tile->to_offset += (int64_t)(tile->rows * tile->element_size);
 }
 
-typedef void turn_function(dms_tile *tile);
-
-static const dms_turner plain_turner = {turn, 0, false, NULL};
+static const dms_turner plain_turner = {turn, 0};
 
 /* The first tile of these columns: to and to_offset say where they go. */
 static void start_columns(dms_tile *tile)
@@ -86,35 +84,36 @@ static bool are_aliased(const char *first, const char *second)
  * sides, where lines would be evicted between the squares that need them: 512 x 512 of 4 bytes took 1.9 times memcpy's time in place of 4.3. */
 static dms_strategy choose_strategy(const dms_turner *turner, const sides *s, size_t element_size, const dms_stores *stores)
 {
-    const bool streamed = turner->streams && dms_is_streamed(stores), aliased = s->source_aliased && s->target_aliased;
-    if (turner->square == 0 || (streamed ? s->target_places % 2 != 0 : aliased && element_size >= 4))
-        return streamed ? DMS_STAGED_LINES : DMS_STAGED;
-    if (!streamed)
-        return DMS_SQUARES;
+    const bool aliased = s->source_aliased && s->target_aliased;
+    if (turner->square == 0)
+        return DMS_STAGED;
+    if (!dms_is_streamed(stores))
+        return aliased && element_size >= 4 ? DMS_STAGED : DMS_SQUARES;
+    if (turner->square < DMS_LINE || s->target_places % 2 != 0)
+        return DMS_STAGED_LINES;
     return s->target_places % DMS_LINE == 0 ? DMS_SQUARES_STREAMED : DMS_SQUARES_LINES;
 }
 
 /* Which tiles to turn one after the other. Squares lead along the side whose rows share sets, line after line of few rows: along the source, with
  * one square's rows of it as far as pointers reach; along the target, with one line of many rows of the source; along both, with a few
  * lines. 1,024 columns of 4 bytes took 1.1 times memcpy's time in place of 1.6 along the other side; a join of these 1.3 in place of 1.8. */
-static turn_function *start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const sides *s, const dms_stores *stores)
+static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const sides *s, const dms_stores *stores)
 {
     enum { WIDE = 4096, STREAMED = 2048, MEDIUM = 512 };
     size_t bytes = DMS_STAGED_BYTES;
-    turn_function *chosen = turner->turn;
+    tile->turn = turner->turn;
     tile->element_size = element_size;
     tile->strategy = choose_strategy(turner, s, element_size, stores);
     tile->claimed = stores->regime == DMS_CLAIMED;
     tile->height = DMS_STAGED_ROWS;
     tile->next = 0;
-    if (tile->strategy == DMS_STAGED || tile->strategy == DMS_STAGED_LINES) {
-        chosen = turner->stage != NULL ? turner->stage : turner->turn;
-    } else {
-        bytes = tile->strategy != DMS_SQUARES ? STREAMED : !s->target_aliased ? WIDE : s->source_aliased ? MEDIUM : turner->square;
-        tile->height = bytes > turner->square ? turner->square / element_size : DMS_TILE_MOST;
+    if (!dms_is_staged(tile)) {
+        bytes = tile->strategy != DMS_SQUARES ? STREAMED : !s->target_aliased ? WIDE : s->source_aliased ? MEDIUM : DMS_LINE;
+        tile->height = bytes > DMS_LINE ? DMS_LINE / element_size : DMS_TILE_MOST;
     }
+    for (size_t i = 0; dms_is_staged(tile) && i < DMS_STAGED_ROWS; i++)
+        tile->staged_rows[i] = tile->staged + i * DMS_STAGED_PITCH;
     tile->width = smaller(bytes / element_size, dms_is_carried(tile) ? DMS_MOST_CARRIED : DMS_TILE_MOST);
-    return chosen;
 }
 
 /* ---- Nests ---- */
@@ -144,7 +143,7 @@ const char *dms_refuse_transpose(const dms_nest *nest)
 }
 
 /* rows: contiguous in the target, columns: in the source. */
-static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source, turn_function *turn_tile)
+static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source)
 {
     const size_t size = tile->element_size;
     /* The first tile ends where a line of the target does. */
@@ -161,7 +160,7 @@ static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *co
         for (uint64_t row = 0; row < rows->size; row += tile->rows) {
             tile->rows = smaller(rows->size - row, row == 0 && head > 0 ? head : tile->height);
             tile->from_offset = (int64_t)row * rows->source_stride + (int64_t)(column * size);
-            turn_tile(tile);
+            tile->turn(tile);
         }
         finish_columns(tile);
     }
@@ -197,10 +196,10 @@ void dms_transpose(const dms_nest *nest, char *target, const char *source, const
     const sides s = sides_of_matrix(&m, target, source);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_tile tile;
-    turn_function *const turn_tile = start_tiles(&tile, turner, nest->run, &s, &nest->stores);
+    start_tiles(&tile, turner, nest->run, &s, &nest->stores);
     dms_first(m.count, index);
     do
-        turn_matrix(&tile, m.rows, m.columns, target, source, turn_tile);
+        turn_matrix(&tile, m.rows, m.columns, target, source);
     while (dms_next(m.around, m.count, index, &target, &source));
 }
 
@@ -271,7 +270,7 @@ static sides sides_of_columns(const stretch *s, bool split, bool streamed)
 }
 
 /* A part is a row of the target: as many as a tile has columns, down all rows; then the next ones. */
-static void split_columns(dms_tile *tile, const stretch *s, turn_function *turn_tile)
+static void split_columns(dms_tile *tile, const stretch *s)
 {
     const size_t size = tile->element_size;
     char *at;
@@ -290,7 +289,7 @@ static void split_columns(dms_tile *tile, const stretch *s, turn_function *turn_
         for (uint64_t row = 0; row < s->rows; row += tile->rows) {
             tile->rows = smaller(s->rows - row, tile->height);
             tile->from_offset = (int64_t)row * s->step + (int64_t)(column * size);
-            turn_tile(tile);
+            tile->turn(tile);
         }
         finish_columns(tile);
     }
@@ -309,7 +308,7 @@ static bool take_parts(dms_tile *tile, const stretch *s, uint64_t *part)
 }
 
 /* A part is a row of the source: as many as a tile has rows, along all of their elements; then the next ones. */
-static void join_columns(dms_tile *tile, const stretch *s, turn_function *turn_tile)
+static void join_columns(dms_tile *tile, const stretch *s)
 {
     const size_t size = tile->element_size;
     int64_t place = 0;
@@ -321,12 +320,12 @@ static void join_columns(dms_tile *tile, const stretch *s, turn_function *turn_t
             tile->columns = smaller(s->rows - row, tile->width);
             tile->from_offset = (int64_t)(row * size);
             tile->to_offset = (int64_t)row * s->step + place;
-            turn_tile(tile);
+            tile->turn(tile);
         }
 }
 
 /* The same, but all parts for as many elements as a tile has columns, so that what rows of the whole have of a line can be carried on. */
-static void join_columns_carried(dms_tile *tile, const stretch *s, turn_function *turn_tile)
+static void join_columns_carried(dms_tile *tile, const stretch *s)
 {
     const size_t size = tile->element_size;
     tile->next = (int64_t)(tile->width * size);
@@ -338,7 +337,7 @@ static void join_columns_carried(dms_tile *tile, const stretch *s, turn_function
             tile->to[j] = s->whole + (int64_t)(row + j) * s->step;
         start_columns(tile);
         for (uint64_t part = 0; take_parts(tile, s, &part);)
-            turn_tile(tile);
+            tile->turn(tile);
         finish_columns(tile);
     }
 }
@@ -359,13 +358,13 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
             s.rows = last - row;
         s.whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], s.index);
         const sides found = sides_of_columns(&s, split, dms_is_streamed(&plan->turns));
-        turn_function *const turn_tile = start_tiles(&tile, turner, (size_t)space->element_size, &found, &plan->turns);
+        start_tiles(&tile, turner, (size_t)space->element_size, &found, &plan->turns);
         if (split)
-            split_columns(&tile, &s, turn_tile);
+            split_columns(&tile, &s);
         else if (dms_is_carried(&tile))
-            join_columns_carried(&tile, &s, turn_tile);
+            join_columns_carried(&tile, &s);
         else
-            join_columns(&tile, &s, turn_tile);
+            join_columns(&tile, &s);
     }
 }
 

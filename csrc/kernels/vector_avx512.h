@@ -1,12 +1,15 @@
-/* vector_avx512.h - the words of the templates, with 64-byte vectors */
+/* vector_avx512.h - the words of the templates, with 64-byte vectors; where PERMUTES_BYTES is defined, as a whole by VBMI */
 #include <immintrin.h>
 
-#define DMS_NAME(name) name##_avx512
-#define DMS_TARGET DMS_TARGET_AVX512
 #define VECTOR 64
 #define LEAVE(streamed) DMS_LEAVE_AVX(streamed)
-
-#include "mask_avx512.h"
+#ifdef PERMUTES_BYTES
+#define DMS_NAME(name) name##_avx512vbmi
+#define DMS_TARGET DMS_TARGET_AVX512VBMI
+#else
+#define DMS_NAME(name) name##_avx512
+#define DMS_TARGET DMS_TARGET_AVX512
+#endif
 
 typedef __m512i vector;
 
@@ -25,28 +28,77 @@ static inline DMS_TARGET void stream(char *to, vector v)    /* aligned */
     _mm512_stream_si512((void *)to, v);
 }
 
-static inline DMS_TARGET __m128i load_lane(const char *from)
+/* Ones for the first size of 64 bytes. */
+static inline __mmask64 first_bytes(size_t size)
 {
-    return _mm_loadu_si128((const __m128i *)(const void *)from);
+    return size >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << size) - 1;
 }
 
-/* Sixteen bytes for each lane of the vector, step apart. */
+static const uint8_t iota[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+                                 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+
+#ifdef PERMUTES_BYTES
+
+#define LANES 1
+
 static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
 {
-    const __m512i one = _mm512_castsi128_si512(load_lane(from));
-    const __m512i two = _mm512_inserti32x4(one, load_lane(from + step), 1);
-    const __m512i three = _mm512_inserti32x4(two, load_lane(from + 2 * step), 2);
-    return _mm512_inserti32x4(three, load_lane(from + 3 * step), 3);
+    (void)step;
+    return load(from);
 }
 
-/* The table that moves byte 0 to byte fill, which is even, and the end of a vector to its begin. */
+static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
+{
+    (void)step;
+    store(to, v);
+}
+
+static inline DMS_TARGET vector load_table(const uint8_t *table)
+{
+    return load((const char *)table);
+}
+
+/* The table that moves byte 0 to byte fill, and the end of a vector to its begin. */
 static inline DMS_TARGET vector rotation_by(size_t fill)
 {
-    const vector iota = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4,
-                                         3, 2, 1, 0);
-    return _mm512_sub_epi16(iota, _mm512_set1_epi16((short)(fill / 2)));
+    return _mm512_sub_epi8(load_table(iota), _mm512_set1_epi8((char)fill));
+}
+
+#define ROTATE(v, rotation) _mm512_permutexvar_epi8(rotation, v)
+
+static inline DMS_TARGET vector shuffle_bytes(vector v, vector table, uint64_t mask)
+{
+    return _mm512_maskz_permutexvar_epi8(mask, table, v);
+}
+
+static inline DMS_TARGET vector shuffle_into(vector woven, vector v, vector table, uint64_t mask)
+{
+    return _mm512_mask_permutexvar_epi8(woven, mask, table, v);
+}
+
+#else
+
+/* The same for fills that are even, by words. */
+static inline DMS_TARGET vector rotation_by(size_t fill)
+{
+    const vector words = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)iota));
+    return _mm512_sub_epi16(words, _mm512_set1_epi16((short)(fill / 2)));
 }
 
 #define ROTATE(v, rotation) _mm512_permutexvar_epi16(rotation, v)
 
 #define UNPACK(half, bits, a, b) _mm512_unpack##half##_epi##bits(a, b)
+
+/* Vector i becomes lane i of all. */
+static inline DMS_TARGET void turn_groups(vector *v)
+{
+    const vector even = _mm512_shuffle_i32x4(v[0], v[1], 0x88), odd = _mm512_shuffle_i32x4(v[0], v[1], 0xdd);
+    const vector even_after = _mm512_shuffle_i32x4(v[2], v[3], 0x88), odd_after = _mm512_shuffle_i32x4(v[2], v[3], 0xdd);
+    v[0] = _mm512_shuffle_i32x4(even, even_after, 0x88);
+    v[1] = _mm512_shuffle_i32x4(odd, odd_after, 0x88);
+    v[2] = _mm512_shuffle_i32x4(even, even_after, 0xdd);
+    v[3] = _mm512_shuffle_i32x4(odd, odd_after, 0xdd);
+}
+
+#endif

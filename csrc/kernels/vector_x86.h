@@ -1,28 +1,66 @@
-/* vector_avx2.h - the words of the templates, with 32-byte vectors */
+/* vector_x86.h - the words of the templates, with 16-byte vectors (SSSE3) or 32-byte ones (AVX2), as VECTOR says */
+#if VECTOR == 16
+#include <tmmintrin.h>
+#define DMS_NAME(name) name##_ssse3
+#define DMS_TARGET DMS_TARGET_SSSE3
+#define LEAVE(streamed) DMS_LEAVE_SSE(streamed)
+#define LANES 1
+#define OPERATION(name) _mm_##name
+#define ON_BITS(name) _mm_##name##_si128
+typedef __m128i vector;
+#else
 #include <immintrin.h>
-
 #define DMS_NAME(name) name##_avx2
 #define DMS_TARGET DMS_TARGET_AVX2
-#define VECTOR 32
 #define LEAVE(streamed) DMS_LEAVE_AVX(streamed)
 #define LANES 2
-
+#define OPERATION(name) _mm256_##name
+#define ON_BITS(name) _mm256_##name##_si256
 typedef __m256i vector;
+#endif
 
 static inline DMS_TARGET vector load(const char *from)
 {
-    return _mm256_loadu_si256((const __m256i *)(const void *)from);
+    return ON_BITS(loadu)((const vector *)(const void *)from);
 }
 
 static inline DMS_TARGET void store(char *to, vector v)
 {
-    _mm256_storeu_si256((__m256i *)(void *)to, v);
+    ON_BITS(storeu)((vector *)(void *)to, v);
 }
 
 static inline DMS_TARGET void stream(char *to, vector v)    /* aligned */
 {
-    _mm256_stream_si256((__m256i *)(void *)to, v);
+    ON_BITS(stream)((vector *)(void *)to, v);
 }
+
+#define UNPACK(half, bits, a, b) OPERATION(unpack##half##_epi##bits)(a, b)
+
+#if LANES == 1
+
+static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
+{
+    (void)step;
+    return load(from);
+}
+
+static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
+{
+    (void)step;
+    store(to, v);
+}
+
+static inline DMS_TARGET vector load_table(const uint8_t *table)
+{
+    return load((const char *)table);
+}
+
+static inline DMS_TARGET void turn_groups(vector *v)
+{
+    (void)v;
+}
+
+#else
 
 static inline DMS_TARGET __m128i load_lane(const char *from)
 {
@@ -34,8 +72,6 @@ static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
 {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(from)), load_lane(from + step), 1);
 }
-
-#define UNPACK(half, bits, a, b) _mm256_unpack##half##_epi##bits(a, b)
 
 static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
 {
@@ -52,21 +88,34 @@ static inline DMS_TARGET vector load_table(const uint8_t *table)    /* into ever
     return _mm256_broadcastsi128_si256(load_lane((const char *)table));
 }
 
+/* Vector i becomes lane i of all. */
+static inline DMS_TARGET void turn_groups(vector *v)
+{
+    const vector first = _mm256_permute2x128_si256(v[0], v[1], 0x20);
+    v[1] = _mm256_permute2x128_si256(v[0], v[1], 0x31);
+    v[0] = first;
+}
+
+#endif
+
 /* Bytes of the table with the high bit set give 0, so no mask is needed. */
 static inline DMS_TARGET vector shuffle_bytes(vector v, vector table, uint64_t mask)
 {
     (void)mask;
-    return _mm256_shuffle_epi8(v, table);
+    return OPERATION(shuffle_epi8)(v, table);
 }
 
 static inline DMS_TARGET vector shuffle_into(vector woven, vector v, vector table, uint64_t mask)
 {
-    (void)mask;
-    return _mm256_or_si256(woven, _mm256_shuffle_epi8(v, table));
+    return ON_BITS(or)(woven, shuffle_bytes(v, table, mask));
 }
 
 /* b where the mask's bytes are 0xff, a where they are 0. */
 static inline DMS_TARGET vector choose(vector a, vector b, vector mask)
 {
+#if VECTOR == 16
+    return _mm_or_si128(_mm_andnot_si128(mask, a), _mm_and_si128(mask, b));
+#else
     return _mm256_blendv_epi8(a, b, mask);
+#endif
 }
