@@ -135,6 +135,15 @@ def five_dimensions(cured: bool) -> GraphDesc:
     return g.graph(*g.split(x, 1 if cured else 2, (2, 2)))
 
 
+def joined_in_rows(cured: bool) -> GraphDesc:
+    """Rows of b and y, joined, and relu(b), b being a half of x; cured: the Join takes a Slice of x."""
+    g = Sketch()
+    x, y = g.input(2, 8, 1, 16), g.input(2, 4, 1, 16)
+    _, b = g.split(x, 1, (4, 4))
+    part = g.slice(x, 1, 4, 4) if cured else b
+    return g.graph(g.join((part, y), 1), g("ACTIVATION_RELU", b))
+
+
 def chained(cured: bool) -> GraphDesc:
     """(b * v) * sigmoid(v) of a half and tanh(y); cured: b * (v * sigmoid(v))."""
     g = Sketch()
@@ -260,6 +269,7 @@ EXAMPLES: Final[Mapping[str, Callable[[bool], GraphDesc]]] = {
     "graph/memory-too-small": half,
     "graph/fusion-crashes": chained,
     "graph/five-dimensions": five_dimensions,
+    "graph/whole-for-part": joined_in_rows,
     "graph/unknown": unobserved,
 }
 """By rule: makes a graph that breaks it, or the cured one."""

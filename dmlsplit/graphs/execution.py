@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, Tensor, Unmodelled, same_place
+from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn, Tensor, Unmodelled, same_place
 
 MOST_COMPARISONS: Final = 100
 """Of regions, per dispatch on average; beyond, a graph is too entangled to say."""
@@ -48,6 +48,8 @@ class _Write:
     node: int | None
     name: str
     rectifies: bool = False
+    copied: Tensor | None = None
+    """What it copies, or a part of it."""
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ class Execution:
         self.same: dict[Tensor, Tensor] = {}
         """Of a copy: what it is a copy of."""
         self.never_negative: set[Tensor] = set()
+        self.stand_ins = {stand_in.whole: stand_in for stand_in in plan.stand_ins}
         self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
         for time, dispatch in enumerate(plan.dispatches):
             fault = None
@@ -92,9 +95,9 @@ class Execution:
             self._note_value(dispatch)
             if fault is not None:
                 self.wrong.setdefault(dispatch.output, fault)
-            self.memory.write(
-                _Write(time, dispatch.writes, dispatch.output, dispatch.node, dispatch.name, dispatch.rectifies)
-            )
+            copied = self._value(dispatch.reads[0][0]) if dispatch.copies else None
+            node, name = dispatch.node, dispatch.name
+            self.memory.write(_Write(time, dispatch.writes, dispatch.output, node, name, dispatch.rectifies, copied))
         self.faults = [self._held(home) for home in plan.homes]
 
     def _held(self, home: Tensor) -> WrongOutput | None:
@@ -123,7 +126,7 @@ class Execution:
             self.never_negative.add(output)
 
     def _never_negative(self, tensor: Tensor) -> bool:
-        return all(self._value(source) in self.never_negative for source in self._sources(tensor))
+        return all(self._value(source) in self.never_negative for source, _ in self._sources(tensor))
 
     def _unchanged(self, write: _Write, earlier: _Write) -> bool:
         """Whether the bytes of the earlier write are still the same: the later one wrote the value that was there."""
@@ -134,17 +137,19 @@ class Execution:
             return write.region.offset == earlier.region.offset and write.region.steps == earlier.region.steps
         return _within(earlier.tensor, value) and value.region is not None and same_place(value.region, write.region)
 
-    def _sources(self, tensor: Tensor) -> Iterator[Tensor]:
-        """The tensors that were written to make this one."""
-        stack = [tensor]
+    def _sources(self, tensor: Tensor) -> Iterator[tuple[Tensor, BufferView | None]]:
+        """The tensors that were written to make this one; of those that are larger than their places, the places."""
+        stack: list[tuple[Tensor, BufferView | None]] = [(tensor, None)]
         while stack:
             self._spend()
-            last = stack.pop()
+            last, place = stack.pop()
             parts = self.plan.parts.get(last)
             if parts is None:
-                yield last
+                yield last, place
             else:
-                stack += parts
+                for part in parts:
+                    larger = self.stand_ins.get(part)
+                    stack.append((part, larger.place if larger else place))
 
     def _read(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
         """What is wrong with the bytes of a region that should hold the tensor, or a part of it."""
@@ -159,31 +164,47 @@ class Execution:
                     number,
                     f"the place of input {k} of the Join (node {number}) is never written",
                 )
+        displaced = self._displaced(tensor, region)
+        if displaced is not None:
+            return displaced
         sources = list(self._sources(tensor))
-        written: list[_Write] = []
+        written: list[tuple[_Write, BufferView]] = []
+        """And what of it is the tensor's."""
+        larger: set[int] = set()
+        """The times of those that write more than that."""
         mild: WrongOutput | None = None
-        for source in sources:
+        for source, held in sources:
             found = self.memory.of_tensor.get(source)
             if not found:
                 raise Unmodelled("a tensor is read before it is written")
-            needed = [w for w in found if len(sources) + len(found) == 2 or self._overlap(w.region, region)]
+            needed = [
+                (w, held or w.region)
+                for w in found
+                if len(sources) + len(found) == 2 or self._overlap(held or w.region, region)
+            ]
             if needed and source in self.wrong:
                 if not self.wrong[source].negatives_only:
                     return self.wrong[source]
                 mild = self.wrong[source]
             written += needed
+            larger.update(w.time for w in found if held)
         if not written:
             return None
-        mine = {write.time for write in written}
-        for write in self.memory.since(region.buffer, min(mine)):
+        mine = {write.time for write, _ in written} - larger
+        for write in self.memory.since(region.buffer, min(write.time for write, _ in written)):
             self._spend()
             if write.time in mine or not overlap(write.region, region):
                 continue
-            for earlier in written:
-                if earlier.time >= write.time or not self._overlap(earlier.region, write.region):
+            for earlier, own in written:
+                if earlier.time >= write.time or not self._overlap(own, write.region):
                     continue
                 if self._unchanged(write, earlier):
                     continue
+                stand_in = self.stand_ins.get(write.tensor)
+                if stand_in is not None:
+                    if write.copied is not None and write.copied is earlier.copied:
+                        raise Unmodelled("what was joined in place of a part may hold the parts beside it")
+                    return _in_place_of_part(stand_in, "comes over the places beside that of a part")
                 node = write.node
                 what = f"node {node} ({write.name})" if node is not None else "a copy"
                 message = f"{what} has written over it, and its result is read instead"
@@ -193,6 +214,21 @@ class Execution:
                 mild = mild or fault
         return mild
 
+    def _displaced(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
+        """What is wrong where the whole input of a Split was joined in the place of a part that begins elsewhere."""
+        for stand_in in self.plan.stand_ins:
+            self._spend()
+            output, split = stand_in.output, stand_in.part.split
+            within = output is tensor or _within(output, tensor)
+            if stand_in.part.first or not within or not self._overlap(stand_in.place, region):
+                continue
+            others = [other for other in self.plan.stand_ins if other is not stand_in and other.part.split == split]
+            for write in (write for other in others for write in self.memory.of_tensor[other.whole]):
+                if self._overlap(write.region, stand_in.place):
+                    raise Unmodelled("what is joined in place of two parts of a Split may hold the right one")
+            return _in_place_of_part(stand_in, "is joined with its first elements in the place of a part")
+        return None
+
     def _overlap(self, one: BufferView, other: BufferView) -> bool:
         self._spend()
         return overlap(one, other)
@@ -201,6 +237,11 @@ class Execution:
         self.budget -= 1
         if self.budget < 0:
             raise Unmodelled("too much memory is shared to follow")
+
+
+def _in_place_of_part(stand_in: StandIn, what: str) -> WrongOutput:
+    split = stand_in.part.split
+    return WrongOutput("graph/whole-for-part", split, f"the input of the Split (node {split}) {what}")
 
 
 def _within(tensor: Tensor, outer: Tensor) -> bool:

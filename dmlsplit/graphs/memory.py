@@ -32,7 +32,9 @@ from dmlsplit.graphs.program import (
     Dispatch,
     Node,
     Operand,
+    Part,
     Refused,
+    StandIn,
     Tensor,
     Unmodelled,
     Uses,
@@ -72,9 +74,12 @@ class Compiler(Passes):
         dispatches = [self._fit(dispatch) for dispatch in self._dispatches(order)]
         if self.traits.forgets_repeats and any(map(_copies_within, dispatches)):
             raise Unmodelled("a copy from one Join to another that came to lie in the same buffer may be forgotten")
-        return CompiledGraph(
-            dispatches, self.results, homes, self.parts, [self._lost_place(*lost) for lost in self.lost]
-        )
+        stand_ins = [
+            StandIn(node.output, self._place_of(node, k, part.sizes), whole, part)
+            for node, k, whole, part in self.stand_ins
+        ]
+        lost = [self._lost_place(*lost) for lost in self.lost]
+        return CompiledGraph(dispatches, self.results, homes, self.parts, lost, stand_ins)
 
     def _place(self) -> None:
         """The inputs of a Join live in its output: their producers write there, copies where they cannot.
@@ -132,7 +137,7 @@ class Compiler(Passes):
         self.parts[output] = []
         places = list(join_places(node, output.strides))
         for k, operand in enumerate(node.operands):
-            tensor = operand.tensor
+            tensor, part = operand.tensor, operand.stands_for
             if tensor.joined_as == (node, k):
                 self.parts[output].append(tensor)
             elif self.traits.forgets_repeats and self._is_in(tensor, output):
@@ -140,8 +145,12 @@ class Compiler(Passes):
             else:
                 copy = self._copy(operand)
                 copy.joined, copy.strides = (output, places[k]), output.strides
+                if part is not None:
+                    _refuse_narrow(operand, part, output)
                 self.parts[output].append(copy)
                 node.operands[k] = Operand(copy, operand.rank)
+            if part is not None:
+                self.stand_ins.append((node, k, self.parts[output][-1], part))
 
     def _is_in(self, tensor: Tensor, output: Tensor) -> bool:
         """Whether the tensor lives in the buffer that this output of a Join lies in."""
@@ -288,12 +297,12 @@ class Compiler(Passes):
     def _lost_place(self, output: Tensor, k: int) -> tuple[Tensor, BufferView, int]:
         node = output.producer
         assert node is not None
-        whole, place = self._region(output), join_place(node, output.strides, k)
-        return (
-            output,
-            BufferView(whole.buffer, whole.offset + place, node.operands[k].sizes, whole.steps, whole.element_bytes),
-            k,
-        )
+        return output, self._place_of(node, k, node.operands[k].sizes), k
+
+    def _place_of(self, node: Node, k: int, sizes: tuple[int, ...]) -> BufferView:
+        """Where input k of a Join should be."""
+        whole, place = self._region(node.output), join_place(node, node.output.strides, k)
+        return BufferView(whole.buffer, whole.offset + place, sizes, whole.steps, whole.element_bytes)
 
     def _settle(self, tensor: Tensor) -> None:
         """Memory of its own, or a graph's input or output buffer."""
@@ -316,8 +325,19 @@ class Compiler(Passes):
             if region.end > available:
                 size = region.end - region.offset
                 message = f"{size} bytes at {region.offset} do not fit the {available} of {region.buffer}"
+                for _, _, whole, part in self.stand_ins:
+                    if dispatch.output is whole:
+                        raise Refused(part.split, message, "graph/whole-for-part")
                 raise Refused(dispatch.node or 0, message)
         return dispatch
+
+
+def _refuse_narrow(operand: Operand, part: Part, output: Tensor) -> None:
+    """Refused where the whole that is copied for a part would have fewer bytes in the output's rows than it has."""
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(operand.sizes, output.strides, strict=True))
+    thin = part.sizes[part.axis] == 1 < operand.sizes[part.axis]
+    if thin or extent < math.prod(operand.sizes):
+        raise Refused(part.split, "its input does not fit the place of a part", "graph/whole-for-part")
 
 
 def _copies_within(dispatch: Dispatch) -> bool:

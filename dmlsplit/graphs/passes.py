@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dmlsplit.graphs.operators import MULTIPLY, SIGMOID, Family
 from dmlsplit.graphs.program import (
@@ -11,6 +12,7 @@ from dmlsplit.graphs.program import (
     Crash,
     Node,
     Operand,
+    Part,
     Refused,
     Tensor,
     Unmodelled,
@@ -186,16 +188,15 @@ class Passes(Program):
 
         Not where a part is a graph output, is read by a Join that is computed in place, or has views itself. A view
         begins at a multiple of 16 bytes. What reads the part reads the Split's input; the input's other views do not
-        know of it.
+        know of it. A Join that takes the part into rows takes the Split's whole input for it.
         """
         traits = self.traits
         uses = self._uses()
-        nested = {
-            node for node in self.nodes if any(reader.family is Family.JOIN for reader, _ in uses[node.outputs[0]])
-        }
         families = {Family.SPLIT, Family.SLICE} if traits.slices_are_views else {Family.SPLIT}
         removed: set[Node] = set()
         for node in reversed(self._topological()):
+            if node.family is Family.JOIN and not node.kept and not traits.joins_reuse_rows:
+                self._lay_in_rows(node.output, [use for use in uses[node.output] if use[0] not in removed])
             if node.family not in families:
                 continue
             source = node.operands[0]
@@ -208,11 +209,16 @@ class Passes(Program):
                 for tensor, offsets in zip(node.outputs, offsets_of(node), strict=True)
             ]
             readers = [[use for use in uses[tensor] if use[0] not in removed] for tensor, _ in parts]
-            if self._elidable(node, parts, strides, readers, nested):
+            if self._elidable(node, parts, strides, readers):
                 for (tensor, offset), part_readers in zip(parts, readers, strict=True):
                     for reader, k in part_readers:
                         old = reader.operands[k]
                         whole = node.slices_everything
+                        if reader.family is Family.JOIN and not reader.kept:
+                            part = Part(node.number or 0, tensor.sizes, node.axis, offset == 0)
+                            reader.operands[k] = replace(source, rank=old.rank, stands_for=part)
+                            uses[source.tensor].append((reader, k))
+                            continue
                         operand = Operand(
                             source.tensor,
                             old.rank,
@@ -233,15 +239,22 @@ class Passes(Program):
                     source.view = True
         self.nodes = [node for node in self.nodes if node not in removed]
 
+    def _lay_in_rows(self, output: Tensor, readers: Sequence[tuple[Node, int]]) -> None:
+        """The strides of a Join's output that will live in rows of another Join, where it is used only there."""
+        if len(readers) != 1 or output in self.output_set:
+            return
+        ((reader, k),) = readers
+        if reader.family is Family.JOIN and not reader.kept and not reader.operands[k].view:
+            output.strides = reader.output.strides
+
     def _elidable(
         self,
         node: Node,
         parts: Sequence[tuple[Tensor, int]],
         strides: Sequence[int],
         uses: Sequence[Sequence[tuple[Node, int]]],
-        nested: set[Node],
     ) -> bool:
-        """`uses`: the readers of each part; `nested`: the Joins whose outputs other Joins take."""
+        """`uses`: the readers of each part."""
         traits = self.traits
         into_rows = narrow = False
         if any(step != 1 for step in node.steps):
@@ -261,9 +274,10 @@ class Passes(Program):
             if computed and traits.vector_reads and block_bytes(tensor, node.axis) % VECTOR:
                 return False
             for reader, k in readers:
+                if reader.operands[k].stands_for is not None:
+                    return False
                 if reader.family is Family.JOIN and not reader.kept:
-                    block = is_block(tensor, reader.output) and reader not in nested
-                    if traits.joins_reuse_rows or block or len(readers) == 1:
+                    if traits.joins_reuse_rows or is_block(tensor, reader.output) or len(readers) == 1:
                         return False
                     into_rows = True
                     continue
@@ -273,11 +287,7 @@ class Passes(Program):
                     return False
                 if self._too_narrow(reader, tensor.sizes, strides):
                     narrow = True
-        if narrow and not into_rows:
-            return False
-        if into_rows:
-            raise Unmodelled("a part of a Split is used elsewhere, and copied to rows of a Join from a wrong place")
-        return True
+        return into_rows or not narrow
 
     def _break_splits(self) -> None:
         """A Split of five dimensions is compiled as one of four: what lies behind the first index is not found."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -94,9 +93,23 @@ class Operand:
     view: bool = False
     thin: bool = False
     """A view whose size along the Split's axis is 1."""
+    stands_for: Part | None = None
+    """Of a Join: the part of this tensor that should be in its place."""
 
     def __post_init__(self) -> None:
         self.sizes = self.sizes or self.tensor.sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a Split whose whole input is joined in its place."""
+
+    split: int
+    """The number of the node."""
+    sizes: tuple[int, ...]
+    axis: int
+    first: bool
+    """It begins where the whole begins."""
 
 
 @dataclass(eq=False, slots=True)
@@ -123,7 +136,7 @@ class Node:
     """What it makes of a number that is not negative is the number; of a negative one, none above 0."""
     wrong: Wrong | None = None
     starts: list[int] = field(default_factory=list)
-    """Of a Join: where each input begins along the axis, once that was asked for."""
+    """Of a Join: where each input begins along the axis."""
 
     @property
     def output(self) -> Tensor:
@@ -175,6 +188,19 @@ class Dispatch:
         return region.offset if self.binding is None else self.binding
 
 
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """The whole input of a Split that was joined in the place of a part."""
+
+    output: Tensor
+    """Of the Join."""
+    place: BufferView
+    """Where the part should be."""
+    whole: Tensor
+    """What was put there: the whole itself, or a copy."""
+    part: Part
+
+
 @dataclass(slots=True)
 class CompiledGraph:
     """What a graph compiles to."""
@@ -188,6 +214,7 @@ class CompiledGraph:
     """The output of a Join: the tensors that live in it, in order; None of them is written twice."""
     lost: list[tuple[Tensor, BufferView, int]] = field(default_factory=list)
     """Outputs of Joins, with the place that is never written, and the number of the input."""
+    stand_ins: list[StandIn] = field(default_factory=list)
 
 
 def same_layout(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:
@@ -297,9 +324,6 @@ def join_places(node: Node, strides: Sequence[int]) -> Iterator[int]:
 
 def join_place(node: Node, strides: Sequence[int], k: int) -> int:
     """Where input k begins in the output, in bytes."""
-    if not node.starts:
-        lengths = (operand.sizes[node.axis] for operand in node.operands)
-        node.starts = list(itertools.accumulate(lengths, initial=0))
     return node.starts[k] * strides[node.axis] * node.output.element_bytes
 
 

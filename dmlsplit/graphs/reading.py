@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import accumulate
 
 from dmlsplit.descriptors import BufferTensorDesc
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
@@ -12,6 +13,7 @@ from dmlsplit.graphs.program import (
     ELEMENT_BYTES,
     Node,
     Operand,
+    Part,
     Tensor,
     Unmodelled,
     Uses,
@@ -37,6 +39,8 @@ class Program:
         self.outputs: list[Tensor] = []
         self.parts: dict[Tensor, list[Tensor]] = {}
         self.lost: list[tuple[Tensor, int]] = []
+        self.stand_ins: list[tuple[Node, int, Tensor, Part]] = []
+        """Joins, the numbers of their inputs, and what was put there in the place of a part."""
         self.copies_for_outputs: set[Tensor] = set()
         self.buffers: dict[str, int] = {}
         """Bytes of each buffer."""
@@ -80,6 +84,8 @@ class Program:
             operands[wire.to_node_index][wire.to_node_input_index] = Operand(source, (0, i))
         for node, found, desc in zip(self.nodes, operands, graph.nodes, strict=True):
             node.operands = [found[i] for i in sorted(found)]
+            if node.family is Family.JOIN:
+                node.starts = list(accumulate((operand.sizes[node.axis] for operand in node.operands), initial=0))
             for operand, tensor in zip(node.operands, node_tensors(desc)[0], strict=True):
                 if (
                     tensor is None

@@ -220,6 +220,20 @@ FIVE_DIMENSIONS: Final = GraphRule(
     examples_for="1.4.0",
     sound=True,
 )
+WHOLE_FOR_PART: Final = GraphRule(
+    "graph/whole-for-part",
+    "The whole input of a Split is joined in the place of a part.",
+    "A part of a Split is read where the whole lies. If a Join takes it into rows (sizes before the axis are not 1) "
+    "and something else reads it, too, the Join takes the whole: its first elements come to the place of the part, "
+    "whichever part that is, and what does not belong there comes over the places beside it. Where it does not fit, "
+    "CompileGraph returns E_INVALIDARG.",
+    (EXECUTED,),
+    basis=Basis.OBSERVED,
+    releases="feature levels 2_1 to 5_0, up to DirectML 1.9.0; not tensorflow-directml 1.15.8",
+    cure="take the part for the Join with a Slice of its own",
+    examples_for="1.8.0",
+    sound=True,
+)
 UNKNOWN: Final = GraphRule(
     "graph/unknown",
     "What comes of the graph is not known.",

@@ -16,6 +16,10 @@ DOES = {
     "graph/place-not-written": {"1.10.1"},
     "graph/fusion-crashes": {"1.14.2", "1.15.1", "1.15.2", "1.15.4"},
     "graph/five-dimensions": {"1.3.0-dev2", "1.4.0", "1.5.0", "1.5.1"},
+    "graph/whole-for-part": {
+        *("1.0.200610", "1.3.0-dev2", "1.4.0", "1.5.0", "1.5.1"),
+        *("1.7.0", "1.8.0", "1.8.2", "1.9.0"),
+    },
 }
 """The DirectML versions that a rule's example is wrong on; all of them where a rule is not named."""
 OBSERVED = [release for release in dml.releases() if traits_of(release)]
@@ -134,3 +138,34 @@ def test_a_copy_within_a_buffer_is_unknown_where_repeats_are_forgotten():
     desc = g.graph(g.join([second, product, product], 0))
     assert dml.validate(desc, directml="1.10.1").outputs == ("unknown",)
     assert "unknown" not in dml.validate(desc, directml="1.15.4").outputs
+
+
+@pytest.mark.parametrize(
+    ("whole", "axis", "first", "after", "outputs"),
+    [
+        pytest.param((2, 8, 1, 16), 1, True, 4, ("wrong", "right"), id="over what follows the part"),
+        pytest.param((2, 8, 1, 16), 1, False, 4, ("wrong", "right"), id="from the whole's beginning"),
+        pytest.param((2, 8, 1, 16), 1, True, 2, None, id="beyond the end"),
+        pytest.param((2, 8, 1, 16), 3, True, 4, None, id="more than its rows hold"),
+        pytest.param((2, 2, 1, 16), 1, True, 4, None, id="part of size 1"),
+        pytest.param((1, 8, 1, 16), 1, False, 4, ("right", "right"), id="no rows"),
+    ],
+)
+def test_the_whole_in_the_place_of_a_part(whole, axis, first, after, outputs):
+    """As DirectML 1.7.0 and 1.9.0 compiled it, and the views that they bound."""
+    g = Sketch()
+    part = g.split(g.input(*whole), axis, [whole[axis] // 2] * 2)[0 if first else 1]
+    sizes = g.tensors[part].sizes
+    desc = g.graph(g.join([part, g.input(sizes[0], after, *sizes[2:])], 1), g("ACTIVATION_RELU", part))
+    report = dml.validate(desc, directml="1.8.0")
+    assert (report.compiles, report.outputs) == (outputs is not None, outputs or ("unknown", "unknown"))
+    assert {d.rule for d in report.diagnostics} == (set() if report.ok else {"graph/whole-for-part"})
+    assert set(dml.validate(desc, directml="1.12.0").outputs) == {"right"}
+
+
+def test_a_part_joined_twice_with_what_follows_it_may_be_right():
+    """The first copy of the whole brings the second part, too."""
+    g = Sketch()
+    a, b = g.split(g.input(2, 8, 1, 16), 1, (4, 4))
+    desc = g.graph(g.join([a, b, g.input(2, 8, 1, 16)], 1), g("ACTIVATION_RELU", a), g("ACTIVATION_TANH", b))
+    assert dml.validate(desc, directml="1.8.0").outputs == ("unknown",) * 3
