@@ -56,6 +56,8 @@ class RuntimeFacts:
     shapes_known: bool = True
     """False where a shape is missing that ONNX Runtime may infer all the same."""
     axis_given: bool = True
+    both_given: bool = False
+    """Whether a Split has lengths as well as num_outputs."""
     prefers_cpu: bool = False
     """Whether it computes with sizes: ONNX Runtime leaves such nodes on the CPU."""
 

@@ -42,6 +42,8 @@ def _of_split(facts: RuntimeFacts) -> Iterator[str]:
     if facts.opset >= 18 and facts.given is LengthsFrom.EQUAL:
         yield "neither lengths nor num_outputs are given"
     size = static_axis(facts)
+    if facts.opset >= 18 and facts.both_given and size is not None:
+        yield "lengths as well as num_outputs are given"
     if facts.given in (LengthsFrom.ATTRIBUTE, LengthsFrom.CONSTANT) and facts.lengths is not None:
         if len(facts.lengths) != facts.outputs:
             yield f"there are {len(facts.lengths)} lengths for {facts.outputs} outputs"

@@ -174,6 +174,9 @@ class _Predictor:
         if not self.facts.shapes_known and not all(is_static(shape) for shape in self.facts.shapes):
             self._note("context-unknown", "the shapes that ONNX Runtime infers here are not known")
             self._stop(Outcome.UNKNOWN)
+        if self.facts.given in (LengthsFrom.CONSTANT, LengthsFrom.OUTER) and self.facts.lengths is None:
+            self._note("context-unknown", "the lengths are constant, and computed in a way that is not followed")
+            self._stop(Outcome.UNKNOWN)
 
     def in_graph(self) -> bool:
         """Whether the partitioner takes the node for a fused graph. Its narrowing of sizes may end the session."""
@@ -192,7 +195,7 @@ class _Predictor:
         sizes = [numbers(shape) for shape in self.facts.shapes]
         self._check_rank(len(sizes[0]), INIT)
         lengths = self._lengths(sizes[0])
-        if self.facts.is_split and 0 in lengths:
+        if self.facts.is_split and 0 in self._named(lengths):
             self._fail("second-output-empty", "output 1 is the only one without elements")
         desc = operator_of(self.facts, sizes, lengths)
         operators = [desc, owned_by_directml(desc, self.facts.owned)] if any(self.facts.owned) else [desc]
@@ -302,9 +305,13 @@ class _Predictor:
             found.append(tuple(sizes))
         return found
 
+    def _named(self, lengths: Sizes) -> Sizes:
+        """Those of the outputs that have a name: of the others no tensor is made."""
+        return tuple([length for i, length in enumerate(lengths) if i not in self.facts.omitted])
+
     def _has_empty(self, sizes: Sequence[Sizes], lengths: Sizes) -> bool:
         if self.facts.is_split:
-            return 0 in sizes[0] or 0 in lengths
+            return 0 in sizes[0] or 0 in self._named(lengths)
         # The size of the whole is computed in 32 bits.
         total = sum(shape[self.facts.axis_of(len(shape))] for shape in sizes)
         return all(0 in shape for shape in sizes) or total % 2**32 == 0

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -65,6 +66,58 @@ def test_an_activation_is_part_of_the_sum_in_front_of_it(outputs, flags):
     nodes += [node("Concat", ["s", "b"], ["u"], axis=1)]
     nodes += [node("Sub", ["sum", "b"], ["n"])] if "n" in outputs else []
     assert outcome(ask(nodes, [X], [*outputs, "u"]))[0] == ("S", "DML", "init", flags)
+
+
+def in_words(words, opset=17, functions=""):
+    heading = f'<ir_version: 8, opset_import: ["" : {opset}, "own" : 1]>'
+    return onnx.parser.parse_model(f"{heading} {words} {functions}")
+
+
+def test_of_an_output_without_a_name_and_elements_there_is_no_empty_tensor():
+    """The descriptor has no tensor for it, which DirectML refuses."""
+    made = in_words('g (float[3,2] x) => (float[?,?] b) <int64[2] l = {0,2}> { "", b = Split<axis=1>(x, l) }')
+    (found,) = on_onnxruntime(made, VERSION)
+    assert (found.answer.outcome, found.answer.hresults) == ("session-fails", (0x80070057,))
+    made = in_words('g (float[N,2] x) => (float[?,?] b) { "", b = Split<axis=1, split=[0,2]>(x) }', opset=12)
+    (found,) = on_onnxruntime(made, VERSION, run_shapes={"x": (3, 2)})
+    assert (found.answer.outcome, found.answer.hresults) == ("run-fails", (0x80070057,))
+
+
+@pytest.mark.parametrize(("sizes", "outcome"), [("2,7", "session-fails"), ("N,7", "session-fails"), ("2,N", "DML")])
+def test_lengths_as_well_as_num_outputs_are_refused_where_the_size_is_known(sizes, outcome):
+    words = f"g (float[{sizes}] x) => (float[?,?] a, float[?,?] b) <int64[2] l = {{3,4}}>"
+    made = in_words(f"{words} {{ a, b = Split<axis=1, num_outputs=2>(x, l) }}", opset=18)
+    (found,) = on_onnxruntime(made, VERSION, run_shapes={"x": (2, 7)})
+    assert found.answer.outcome == outcome
+
+
+def test_a_default_of_an_input_is_handed_over_like_an_initializer():
+    made = in_words(
+        "g (float[2,3] x, float[1,3] w) => (float[?,?] y) <float[1,3] w = {1,2,3}> { y = Concat<axis=0>(x, w) }"
+    )
+    (found,) = on_onnxruntime(made, VERSION)
+    assert [tensor.flags for tensor in found.answer.operators[-1].input_tensors] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "lengths"), [("k = Range(s, e, s)", (1, 2, 3)), ("k = CumSum(t, z)", None), ("k = Range(s, e, z)", None)]
+)
+def test_lengths_that_are_computed_of_constants_are_known_or_are_not(words, lengths):
+    constants = "<int64 s = {1}, int64 e = {4}, int64 z = {0}, int64[3] t = {1,1,1}>"
+    made = in_words(f"g (float[2,6] x) => (float[?,?] a) {constants} {{ {words} a, b, c = Split<axis=1>(x, k) }}")
+    (found,) = on_onnxruntime(made, VERSION)
+    assert found.facts.lengths == lengths
+    assert (found.answer.outcome == "unknown") == (lengths is None)
+
+
+def test_an_output_that_a_call_gives_no_name_has_one():
+    function = '<domain: "own", opset_import: ["" : 17]> F (w) => (o, u) { o, u = Split<axis=1>(w) }'
+    (found,) = on_onnxruntime(
+        in_words('g (float[4,6] x) => (float[?,?] y) { y, "" = own.F(x) }', functions=function), VERSION
+    )
+    assert found.answer.outcome == "DML"
+    with pytest.raises(InputError, match="F leaves out outputs of the function that it calls"):
+        on_onnxruntime(in_words("g (float[4,6] x) => (float[?,?] y) { y = own.F(x) }", functions=function), VERSION)
 
 
 def test_a_name_of_the_outer_graph_may_be_computed_in_a_branch():

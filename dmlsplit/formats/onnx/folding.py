@@ -64,7 +64,7 @@ ELEMENTWISE: Final = frozenset(
         "Where",
     }
 )
-WHOLE: Final = frozenset({"ConstantOfShape", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
+WHOLE: Final = frozenset({"ConstantOfShape", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
 FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
 
 
@@ -134,6 +134,8 @@ def fold(
             return None
         if math.prod(sizes.ravel().tolist()) > MAX_ELEMENTS:
             return None
+    if op == "Range" and not _is_short_range([constant.array for constant in given]):
+        return None
     alone = _alone(node, opset, read_external)
     if alone is None:
         return None
@@ -150,6 +152,14 @@ def fold(
         for constant in given:
             known = known * (constant.known == 1)
     return None if known is None or known.shape != array.shape else Constant(array, known)
+
+
+def _is_short_range(arrays: Sequence[Array]) -> bool:
+    """Whether a Range of integers has so few elements that they are computed."""
+    if len(arrays) != 3 or any(array.dtype.kind not in "iu" or array.size != 1 for array in arrays):
+        return False
+    start, end, step = (int(array.item()) for array in arrays)
+    return step != 0 and (end - start) // step <= MAX_ELEMENTS
 
 
 def _alone(node: onnx.NodeProto, opset: int, read_external: ReadExternal) -> onnx.NodeProto | None:

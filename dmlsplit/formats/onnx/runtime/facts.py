@@ -60,6 +60,7 @@ def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
         shapes_known=all(is_static(graph.shape(name)) or name in graph.open for name in read),
         prefers_cpu=index in graph.preferring_cpu,
         axis_given="axis" in attributes,
+        both_given="num_outputs" in attributes and len(names) > 1 and names[1] != "",
     )
     return _with_lengths(facts, graph, names, attributes) if facts.is_split else facts
 
@@ -79,9 +80,9 @@ def _declared(graph: SessionGraph, name: str) -> Shape | None:
 
 def _is_owned(graph: SessionGraph, name: str) -> bool:
     """Whether an initializer is handed over to DirectML with the fused graph."""
-    if name not in graph.constants:
+    if not graph.is_initializer(name):
         return False
-    tensor = graph.initializers.get(name)
+    tensor = graph.initializers.get(name, graph.defaults.get(name))
     kind, shape = graph.scope.type_of(name)
     if tensor is None and (kind is None or shape is None or not is_static(shape)):
         return True

@@ -12,6 +12,7 @@ from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.functions import Functions
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.printable import printable
 
 MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 JUDGED: Final = ("Split", "Concat")
@@ -57,13 +58,15 @@ def _expanded(
             raise InputError(f"functions are called over {MAX_DEPTH} deep")
         function = functions[key]
         name = text(node.name) or text(node.op_type)
+        if len(node.output) < len(function.output):
+            # Versions read past the outputs of the call: what they do then is chance.
+            raise InputError(f"{printable(name)} leaves out outputs of the function that it calls")
         actual = dict(zip(map(text, function.input), map(text, node.input), strict=False))
-        actual.update(zip(map(text, function.output), map(text, node.output), strict=False))
+        # An output that the call gives no name is one all the same.
+        actual.update({o: text(name) for o, name in zip(map(text, function.output), node.output, strict=False) if name})
         body = functions.body(key, node)
         called = list(map(_name, body.node))
-        _rename(
-            body, {formal: actual.get(formal, "") for formal in (*function.input, *function.output)}, f"{name}_{index}/"
-        )
+        _rename(body, dict.fromkeys(map(text, function.input), "") | actual, f"{name}_{index}/")
         for inner, own in zip(body.node, called, strict=True):
             inner.name = f"{name}/{own}"
             written.extend(text(output) for output in inner.output if output)
