@@ -1,6 +1,7 @@
 """Hypothesis profiles: `--hypothesis-profile=thorough` for a long search."""
 
 import functools
+import gc
 import os
 import signal
 
@@ -19,6 +20,13 @@ for name, usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SI
 
 # Hundreds of processes are started: without bytecode on disk each would compile the package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_finish():
+    """What the collection made, data of tests among it, lives to the end: the garbage collector need not look at it."""
+    gc.collect()
+    gc.freeze()
+
 
 TOGETHER = {
     "tests/directml/": "live",  # wine's prefix is used by one at a time

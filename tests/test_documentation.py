@@ -1,5 +1,6 @@
 """Every block of the README and of docs/ runs: the blocks of a page in their order, in one folder."""
 
+import functools
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.cli import cli
+from dmlsplit.cli import cli, main
 
 ROOT = Path(__file__).parents[1]
 BUILDS_THE_CORE = "docs/howto-c.md"
@@ -49,13 +50,21 @@ def run_python(text, folder):
     assert done.returncode == 0, done.stderr
 
 
-def run_console(text, folder):
-    """Commands with what they print; a program of this package is that of the running interpreter."""
+SHELL = re.compile(r"[|&;<>$*?()`~]")
+
+
+def run_console(text, folder, capsys=None):
+    """Commands with what they print; a program of this package is that of the running interpreter, and where there is
+    `capsys` is run inside of it, unless the shell has a part in it."""
     commands = re.split(r"^\$ ", text, flags=re.MULTILINE)
     assert commands[0] == ""
     for command in commands[1:]:
         line, _, expected = command.partition("\n")
         words = shlex.split(line)
+        if capsys is not None and words[0] == "dmlsplit" and not SHELL.search(line):
+            main(words[1:])
+            assert "".join(capsys.readouterr()) == expected
+            continue
         if words[0] in ("cc", "c++") and shutil.which(words[0]) is None:
             pytest.skip("no C compiler on the path")
         if words[0] == "dmlsplit":
@@ -107,7 +116,9 @@ RUNNERS = {"python": run_python, "console": run_console, "c": run_c, "cpp": run_
         for page, name in ((page, page.relative_to(ROOT).as_posix()) for page in PAGES)
     ],
 )
-def test_page(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize("alone", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["inside", "processes"])
+def test_page(page, alone, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("COLUMNS", "80")
     for name in FOLDERS:
@@ -126,8 +137,11 @@ def test_page(page, tmp_path, monkeypatch):
         if block.language == "text":
             continue  # what another program prints
         assert block.language in RUNNERS, f"{block.place}: nothing runs {block.language!r}"
+        runner = RUNNERS[block.language]
+        if runner is run_console and not alone:
+            runner = functools.partial(run_console, capsys=capsys)
         try:
-            RUNNERS[block.language](block.text, tmp_path)
+            runner(block.text, tmp_path)
         except AssertionError as error:
             raise AssertionError(f"{block.place}: {error}") from None
 

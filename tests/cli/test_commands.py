@@ -11,10 +11,20 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit import _native, graphs
+from dmlsplit.cli import cli as group
 from dmlsplit.cli import config, doctor
 from dmlsplit.formats.graph_json import loads as load_graph
 from dmlsplit.rules import RULES, DescriptorRule, NodeRule
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
+
+
+@pytest.mark.parametrize("name", list(group.commands))
+def test_help_has_an_example(cli, monkeypatch, name):
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, err = cli(name, "--help")
+    assert (status, err) == (0, "")
+    assert f"  dmlsplit {name}" in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 class TestLevels:

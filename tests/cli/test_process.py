@@ -12,7 +12,6 @@ import sys
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.cli import cli
 from dmlsplit.rules import RULES
 from tests.cli.conftest import BAD, GOOD, HOSTILE_SHOWN, MALFORMED, command, environment, on_terminal, posix
 
@@ -35,14 +34,6 @@ def test_no_command(process):
     result = process()
     assert (result.returncode, result.stdout) == (2, b"")
     assert b"Commands:" in result.stderr
-
-
-@pytest.mark.parametrize("name", list(cli.commands))
-def test_help_has_an_example(process, name):
-    result = process(name, "--help")
-    assert result.returncode == 0
-    assert f"  dmlsplit {name}".encode() in result.stdout
-    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_unknown_command(process):
@@ -138,8 +129,9 @@ def test_closed_streams(process, tmp_path, descriptor):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a file name")
-@pytest.mark.parametrize("format_", ["text", "json", "jsonl"])
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+@pytest.mark.parametrize(
+    ("format_", "encoding"), [("text", "utf-8"), ("text", "ascii"), ("json", "ascii"), ("jsonl", "latin-1")]
+)
 def test_file_name_that_is_not_utf8(process, tmp_path, format_, encoding):
     with open(os.fsencode(tmp_path) + b"/\xff\xfc.json", "w") as file:
         file.write(BAD)
@@ -181,7 +173,14 @@ class TestTerminal:
         assert "dmlsplit: " not in out  # the person sees the report
 
     ARGS = pytest.mark.parametrize(
-        "args", [["check", "a.json"], ["levels"], ["levels", "a.json"], ["rule"], ["rule", "tensor/null"]], ids=" ".join
+        "args",
+        [
+            ["check", "a.json"],
+            ["levels"],
+            ["rule"],
+            *(pytest.param(more, marks=pytest.mark.slow) for more in (["levels", "a.json"], ["rule", "tensor/null"])),
+        ],
+        ids=" ".join,
     )
 
     @ARGS
@@ -210,7 +209,7 @@ class TestTerminal:
         assert status == 0
         assert "┃" in out
 
-    @pytest.mark.parametrize("columns", [40, 80, 120, 200])
+    @pytest.mark.parametrize("columns", [40, *(pytest.param(n, marks=pytest.mark.slow) for n in (80, 120)), 200])
     @pytest.mark.parametrize("args", [["check", "a.json"], ["levels", "many.jsonl"], ["rule", "split/axis-sizes-sum"]])
     def test_widths(self, tmp_path, args, columns):
         (tmp_path / "a.json").write_text(BAD.replace(", ", ",\t") + " " * 300)

@@ -80,13 +80,14 @@ COMMANDS = {
 }
 
 
+@pytest.mark.parametrize("samples", [12, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     ("signals", "statuses"),
     [(["SIGTERM"], {-15}), (["SIGINT"], {130}), (["SIGHUP", "SIGHUP"], {-1})],
     ids=["SIGTERM", "SIGINT", "SIGHUP twice"],
 )
-def test_at_any_moment(tmp_path, command, signals, statuses):
+def test_at_any_moment(tmp_path, command, signals, statuses, samples):
     np.save(tmp_path / "x.npy", np.arange(12))
     for name in ("x.1.npy", "out.txt", "w.bin"):
         (tmp_path / name).write_text("old")
@@ -98,7 +99,7 @@ def test_at_any_moment(tmp_path, command, signals, statuses):
     )
     numbers = json.dumps([getattr(signal, name) for name in signals])
     done = subprocess.run(
-        [sys.executable, "-c", AT_MOMENTS, numbers, "60", *COMMANDS[command]],
+        [sys.executable, "-c", AT_MOMENTS, numbers, str(samples), *COMMANDS[command]],
         cwd=tmp_path,
         env=environment(),
         capture_output=True,
@@ -127,7 +128,7 @@ sys.exit(main(sys.argv[3:]))
 
 
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", -15), ("SIGHUP", -1)])
-@pytest.mark.parametrize("move", [1, 3, 5])
+@pytest.mark.parametrize("move", [3, *(pytest.param(end, marks=pytest.mark.slow) for end in (1, 5))])
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["new", "force"])
 def test_while_pieces_get_their_names(tmp_path, name, status, move, force):
     """The set is complete then: a signal waits until it is."""

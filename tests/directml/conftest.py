@@ -17,6 +17,7 @@ from tests.directml.library import Library
 LINUX_BUILDS = [made for made in BUILDS if made.platform is LINUX]
 DEFAULT_BUILDS = (LINUX_BUILDS[0], LINUX_BUILDS[-1])
 FRESH_SEED = int(os.environ.get("DMLSPLIT_DIRECTML_SEED") or secrets.randbelow(10**9))
+FRESH = pytest.param(FRESH_SEED, id="fresh", marks=pytest.mark.slow)
 COUNT = int(os.environ.get("DMLSPLIT_DIRECTML_COUNT") or 1000)
 
 

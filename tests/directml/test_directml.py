@@ -10,7 +10,7 @@ import dmlsplit as dml
 from tests import oracle
 from tests.directml.builds import BUILDS
 from tests.directml.compare import compare, representatives, shrunk
-from tests.directml.conftest import COUNT, FRESH_SEED
+from tests.directml.conftest import COUNT, FRESH
 from tests.directml.generator import descriptor
 from tests.directml.library import HarnessError, Library, operator
 from tests.oracle import reason_to_leave_out
@@ -31,7 +31,7 @@ def test_every_release_can_be_asked():
     assert {(made.name, made.platform.name) for made in BUILDS} == {(r.name, r.platform) for r in dml.releases()}
 
 
-@pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
+@pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
 def test_the_prediction_is_the_answer(made, library, seed, compared):
     descs = [descriptor(seed, index) for index in range(COUNT)]
     tally = compare(library, made.name, descs, f"seed {seed}, descriptor {{}}")

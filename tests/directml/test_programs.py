@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dmlsplit as dml
-from tests.directml.conftest import COUNT, FRESH_SEED
+from tests.directml.conftest import COUNT, FRESH
 from tests.directml.emulation import emulate
 from tests.directml.library import HarnessError, Library
 from tests.directml.programs import Bound, Program, Range, Step, program
@@ -45,7 +45,7 @@ def disagreement(programs: list[Program], answers: list[list[str] | None], relea
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
+@pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
 def test_random_programs(compiling, library, seed, compared):
     made = compiling
     programs = [program(seed, index, made.name) for index in range(COUNT)]

@@ -8,7 +8,7 @@ import dmlsplit as dml
 from dmlsplit.rules._debug_layer import MESSAGES
 from tests.directml import build
 from tests.directml.builds import WINDOWS, WITH_DEBUG_LAYER
-from tests.directml.conftest import COUNT, FRESH_SEED
+from tests.directml.conftest import COUNT, FRESH
 from tests.directml.generator import descriptor
 from tests.directml.library import Library
 from tests.reasons import RELEASE, is_among, reasons
@@ -31,7 +31,7 @@ def debug_layer(request):
         yield asked
 
 
-@pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
+@pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
 def test_the_reason_is_among_ours(debug_layer, seed, compared):
     descs = [descriptor(seed, index) for index in range(COUNT)]
     missed, explained, rules = [], 0, set()

@@ -174,16 +174,18 @@ def test_null_and_empty_members_are_kept_apart(desc):
             replace(SPLIT, input_tensor=dml.BufferTensorDesc(1, (1,) * 65)),
             "InputTensor.DimensionCount: 65 is more than 64",
         ),
-        (
-            dml.SplitOperatorDesc(X, (X,) * (2**20 + 1), 2),
-            "OutputCount: 1048577 is more than 1048576",
-        ),
     ],
-    ids=["count", "join-count", "null-entry", "sizes", "strides", "total", "dimensions", "tensors"],
+    ids=["count", "join-count", "null-entry", "sizes", "strides", "total", "dimensions"],
 )
 def test_write_refuses(desc, message):
     with pytest.raises(dml.DescriptorError, match=f"^{message}"):
         cstruct.write(desc)
+
+
+def test_write_refuses_very_many_tensors():
+    many = (dml.TensorDesc(dml.TensorType.BUFFER, X),) * (2**20 + 1)
+    with pytest.raises(dml.DescriptorError, match=r"^OutputCount: 1048577 is more than 1048576"):
+        cstruct.write(dml.SplitOperatorDesc(X, many, 2))
 
 
 def test_write_refuses_what_is_no_descriptor():

@@ -217,13 +217,20 @@ class TestMessages:
     @pytest.mark.parametrize(
         "content",
         [
-            field(GRAPH, field(NODE, b"") * 2_000_000),
-            field(GRAPH, field(NODE, field(ATTRIBUTE, b"") * 2_000_000)),
-            field(GRAPH, field(TENSOR, b"") * 2_000_000),
-            field(GRAPH, field(NODE, field(ATTRIBUTE, field(6, field(NODE, b"") * 2_000_000)))),
-            field(FUNCTION, b"") * 2_000_000,
+            pytest.param(field(GRAPH, field(NODE, b"") * 2_000_000), id="nodes"),
+            *(
+                pytest.param(content, id=name, marks=pytest.mark.slow)
+                for name, content in {
+                    "attributes": field(GRAPH, field(NODE, field(ATTRIBUTE, b"") * 2_000_000)),
+                    "tensors": field(GRAPH, field(TENSOR, b"") * 2_000_000),
+                    "functions": field(FUNCTION, b"") * 2_000_000,
+                }.items()
+            ),
+            pytest.param(
+                field(GRAPH, field(NODE, field(ATTRIBUTE, field(6, field(NODE, b"") * 2_000_000)))),
+                id="nodes of a subgraph",
+            ),
         ],
-        ids=["nodes", "attributes", "tensors", "nodes of a subgraph", "functions"],
     )
     def test_of_two_bytes(self, tmp_path, content):
         refused(tmp_path, model([SPLIT], INPUTS).SerializeToString() + content, Limit.ONNX_MESSAGES)

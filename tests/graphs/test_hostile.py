@@ -103,7 +103,9 @@ LARGE = [
 ]
 
 
-@pytest.mark.parametrize("directml", ["1.8.0", "1.10.1", "1.15.4"])
+@pytest.mark.parametrize(
+    "directml", [*(pytest.param(old, marks=pytest.mark.slow) for old in ("1.8.0", "1.10.1")), "1.15.4"]
+)
 @pytest.mark.parametrize("made", LARGE, ids=lambda made: made.__name__)
 def test_the_work_is_linear(made, directml):
     small, large = made(FEW), made(4 * FEW)

@@ -14,6 +14,7 @@ from tests.onnxruntime.builds import BUILDS, DEFAULT, Build
 from tests.onnxruntime.process import OnnxRuntime
 
 FRESH_SEED = int(os.environ.get("DMLSPLIT_ONNXRUNTIME_SEED") or secrets.randbelow(10**9))
+FRESH = pytest.param(FRESH_SEED, id="fresh", marks=pytest.mark.slow)
 COUNT = int(os.environ.get("DMLSPLIT_ONNXRUNTIME_COUNT") or 200)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.onnxruntime.builds import DEFAULT
 from tests.onnxruntime.compare import compare, predicted
-from tests.onnxruntime.conftest import COUNT, FRESH_SEED
+from tests.onnxruntime.conftest import COUNT, FRESH
 from tests.onnxruntime.generator import sample
 from tests.onnxruntime.models import described
 from tests.onnxruntime.shrink import shrunk
@@ -22,7 +22,7 @@ MOST_UNKNOWN = 0.03 if COUNT >= 1000 else 0.1
 SPLIT = {"type": "FLOAT", "shape": [1, 2, 6, 4], "axis": 2, "lens": [2, 4], "n": 2, "how": "auto", "ctx": "alone"}
 
 
-@pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
+@pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
 def test_the_prediction_is_what_the_version_does(made, runtime, seed, compared):
     nodes = unknown = 0
     wrong = []

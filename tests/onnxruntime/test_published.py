@@ -38,6 +38,7 @@ def test_every_descriptor_is_the_one_that_was_submitted(packaged):
     assert list(disagreements(found, nodes)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.onnxruntime
 def test_the_record_is_what_the_version_does(packaged, made, runtime):
     package, sample = packaged

@@ -11,7 +11,7 @@ from dmlsplit.runtimes import Outcome
 from tests.formats.mending import generator
 from tests.formats.mending.wrong import WRONG
 from tests.onnxruntime.compare import compare, observed, predicted
-from tests.onnxruntime.conftest import COUNT, FRESH_SEED
+from tests.onnxruntime.conftest import COUNT, FRESH, FRESH_SEED
 from tests.onnxruntime.models import Input, Sample
 
 pytestmark = pytest.mark.onnxruntime
@@ -25,7 +25,7 @@ def sample(model, arrays):
     return Sample("written", model, inputs, [v.name for v in model.graph.output])
 
 
-@pytest.mark.parametrize("seed", [FIXED_SEED, pytest.param(FRESH_SEED, id="fresh")])
+@pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
 def test_what_is_written_is_taken(made, runtime, seed, compared, request):
     if seed == FRESH_SEED and request.config.getoption("markexpr") != "onnxruntime":
         pytest.skip("fresh models are written back with -m onnxruntime only: of one in 300 the flags are not predicted")
