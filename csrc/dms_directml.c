@@ -184,6 +184,10 @@ static dmlsplit_status plan_operator(const operator_desc *desc, dmlsplit_plan **
     status = check_sizes(common.whole, &common, &fault->dimension);
     if (status == DMLSPLIT_OK)
         status = read_layout(common.whole, common.element_size, strides, &fault->dimension);
+    if (status == DMLSPLIT_OK && desc->part_count > common.whole->Sizes[desc->axis]) {
+        fault->dimension = desc->axis;  /* no part is empty: the count is wrong, and nothing is allocated or read by it */
+        status = DMLSPLIT_LENGTH_SUM;
+    }
     if (status == DMLSPLIT_OK)
         status = plan_parts(desc, &common, strides, plan, fault);
     return status;

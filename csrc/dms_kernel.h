@@ -21,8 +21,10 @@
 /* ---- Instruction sets ---- */
 
 /* Kernels keep arrays of vectors in registers, for which loops over them have to be unrolled. clang does it at -O2, gcc at -O3 only: at -O2 three
- * channels took three times as long. Everything that follows is compiled so wherever the program is optimised at all. */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+ * channels took three times as long. Everything that follows is compiled so wherever the program is optimised at all, and no sanitizer makes
+ * several times the code of it. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #pragma GCC optimize("O3")
 #endif
 

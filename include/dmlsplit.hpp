@@ -24,8 +24,8 @@ class span {
 public:
     constexpr span() noexcept = default;
     constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
-    template <std::size_t N>
-    constexpr span(T (&array)[N]) noexcept : data_(array), size_(N) {}
+    template <class U, std::size_t N, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
+    constexpr span(U (&array)[N]) noexcept : data_(array), size_(N) {}
     template <class Container, class = std::enable_if_t<std::is_convertible_v<decltype(std::declval<Container &>().data()), T *>>>
     constexpr span(Container &&values) noexcept : data_(values.data()), size_(values.size()) {}
 
@@ -127,10 +127,11 @@ inline result<dmlsplit_verdict> validate(const DML_JOIN_OPERATOR_DESC &desc, std
 class plan {
 public:
     plan() noexcept = default;
-    plan(plan &&other) noexcept : plan_(std::exchange(other.plan_, nullptr)) {}
+    plan(plan &&other) noexcept : plan_(std::exchange(other.plan_, nullptr)), direction_(other.direction_) {}
     plan &operator=(plan &&other) noexcept
     {
         std::swap(plan_, other.plan_);
+        std::swap(direction_, other.direction_);
         return *this;
     }
     plan(const plan &) = delete;
@@ -156,21 +157,27 @@ public:
         c.strides = g.strides.empty() ? nullptr : g.strides.data();
         c.lengths = g.lengths.data();
         c.part_strides = g.part_strides.empty() ? nullptr : g.part_strides.data();
-        return made([&](dmlsplit_plan **made, dmlsplit_fault *fault) { return dmlsplit_plan_create(&c, made, fault); });
+        return made(g.direction, [&](dmlsplit_plan **made, dmlsplit_fault *fault) { return dmlsplit_plan_create(&c, made, fault); });
     }
 
 #ifdef DMLSPLIT_DIRECTML_H
     static result<plan> create(const DML_SPLIT_OPERATOR_DESC &desc, std::uint32_t flags = 0) noexcept
     {
-        return made([&](dmlsplit_plan **made, dmlsplit_fault *fault) { return dmlsplit_plan_create_dml_split(&desc, flags, made, fault); });
+        return made(direction::split, [&](dmlsplit_plan **made, dmlsplit_fault *fault) {
+            return dmlsplit_plan_create_dml_split(&desc, flags, made, fault);
+        });
     }
     static result<plan> create(const DML_JOIN_OPERATOR_DESC &desc, std::uint32_t flags = 0) noexcept
     {
-        return made([&](dmlsplit_plan **made, dmlsplit_fault *fault) { return dmlsplit_plan_create_dml_join(&desc, flags, made, fault); });
+        return made(direction::join, [&](dmlsplit_plan **made, dmlsplit_fault *fault) {
+            return dmlsplit_plan_create_dml_join(&desc, flags, made, fault);
+        });
     }
     static result<plan> create(const DML_OPERATOR_DESC &desc, std::uint32_t flags = 0) noexcept
     {
-        return made([&](dmlsplit_plan **made, dmlsplit_fault *fault) { return dmlsplit_plan_create_dml(&desc, flags, made, fault); });
+        return made(desc.Type == DML_OPERATOR_JOIN ? direction::join : direction::split, [&](dmlsplit_plan **made, dmlsplit_fault *fault) {
+            return dmlsplit_plan_create_dml(&desc, flags, made, fault);
+        });
     }
 #endif
 
@@ -206,6 +213,27 @@ public:
         return checked(dmlsplit_join_threads(plan_, parts.data(), whole, threads));
     }
 
+    /* Whether the buffers are as far apart as a run needs: dmlsplit_plan_check_ranges. */
+    result<void> check_ranges(const void *whole, span<const void *const> parts) const noexcept
+    {
+        error failed;
+        if (plan_ != nullptr && parts.size() != part_count())
+            return error{DMLSPLIT_BAD_PART};
+        failed.status = dmlsplit_plan_check_ranges(plan_, whole, parts.data(), &failed.fault);
+        return failed;
+    }
+
+    /* For threads of the caller's own: how many slices are worth it, and one of them. Each slice runs once, with the same buffers. */
+    std::uint32_t slices(std::uint32_t most) const noexcept { return dmlsplit_plan_slices(plan_, most); }
+    result<void> split_slice(const void *whole, span<void *const> parts, std::uint32_t index, std::uint32_t count) const noexcept
+    {
+        return run_slice(direction::split, whole, parts.data(), parts.size(), index, count);
+    }
+    result<void> join_slice(span<const void *const> parts, void *whole, std::uint32_t index, std::uint32_t count) const noexcept
+    {
+        return run_slice(direction::join, whole, parts.data(), parts.size(), index, count);
+    }
+
     /* The kernels chosen, and why others were not; for people. May throw std::bad_alloc, as every string. */
     std::string describe() const
     {
@@ -215,17 +243,17 @@ public:
     }
 
 private:
-    explicit plan(dmlsplit_plan *owned) noexcept : plan_(owned) {}
+    plan(dmlsplit_plan *owned, direction way) noexcept : plan_(owned), direction_(way) {}
 
     template <class Create>
-    static result<plan> made(Create create) noexcept
+    static result<plan> made(direction way, Create create) noexcept
     {
         dmlsplit_plan *owned = nullptr;
         error failed;
         failed.status = create(&owned, &failed.fault);
         if (failed.status != DMLSPLIT_OK)
             return failed;
-        return plan(owned);
+        return plan(owned, way);
     }
 
     static result<void> checked(dmlsplit_status status) noexcept
@@ -233,7 +261,19 @@ private:
         return status == DMLSPLIT_OK ? result<void>() : result<void>(error{status});
     }
 
+    /* What the C function writes to is not const here: a plan of the other direction would write what it may only read. */
+    result<void> run_slice(direction way, const void *whole, const void *parts, std::size_t part_count, std::uint32_t index,
+                           std::uint32_t count) const noexcept
+    {
+        if (plan_ != nullptr && way != direction_)
+            return error{DMLSPLIT_WRONG_DIRECTION};
+        if (plan_ != nullptr && part_count != this->part_count())
+            return error{DMLSPLIT_BAD_PART};
+        return checked(dmlsplit_run_slice(plan_, whole, parts, index, count));
+    }
+
     dmlsplit_plan *plan_ = nullptr;
+    direction direction_ = direction::split;
 };
 
 }

@@ -1,6 +1,6 @@
 """Builds and runs the C tests.
 
-    python tests/c/run.py [SUITE]...                    without arguments the first eight
+    python tests/c/run.py [SUITE]...                    without arguments the first eight, which default stands for
     python tests/c/run.py --packages [SUITE]...         Debian's packages that the suites miss here, if any
 
     plain     test_*.c with the warnings as errors, optimised
@@ -18,10 +18,12 @@
     aarch64   test_*.c, capture.c and the example for 64-bit Arm, with NEON, under qemu
     s390x     the same for a big-endian machine
     mingw     the same for Windows, under wine
-    zig       the core and dmlsplit.hpp compiled for other systems by clang, of the package ziglang; nothing is run
+    zig       test_*.c and dmlsplit.hpp compiled for other systems by clang, of the package ziglang; test_*.c run where
+              this system, wine or qemu can
 
 The compilers are $CC and $CXX, or cc and c++; the last three suites have their own. Where a program is missing, its
-Debian packages are named. Exit status 1 where anything failed, and where a test left out a kernel that could run.
+Debian packages are named. A suite's time is said at its end; a program that takes longer than $MOST_SECONDS (1200) is
+ended, and has failed. Exit status 1 where anything failed, and where a test left out a kernel that could run.
 """
 
 import os
@@ -32,6 +34,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -41,6 +44,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CC = shlex.split(os.environ.get("CC", "cc"))
 CXX = shlex.split(os.environ.get("CXX", "c++"))
+MOST_SECONDS = float(os.environ.get("MOST_SECONDS", "1200"))
 INCLUDE = ["-I", str(ROOT / "include")]
 SOURCES = sorted(ROOT.glob("csrc/*.c")) + sorted(ROOT.glob("csrc/*/*.c"))
 HEADERS = sorted(ROOT.glob("include/*.h"))
@@ -50,6 +54,8 @@ EXAMPLE = ROOT / "examples" / "c" / "split.c"
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wundef", "-Werror"]
 STRICT_C = [*STRICT, "-Wstrict-prototypes", "-Wmissing-prototypes"]
 CORE_ONLY = ["-Wconversion"]
+PTHREAD = ["-pthread"]
+TESTING = "-DDMS_TESTING"
 
 
 class Mode(NamedTuple):
@@ -110,7 +116,7 @@ class Failure(Exception):
 def run(command, expected_output=None, variables=None):
     command = [str(word) for word in command]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=1800, env={**os.environ, **(variables or {})}
+        command, capture_output=True, text=True, timeout=MOST_SECONDS, env={**os.environ, **(variables or {})}
     )
     said = done.stdout + done.stderr
     if done.returncode != 0:
@@ -120,8 +126,15 @@ def run(command, expected_output=None, variables=None):
     return said
 
 
-def compile_core(folder, flags, compiler=CC):
-    """Objects of the core; every test links the same ones."""
+@cache
+def build_folder():
+    """Objects of the core, for all suites of this run; removed at its end."""
+    return tempfile.TemporaryDirectory()
+
+
+@cache
+def compile_all(flags, compiler):
+    folder = Path(tempfile.mkdtemp(dir=build_folder().name))
 
     def compile_one(source):
         target = folder / f"{source.stem}.o"
@@ -130,6 +143,11 @@ def compile_core(folder, flags, compiler=CC):
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(compile_one, SOURCES))
+
+
+def compile_core(flags, compiler=CC):
+    """Objects of the core; what is compiled alike is compiled once."""
+    return compile_all(tuple(flags), tuple(compiler))
 
 
 @cache
@@ -155,36 +173,40 @@ def require_programs(mode):
         raise Failure(f"not found: {', '.join(missing)}; on Debian: apt-get install {mode.packages or 'gcc'}")
 
 
-def check_skipped(name, said):
+def check_skipped(mode, said):
     """No kernel may pass because it never ran: test_kernels names those whose instructions it found missing."""
     try:
         here = set(re.findall(r"\S+", Path("/proc/cpuinfo").read_text()))
     except OSError:
         here = set()
     for kernel, isa in re.findall(r"^SKIPPED kernel (\S+): this CPU lacks (\S+)", said, re.MULTILINE):
-        lacking = CPU_FLAGS[isa] not in here or (name == "valgrind" and isa.startswith("avx512"))
-        if name in ("aarch64", "s390x") or not lacking:
+        runner = "".join(mode.runner[:1])
+        lacking = CPU_FLAGS[isa] not in here or (runner == "valgrind" and isa.startswith("avx512"))
+        if runner.startswith("qemu") or not lacking:
             raise Failure(f"the kernel {kernel} never ran, though there is {isa}")
+
+
+def compile_program(mode, flags, test, folder):
+    binary = folder / f"{test.stem}.exe"
+    options = ["-std=c11", *STRICT_C, *flags, *INCLUDE, "-I", ROOT / "csrc"]
+    run([*mode.compiler, *options, test, *compile_core(flags, mode.compiler), *PTHREAD, "-o", binary])
+    return binary
 
 
 def core_tests(name, folder):
     """One case for each test program, and one for the core that they share."""
     mode = MODES[name]
     # The counters of the test hooks are no atomics, and test_threads does without them.
-    flags = mode.flags if name == "tsan" else [*mode.flags, "-DDMS_TESTING"]
+    flags = mode.flags if name == "tsan" else [*mode.flags, TESTING]
     tests = [test for test in TESTS if name != "tsan" or test.stem == "test_threads"]
-    objects = []
 
     def core():
         require_programs(mode)
-        objects.extend(compile_core(folder, flags, mode.compiler))
+        compile_core(flags, mode.compiler)
 
     def program(test):
-        binary = folder / f"{test.stem}.exe"
-        options = ["-std=c11", *STRICT_C, *flags, *INCLUDE, "-I", ROOT / "csrc"]
-        run([*mode.compiler, *options, test, *objects, "-pthread", "-o", binary])
-        said = run_built(mode, binary)
-        check_skipped(name, said)
+        said = run_built(mode, compile_program(mode, flags, test, folder))
+        check_skipped(mode, said)
         return said
 
     yield "core", core
@@ -228,7 +250,7 @@ def header_tests(_, folder):
                 *STRICT,
                 *INCLUDE,
                 HERE / "directml_first.cpp",
-                *compile_core(folder, ["-O1"]),
+                *compile_core([*MODES["plain"].flags, TESTING]),
                 "-o",
                 binary,
             ]
@@ -247,10 +269,8 @@ def header_tests(_, folder):
 
 
 def cpp_tests(_, folder):
-    objects = []
-
     def test(standard):
-        objects.extend(() if objects else compile_core(folder, MODES["asan"].flags))
+        objects = compile_core([*MODES["asan"].flags, TESTING])
         binary = folder / f"test_hpp-{standard}"
         options = [f"-std={standard}", "-fno-exceptions", *STRICT, *MODES["asan"].flags, *INCLUDE]
         run([*CXX, *options, HERE / "test_hpp.cpp", *objects, "-pthread", "-o", binary])
@@ -262,12 +282,8 @@ def cpp_tests(_, folder):
 
 def switch_tests(_, folder):
     def test(name):
-        flags = ["-O1", "-DDMS_TESTING", f"-DDMLSPLIT_NO_{name}"]
-        binary = folder / "test_execute"
-        objects = compile_core(folder, flags)
-        command = [*CC, "-std=c11", *STRICT_C, *flags, *INCLUDE, "-I", ROOT / "csrc", HERE / "test_execute.c"]
-        run([*command, *objects, "-pthread", "-o", binary])
-        run([binary])
+        mode = Mode(["-O1", TESTING, f"-DDMLSPLIT_NO_{name}"])
+        run([compile_program(mode, mode.flags, HERE / "test_execute.c", folder)])
 
     for name in ("AVX512", "AVX2", "SSSE3", "NEON"):
         yield f"without {name}", lambda name=name: test(name)
@@ -314,41 +330,79 @@ def example_tests(_, folder):
 
 
 def fuzz_tests(_, folder):
-    """One case: as many inputs as the time allows."""
+    """One case: as many inputs as the time allows, which begins when all is compiled."""
     seconds = os.environ.get("FUZZ_SECONDS", "60")
     source = HERE.parent / "fuzz" / "fuzz_plan.c"
-    target = [source, *SOURCES, *INCLUDE, "-I", ROOT / "csrc", "-std=c11", "-DDMS_TESTING", "-pthread"]
-    target += MODES["asan"].flags
+    flags = [*MODES["asan"].flags, TESTING]
+
+    def has_libfuzzer():
+        probe = folder / "probe.c"
+        probe.write_text("int LLVMFuzzerTestOneInput(const char *data) { return data == 0; }\n")
+        try:
+            run([*CC, probe, "-fsanitize=fuzzer", "-o", folder / "probe"])
+        except Failure:
+            return False
+        return True
 
     def fuzz():
         binary = folder / "fuzz_plan"
-        try:
-            run([*CC, *target, "-fsanitize=fuzzer", "-o", binary])
-        except Failure:
-            run([*CC, *target, "-DSTANDALONE", "-o", binary])
+        command = [*CC, "-std=c11", *flags, *INCLUDE, "-I", ROOT / "csrc", *PTHREAD, "-o", binary, source]
+        if not has_libfuzzer():
+            run([*command, "-DSTANDALONE", *compile_core(flags)])
             return run([binary, seconds])
+        run([*command, "-fsanitize=fuzzer", *compile_core([*flags, "-fsanitize=fuzzer-no-link"])])
         said = run([binary, f"-max_total_time={seconds}", "-max_len=300"])
         return said.splitlines()[-1] + "\n"
 
     yield "any geometry", fuzz
 
 
-ZIG_TARGETS = (
-    *("x86-windows-gnu", "x86_64-windows-gnu", "aarch64-windows-gnu", "aarch64-macos", "x86_64-linux-gnu.2.17"),
-    *("aarch64-linux-gnu.2.17", "x86_64-linux-musl", "aarch64-linux-musl"),
-)
+WINE = ["wine"]
+QEMU_ARM = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+ZIG_TARGETS = {
+    "x86-windows-gnu": WINE,
+    "x86_64-windows-gnu": WINE,
+    "aarch64-windows-gnu": [],
+    "aarch64-macos": [],
+    "x86_64-linux-gnu.2.17": ["qemu-x86_64"],
+    "x86_64-linux-musl": ["qemu-x86_64"],
+    "aarch64-linux-gnu.2.17": QEMU_ARM,
+    "aarch64-linux-musl": QEMU_ARM,
+}
+"""And what may run their programs on another machine."""
 
 
 def zig_tests(_, folder):
     zig = [sys.executable, "-m", "ziglang"]
 
+    def runs(mode, folder):
+        """Whether this machine can run such programs, itself or by what stands for it."""
+        if mode.runner and shutil.which(mode.runner[0]) is None:
+            return False
+        probe = folder / "probe.c"
+        probe.write_text("int main(void) { return 0; }\n")
+        run([*mode.compiler, *mode.flags, probe, "-o", folder / "probe.exe"])
+        try:
+            run_built(mode, folder / "probe.exe")
+        except (Failure, OSError):
+            return False
+        return True
+
     def target(name):
-        objects = folder / name
-        objects.mkdir()
-        flags = ["-target", name, "-O2", "-fno-sanitize=all"]
-        compile_core(objects, flags, [*zig, "cc"])
-        command = [*zig, "c++", "-std=c++17", *STRICT, *flags, *INCLUDE, "-c", HERE / "test_hpp.cpp"]
-        run([*command, "-o", objects / "test_hpp.o"])
+        programs = folder / name
+        programs.mkdir()
+        machine, system, *_ = name.split("-")
+        native = (machine, system) == (platform.machine(), sys.platform)
+        mode = Mode(["-target", name, "-O2", "-fno-sanitize=all"], [*zig, "cc"], [] if native else ZIG_TARGETS[name])
+        flags = [*mode.flags, TESTING]
+        binaries = [compile_program(mode, flags, test, programs) for test in TESTS]
+        command = [*zig, "c++", "-std=c++17", *STRICT, *mode.flags, *INCLUDE, "-c", HERE / "test_hpp.cpp"]
+        run([*command, "-o", programs / "test_hpp.o"])
+        if not (native or mode.runner) or not runs(mode, programs):
+            return f"       {len(binaries)} programs linked; nothing here runs them\n"
+        for binary in binaries:
+            check_skipped(mode, run_built(mode, binary))
+        return f"       {len(binaries)} programs run{' by ' + mode.runner[0] if mode.runner else ''}\n"
 
     for name in ZIG_TARGETS:
         yield name, lambda name=name: target(name)
@@ -377,10 +431,10 @@ SUITES = {
 
 def main(names):
     only_packages = names[:1] == ["--packages"]
-    names = names[1:] if only_packages else names
+    names = [n for name in names[only_packages:] for n in (DEFAULT if name == "default" else [name])]
     unknown = [name for name in names if name not in SUITES]
     if unknown:
-        print(f"no such suite: {', '.join(unknown)}; there are {', '.join(SUITES)}", file=sys.stderr)
+        print(f"no such suite: {', '.join(unknown)}; there are default, {', '.join(SUITES)}", file=sys.stderr)
         return 2
     if only_packages:
         packages = [MODES[name].packages for name in names if name in MODES and missing_programs(MODES[name])]
@@ -388,18 +442,20 @@ def main(names):
         return 0
     passed = failed = 0
     for suite in names or DEFAULT:
+        began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             for case, test in SUITES[suite](suite, Path(folder)):
                 try:
                     said = test()
                 except (Failure, OSError, subprocess.TimeoutExpired) as failure:
                     failed += 1
-                    print(f"FAILED {suite}: {case}\n{failure}")
+                    print(f"FAILED {suite}: {case}\n{failure}", flush=True)
                 else:
                     passed += 1
-                    print(f"ok     {suite}: {case}")
+                    print(f"ok     {suite}: {case}", flush=True)
                     if said:
-                        print(said, end="")
+                        print(said, end="", flush=True)
+        print(f"       {suite}: {time.monotonic() - began:.0f} s", flush=True)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -74,7 +74,10 @@ static void descriptors(void)
     WITH((e.split.OutputTensors = NULL, e.join.InputTensors = NULL), DMLSPLIT_NULL_POINTER, NOWHERE);
     WITH((e.split.OutputCount = 0, e.join.InputCount = 0), DMLSPLIT_NO_PARTS, NOWHERE);
     WITH(BOTH(Axis, 4), DMLSPLIT_BAD_AXIS, NOWHERE);
-    WITH(BOTH(Axis, 3), DMLSPLIT_SIZE_MISMATCH, 0, 2);
+    WITH(BOTH(Axis, 3), DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 3);
+    WITH(BOTH(Axis, 0), DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 0);
+    WITH((e.split.OutputCount = UINT32_MAX, e.join.InputCount = UINT32_MAX), DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 2);
+    WITH((BOTH(Axis, 3), e.split.OutputCount = 1, e.join.InputCount = 1), DMLSPLIT_SIZE_MISMATCH, 0, 2);
     WITH((e.split.OutputCount = 2, e.join.InputCount = 2), DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 2);
     WITH(e.tensors[1].Type = DML_TENSOR_TYPE_INVALID, DMLSPLIT_BAD_TENSOR, 1, DMLSPLIT_NO_DIMENSION);
     WITH(e.tensors[3].Type = DML_TENSOR_TYPE_INVALID, DMLSPLIT_BAD_TENSOR, NOWHERE);

@@ -45,6 +45,16 @@ static void splits_and_joins()
     CHECK(join.join(read, again) && std::memcmp(whole, again, sizeof whole) == 0);
     CHECK(join.split(whole, parts).error().status == DMLSPLIT_WRONG_DIRECTION);
 
+    std::memset(again, 0, sizeof again);
+    CHECK(join.slices(8) == 1 && join.join_slice(read, again, 0, 1) && std::memcmp(whole, again, sizeof whole) == 0);
+    CHECK(join.join_slice(read, again, 1, 1).error().status == DMLSPLIT_BAD_SLICE);
+    CHECK(join.split_slice(whole, parts, 0, 1).error().status == DMLSPLIT_WRONG_DIRECTION);
+    CHECK(split->split_slice(whole, parts, 0, 1) && split->join_slice(read, again, 0, 1).error().status == DMLSPLIT_WRONG_DIRECTION);
+    CHECK(split->split_slice(whole, dmlsplit::span<void *const>(parts, 2), 0, 1).error().status == DMLSPLIT_BAD_PART);
+    CHECK(split->check_ranges(whole, parts));
+    void *const twice[] = {a, b, b};
+    CHECK(split->check_ranges(whole, twice).error().status == DMLSPLIT_RANGES_INTERSECT && split->check_ranges(whole, twice).error().fault.part == 2);
+
     dmlsplit::plan moved = std::move(join);
     CHECK(moved && !join && join.part_count() == 0);
     join = std::move(moved);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 static const uint32_t sizes[] = {1, 1, 6, 2}, top[] = {1, 1, 2, 2}, rest[] = {1, 1, 4, 2};
+static const uint32_t far[] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, 3};
 static DML_BUFFER_TENSOR_DESC x = {DML_TENSOR_DATA_TYPE_FLOAT32, DML_TENSOR_FLAG_NONE, 4, sizes, NULL, 48, 0};
 static DML_BUFFER_TENSOR_DESC a = {DML_TENSOR_DATA_TYPE_FLOAT32, DML_TENSOR_FLAG_NONE, 4, top, NULL, 16, 0};
 static DML_BUFFER_TENSOR_DESC b = {DML_TENSOR_DATA_TYPE_FLOAT32, DML_TENSOR_FLAG_NONE, 4, rest, NULL, 32, 0};
@@ -48,6 +49,22 @@ static void verdicts(void)
     CHECK_EQUAL(dmlsplit_validate_split(&split, 0x6400, &v), DMLSPLIT_OK);
     dmlsplit_verdict_path(&v, path, sizeof path);
     CHECK(strcmp(v.rule, "split/axis-out-of-range") == 0 && strcmp(path, "Axis") == 0);
+
+    check_case = "counts beyond all arrays";
+    split.OutputCount = UINT32_MAX;
+    split.OutputTensors = NULL;
+    split.Axis = 2;
+    CHECK_EQUAL(dmlsplit_validate_split(&split, 0x6400, &v), DMLSPLIT_OK);
+    CHECK(strcmp(v.rule, "split/outputs-null") == 0 && v.hresult == 0x80070057u);
+    CHECK_EQUAL(dmlsplit_validate_split(&split, dmlsplit_find_release("1.0.200610"), &v), DMLSPLIT_OK);
+    CHECK(!v.ok && v.crashes && strcmp(v.rule, "split/crash") == 0);    /* it reads sizes before it asks */
+
+    check_case = "strides of any kind";
+    b.Strides = far;                    /* elements lie where 32 bits cannot count */
+    CHECK_EQUAL(dmlsplit_validate_join(&join, 0x6400, &v), DMLSPLIT_OK);
+    dmlsplit_verdict_path(&v, path, sizeof path);
+    CHECK(strcmp(v.rule, "tensor/total-size-too-small") == 0 && strcmp(path, "InputTensors[1].TotalTensorSizeInBytes") == 0);
+    b.Strides = NULL;
 
     check_case = "crash";
     split.InputTensor = NULL;

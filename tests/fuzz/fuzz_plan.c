@@ -230,7 +230,7 @@ int main(int argc, char **argv)
     printf("seed %llu\n", (unsigned long long)state);
     fflush(stdout);
     while (time(NULL) < until) {
-        for (int k = 0; k < 1000; k++, runs++) {
+        for (int k = 0; k < 100; k++, runs++) {
             uint8_t data[200];
             for (size_t i = 0; i < sizeof data; i++) {
                 state ^= state << 13;
