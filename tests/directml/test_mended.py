@@ -1,0 +1,93 @@
+"""Models written back for a release: the library compiles the graphs that they become, and binds what is right."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+import dmlsplit as dml
+from dmlsplit import find_release
+from dmlsplit.errors import NotLegalizedError
+from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx.mending.judging import runtime_of_graphs
+from dmlsplit.graphs.operators import BY_NUMBER
+from dmlsplit.runtimes import SessionOptions
+from dmlsplit.target import find_target
+from tests.directml.compare_graphs import compare, is_observed, shrunk
+from tests.directml.conftest import FRESH_SEED
+from tests.formats.mending import generator
+from tests.formats.mending.wrong import WRONG
+from tests.formats.onnx_graphs.recorded import parts_of, session_model
+
+pytestmark = pytest.mark.directml
+
+MODELS = 200
+
+
+@pytest.fixture
+def release(made):
+    """The release of the build, where it was observed compiling graphs, and a runtime has such graphs."""
+    if not is_observed(made):
+        pytest.skip("this build was not observed compiling graphs")
+    if runtime_of_graphs(find_target(directml=made.name)) is None:
+        pytest.skip("no ONNX Runtime ships it")
+    return find_release(made.name)
+
+
+def graphs_of(data, release):
+    """The graphs that a model becomes."""
+    runtime = runtime_of_graphs(find_target(directml=release.name))
+    assert runtime is not None
+    parts = parts_of(session_model(onnx.load_from_string(data)), runtime, SessionOptions())
+    descs = [graph.desc for part in parts for graph in part.fused if graph.desc is not None]
+    return [desc for desc in descs if all(map(can_be_made, desc.nodes))]
+
+
+def can_be_made(node):
+    """Whether the harness knows the operator's members."""
+    return not isinstance(node, dml.NeighbourOperatorDesc) or node.type in BY_NUMBER
+
+
+def outputs(desc, release):
+    return set(dml.validate(desc, directml=release).outputs)
+
+
+def agree(library, made, descs):
+    tally = compare(library, made, descs)
+    if tally.disagreements:
+        pytest.fail(str(shrunk(library, made, tally.disagreements[0])), pytrace=False)
+    return tally
+
+
+def test_wrong_graphs_become_right(made, library, release):
+    before, after = [], []
+    for model, _ in WRONG.values():
+        written = front_end.legalize(model, directml=release.name)
+        if written.changes:
+            before += graphs_of(model.SerializeToString(), release)
+            after += graphs_of(written.model, release)
+    assert after
+    agree(library, made, before)
+    tally = agree(library, made, after)
+    assert set(tally.outcomes) == {"00000000"}
+    assert all(outputs(desc, release) == {"right"} for desc in after)
+
+
+def test_random_models(made, library, release, compared):
+    changed, refused, descs = 0, 0, []
+    for seed in range(FRESH_SEED, FRESH_SEED + MODELS):
+        model, _ = generator.model(seed)
+        try:
+            written = front_end.legalize(model, directml=release.name)
+        except NotLegalizedError:
+            refused += 1
+            continue
+        changed += bool(written.changes)
+        descs += graphs_of(written.model, release)
+    tally = agree(library, made, descs)
+    assert set(tally.outcomes) <= {"00000000", *(o for o in tally.outcomes if o.startswith("unknown"))}
+    assert not any("wrong" in outputs(desc, release) for desc in descs)
+    compared(
+        f"{made.name}: {MODELS} models of seed {FRESH_SEED} written back, {changed} changed, {refused} refused; "
+        f"{len(descs)} graphs: {tally.outcomes}"
+    )
