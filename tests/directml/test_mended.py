@@ -22,6 +22,7 @@ from tests.formats.onnx_graphs.recorded import parts_of, session_model
 pytestmark = pytest.mark.directml
 
 MODELS = 200
+MOST_UNKNOWN = 0.1
 
 
 @pytest.fixture
@@ -40,7 +41,13 @@ def graphs_of(data, release):
     assert runtime is not None
     parts = parts_of(session_model(onnx.load_from_string(data)), runtime, SessionOptions())
     descs = [graph.desc for part in parts for graph in part.fused if graph.desc is not None]
-    return [desc for desc in descs if all(map(can_be_made, desc.nodes))]
+    return [desc for desc in descs if all(map(can_be_made, desc.nodes)) and is_of_floats(desc)]
+
+
+def is_of_floats(desc):
+    """Whether the harness reads its views."""
+    types = {tensor.data_type for tensor in (*desc.inputs, *desc.outputs)}
+    return types <= {dml.TensorDataType.FLOAT32, dml.TensorDataType.FLOAT16}
 
 
 def can_be_made(node):
@@ -84,10 +91,13 @@ def test_random_models(made, library, release, compared):
             continue
         changed += bool(written.changes)
         descs += graphs_of(written.model, release)
-    tally = agree(library, made, descs)
-    assert set(tally.outcomes) <= {"00000000", *(o for o in tally.outcomes if o.startswith("unknown"))}
-    assert not any("wrong" in outputs(desc, release) for desc in descs)
+    said = [outputs(desc, release) for desc in descs]
+    assert not any("wrong" in each for each in said)
+    known = [desc for desc, each in zip(descs, said, strict=True) if each == {"right"}]
+    tally = agree(library, made, known)
+    assert set(tally.outcomes) <= {"00000000"}
+    assert len(known) >= (1 - MOST_UNKNOWN) * len(descs)
     compared(
         f"{made.name}: {MODELS} models of seed {FRESH_SEED} written back, {changed} changed, {refused} refused; "
-        f"{len(descs)} graphs: {tally.outcomes}"
+        f"{len(known)} of {len(descs)} graphs known to be right: {tally.outcomes}"
     )
