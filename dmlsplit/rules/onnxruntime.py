@@ -26,6 +26,7 @@ ADAPTER: Final = Source("ONNX Runtime: MLOperatorAuthorImpl.cpp", f"{_DML}/MLOpe
 PREFERENCE: Final = Source("ONNX Runtime: fallback_cpu_capability.cc", f"{_CODE}/framework/fallback_cpu_capability.cc")
 LOADING: Final = Source("ONNX Runtime: model_load_utils.h", f"{_CODE}/graph/model_load_utils.h")
 RESOLVING: Final = Source("ONNX Runtime: graph.cc", f"{_CODE}/graph/graph.cc")
+RESHAPING: Final = Source("ONNX Runtime: reshape_fusion.cc", f"{_CODE}/optimizer/reshape_fusion.cc")
 FOLDING: Final = Source("ONNX Runtime: constant_folding.cc", f"{_CODE}/optimizer/constant_folding.cc")
 SHARING: Final = Source("ONNX Runtime: constant_sharing.cc", f"{_CODE}/optimizer/constant_sharing.cc")
 COMMON: Final = Source(
@@ -102,10 +103,13 @@ INFERENCE_FAILS = _habit(
 FOLDED = _habit(
     "folded",
     _N,
-    "The node is computed as the session is made.",
-    "All its inputs are initializers: constant folding runs it on the CPU, from optimization level 1 on.",
+    "The node becomes a constant as the session is made.",
+    "All its inputs are initializers: constant folding runs it on the CPU, from optimization level 1 on. Or a Concat puts "
+    "the shape for one Reshape together: in its place comes a constant with 0 for what the Reshape keeps and -1 for "
+    "what is not known, if that is one size at most.",
     "",
     FOLDING,
+    RESHAPING,
 )
 TYPE_ON_CPU = _habit(
     "type-on-cpu",

@@ -51,7 +51,7 @@ class RuntimeFacts:
     owned: tuple[bool, ...] = ()
     """Which of the tensors are initializers that a fused graph hands over to DirectML."""
     folded: bool = False
-    """Whether the node is computed before the session is made."""
+    """Whether the node is a constant before anything is placed."""
     ir_version: int = 10
     shapes_known: bool = True
     """False where a shape is missing that ONNX Runtime may infer all the same."""

@@ -154,7 +154,9 @@ class _Predictor:
     def _place(self) -> None:
         facts, options = self.facts, self.options
         if facts.folded:
-            self._note("folded", "all inputs are initializers: it is computed at session creation")
+            self._note(
+                "folded", "it is a constant as the session is made: its inputs are, or a Reshape takes it for a shape"
+            )
             self._stop(Outcome.CPU, INIT)
         reason = None
         if facts.data_type in _ON_CPU:

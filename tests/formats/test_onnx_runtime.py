@@ -385,15 +385,56 @@ def test_sizes_that_are_computed_are_known_at_the_first_run():
     assert [part.sizes for part in found.answer.operators[0].input_tensors] == [(1, 1, 1, 6)] * 2
 
 
-def test_a_shape_for_a_reshape_may_become_a_constant():
-    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"])]
-    nodes += [node("Concat", ["n", "rest"], ["shape"], axis=0, name="C"), node("Reshape", ["x", "shape"], ["y"])]
-    constants = {"zero": [0], "rest": [-1]}
-    found = ask(nodes, [tensor("x", ["N", 6, 2])], ["y"], constants)
-    assert (outcome(found), rules(found)) == ([("C", "unknown", None, None)], [["prefers-cpu", "context-unknown"]])
-    nodes[3] = node("Reshape", ["z", "shape"], ["y"])
-    other = [tensor("x", ["N", 6, 2]), tensor("z", ["N", 12])]
-    assert outcome(ask(nodes, other, ["y"], constants)) == [("C", "CPU", None, None)]
+KEPT, CONSTANT, UNKNOWN = ("CPU", None), ("CPU", "init"), ("unknown", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "fate"),
+    [
+        ("n = Gather(s, zero) u = Unsqueeze(n, u0) c = Concat<axis=0>(u, c6, c4) y = Reshape(r, c)", CONSTANT),
+        ("n = Gather(s, one) u = Unsqueeze(n, u0) c = Concat<axis=0>(u, c4, c2) y = Reshape(r, c)", CONSTANT),
+        ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) y = Reshape(r, c)", CONSTANT),
+        ("z = Size(r) u = Unsqueeze(z, u0) c = Concat<axis=0>(u, c1, c1) y = Reshape(r, c)", CONSTANT),
+        ("u = Gather(s, u0) c = Concat<axis=0>(u, m1, c4) y = Reshape(r, c)", KEPT),
+        ("n = Gather(s, zero) u = Unsqueeze(n, u0) c = Concat<axis=0>(u, m1, c4) y = Reshape(r, c)", CONSTANT),
+        ("u = Gather(s, u0) v = Gather(s, c1) c = Concat<axis=0>(u, v, c4) y = Reshape(r, c)", KEPT),
+        ("u = Slice(s, u0, c2, u0) c = Concat<axis=0>(u, c4) y = Reshape(r, c)", KEPT),
+        ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) y = Reshape<allowzero=1>(r, c)", KEPT),
+        ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) y = Expand(r, c)", KEPT),
+        ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) i = Identity(c) y = Reshape(r, i)", CONSTANT),
+        ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) i = Cast<to=7>(c) y = Reshape(r, i)", UNKNOWN),
+        ("u = Gather(s, u0) v = Mul(u, c1) c = Concat<axis=0>(u, v, c4) y = Reshape(r, c)", UNKNOWN),
+        (
+            "n = Gather(s, one) u = Unsqueeze(n, u0) m = Gather(s, two) v = Unsqueeze(m, u0) "
+            "c = Concat<axis=0>(u, c21, v) y = Reshape(r, c)",
+            KEPT,
+        ),
+    ],
+)
+def test_the_shape_for_a_reshape_becomes_a_constant(words, fate):
+    """With 0 for a size that stays where it is, and -1 for one other at most. Observed: what each of these does."""
+    constants = "int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] u0 = {0}, int64[1] c1 = {1}, "
+    constants += "int64[1] c2 = {2}, int64[1] c4 = {4}, int64[1] c6 = {6}, int64[1] m1 = {-1}, int64[2] c21 = {2,1}"
+    made = in_words(f"g (float[N,6,4] x) => (float[?,?,?] y) <{constants}> {{ r = Relu(x) s = Shape(r) {words} }}")
+    (found,) = on_onnxruntime(made, VERSION)
+    assert (found.answer.outcome, found.answer.at) == fate
+
+
+def test_a_size_of_another_tensor_is_one_that_the_reshape_keeps_since_1_25():
+    words = "s = Shape(w) n = Gather(s, zero) u = Unsqueeze(n, u0) m = Gather(s, one) v = Unsqueeze(m, u0)"
+    constants = "int64 zero = {0}, int64 one = {1}, int64[1] u0 = {0}, int64[1] c4 = {4}"
+    head = f"g (float[N,6,4] x, float[N,6,4] w) => (float[?,?,?] y) <{constants}>"
+    made = in_words(f"{head} {{ {words} c = Concat<axis=0>(u, v, c4) y = Reshape(x, c) }}")
+    answers = {version: on_onnxruntime(made, version)[0].answer.outcome for version in ("1.24.4", "1.30.0")}
+    assert answers == {"1.24.4": "CPU", "1.30.0": "unknown"}
+
+
+def test_a_reshape_to_a_constant_may_be_of_a_static_shape():
+    words = "s = Shape(w) n = Gather(s, zero) u = Unsqueeze(n, u0) c = Concat<axis=0>(u, c2) y = Reshape(x, c)"
+    head = "g (float[2,6] x, float[N] w) => (float[?,?] a, float[?,?] b)"
+    head += "<int64 zero = {0}, int64[1] u0 = {0}, int64[1] c2 = {2}>"
+    found = on_onnxruntime(in_words(f"{head} {{ {words} a, b = Split<axis=1>(y) }}"), VERSION, run_shapes={"w": (6,)})
+    assert [node.answer.outcome for node in found] == ["CPU", "unknown"]
 
 
 @pytest.mark.parametrize(

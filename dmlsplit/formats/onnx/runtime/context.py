@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import onnx
 
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
+from dmlsplit.formats.onnx.runtime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.geometry import Geometry
@@ -26,7 +27,7 @@ def in_context(
 ) -> RuntimeAnswer:
     """The answer of a node in its graph; `group`: the nodes of the fused graph that it is in, `possible`: and those of
     which that is not known."""
-    if answer.outcome is Outcome.CPU and answer.at is None and _is_shape_of_reshape(graph, index):
+    if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, index):
         note = diagnostic("context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is not Outcome.DML or not answer.operators:
@@ -54,29 +55,16 @@ def in_context(
     return replace(answer, outcome=changed, compile=None, diagnostics=notes)
 
 
-def _is_shape_of_reshape(graph: SessionGraph, index: int) -> bool:
-    """Whether a Concat puts a shape together for one Reshape, with a size of the very tensor that this reshapes."""
-    node = graph.nodes[index]
-    readers = graph.ends(text(node.output[0]))
-    if node.op_type != "Concat" or graph.options.optimization < 1 or len(readers) != 1 or readers[0] < 0:
-        return False
-    reshape = graph.nodes[readers[0]]
-    if reshape.op_type != "Reshape" or text(reshape.input[1]) != text(node.output[0]):
-        return False
-    data = graph.source(text(reshape.input[0]))
-    return any(graph.source(size) == data for name in map(text, node.input) for size in _shapes_behind(graph, name))
-
-
-def _shapes_behind(graph: SessionGraph, name: str) -> Iterator[str]:
-    """What a size is taken of by Shape, Gather or Slice, and Unsqueeze."""
-    while (origin := graph.origin(name)) is not None:
-        node = graph.nodes[origin]
-        name = text(node.input[0]) if node.input else ""
-        if node.op_type == "Shape":
-            yield name
-            return
-        if node.op_type not in ("Gather", "Slice", "Unsqueeze", "Squeeze"):
-            return
+def _may_become_constant(graph: SessionGraph, index: int) -> bool:
+    """Whether a Concat may become the constant shape of a Reshape, or be removed with the one that it is read by."""
+    shape = graph.reshapes.get(index)
+    if shape is not None and shape.fate is not Fate.CONSTANT:
+        return shape.fate is Fate.UNKNOWN or graph.runtime.key >= FIRST_WITH_OTHER_TENSORS
+    readers = [
+        reader for name in graph.nodes[index].output for reader in graph.ends(text(name)) if index not in graph.folded
+    ]
+    constant = [i for i, shape in graph.reshapes.items() if shape.fate is Fate.CONSTANT]
+    return bool(readers) and set(readers) <= set(constant)
 
 
 def _has_other_twin(graph: SessionGraph, index: int) -> bool:

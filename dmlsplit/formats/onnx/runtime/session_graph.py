@@ -17,6 +17,7 @@ from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime import merging, transposes
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.merging import NOTHING_REMOVED, RANDOM, without_identities
+from dmlsplit.formats.onnx.runtime.reshapes import Fate, shapes_for_reshapes
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.splits import name_of
@@ -83,6 +84,11 @@ class SessionGraph:
             self.kept = merging.merged(self.nodes, self.outputs, scope, self.kept, self.order())
             self._ends = self._all_ends()
             self._shapes = {}
+        self.reshapes = shapes_for_reshapes(self)
+        for index, shape in self.reshapes.items():
+            if shape.fate is Fate.CONSTANT:
+                self.folded.add(index)
+                self.constants.update(map(text, self.nodes[index].output))
         self.open = self._open_names()
         self.has_subgraphs = any(True for node in self.nodes for _ in given.subgraphs(node))
         self._implemented = self._all_implemented()
@@ -284,7 +290,10 @@ class SessionGraph:
         """The tensors whose sizes follow from what is known only as the model runs."""
         found = set() if self.parent is None else set(self.parent.open)
         found |= {name for name in self.inputs if not is_static(self.shape(name))}
-        for _, node in self.alive:
+        settled = {shape.reshape for shape in self.reshapes.values() if shape.settles}
+        for index, node in self.alive:
+            if index in settled:
+                continue
             names = {text(name) for name in node.input if name} - self.constants
             if names & found or any(self._is_open_integer(name) for name in names):
                 found.update(text(name) for name in node.output if name)
