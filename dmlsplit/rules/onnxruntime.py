@@ -104,9 +104,9 @@ FOLDED = _habit(
     "folded",
     _N,
     "The node becomes a constant as the session is made.",
-    "All its inputs are initializers: constant folding runs it on the CPU, from optimization level 1 on. Or a Concat puts "
-    "the shape for one Reshape together: in its place comes a constant with 0 for what the Reshape keeps and -1 for "
-    "what is not known, if that is one size at most.",
+    "All its inputs are initializers: constant folding runs it on the CPU, from optimization level 1 on. Or a Concat "
+    "puts the shape for one Reshape together: in its place comes a constant with 0 for what the Reshape keeps and -1 "
+    "for what is not known, if that is one size at most.",
     "",
     FOLDING,
     RESHAPING,

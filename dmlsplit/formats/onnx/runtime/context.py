@@ -60,11 +60,10 @@ def _may_become_constant(graph: SessionGraph, index: int) -> bool:
     shape = graph.reshapes.get(index)
     if shape is not None and shape.fate is not Fate.CONSTANT:
         return shape.fate is Fate.UNKNOWN or graph.runtime.key >= FIRST_WITH_OTHER_TENSORS
-    readers = [
-        reader for name in graph.nodes[index].output for reader in graph.ends(text(name)) if index not in graph.folded
-    ]
-    constant = [i for i, shape in graph.reshapes.items() if shape.fate is Fate.CONSTANT]
-    return bool(readers) and set(readers) <= set(constant)
+    if index in graph.folded:
+        return False
+    readers = {reader for name in graph.nodes[index].output for reader in graph.ends(text(name))}
+    return bool(readers) and all(i in graph.reshapes and graph.reshapes[i].fate is Fate.CONSTANT for i in readers)
 
 
 def _has_other_twin(graph: SessionGraph, index: int) -> bool:
