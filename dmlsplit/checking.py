@@ -202,23 +202,8 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     if entry.error is not None:
         report = replace(_malformed(entry.error, target), file=entry.file, index=entry.index)
         return NotRead(_by(target, report), name, position)
-    node, descriptor, open_node = None, entry.descriptor, None
-    if entry.node is not None:
-        report, node, descriptor = _judge_node(entry.node, entry.descriptor, target)
-        open_node = OpenNode.of(entry.node) if descriptor is None else None
-        report = _with_graphs(report, entry.node, target)
-    elif entry.graph is not None:
-        from dmlsplit import graphs
-
-        report = graphs.evaluate_graph(entry.graph, target).located(entry.locate)
-    elif descriptor is None:
-        report = Report(entry.notes, target.name, None, entry.operator)
-    else:
-        report = evaluate(descriptor, target)
-        if report.diagnostics:
-            report = report.located(entry.locate)
-        if entry.notes:
-            report = replace(report, diagnostics=entry.notes + report.diagnostics)
+    judged = _judged(entry, target)
+    report = judged.report
     if report.diagnostics:
         kept = tuple([d for d in report.diagnostics if keep(d.rule)])
         hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
@@ -228,7 +213,28 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return Note(report)
     if report.operator is None:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
-    return Judged(report, name, position, descriptor, node=node, graph=entry.graph, open_node=open_node)
+    return replace(judged, report=report, name=name, position=position)
+
+
+def _judged(entry: Entry, target: Target) -> Judged:
+    """The judgement of an entry that could be read, whatever it holds."""
+    if entry.node is not None:
+        report, node, descriptor = _judge_node(entry.node, entry.descriptor, target)
+        open_node = OpenNode.of(entry.node) if descriptor is None else None
+        report = _with_graphs(report, entry.node, target)
+        return Judged(report, descriptor=descriptor, node=node, graph=entry.graph, open_node=open_node)
+    if entry.graph is not None:
+        from dmlsplit import graphs
+
+        return Judged(graphs.evaluate_graph(entry.graph, target).located(entry.locate), graph=entry.graph)
+    if entry.descriptor is None:
+        return Judged(Report(entry.notes, target.name, None, entry.operator))
+    report = evaluate(entry.descriptor, target)
+    if report.diagnostics:
+        report = report.located(entry.locate)
+    if entry.notes:
+        report = replace(report, diagnostics=entry.notes + report.diagnostics)
+    return Judged(report, descriptor=entry.descriptor)
 
 
 def _by(target: Target, report: Report) -> Report:

@@ -21,6 +21,8 @@ from dmlsplit.results import Judged
 from dmlsplit.target import Target
 
 if TYPE_CHECKING:
+    from dmlsplit.formats.joins import JoinNode
+    from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.formats.operators import Entry
 
 
@@ -68,37 +70,23 @@ def legalize(file: str, out: str | None, target: Target, given: Given, **options
     if written_back.asks or written_back.copy_data:
         raise click.UsageError("--dry-run, --diff, --page and --copy-data are for ONNX models that are written back")
     _streams.refuse_to_replace(out, [file])
-    show = _streams.write if out != "-" else lambda text: None
     status = 0
     done: list[tuple[Entry, Legalization]] = []
     for read in read_with_nodes(file, given):
         entry = without_nodes(read)
-        answer = None if read.node is None or entry.descriptor is not None else answer_by(read.node, target)
         if entry.error is not None:
             _streams.complain(entry.error)
             status = 2
-        elif answer is not None and answer.cases:
-            item = judged(entry, target)
-            assert isinstance(item, Judged)  # it is a node
-            show(f"{text.plain(text.subject_parts(item))}: {answer}\n")
-            if out is not None:
-                # There is no operator to write before there are sizes.
-                hints = dict.fromkeys(
-                    str(d.expected) for d in item.report.diagnostics if d.rule == "node/shape-unknown"
-                )
-                show("".join(f"  not rewritten without its sizes; {hint}\n" for hint in hints))
-                status = max(status, 1)
-        elif entry.descriptor is None:
-            item = judged(entry, target)
-            # A node of which too little is known, or that is wrong; other operators than Split and Join have no part.
-            failed = entry.operator is not None or not item.report.ok
-            show("\n".join([*text.lines(item), *(["  not rewritten"] if failed else [])]) + "\n")
-            status = max(status, int(failed))
-        else:
-            found = legalized(entry.descriptor, target)
+            continue
+        found = legalized(entry.descriptor, target) if entry.descriptor is not None else None
+        if found is not None:
             done.append((entry, found))
-            status = max(status, 0 if found.ok else 1)
-            show("\n".join(_lines(entry, found, target)) + "\n")
+            shown, failed = "\n".join(_lines(entry, found, target)) + "\n", not found.ok
+        else:
+            shown, failed = _without_operator(entry, read.node, target, is_written=out is not None)
+        if out != "-":
+            _streams.write(shown)
+        status = max(status, int(failed))
     if out is not None:
         if status:
             _streams.complain(f"{out}: not written, since not every operator of {file} could be rewritten")
@@ -107,6 +95,24 @@ def legalize(file: str, out: str | None, target: Target, given: Given, **options
         with _streams.output(out) as write:
             write(model)
     return status
+
+
+def _without_operator(
+    entry: Entry, node: SplitNode | JoinNode | None, target: Target, *, is_written: bool
+) -> tuple[str, bool]:
+    """The text on an entry that stands for no operator, and whether it fails: a node whose sizes are open where a model
+    is written, and a node of which too little is known, or that is wrong. Other operators have no part in this."""
+    item = judged(entry, target)
+    answer = None if node is None else answer_by(node, target)
+    if answer is None or not answer.cases:
+        failed = entry.operator is not None or not item.report.ok
+        return "\n".join([*text.lines(item), *(["  not rewritten"] if failed else [])]) + "\n", failed
+    assert isinstance(item, Judged)  # it is a node
+    lines = [f"{text.plain(text.subject_parts(item))}: {answer}\n"]
+    if is_written:  # there is no operator to write before there are sizes
+        hints = [str(d.expected) for d in item.report.diagnostics if d.rule == "node/shape-unknown"]
+        lines += [f"  not rewritten without its sizes; {hint}\n" for hint in dict.fromkeys(hints)]
+    return "".join(lines), is_written
 
 
 def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:

@@ -88,9 +88,13 @@ class Answered(NamedTuple):
     on_cpu: tuple[str, ...] = ()
 
     @property
+    def is_graph(self) -> bool:
+        return isinstance(self.answer, Judged) and self.answer.graph is not None
+
+    @property
     def is_unknown(self) -> bool:
         """Whether too little is known of a node for a descriptor, and nothing is wrong with it."""
-        if not isinstance(self.answer, Judged) or self.answer.graph is not None or self.open_sizes:
+        if not isinstance(self.answer, Judged) or self.is_graph or self.open_sizes:
             return False
         return self.answer.descriptor is None and self.answer.report.ok
 
@@ -211,41 +215,47 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
 
 
 def _answer_text(answered: Answered, asked: Columns) -> str:
-    item, taken, refusals, rewritten, unknown, open_sizes, on_cpu = answered
-    subject = text.plain(text.subject_parts(item))
-    if isinstance(item, NotJudged):
+    subject = text.plain(text.subject_parts(answered.answer))
+    if isinstance(answered.answer, NotJudged):
         return f"{subject}: not judged\n"
     labels = [column.label for column in asked.columns]
-    is_graph = isinstance(item, Judged) and item.graph is not None
-    by = "right on" if is_graph else "taken by"
-    if on_cpu and not taken:
-        by = "on DirectML with"
-    said = (
-        f"{by} {spans(taken, labels)}"
-        if taken
-        else "not known"
-        if answered.is_unknown or (unknown and not refusals)
-        else f"{by} no {asked.noun}"
-    )
-    lines = [f"{subject}: {said}"]
-    if open_sizes:
-        for what, where in _alike(open_sizes).items():
+    lines = [f"{subject}: {_headline(answered, asked, labels)}"]
+    if answered.open_sizes:
+        for what, where in _alike(answered.open_sizes).items():
             lines += _wrapped(f"{spans(where, labels)}: {what}", 2)
-        return "\n".join(lines) + "\n"
-    if not taken and not refusals:
-        lines += [line for diagnostic in item.report.diagnostics for line in _reason(diagnostic)]
-    for refusal in refusals:
-        lines += _wrapped(f"{'wrong or refused on' if is_graph else 'refused by'} {spans(refusal.labels, labels)}:", 2)
-        for diagnostic in refusal.diagnostics:
-            lines += _reason(diagnostic)
-    if unknown and (taken or refusals):
-        lines += _wrapped(f"not known of {spans(unknown, labels)}", 2)
-    if on_cpu:
-        lines += _wrapped(f"on the CPU with {spans(on_cpu, labels)}", 2)
-    for summary in dict.fromkeys(rewritten.values()):
-        takers = spans([label for label in rewritten if rewritten[label] == summary], labels)
-        lines += _wrapped(f"with rewriting taken by {takers}, as {summary}", 2)
+    else:
+        lines += _details(answered, labels)
     return "\n".join(lines) + "\n"
+
+
+def _headline(answered: Answered, asked: Columns, labels: Sequence[str]) -> str:
+    by = "right on" if answered.is_graph else "taken by"
+    if answered.on_cpu and not answered.taken:
+        by = "on DirectML with"
+    if answered.taken:
+        return f"{by} {spans(answered.taken, labels)}"
+    if answered.is_unknown or (answered.unknown and not answered.refusals):
+        return "not known"
+    return f"{by} no {asked.noun}"
+
+
+def _details(answered: Answered, labels: Sequence[str]) -> Iterator[str]:
+    """The reasons of columns that do not take the operator, and what else columns do with it."""
+    _, taken, refusals, rewritten, unknown, _, on_cpu = answered
+    if not taken and not refusals:
+        for diagnostic in answered.answer.report.diagnostics:
+            yield from _reason(diagnostic)
+    for refusal in refusals:
+        refused = "wrong or refused on" if answered.is_graph else "refused by"
+        yield from _wrapped(f"{refused} {spans(refusal.labels, labels)}:", 2)
+        for diagnostic in refusal.diagnostics:
+            yield from _reason(diagnostic)
+    if unknown and (taken or refusals):
+        yield from _wrapped(f"not known of {spans(unknown, labels)}", 2)
+    if on_cpu:
+        yield from _wrapped(f"on the CPU with {spans(on_cpu, labels)}", 2)
+    for summary, takers in _alike(rewritten).items():
+        yield from _wrapped(f"with rewriting taken by {spans(takers, labels)}, as {summary}", 2)
 
 
 def _alike(said: Mapping[str, str]) -> dict[str, list[str]]:

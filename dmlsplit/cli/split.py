@@ -103,18 +103,15 @@ def split(
 
     _native.require()
     if descriptor is None:
-        if axis is None:
-            raise click.UsageError("--axis is needed, or --descriptor")
-        if (lengths is None) == (sections is None):
-            raise click.UsageError("exactly one of --lengths and --sections is needed")
-        source, outputs, element_size, axis, shown = _npy_pieces(file, folder, axis, lengths, sections)
+        pieces = _npy_pieces(file, folder, axis, lengths, sections)
     else:
         if (axis, lengths, sections) != (None, None, None):
             raise click.UsageError("--descriptor says where to cut; --axis, --lengths and --sections do not go with it")
         desc = _descriptor(descriptor)
         if desc is None:
             return 1
-        source, outputs, element_size, axis, shown = _raw_pieces(file, folder, desc)
+        pieces = _raw_pieces(file, folder, desc)
+    source, outputs, element_size, axis, shown = pieces
     surplus = _surplus(file, folder, len(outputs))
     for path in (*(output.tensor.path for output in outputs), *surplus):
         if os.path.lexists(path):
@@ -136,9 +133,13 @@ def split(
 
 
 def _npy_pieces(
-    file: str, folder: str, axis: int, lengths: Shape | None, sections: int | None
+    file: str, folder: str, axis: int | None, lengths: Shape | None, sections: int | None
 ) -> tuple[FileTensor, list[NewFile], int, int, list[str]]:
     """Input, outputs, element size, axis, and what to say of each output."""
+    if axis is None:
+        raise click.UsageError("--axis is needed, or --descriptor")
+    if (lengths is None) == (sections is None):
+        raise click.UsageError("exactly one of --lengths and --sections is needed")
     from dmlsplit.arrays import cut
     from dmlsplit.file_split import FileTensor, NewFile
     from dmlsplit.formats import npy

@@ -116,25 +116,9 @@ def fold(
     InputError where a tensor among its attributes is malformed.
     """
     given = [constant for constant in inputs if constant is not None]
-    if not given:
-        return None
-    combinations = 1
-    for constant in given:
-        combinations *= max(constant.array.size, 1)
-        if combinations > MAX_ELEMENTS:
-            return None
-    op = node.op_type
-    moved = len(inputs) if op == "Concat" else 1
-    partly = [not constant.whole for constant in given]
-    if any(partly) and (op in WHOLE or (op in MOVING and any(partly[moved:]))):
-        return None
-    if op == "ConstantOfShape":
-        sizes = given[0].array
-        if sizes.dtype.kind not in "iu" or sizes.size > MAX_RANK or (sizes < 0).any():
-            return None
-        if math.prod(sizes.ravel().tolist()) > MAX_ELEMENTS:
-            return None
-    if op == "Range" and not _is_short_range([constant.array for constant in given]):
+    # Of a node that moves elements the first inputs are moved, the others say where.
+    moved = len(inputs) if node.op_type == "Concat" else 1
+    if not given or not _is_small(node, given) or not _is_known_enough(node, given, moved):
         return None
     alone = _alone(node, opset, read_external)
     if alone is None:
@@ -142,9 +126,9 @@ def fold(
     array = _run(alone, [None if constant is None else constant.array for constant in inputs], opset)
     if array is None or array.size > MAX_ELEMENTS:
         return None
-    if not any(partly):
+    if all(constant.whole for constant in given):
         return Constant.of(array)
-    if op in MOVING:
+    if node.op_type in MOVING:
         masks = [c and (c.known if i < moved else c.array) for i, c in enumerate(inputs)]
         known = _run(alone, masks, opset)
     else:
@@ -152,6 +136,29 @@ def fold(
         for constant in given:
             known = known * (constant.known == 1)
     return None if known is None or known.shape != array.shape else Constant(array, known)
+
+
+def _is_small(node: onnx.NodeProto, given: Sequence[Constant]) -> bool:
+    """Whether no output can have more than MAX_ELEMENTS: inputs may be broadcast, and a shape may be filled."""
+    combinations = 1
+    for constant in given:
+        combinations *= max(constant.array.size, 1)
+        if combinations > MAX_ELEMENTS:
+            return False
+    if node.op_type == "Range":
+        return _is_short_range([constant.array for constant in given])
+    if node.op_type != "ConstantOfShape":
+        return True
+    sizes = given[0].array
+    if sizes.dtype.kind not in "iu" or sizes.size > MAX_RANK or (sizes < 0).any():
+        return False
+    return bool(math.prod(sizes.ravel().tolist()) <= MAX_ELEMENTS)
+
+
+def _is_known_enough(node: onnx.NodeProto, given: Sequence[Constant], moved: int) -> bool:
+    """Whether elements that are not known stay where the result says which."""
+    partly = [not constant.whole for constant in given]
+    return not any(partly) or not (node.op_type in WHOLE or (node.op_type in MOVING and any(partly[moved:])))
 
 
 def _is_short_range(arrays: Sequence[Array]) -> bool:

@@ -123,15 +123,21 @@ def _check_names(model: onnx.ModelProto) -> None:
             elif descriptor.type == FieldDescriptor.TYPE_MESSAGE:
                 todo += value
             elif descriptor.type == FieldDescriptor.TYPE_STRING:
-                names = [value] if isinstance(value, (str, bytes)) else value
-                if any(len(name) > MAX_NAME for name in names):
-                    raise LimitError(Limit.ONNX_NAME, MAX_NAME)
-                if not any(isinstance(name, bytes) for name in names):
-                    continue
-                if names is value:
-                    value[:] = [text(name) for name in value]
-                else:
-                    setattr(message, descriptor.name, text(value))
+                _check_strings(message, descriptor.name, value)
+
+
+def _check_strings(message: Message, field: str, value: Any) -> None:
+    """The same for one field of a message: a string, or a list of them."""
+    is_one = isinstance(value, (str, bytes))
+    names = [value] if is_one else value
+    if any(len(name) > MAX_NAME for name in names):
+        raise LimitError(Limit.ONNX_NAME, MAX_NAME)
+    if not any(isinstance(name, bytes) for name in names):
+        return
+    if is_one:
+        setattr(message, field, text(value))
+    else:
+        value[:] = [text(name) for name in value]
 
 
 def _copy_except(message: Message, copy: Message, skipped: Container[str]) -> None:

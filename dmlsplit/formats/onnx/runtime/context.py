@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import onnx
 
@@ -22,6 +22,14 @@ BLOCK_ALIGNMENT: Final = 16
 """Bytes: blocks at a multiple of it are not copied by DirectML, but bound where they are."""
 
 
+class _Change(NamedTuple):
+    """What the graph around a node makes of its answer: another outcome, for a reason."""
+
+    outcome: Outcome
+    habit: str
+    message: str
+
+
 def in_context(
     graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, group: Sequence[int], possible: Sequence[int]
 ) -> RuntimeAnswer:
@@ -32,27 +40,32 @@ def in_context(
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is not Outcome.DML or not answer.operators:
         return answer
-    changed, name, message = Outcome.SESSION_FAILS, "", ""
-    fused = bool(group) and answer.compile is not None and answer.compile.call == "CompileGraph"
-    refused = _is_refused(graph, index, answer.operators[-1], set(group), {*group, *possible}) if fused else False
-    if _has_other_twin(graph, index):
-        changed, name, message = Outcome.UNKNOWN, "twins-differ", "another Split differs in its outputs only"
-    elif fused and not _is_read(graph, group):
-        name, message = "graph-without-outputs", "nothing reads what its fused graph computes"
-    elif graph.options.optimization >= 1 and index in graph.transposed:
-        changed, name = Outcome.UNKNOWN, "context-unknown"
-        message = "it stands between Transposes, which may be moved over it"
-    elif refused:
-        name, message = "graph-refused", "one block of an intermediate is read, by one operator"
-    elif refused is None:
-        changed, name = Outcome.UNKNOWN, "context-unknown"
-        message = "whether CompileGraph takes the fused graph is not known"
-    elif fused and not _leads_out(graph, index, set(group)):
-        changed, name, message = Outcome.DML, "not-read", "nothing reads what it computes"
-    if not name:
+    changed = _change(graph, index, answer, group, possible)
+    if changed is None:
         return answer
-    notes = (*answer.diagnostics, diagnostic(name, path, message))
-    return replace(answer, outcome=changed, compile=None, diagnostics=notes)
+    notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
+    return replace(answer, outcome=changed.outcome, compile=None, diagnostics=notes)
+
+
+def _change(
+    graph: SessionGraph, index: int, answer: RuntimeAnswer, group: Sequence[int], possible: Sequence[int]
+) -> _Change | None:
+    """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
+    if _has_other_twin(graph, index):
+        return _Change(Outcome.UNKNOWN, "twins-differ", "another Split differs in its outputs only")
+    fused = bool(group) and answer.compile is not None and answer.compile.call == "CompileGraph"
+    if fused and not _is_read(graph, group):
+        return _Change(Outcome.SESSION_FAILS, "graph-without-outputs", "nothing reads what its fused graph computes")
+    if graph.options.optimization >= 1 and index in graph.transposed:
+        return _Change(Outcome.UNKNOWN, "context-unknown", "it stands between Transposes, which may be moved over it")
+    refused = _is_refused(graph, index, answer.operators[-1], set(group), {*group, *possible}) if fused else False
+    if refused is None:
+        return _Change(Outcome.UNKNOWN, "context-unknown", "whether CompileGraph takes the fused graph is not known")
+    if refused:
+        return _Change(Outcome.SESSION_FAILS, "graph-refused", "one block of an intermediate is read, by one operator")
+    if fused and not _leads_out(graph, index, set(group)):
+        return _Change(Outcome.DML, "not-read", "nothing reads what it computes")
+    return None
 
 
 def _may_become_constant(graph: SessionGraph, index: int) -> bool:
