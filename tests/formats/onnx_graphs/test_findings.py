@@ -16,7 +16,7 @@ from dmlsplit.runtimes import SessionOptions, find_runtime
 from tests.effort import calls
 from tests.formats.onnx_graphs import models, patterns
 from tests.formats.onnx_graphs.models import Sketch
-from tests.formats.onnx_graphs.recorded import session_model
+from tests.formats.onnx_graphs.recorded import parts_of, session_model
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
 
@@ -200,3 +200,36 @@ def test_work_is_linear_in_the_faults():
         return calls(lambda: findings(model, find_runtime("1.24.4")))
 
     assert work(80) < 3 * work(40)
+
+
+def rules_of(model: onnx.ModelProto) -> list[str]:
+    return [finding.diagnostic.rule for finding in found_in(model)]
+
+
+BEHIND = "(float[1,8,4,4] x, float[8,8,1,1] w) => (float[1,4,4,4] o) { t = Transpose<perm=[0,1,3,2]>(x)  "
+GATE = "a, b = Split<axis=1>(u)  s = Sigmoid(b)  o = Mul(a, s) }"
+
+
+def test_a_transpose_is_not_moved_over_a_convolution():
+    assert rules_of(text(f"{BEHIND} u = Conv(t, w)  {GATE}")) == ["graph/fused-wrongly"]
+    assert rules_of(text(f"{BEHIND} u = Tanh(t)  {GATE}")) == ["graph/unknown"]
+
+
+def test_numbers_that_inference_finds_count_whatever_names_the_file_has():
+    model = text(GLU)
+    for value in (*model.graph.output, onnx.helper.make_tensor_value_info("s", onnx.TensorProto.FLOAT, list("NCHW"))):
+        for dim in value.type.tensor_type.shape.dim:
+            dim.dim_param = "unknown"
+        model.graph.value_info.append(value)
+    assert rules_of(model) == ["graph/fused-wrongly"]
+
+
+def test_the_sizes_of_a_constant_count_though_they_are_not_worked_out_here():
+    """ONNX Runtime has folded the Range before it places nodes."""
+    computed = "n = Shape(x)  l = ReduceMax<keepdims=0>(n)  m = Cast<to=1>(l)  r = Range(zero, m, two)  k = Add(b, r)"
+    model = text(GLU.replace("s = Sigmoid(b)", f"{computed}  s = Sigmoid(k)"))
+    for name, value in (("zero", 0), ("two", 2)):
+        model.graph.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.FLOAT, [], [value]))
+    (part,) = parts_of(session_model(model), find_runtime("1.24.4"), SessionOptions())
+    assert not part.doubtful
+    assert [graph.ops for graph in part.fused] == [("Split", "Add", "Sigmoid", "Mul")]

@@ -34,7 +34,7 @@ from dmlsplit.graphs.descriptors import (
     Value,
 )
 from dmlsplit.runtimes import Outcome
-from dmlsplit.runtimes.neighbours import NEIGHBOURS
+from dmlsplit.runtimes.neighbours import NEIGHBOURS, TRANSPOSABLE
 from dmlsplit.runtimes.partitions import PlacedNode, partitions
 from dmlsplit.runtimes.predict import placement
 
@@ -346,13 +346,14 @@ class _Builder:
         return math.prod(self._sizes(name)) * (element.itemsize if element is not None else 1)
 
     def _behind_transposes(self, rows: Sequence[_Row]) -> frozenset[int]:
-        """The nodes that Transposes lead to."""
+        """The nodes that Transposes lead to, over nodes that ONNX Runtime may move them over."""
         if self.graph.options.optimization < 1:
             return frozenset()
         producers = {name: number for number, row in enumerate(rows) for name in row.outputs}
         found: set[int] = set()
         for number, row in enumerate(rows):
-            before = [producers[name] for name in row.inputs if name in producers]
-            if any(i in found or (rows[i].name == "Transpose" and self._moves(rows[i].op)) for i in before):
-                found.add(number)
+            for i in (producers[name] for name in row.inputs if name in producers):
+                moves = rows[i].name == "Transpose" and self._moves(rows[i].op)
+                if moves or (i in found and rows[i].op.op_type in TRANSPOSABLE):
+                    found.add(number)
         return frozenset(found)

@@ -100,7 +100,7 @@ def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family
     except Unmodelled as reason:
         return _unknown(graph, str(reason))
     except Refused as refused:
-        return _refused(graph, GraphFault("graph/memory-too-small", refused.node, str(refused)))
+        return _refused(graph, GraphFault(refused.rule, refused.node, str(refused)))
     except Crash as crash:
         return _refused(graph, GraphFault("graph/fusion-crashes", crash.node, str(crash)))
     found: dict[tuple[str, int | None, str], list[int]] = {}

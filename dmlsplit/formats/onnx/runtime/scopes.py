@@ -83,11 +83,13 @@ class SessionModel:
         symbols = {name: number for number, name in enumerate(given.symbols_of(model.graph), 1)}
         origin = Origin(opset_of(model), Functions((), self._budget), symbols, self._read_external, self._budget)
         wanted = _for_inference(model)
+        symbols_of = _take_symbols(wanted.graph)
         for _ in range(_ROUNDS):
             graph = model.graph
             # Without inference what is declared is known all the same.
             with suppress(InferenceError):
                 graph = self._inference.infer_shapes(wanted).graph
+                _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
             if not _add_known(scope, wanted.graph, wanted_inputs):
                 break
@@ -171,6 +173,33 @@ def _forget_symbols(graph: onnx.GraphProto) -> None:
     for node in graph.node:
         for inner in given.subgraphs(node):
             _forget_symbols(inner)
+
+
+def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
+    """Takes the names of sizes away from what is computed, as _forget_symbols, and gives them: by tensor and place.
+
+    What the graph says a second time of its outputs goes, too: inference does not look at it.
+    """
+    found: dict[str, dict[int, str]] = {}
+    outputs = {text(value.name) for value in graph.output}
+    kept = [value for value in graph.value_info if text(value.name) not in outputs]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for value in (*graph.value_info, *graph.output):
+        for place, dim in enumerate(value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ()):
+            if dim.HasField("dim_param"):
+                found.setdefault(text(value.name), {})[place] = dim.dim_param
+                dim.ClearField("dim_param")
+    return found
+
+
+def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]]) -> None:
+    """Gives sizes that no number was found of their names again."""
+    for value in (*graph.value_info, *graph.output):
+        dims = value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ()
+        for place, symbol in symbols.get(text(value.name), {}).items():
+            if place < len(dims) and dims[place].WhichOneof("value") is None:
+                dims[place].dim_param = symbol
 
 
 def _for_inference(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -370,8 +370,10 @@ class SessionGraph:
         names = [text(name) for name in node.input]
         if any(names[i] and not self.is_initializer(names[i]) for i in cpu_inputs if i < len(names)):
             return Placed(index, on_dml, False)
-        inputs = [self.shape(name) for i, name in enumerate(names) if name and i not in cpu_inputs]
-        shapes = [*inputs, *(self.shape(name) for name in node.output if name)]
+        read = [name for i, name in enumerate(names) if name and i not in cpu_inputs]
+        # The sizes of a constant are known where it is computed, whatever the file says of them.
+        shapes = [self.shape(name) for name in read if not self.is_constant(name)]
+        shapes += [self.shape(name) for name in node.output if name]
         if all(map(is_static, shapes)):
             empty = any(0 in shape for shape in shapes if shape is not None)
             return Placed(index, on_dml, False if empty else True if on_dml else None)
