@@ -17,6 +17,12 @@ typedef struct dms_channels {
     uint64_t rows;
 } dms_channels;
 
+/* Parts that are not empty. */
+uint64_t dms_full_parts(const dmlsplit_plan *plan);
+
+/* Sets the members that are alike for all rows of a plan: count to places. */
+void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels);
+
 /* NULL, or why a plan does not consist of such stretches. */
 const char *dms_refuse_channels(const dmlsplit_plan *plan);
 

@@ -104,6 +104,8 @@ dmlsplit_status dmlsplit_run_slice(const dmlsplit_plan *plan, const void *whole,
 
 /* ---- Ranges ---- */
 
+enum { FEW_PARTS = 16 };                /* need no memory from the heap */
+
 /* Addresses as numbers: buffers of one call are different objects, whose pointers C does not order. */
 typedef struct interval {
     uintptr_t begin, end;
@@ -156,23 +158,11 @@ static bool ascend(const dmlsplit_plan *plan, const dms_buffers *buffers)
     return true;
 }
 
-static dmlsplit_status check_pairs(const dmlsplit_plan *plan, const dms_buffers *buffers, dmlsplit_fault *fault)
-{
-    for (uint64_t i = 0; i + 1 < plan->part_count; i++) {
-        if (plan->parts[i].shape == NULL)
-            continue;
-        const uint64_t other = first_intersecting(plan, buffers, part_interval(plan, buffers, i), i + 1);
-        if (other < plan->part_count) {
-            fault->part = other;
-            return DMLSPLIT_RANGES_INTERSECT;
-        }
-    }
-    return DMLSPLIT_OK;
-}
-
 static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers *buffers, dmlsplit_fault *fault)
 {
-    interval *intervals = malloc((size_t)plan->part_count * sizeof *intervals);    /* no more than plan->parts takes */
+    interval few[FEW_PARTS], *intervals = few;
+    if (plan->part_count > FEW_PARTS)
+        intervals = malloc((size_t)plan->part_count * sizeof *intervals);   /* no more than plan->parts takes */
     if (intervals == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
     size_t count = 0;
@@ -184,15 +174,16 @@ static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers
     for (size_t i = 1; i < count && status == DMLSPLIT_OK; i++)
         if (intersect(intervals[i - 1], intervals[i])) {
             status = DMLSPLIT_RANGES_INTERSECT;
-            fault->part = first_intersecting(plan, buffers, intervals[i], 0);
+            for (uint64_t part = 0; (part = first_intersecting(plan, buffers, intervals[i], part)) < plan->part_count; part++)
+                fault->part = part;     /* the last one, as those before it may be right without it */
         }
-    free(intervals);
+    if (intervals != few)
+        free(intervals);
     return status;
 }
 
 dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void *whole, const void *parts, dmlsplit_fault *fault)
 {
-    enum { MOST_PAIRED = 16 };          /* 120 comparisons cost less than a malloc and a sort */
     const dms_buffers buffers = {(void *)whole, parts};
     dmlsplit_fault unwanted;
     if (fault == NULL)
@@ -210,5 +201,5 @@ dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void
     }
     if (plan->direction == DMLSPLIT_JOIN || ascend(plan, &buffers))
         return DMLSPLIT_OK;
-    return plan->part_count <= MOST_PAIRED ? check_pairs(plan, &buffers, fault) : check_sorted(plan, &buffers, fault);
+    return check_sorted(plan, &buffers, fault);
 }

@@ -310,17 +310,6 @@ static void copy_edge(const slice *s, uint64_t first, uint64_t cut, bool below)
         }
 }
 
-static bool is_aligned(const slice *s, uint64_t cut)
-{
-    uintptr_t bits = 0;
-    for (uint64_t i = 0; i < s->plan->part_count; i++)
-        for (uint64_t line = 0; line < lines_of(s, i) && bits % BLOCK == 0; line++) {
-            const piece p = find_piece(s, i, line, cut < s->rows ? cut : cut - 1);
-            bits |= cut < s->rows ? p.row : p.row + p.size;
-        }
-    return bits % BLOCK == 0;
-}
-
 static void run_rows(const slice *s, uint64_t first, uint64_t last)
 {
     const dmlsplit_plan *plan = s->plan;
@@ -347,13 +336,13 @@ static void copy_rows(const slice *s)
     const bool wraps = s->method == CUT_LINES || (is_split(s->plan) && s->plan->part_count > 1);
     const bool is_first = s->index == 0, is_last = s->index + 1 == s->count;
     const uint64_t begin = share(s->rows, s->index, s->count), end = share(s->rows, s->index + 1, s->count);
-    const bool edge_before = !is_first && !is_aligned(s, begin), edge_after = (!is_last || wraps) && !is_aligned(s, end);
-    run_rows(s, edge_before ? begin + s->gap : begin, is_last && edge_after ? end - s->gap : end);
-    if (edge_before)
+    const uint64_t stop = is_last && wraps ? end - s->gap : end;
+    run_rows(s, is_first ? begin : begin + s->gap, stop);
+    if (!is_first)
         copy_edge(s, begin, begin, false);
-    if (edge_after)
-        copy_edge(s, is_last ? end - s->gap : end, end, true);
-    if (is_first && wraps && !is_aligned(s, s->rows))
+    if (!is_last || wraps)
+        copy_edge(s, stop, end, true);
+    if (is_first && wraps)
         copy_edge(s, s->rows - s->gap, s->rows, false);
 }
 

@@ -8,15 +8,20 @@
  * times memcpy's time at 134 MB in place of 0.72; 1 KB was dearer within the caches. */
 #define BLOCK_BYTES 2048
 
+uint64_t dms_full_parts(const dmlsplit_plan *plan)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < plan->part_count; i++)
+        count += plan->parts[i].shape != NULL;
+    return count;
+}
+
 const char *dms_refuse_channels(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
-    const uint64_t row = space->operands[0].length * space->element_size;
-    uint64_t parts = 0;
+    const uint64_t row = space->operands[0].length * space->element_size, parts = dms_full_parts(plan);
     if (plan->rows < 2)
         return "there is one row only";
-    for (uint64_t i = 0; i < plan->part_count; i++)
-        parts += plan->parts[i].shape != NULL;
     if (parts < 2 || parts > DMS_MOST_CHANNELS)
         return "there are not 2 to 16 parts";
     if (row > DMS_SMALL_ROW && row > parts * DMS_SMALL_PIECE)
@@ -52,6 +57,18 @@ const char *dms_refuse_equal(const dmlsplit_plan *plan)
     return NULL;
 }
 
+void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels)
+{
+    channels->count = channels->row = 0;
+    for (uint64_t i = 0; i < plan->part_count; i++) {
+        if (plan->parts[i].shape == NULL)
+            continue;
+        channels->places[channels->count] = channels->row;
+        channels->widths[channels->count] = (size_t)(plan->parts[i].shape->operand->length * plan->space.element_size);
+        channels->row += channels->widths[channels->count++];
+    }
+}
+
 void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last, dms_channels *channels)
 {
     const dms_space *space = &plan->space;
@@ -61,19 +78,13 @@ void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, ui
     if (channels->rows > last - *row)
         channels->rows = last - *row;
     *row += channels->rows;
-    channels->row = (size_t)(space->operands[0].length * space->element_size);
+    dms_lay_out_channels(plan, channels);
     channels->whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], index);
-    channels->count = 0;
-    size_t place = 0;
-    for (uint64_t i = 0; i < plan->part_count; i++) {
+    for (uint64_t i = 0, c = 0; i < plan->part_count; i++) {
         if (plan->parts[i].shape == NULL)
             continue;
         const dms_operand *operand = plan->parts[i].shape->operand;
-        const size_t c = channels->count++;
-        channels->widths[c] = (size_t)(operand->length * space->element_size);
-        channels->places[c] = place;
-        channels->parts[c] = dms_part_base(buffers, i) + operand->offset + dms_row_offset(space, operand, index);
-        place += channels->widths[c];
+        channels->parts[c++] = dms_part_base(buffers, i) + operand->offset + dms_row_offset(space, operand, index);
     }
 }
 

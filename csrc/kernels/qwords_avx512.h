@@ -119,15 +119,12 @@ const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
 {
     const char *refusal = dms_refuse_channels(plan);
     const dms_space *space = &plan->space;
-    uint64_t parts = 0, bits = 0;
+    uint64_t bits = 0;
     if (refusal != NULL)
         return refusal;
     for (uint64_t i = 0; i < plan->part_count; i++)
-        if (plan->parts[i].shape != NULL) {
-            bits |= plan->parts[i].shape->operand->length * space->element_size;
-            parts++;
-        }
-    if (space->operands[0].length * space->element_size != DMS_LINE || bits % 8 != 0 || parts > 3)
+        bits |= plan->parts[i].shape != NULL ? plan->parts[i].shape->operand->length * space->element_size : 0;
+    if (space->operands[0].length * space->element_size != DMS_LINE || bits % 8 != 0 || dms_full_parts(plan) > 3)
         return "rows are not 64 bytes in 2 or 3 pieces of whole qwords";
     return NULL;
 }

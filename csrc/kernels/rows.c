@@ -1,5 +1,5 @@
 /* rows.c - rows that are cut into contiguous pieces, on any machine */
-#include "../dms_kernel.h"
+#include "../dms_channels.h"
 
 /* Above this many parts, a row writes to (or reads from) more pages than the second-level TLB of current cores has entries. */
 #define MOST_PARTS 1024
@@ -14,7 +14,6 @@
 
 const char *dms_refuse_rows(const dmlsplit_plan *plan)
 {
-    uint64_t parts = 0;
     const dms_space *space = &plan->space;
     if (plan->rows < 2)
         return "there is one row only";
@@ -29,9 +28,7 @@ const char *dms_refuse_rows(const dmlsplit_plan *plan)
         if (operand->length > 1 && operand->strides[space->axis] != (int64_t)space->element_size)
             return "pieces of a row are not contiguous";
     }
-    for (uint64_t i = 0; i < plan->part_count; i++)
-        parts += plan->parts[i].shape != NULL;
-    if (space->operands[0].length * space->element_size < SHORTEST_PIECE * parts)
+    if (space->operands[0].length * space->element_size < SHORTEST_PIECE * dms_full_parts(plan))
         return "pieces of a row are shorter than 16 bytes on average";
     return NULL;
 }

@@ -11,30 +11,8 @@
 
 #include <stdlib.h>
 
-/* A stream on one side of the copy: the whole, or the parts between which its bytes alternate. */
-typedef struct layout {
-    size_t row;
-    size_t count;
-    size_t widths[DMS_MOST_CHANNELS], places[DMS_MOST_CHANNELS];
-} layout;
-
-static layout find_layout(const dmlsplit_plan *plan)
-{
-    const dms_space *space = &plan->space;
-    layout l;
-    l.row = l.count = 0;
-    for (uint64_t i = 0; i < plan->part_count; i++) {
-        if (plan->parts[i].shape == NULL)
-            continue;
-        l.places[l.count] = l.row;
-        l.widths[l.count] = (size_t)(plan->parts[i].shape->operand->length * space->element_size);
-        l.row += l.widths[l.count++];
-    }
-    return l;
-}
-
 /* The fewest rows that are whole units in every part: widths and units share powers of two only. */
-static size_t rows_of_block(const layout *l, size_t unit)
+static size_t rows_of_block(const dms_channels *l, size_t unit)
 {
     size_t bits = unit;
     for (size_t i = 0; i < l->count; i++)
@@ -63,7 +41,7 @@ static bool add_byte(dms_shuffle *s, size_t first, size_t unit, size_t t, uint32
     return true;
 }
 
-static bool add_vector(dms_shuffle *s, const layout *l, bool split, size_t unit, uint32_t target, size_t offset)
+static bool add_vector(dms_shuffle *s, const dms_channels *l, bool split, size_t unit, uint32_t target, size_t offset)
 {
     const size_t first = s->step_count, width = split ? l->widths[target] : l->row;
     size_t row = offset / width, column = offset % width;
@@ -93,7 +71,8 @@ static bool add_vector(dms_shuffle *s, const layout *l, bool split, size_t unit,
 static bool build(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;
-    const layout l = find_layout(plan);
+    dms_channels l;
+    dms_lay_out_channels(plan, &l);
     s->rows = rows_of_block(&l, unit);
     s->sources = split ? 1 : l.count;
     s->targets = split ? l.count : 1;
@@ -117,14 +96,6 @@ dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit)
     return made;
 }
 
-static uint64_t parts_of(const dmlsplit_plan *plan)
-{
-    uint64_t count = 0;
-    for (uint64_t i = 0; i < plan->part_count; i++)
-        count += plan->parts[i].shape != NULL;
-    return count;
-}
-
 const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t most)
 {
     enum {
@@ -139,15 +110,15 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
     const char *refusal = dms_refuse_channels(plan);
     if (refusal != NULL)
         return refusal;
-    const uint64_t row = plan->space.operands[0].length * plan->space.element_size;
-    const bool wide = row >= WIDE * parts_of(plan);
-    if (row > (unit < DMS_WIDEST_UNIT ? WIDEST : WIDEST_OF_64) * parts_of(plan))
+    const uint64_t row = plan->space.operands[0].length * plan->space.element_size, parts = dms_full_parts(plan);
+    const bool wide = row >= WIDE * parts;
+    if (row > (unit < DMS_WIDEST_UNIT ? WIDEST : WIDEST_OF_64) * parts)
         return "pieces of a row are of 12 bytes or more on average, with 64-byte vectors of 20: moves are as fast";
-    if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && plan->space.operands[0].length * plan->space.element_size >= 16)
+    if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && row >= 16)
         return "8 elements and 16 bytes a row or more: transposes are faster";
     if (!build(plan, unit, &shuffle) || shuffle.step_count > (wide ? FEW : most) * shuffle.vector_count)
         return "too many vectors have to be looked at for one";
-    if (wide && dms_is_streamed(&plan->copies) && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts_of(plan) || shuffle.rows > unit / 4 ||
+    if (wide && dms_is_streamed(&plan->copies) && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts || shuffle.rows > unit / 4 ||
                                  shuffle.rows * row > STREAMED_BLOCK))
         return "wide pieces had to be staged, and are not the parts of a split, of 8 bytes on average and a multiple of 4: moves are as fast";
     if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * shuffle.rows)
