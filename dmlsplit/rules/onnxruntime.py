@@ -111,6 +111,14 @@ FOLDED = _habit(
     FOLDING,
     RESHAPING,
 )
+BRANCH_NOT_TAKEN = _habit(
+    "branch-not-taken",
+    _N,
+    "The node is removed: the If around it always takes the other branch.",
+    "The condition is a constant. From optimization level 1 on the branch that is taken comes in the place of the If.",
+    "",
+    FOLDING,
+)
 TYPE_ON_CPU = _habit(
     "type-on-cpu",
     _W,

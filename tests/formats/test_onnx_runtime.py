@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import dmlsplit.formats.onnx
 from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
+from dmlsplit.runtimes import SessionOptions
 
 VERSION = "1.24.4"
 FLOAT = TensorProto.FLOAT
@@ -121,11 +122,11 @@ def test_an_output_that_a_call_gives_no_name_has_one():
 
 
 def test_a_name_of_the_outer_graph_may_be_computed_in_a_branch():
-    """As exporters write it that give an output of the branch the name of the If's own."""
+    """As exporters write it that give an output of the branch the name of the If's own. Other names are refused."""
     inner = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=1, name="S")]
     inner += [node("Concat", ["a", "a"], ["c"], axis=1, name="C"), node("Identity", ["c"], ["c_out"])]
     branch = helper.make_graph(inner, "branch", [], [onnx.ValueInfoProto(name="c_out")])
-    nodes = [node("Relu", ["x"], ["a"]), node("If", ["k"], ["c"], then_branch=branch, else_branch=branch, name="I")]
+    nodes = [node("If", ["k"], ["c"], then_branch=branch, else_branch=branch, name="I")]
     made = model(nodes, [X, tensor("k", [], TensorProto.BOOL)], ["c"])
     found = on_onnxruntime(made, VERSION)
     assert [(n.path, n.facts.shapes) for n in found][:2] == [
@@ -137,6 +138,46 @@ def test_a_name_of_the_outer_graph_may_be_computed_in_a_branch():
         ("Split", (2, 6), (3, 3)),
         ("Concat", (2, 6), (3, 3)),
     ]
+    assert {str(n.answer.outcome) for n in found} == {"DML"}
+    made = model([node("Relu", ["x"], ["r"]), *nodes], [X, tensor("k", [], TensorProto.BOOL)], ["c"])
+    found = on_onnxruntime(made, VERSION)
+    assert {str(n.answer.outcome) for n in found} == {"session-fails"}
+    assert "r is computed in a graph of a node, and known before it" in found[0].answer.diagnostics[-1].message
+
+
+BRANCHES = (
+    "then_branch = t () => (float[?,?] a) { a, b = Split<axis=1>(r) }, "
+    "else_branch = e () => (float[?,?] d) { d, e = Split<axis=0>(r) }"
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "taken"),
+    [
+        ("k = Constant<value = bool {1}>()", "then"),
+        ("k = Not(yes)", "else"),
+        ("z = Size(x) n = Constant<value = int64 {12}>() k = Equal(z, n)", "then"),
+        ("k = Identity(given)", "both"),
+        ("k = Identity(default)", "both"),
+    ],
+)
+def test_a_branch_that_is_always_taken_comes_in_the_place_of_the_if(condition, taken):
+    """The other one is gone, and what is around the If is fused with what is in it."""
+    head = "g (float[2,6] x, bool given, bool default) => (float[?,?] y) <bool yes = {1}, bool default = {1}>"
+    around = f"r = Relu(x) {condition} s = If(k)<{BRANCHES}> t = Tanh(s) u = Sigmoid(t) v = Concat<axis=1>(s, u)"
+    made = in_words(f"{head} {{ {around} y = Add(v, v) }}")
+    found = {n.path: n.on_onnxruntime(VERSION) for n in dmlsplit.formats.onnx.read(made)}
+    for branch, path in (("then", "If.then_branch/a"), ("else", "If.else_branch/d")):
+        answer = found[path]
+        told = str(answer.outcome), answer.compile and answer.compile.flags, [d.rule for d in answer.diagnostics]
+        if taken == "both":
+            assert told == ("DML", 0, [])
+        elif taken == branch:
+            assert told == ("DML", 4, [])
+        else:
+            assert told == ("CPU", None, ["onnxruntime/branch-not-taken"])
+    options = SessionOptions(optimization=0)
+    assert len(on_onnxruntime(made, VERSION, options=options)) == 3, "only optimization does it"
 
 
 def test_an_identity_does_not_count():

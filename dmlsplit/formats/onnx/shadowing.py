@@ -1,12 +1,12 @@
 """Names that a graph in a node computes, and a graph around it knows as well.
 
-Exporters write them, and ONNX Runtime takes them. onnx's inference keeps one type for both, and says nothing of the
-inner one: it gets other names.
+Exporters write them, and ONNX Runtime takes some of them. onnx's inference keeps one type for both, and says nothing
+of the inner one: it gets other names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import onnx
 
@@ -26,6 +26,19 @@ def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]
     old: dict[str, str] = {}
     _rename(copy.graph, frozenset(), {}, taken, old)
     return copy, old
+
+
+def computed_again(graph: onnx.GraphProto, outer: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The names that graphs in nodes compute, though they are known before the node: ONNX Runtime loads no such model.
+
+    The names of the node's own outputs are not known yet.
+    """
+    known = set(outer) | {text(value.name) for value in (*graph.input, *graph.initializer)}
+    for node in graph.node:
+        for inner in subgraphs(node) if node.attribute else ():
+            yield from sorted(known & _computed(inner))
+            yield from computed_again(inner, frozenset(known))
+        known.update(map(text, node.output))
 
 
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:

@@ -41,7 +41,7 @@ class _Group:
 def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[NodeOnRuntime]:
     """The answers of all graphs of a model, the inner ones first."""
     found: list[NodeOnRuntime] = []
-    failures: list[str] = []
+    failures = list(model.refused)
     for graph in SessionGraph.of_model(model, runtime, options):
         found += _of_graph(graph, failures)
     return _with_failures(found, failures)

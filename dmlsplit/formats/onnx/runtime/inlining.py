@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import onnx
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.onnx.functions import Functions
+from dmlsplit.formats.onnx.functions import Functions, all_nodes
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable
@@ -65,26 +65,31 @@ def _expanded(
         # An output that the call gives no name is one all the same.
         actual.update({o: text(name) for o, name in zip(map(text, function.output), node.output, strict=False) if name})
         body = functions.body(key, node)
-        called = list(map(_name, body.node))
-        _rename(body, dict.fromkeys(map(text, function.input), "") | actual, f"{name}_{index}/")
+        called = list(map(name_in_path, body.node))
+        for inner in all_nodes(body.node):
+            if not inner.name and inner.op_type in JUDGED:
+                inner.name = name_in_path(inner)  # of the body, whose names change
+        names = dict.fromkeys(map(text, function.input), "") | actual
+        rename(body, _in_call(names, f"{name}_{index}/"))
         for inner, own in zip(body.node, called, strict=True):
             inner.name = f"{name}/{own}"
             written.extend(text(output) for output in inner.output if output)
         yield from _expanded(body.node, functions, depth + 1, written)
 
 
-def _name(node: onnx.NodeProto) -> str:
+def name_in_path(node: onnx.NodeProto) -> str:
     """What a node of a body is called in paths: one that is judged by its first output where it has no name."""
     first = next((text(name) for name in node.output if name), "") if node.op_type in JUDGED else ""
     return text(node.name) or first or text(node.op_type)
 
 
-def _rename(graph: onnx.GraphProto, names: Mapping[str, str], prefix: str) -> None:
+def _in_call(names: Mapping[str, str], prefix: str) -> Callable[[str], str]:
     """Names of a function's body in the graph of the call: its formals are the call's, the others get a prefix."""
+    return lambda name: names.get(name, f"{prefix}{name}" if name else "")
 
-    def renamed(name: str) -> str:
-        return names.get(name, f"{prefix}{name}" if name else "")
 
+def rename(graph: onnx.GraphProto, renamed: Callable[[str], str]) -> None:
+    """Gives what nodes read and write, and all that is in graphs of theirs, other names."""
     for node in graph.node:
         for field in (node.input, node.output):
             changed = [renamed(text(name)) for name in field]
@@ -93,4 +98,4 @@ def _rename(graph: onnx.GraphProto, names: Mapping[str, str], prefix: str) -> No
         for subgraph in subgraphs(node):
             for value in (*subgraph.input, *subgraph.output, *subgraph.initializer, *subgraph.value_info):
                 value.name = renamed(text(value.name))
-            _rename(subgraph, names, prefix)
+            rename(subgraph, renamed)

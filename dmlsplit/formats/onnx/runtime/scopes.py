@@ -60,6 +60,10 @@ class SessionModel:
         self.graphs: dict[SessionOptions, Any] = {}
         """What SessionGraph.of_model has worked out."""
         self.inlined = {name: place for place, name in enumerate(inlined)}
+        self.refused: tuple[str, ...] = ()
+        """Why no session is made of it, whatever the version."""
+        self.removed: tuple[str, ...] = ()
+        """The paths of the graphs in branches that are never taken."""
         self._read_external = read_external
         self._budget = budget
         self._inference = Inference()

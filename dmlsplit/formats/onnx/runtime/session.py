@@ -15,14 +15,16 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import OtherNode, SplitNode
-from dmlsplit.formats.onnx import given
+from dmlsplit.formats.onnx import given, shadowing
 from dmlsplit.formats.onnx.functions import check_references
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
+from dmlsplit.formats.onnx.runtime.branches import Taken, has_branches, take
 from dmlsplit.formats.onnx.runtime.inlining import inlined
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
+from dmlsplit.printable import printable
 from dmlsplit.runtimes import Outcome, Runtime, RuntimeAnswer, SessionOptions
 from dmlsplit.runtimes.predict import diagnostic
 
@@ -90,6 +92,10 @@ class OnnxSession:
         found = self._placed(runtime, options, inputs).get(place)
         if found is not None:
             return found.answer
+        removed = self._model_of(options, inputs).removed
+        if any(place.path.startswith(f"{path}/") for path in removed):
+            note = diagnostic("branch-not-taken", place.path, "it is in a branch that is never taken")
+            return RuntimeAnswer(runtime, Outcome.CPU, "init", diagnostics=(note,))
         # Less is known of it than an answer takes: a model of no opset, a node without inputs or element type.
         note = diagnostic("context-unknown", place.path, "the model says too little of the node")
         return RuntimeAnswer(runtime, Outcome.UNKNOWN, diagnostics=(note,))
@@ -110,24 +116,29 @@ class OnnxSession:
         """The same of the whole model, each with its fault and its cure."""
         from dmlsplit.formats.onnx.fusion.findings import findings
 
-        return self._findings.of(
-            (runtime, options), lambda: findings(self.model(self._inputs, False), runtime, options)
-        )
+        return self._findings.of((runtime, options), lambda: findings(self._model_of(options, None), runtime, options))
 
     def _placed(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> dict[NodeKey, NodeOnRuntime]:
         asked = self._inputs if inputs is None else inputs
 
         def made() -> dict[NodeKey, NodeOnRuntime]:
-            return _places(answers(self.model(asked, inputs is not None), runtime, options))
+            return _places(answers(self._model_of(options, inputs), runtime, options))
 
         return self._answers.of((runtime, options, asked.key), made)
 
-    def model(self, inputs: Inputs, require_known_names: bool = True) -> SessionModel:
-        """The model in a session of these inputs. InputError for what contradicts it, or is not in it."""
-        require = require_known_names or self._require_known_names
-        return self._models.of((inputs.key, require), lambda: self._made(inputs, require))
+    def _model_of(self, options: SessionOptions, inputs: Inputs | None) -> SessionModel:
+        asked = self._inputs if inputs is None else inputs
+        return self.model(asked, inputs is not None, optimized=options.optimization >= 1)
 
-    def _made(self, inputs: Inputs, require_known_names: bool) -> SessionModel:
+    def model(self, inputs: Inputs, require_known_names: bool = True, *, optimized: bool = True) -> SessionModel:
+        """The model in a session of these inputs; `optimized`: at any optimization level above 0.
+
+        InputError for what contradicts it, or is not in it.
+        """
+        require = require_known_names or self._require_known_names
+        return self._models.of((inputs.key, require, optimized), lambda: self._made(inputs, require, optimized))
+
+    def _made(self, inputs: Inputs, require_known_names: bool, optimized: bool) -> SessionModel:
         check_references(self._proto)
         budget = Budget(self._proto.ByteSize())
         proto, written = inlined(self._proto, budget)
@@ -137,7 +148,22 @@ class OnnxSession:
             overridden.CopyFrom(proto)
             given.fill_in(overridden, {}, inputs.free_dimensions, require_known_names)
             proto = overridden
-        return SessionModel(proto, written, self._read_external, budget, inputs, require_known_names)
+        refused = tuple(
+            f"{printable(name, 60)} is computed in a graph of a node, and known before it: the model is not loaded"
+            for name in shadowing.computed_again(proto.graph)
+        )
+        taken = Taken(list(written))
+        model = SessionModel(proto, written, self._read_external, budget, inputs, require_known_names)
+        while optimized and has_branches(proto):
+            copy = onnx.ModelProto()
+            copy.CopyFrom(proto)
+            if not take(copy.graph, model.session, taken):
+                break
+            proto = copy
+            model = SessionModel(proto, taken.written, self._read_external, budget, inputs, require_known_names)
+            model.removed = tuple(taken.removed)
+        model.refused = refused
+        return model
 
 
 def _places(nodes: Sequence[NodeOnRuntime]) -> dict[NodeKey, NodeOnRuntime]:

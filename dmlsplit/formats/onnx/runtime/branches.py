@@ -1,0 +1,95 @@
+"""Branches that an If always takes, put in its place, as ONNX Runtime does from optimization level 1 on.
+
+Source: ConstantFoldIfNode of constant_folding.cc, and Graph::InlineIfSubgraph, of ONNX Runtime; observed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import onnx
+from onnx import helper
+
+from dmlsplit.formats.onnx.functions import all_nodes, domain_of
+from dmlsplit.formats.onnx.runtime.inlining import name_in_path, rename
+from dmlsplit.formats.onnx.runtime.scopes import elements
+from dmlsplit.formats.onnx.scope import Scope, label_of
+from dmlsplit.formats.onnx.tensors import text
+
+_BRANCHES = ("else_branch", "then_branch")
+"""By the condition."""
+
+
+@dataclass(slots=True)
+class Taken:
+    """What becomes of a model: `written` are the names that nodes write which were put in, in order, `removed` the
+    paths of the graphs that are gone with the branches that are never taken."""
+
+    written: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+
+def has_branches(model: onnx.ModelProto) -> bool:
+    """Whether there is any If."""
+    return any(node.op_type == "If" for node in all_nodes(model.graph.node))
+
+
+def take(graph: onnx.GraphProto, scope: Scope, taken: Taken) -> bool:
+    """Puts branches in the place of the Ifs of a graph whose condition is a constant in `scope`, which knows the graph
+    as it was; whether there were any. A branch may begin with another such If: that is left for the next time."""
+    nodes: list[onnx.NodeProto] = []
+    found = False
+    for index, node in enumerate(graph.node):
+        branches = {text(a.name): a.g for a in node.attribute if a.HasField("g")}
+        condition = _condition(node, scope) if set(branches) == set(_BRANCHES) else None
+        if condition is None:
+            for name, child in scope.children(index) if branches else ():
+                if name in branches:
+                    found |= take(branches[name], child, taken)
+            nodes.append(node)
+            continue
+        found = True
+        name = text(node.name) or text(node.op_type)
+        chosen = _BRANCHES[condition]
+        taken.removed.append(label_of(scope.label, f"{name}.{_BRANCHES[not condition]}"))
+        paths = [f"{name}.{chosen}/{name_in_path(inner)}" for inner in branches[chosen].node]
+        body = _body(branches[chosen], node, f"{name}_{index}/")
+        for inner, path in zip(body.node, paths, strict=False):
+            inner.name = path
+        taken.written += [text(output) for inner in body.node for output in inner.output if output]
+        nodes += body.node
+        graph.initializer.extend(body.initializer)
+        graph.value_info.extend(body.value_info)
+    if found:
+        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(copies)
+    return found
+
+
+def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
+    """The condition of an If where it is a constant."""
+    if node.op_type != "If" or domain_of(node) != "" or len(node.input) != 1:
+        return None
+    array = elements(scope, text(node.input[0]))
+    return bool(array.item()) if array is not None and array.size == 1 else None
+
+
+def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str) -> onnx.GraphProto:
+    """The branch in the graph of the If: its outputs have the names of the If's, its other names a prefix."""
+    body = onnx.GraphProto()
+    body.CopyFrom(branch)
+    computed = {text(name) for inner in branch.node for name in inner.output if name}
+    names = {name: f"{prefix}{name}" for name in computed | {text(tensor.name) for tensor in branch.initializer}}
+    again = []
+    for value, outer in zip(branch.output, map(text, node.output), strict=False):
+        inner = text(value.name)
+        if outer and inner in computed and names[inner] == f"{prefix}{inner}":
+            names[inner] = outer
+        elif outer:  # what is no result of a node in it, or has its name already
+            again.append((inner, outer))
+    rename(body, lambda name: names.get(name, name))
+    for value in (*body.initializer, *body.value_info):
+        value.name = names.get(text(value.name), value.name)
+    body.node.extend(helper.make_node("Identity", [names.get(inner, inner)], [outer]) for inner, outer in again)
+    return body
