@@ -11,7 +11,7 @@ from dmlsplit.runtimes import Outcome
 from tests.formats.mending import generator
 from tests.formats.mending.wrong import WRONG
 from tests.onnxruntime.compare import compare, observed, predicted
-from tests.onnxruntime.conftest import COUNT, FRESH, FRESH_SEED
+from tests.onnxruntime.conftest import COUNT, FRESH
 from tests.onnxruntime.models import Input, Sample
 
 pytestmark = pytest.mark.onnxruntime
