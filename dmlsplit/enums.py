@@ -114,17 +114,18 @@ class FeatureLevel(enum.IntEnum):
     @classmethod
     def parse(cls, value: FeatureLevel | int | str) -> FeatureLevel:
         """The level named "3_0", "3.0", "FL_3_0", "DML_FEATURE_LEVEL_3_0" or 0x3000; ValueError for any other."""
-        if isinstance(value, str) and re.fullmatch(r"\s*0[xX][0-9a-fA-F]{1,8}\s*", value):
-            value = int(value, 16)
         if isinstance(value, str):
             text = value.strip().upper().removeprefix("DML_FEATURE_LEVEL_").removeprefix("FL_").replace(".", "_")
-            if f"FL_{text}" in cls.__members__:
-                return cls[f"FL_{text}"]
-        elif isinstance(value, int):
+            named = cls.__members__.get(f"FL_{text}")
+            if named is not None:
+                return named
+            if re.fullmatch(r"\s*0[xX][0-9a-fA-F]{1,8}\s*", value):
+                value = int(value, 16)
+        if isinstance(value, int):
             if value in cls._value2member_map_:
                 return cls(value)
             value = hex(value)
-        else:
+        elif not isinstance(value, str):
             raise TypeError(f"a feature level is a string, an integer or a FeatureLevel, not {type(value).__name__}")
         raise ValueError(f"unknown feature level {value!r}; known: {', '.join(str(level) for level in cls)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from dmlsplit.enums import TensorDataType
@@ -45,6 +45,11 @@ def find_release(name: str | Release) -> Release:
         return name
     if not isinstance(name, str):
         raise TypeError(f"a release is named by a string, not {type(name).__name__}")
+    return _release_named(name)
+
+
+@lru_cache(maxsize=256)
+def _release_named(name: str) -> Release:
     text = "-".join(name.lower().split())
     match = _NAME.fullmatch(text)
     if match is None:

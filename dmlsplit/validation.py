@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc
@@ -18,6 +19,8 @@ from dmlsplit.rules import (
     TENSOR_RULES,
     Aspect,
     Finding,
+    Findings,
+    OperatorCheck,
     OperatorRule,
     OperatorView,
     TensorRule,
@@ -29,17 +32,26 @@ from dmlsplit.target import Target, target_of
 _HERE: Final = Location()
 
 
+# The loops over rules are the cost of a judgement: a rule's check is looked up once.
+_TensorChecks: TypeAlias = tuple[tuple[TensorRule, Callable[[TensorView], Findings]], ...]
+_OperatorChecks: TypeAlias = tuple[tuple[OperatorRule, OperatorCheck], ...]
+
+
 @cache
-def _tensor_rules(is_output: bool, is_strided: bool, limits: bool) -> tuple[TensorRule, ...]:
+def _tensor_checks(is_output: bool, is_strided: bool, limits: bool) -> _TensorChecks:
     """The rules that have something to look at in such a tensor; without `limits`, those that hold whatever a level or
     build takes."""
     absent = {aspect for aspect, there in ((Aspect.OUTPUT, is_output), (Aspect.STRIDES_GIVEN, is_strided)) if not there}
-    return tuple([r for r in TENSOR_RULES if r.needs.isdisjoint(absent) and (limits or not r.limit)])
+    return tuple([(r, r.check) for r in TENSOR_RULES if r.needs.isdisjoint(absent) and (limits or not r.limit)])
 
 
 @cache
-def _operator_rules(kind: OperatorType, limits: bool) -> tuple[OperatorRule, ...]:
-    return tuple([r for r in OPERATOR_RULES[kind] if limits or not r.limit])
+def _operator_checks(kind: OperatorType, limits: bool) -> _OperatorChecks:
+    return tuple([(r, r.check) for r in OPERATOR_RULES[kind] if limits or not r.limit])
+
+
+_SPOILT: Final = attrgetter("spoilt")
+_CRASH_CHECKS: Final = {kind: ((rule, rule.check),) for kind, rule in CRASH_RULES.items()}
 
 
 def evaluate(desc: OperatorDesc, target: Target) -> Report:
@@ -47,10 +59,10 @@ def evaluate(desc: OperatorDesc, target: Target) -> Report:
     operator = OperatorView(desc, target)
     found: list[Diagnostic] = []
     if target.release is not None:
-        _run_operator_rules(operator, (CRASH_RULES[operator.type],), found)
+        _run_operator_rules(operator, _CRASH_CHECKS[operator.type], found)
     crashes = bool(found)
     _run_tensor_rules(operator, found, limits=True)
-    _run_operator_rules(operator, _operator_rules(operator.type, True), found)
+    _run_operator_rules(operator, _operator_checks(operator.type, True), found)
     if not found:
         return Report((), target.name, HResult.S_OK, operator.type.c_name)
     found.sort(key=_descriptor_order)
@@ -83,7 +95,7 @@ def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
         if 0 in tensor.sizes:
             tensor.spoilt.add(Aspect.STRIDES)
     _run_tensor_rules(operator, found, limits=False)
-    _run_operator_rules(operator, _operator_rules(operator.type, False), found)
+    _run_operator_rules(operator, _operator_checks(operator.type, False), found)
     return in_descriptor_order([d for d in found if d.severity is Severity.ERROR])
 
 
@@ -94,13 +106,15 @@ def _run_tensor_rules(operator: OperatorView, found: list[Diagnostic], *, limits
     for part in operator.parts:
         if part.tensor is None or part.tensor.type != TensorType.BUFFER or part.spoilt:
             _run_on_tensor(part, found, limits)
-        elif part.desc in known:
-            findings, spoilt = known[part.desc]
-            if findings:
-                part.spoilt |= spoilt
-                found += [rule.report(Location(part.steps), finding) for rule, finding in findings]
-        else:
+            continue
+        same = known.get(part.desc)
+        if same is None:
             known[part.desc] = _run_on_tensor(part, found, limits), part.spoilt
+            continue
+        findings, spoilt = same
+        if findings:
+            part.spoilt |= spoilt
+            found += [rule.report(Location(part.steps), finding) for rule, finding in findings]
 
 
 TensorFindings: TypeAlias = list[tuple[TensorRule, Finding]]
@@ -110,20 +124,22 @@ def _run_on_tensor(tensor: TensorView, found: list[Diagnostic], limits: bool) ->
     spoilt = tensor.spoilt
     findings: TensorFindings = []
     # No dimensions at all are a fault, too many of them are not.
-    for rule in _tensor_rules(tensor.is_output, tensor.is_strided, limits or not tensor.desc.dimension_count):
+    checks = _tensor_checks(tensor.is_output, tensor.is_strided, limits or not tensor.desc.dimension_count)
+    for rule, check in checks:
         if spoilt and not rule.needs.isdisjoint(spoilt):
             continue
-        for finding in rule.check(tensor):
+        for finding in check(tensor):
             findings.append((rule, finding))
             spoilt |= rule.spoils
-    found += [rule.report(Location(tensor.steps), finding) for rule, finding in findings]
+    if findings:
+        found += [rule.report(Location(tensor.steps), finding) for rule, finding in findings]
     return findings
 
 
-def _run_operator_rules(operator: OperatorView, rules: Sequence[OperatorRule], found: list[Diagnostic]) -> None:
+def _run_operator_rules(operator: OperatorView, checks: _OperatorChecks, found: list[Diagnostic]) -> None:
     spoilt, whole_spoilt = operator.spoilt, operator.whole.spoilt
-    some_part_spoilt = any(part.spoilt for part in operator.parts)
-    for rule in rules:
+    some_part_spoilt = any(map(_SPOILT, operator.parts))
+    for rule, check in checks:
         if (spoilt and not rule.needs.isdisjoint(spoilt)) or (
             whole_spoilt and not rule.needs_of_whole.isdisjoint(whole_spoilt)
         ):
@@ -133,7 +149,7 @@ def _run_operator_rules(operator: OperatorView, rules: Sequence[OperatorRule], f
             parts = [part for part in parts if rule.needs_of_parts.isdisjoint(part.spoilt)]
             if rule.needs_all_parts and len(parts) < len(operator.parts):
                 continue
-        for finding in rule.check(operator, parts):
+        for finding in check(operator, parts):
             found.append(rule.report(_HERE, finding))
             (operator if finding.tensor is None else finding.tensor).spoilt.update(rule.spoils)
             some_part_spoilt |= finding.tensor is not None

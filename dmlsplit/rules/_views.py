@@ -56,6 +56,7 @@ class TensorView:
     """
 
     __slots__ = (
+        "_exact",
         "bits",
         "desc",
         "is_output",
@@ -92,6 +93,7 @@ class TensorView:
         self.is_strided = strides is not None
         self.bits = ELEMENT_BITS.get(self.desc.data_type, 0)
         self.spoilt: set[Aspect] = set()
+        self._exact: int | None = None
 
     @property
     def name(self) -> str:
@@ -100,11 +102,15 @@ class TensorView:
 
     def implied_size(self, arithmetic: SizeArithmetic) -> int:
         """Bytes, rounded up to 4; needs EXTENT."""
+        if arithmetic is SizeArithmetic.EXACT:
+            return self.exact_implied_size
         return arithmetic.implied_size(self.bits, self.sizes, self.strides)
 
     @property
     def exact_implied_size(self) -> int:
-        return self.implied_size(SizeArithmetic.EXACT)
+        if self._exact is None:  # several rules ask
+            self._exact = SizeArithmetic.EXACT.implied_size(self.bits, self.sizes, self.strides)
+        return self._exact
 
 
 _NO_DESC: Final = BufferTensorDesc(0, None)

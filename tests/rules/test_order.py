@@ -48,8 +48,8 @@ def reports(descriptors):
 
 
 def clear():
-    validation._tensor_rules.cache_clear()
-    validation._operator_rules.cache_clear()
+    validation._tensor_checks.cache_clear()
+    validation._operator_checks.cache_clear()
 
 
 @pytest.mark.parametrize("seed", range(3))
