@@ -79,6 +79,29 @@ def test_what_is_around_a_changed_node_stays():
     assert result == made
 
 
+@pytest.mark.parametrize("target", [{"feature_level": "2_0"}, {"onnxruntime": "1.10.0"}], ids=["level", "opset"])
+def test_nothing_but_nodes_and_versions_is_another(target):
+    made = five_dimensions()
+    made.MergeFrom(onnx.ModelProto(producer_name="p", domain="d", model_version=7, doc_string="s"))
+    helper.set_model_props(made, {"key": "value"})
+    made.graph.metadata_props.add(key="of", value="the graph")
+    annotation = made.graph.quantization_annotation.add(tensor_name="x")
+    annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="s")
+    sparse = [numpy_helper.from_array(np.ones(2, np.float32), "sparse"), numpy_helper.from_array(np.array([0, 3]), "i")]
+    made.graph.sparse_initializer.append(helper.make_sparse_tensor(*sparse, [10]))
+    weights = numpy_helper.from_array(np.ones(30000, np.float32), "k")
+    first = graph([node("Constant", [], ["k"], value=weights)], [], (value("k", [30000]),))
+    made.training_info.add().initialization.CopyFrom(first)
+    data = made.SerializeToString() + UNKNOWN
+    result = written(data, **target)
+    assert result != data
+    old, new = map(onnx.load_from_string, (data, result))
+    for each in (old, new):
+        each.graph.ClearField("node")
+        each.ClearField("opset_import")
+    assert old.SerializeToString(deterministic=True) == new.SerializeToString(deterministic=True)
+
+
 def test_a_written_node_says_what_wrote_it():
     result = onnx.load_from_string(written(five_dimensions().SerializeToString()))
     assert [n.op_type for n in result.graph.node][-3:] == ["Split", "Reshape", "Reshape"]

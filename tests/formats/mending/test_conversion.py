@@ -1,0 +1,125 @@
+"""Older opsets in functions and in graphs of nodes: what onnx's converter makes of each, and what stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from dmlsplit.errors import NotLegalizedError
+from dmlsplit.formats import onnx as front_end
+from tests.formats.onnx_models import graph, ints, model, node, value, with_reference
+
+X = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
+LARGE = numpy_helper.from_array(np.random.default_rng(3).normal(size=(4, 20000)).astype(np.float32), "w")
+TAIL = [
+    node("Split", ["t"], ["a", "b"], axis=1, num_outputs=2),
+    node("Concat", ["b", "a"], ["y"], axis=1),
+]
+
+
+def converted(made, **arrays):
+    """What ONNX Runtime 1.10, which loads opset 15, is given; it computes the same of `arrays`, if there are any."""
+    onnx.checker.check_model(made, full_check=True)
+    written = front_end.legalize(made, onnxruntime="1.10.0")
+    assert "convert-opset" in {name for change in written.changes for name in change.names}
+    assert front_end.legalize(written.model, onnxruntime="1.10.0") == (written.model, ())
+    result = onnx.load_from_string(written.model)
+    onnx.checker.check_model(result, full_check=True)
+    assert {entry.version for entry in result.opset_import if not entry.domain} == {15}
+    if arrays:
+        one, two = (ReferenceEvaluator(each).run(None, arrays) for each in (made, result))
+        assert [array.tobytes() for array in one] == [array.tobytes() for array in two]
+    return result
+
+
+def calling(*body, opset=18, **attributes):
+    imports = [helper.make_opsetid("", opset)]
+    function = helper.make_function("own", "F", ["x"], ["t"], body, imports, attributes=list(attributes))
+    call = node("F", ["x"], ["t"], domain="own", **attributes)
+    fields = {"functions": [function], "domains": ["own"], "ir_version": 8}
+    return model([call, *TAIL], [value("x", [2, 4])], [value("y", [None, None])], opset=opset, **fields)
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        node("Constant", [], ["axes"], value_ints=[1]),
+        node("Constant", [], ["axes"], value=numpy_helper.from_array(np.array([1]), "axes")),
+    ],
+    ids=["numbers", "tensor"],
+)
+def test_functions(axes):
+    made = calling(axes, node("ReduceMean", ["x", "axes"], ["m"]), node("Add", ["x", "m"], ["t"]))
+    (function,) = converted(made, x=X).functions
+    (mean,) = [n for n in function.node if n.op_type == "ReduceMean"]
+    assert list(mean.input) == ["x"]
+    assert {a.name: list(a.ints) for a in mean.attribute}["axes"] == [1]
+
+
+def test_a_node_with_attributes_of_its_function_is_left_alone():
+    made = calling(
+        with_reference(node("Elu", ["x"], ["e"]), "alpha", "k", onnx.AttributeProto.FLOAT),
+        node("ReduceMean", ["e"], ["m"]),
+        node("Add", ["e", "m"], ["t"]),
+        k=0.5,
+    )
+    (function,) = converted(made).functions  # onnx's evaluator does not run it
+    assert function.node[0] == made.functions[0].node[0]
+
+
+def test_a_node_with_attributes_of_its_function_is_not_converted():
+    made = calling(with_reference(node("ReduceMean", ["x"], ["t"]), "keepdims", "k"), k=1)
+    with pytest.raises(NotLegalizedError, match="attributes of a function"):
+        front_end.legalize(made, onnxruntime="1.10.0")
+
+
+def test_no_operator_of_a_function_changed():
+    made = calling(node("HardSwish", ["x"], ["t"]), opset=21)
+    made.ir_version = 10
+    assert converted(made, x=X).functions[0].node == made.functions[0].node
+
+
+def branches(opset=18):
+    one = [
+        node("Constant", [], ["w"], value=LARGE),
+        node("MatMul", ["x", "w"], ["product"]),
+        node("ReduceMean", ["product", "axes"], ["m"], name="mean"),
+        node("Split", ["x"], ["p", "q"], axis=1, num_outputs=2),
+        node("Concat", ["q", "p", "m"], ["r"], axis=1),
+    ]
+    two = [node("ReduceMean", ["x", "own"], ["m"]), node("Concat", ["x", "m"], ["s"], axis=1)]
+    branch = node(
+        "If",
+        ["c"],
+        ["y"],
+        name="if",
+        then_branch=graph(one, [], (value("r", [2, 5]),)),
+        else_branch=graph(two, [], (value("s", [2, 5]),), [ints("own", 1)]),
+    )
+    branch.metadata_props.add(key="k", value="v")
+    inputs = [value("x", [2, 4]), value("c", [], TensorProto.BOOL)]
+    fields = {"initializers": [ints("axes", 1)], "ir_version": 8 if opset < 19 else 10}
+    return model([branch], inputs, [value("y", [2, 5])], opset=opset, **fields)
+
+
+@pytest.mark.parametrize("opset", [18, 21])
+@pytest.mark.parametrize("choice", [True, False])
+def test_graphs_in_nodes(opset, choice):
+    """The axes are a constant of the graph around; the weights are not in what the converter is given."""
+    made = branches(opset)
+    (branch,) = converted(made, x=X, c=np.array(choice)).graph.node
+    assert (branch.name, branch.doc_string, len(branch.metadata_props)) == ("if", "", 1)
+    inner = next(a.g for a in branch.attribute if a.name == "then_branch")
+    assert inner.node[0] == next(a.g for a in made.graph.node[0].attribute if a.name == "then_branch").node[0]
+    assert [n.name for n in inner.node if n.op_type == "ReduceMean"] == ["mean"]
+
+
+def test_what_the_converter_knows_no_way_for_is_refused():
+    pads = ints("pads", 0, 0, 0, 1)
+    nodes = [node("Pad", ["x", "pads"], ["t"]), *TAIL]
+    made = model(nodes, [value("x", [2, 3])], [value("y", [2, 4])], opset=18, initializers=[pads], ir_version=8)
+    with pytest.raises(NotLegalizedError, match=r"opset 18 is newer than 15.*Pad"):
+        front_end.legalize(made, onnxruntime="1.10.0")
