@@ -1,6 +1,7 @@
 """The check list of a release: `python packaging/release.py`, in the tree that is about to be tagged.
 
-Says what is left to do, one line each, and exits with 1; nothing is changed. Tests and packages are .ci/run's.
+Says what is left to do, one line each, and exits with 1; where that is nothing, the commands of the release in their
+order. Nothing is changed. Tests and packages are .ci/run's.
 """
 
 from __future__ import annotations
@@ -75,6 +76,24 @@ def repository(root: Path) -> Iterator[str]:
         yield f"git tag: {tag} is another commit already"
 
 
+ORDER = [
+    "bash .ci/run full",
+    "git tag v{version}",
+    "git push origin v{version}",
+    "python -m build --sdist",
+    "python -m cibuildwheel --output-dir dist",  # on each system
+    "python -m twine upload dist/*",
+    "mike deploy --push --update-aliases {series} latest",  # pages of other versions stay as they are
+    "mike set-default --push latest",
+]
+"""The commands of a release; what cannot be taken back comes last but for the pages, which show what can be had."""
+
+
+def order(root: Path) -> list[str]:
+    version = stated(root, *VERSION)
+    return [command.format(version=version, series=version.rpartition(".")[0]) for command in ORDER]
+
+
 CHECKS: list[Callable[[Path], Iterator[str]]] = [versions, changelog, generated_pages, repository]
 
 
@@ -85,7 +104,7 @@ def main() -> int:
         for line in check(root):
             left += 1
             print(line)
-    print(f"{left} left to do" if left else f"ready: git tag v{stated(root, *VERSION)}")
+    print(f"{left} left to do" if left else "\n  ".join(["ready:", *order(root)]))
     return 1 if left else 0
 
 

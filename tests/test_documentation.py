@@ -248,3 +248,36 @@ def test_the_site_builds(tmp_path):
     for name in ("judging.validate", "enums.TensorDataType.INT4", "descriptors.BufferTensorDesc.sizes"):
         assert f'id="dmlsplit.{name}"' in api
     assert "--feature-level" in (tmp_path / "site" / "cli.html").read_text("utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git on the path")
+@pytest.mark.skipif(shutil.which("mike", path=str(Path(sys.executable).parent)) is None, reason="pip install '.[docs]'")
+def test_every_version_has_its_own_pages(tmp_path):
+    """As packaging/release.py says it, in a clone; the pages of the version before stay."""
+    author = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    clone = tmp_path / "clone"
+
+    def run(*words):
+        done = subprocess.run(
+            words, cwd=clone, env={**os.environ, **author, "PYTHONPATH": str(clone)}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True, timeout=120)
+    mike = Path(sys.executable).with_name("mike")
+    for version in ("0.1", "0.2"):
+        run(mike, "deploy", "--update-aliases", version, "latest")
+    run(mike, "set-default", "latest")
+    files = set(run("git", "ls-tree", "-r", "--name-only", "gh-pages").splitlines())
+    assert {"index.html", "versions.json", "0.1/rules.html", "0.2/rules.html", "latest/rules.html"} <= files
+    versions = json.loads(run("git", "show", "gh-pages:versions.json"))
+    assert [(v["version"], v["aliases"]) for v in versions] == [("0.2", ["latest"]), ("0.1", [])]
+    assert "latest" in run("git", "show", "gh-pages:index.html")
+    assert run("git", "status", "--porcelain") == ""

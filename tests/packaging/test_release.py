@@ -58,7 +58,15 @@ def edit(tree, file, old, new):
 
 
 def test_a_tree_that_is_ready(tree):
-    assert run(tree) == (0, [f"ready: git tag v{VERSION}"])
+    """The order ends with the pages of this version, X.Y: a patch takes the place of the one before."""
+    status, lines = run(tree)
+    assert (status, lines[0]) == (0, "ready:")
+    words = [line.split() for line in lines[1:]]
+    tag, upload, deploy = (
+        next(i for i, found in enumerate(words) if word in found) for word in (f"v{VERSION}", "upload", "deploy")
+    )
+    assert tag < upload < deploy
+    assert words[deploy][-2:] == [VERSION.rpartition(".")[0], "latest"]
 
 
 def test_a_version_that_nothing_else_states(tree):
