@@ -17,6 +17,13 @@ def records(name: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
+def header(name: str) -> dict[str, Any]:
+    """The first of the records: what was asked, and the builds."""
+    with lzma.open(DATA / f"{name}.jsonl.xz", "rt", encoding="utf-8") as lines:
+        found: dict[str, Any] = json.loads(next(lines))
+    return found
+
+
 def tensor(record: dict[str, Any] | None) -> dml.TensorDesc | None:
     if record is None:
         return None

@@ -46,6 +46,7 @@ def test_thousands_of_files(files, cluster):
     assert sum(not report.ok for report in far) == sum(i % 10 == 3 or i % 401 == 7 for i in range(FILES))
 
 
+@pytest.mark.slow
 def test_the_example(files, cluster):
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / "check_on_dask.py", "--scheduler", cluster.scheduler_address, *files[:12]],

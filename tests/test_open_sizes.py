@@ -52,7 +52,7 @@ def test_the_answer_is_that_of_the_closed_node(request):
     assert all(seen[use] for use in (Use.AS_IT_IS, Use.REWRITTEN, Use.NOT_ASKED, Use.UNKNOWN)), seen
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", [*range(50), *(pytest.param(more, marks=pytest.mark.slow) for more in range(50, 200))])
 def test_the_answer_for_an_open_rank_is_that_of_the_closed_node(seed):
     rng = random.Random(seed)
     facts = rng.choice([split, openvino_split])(rng)

@@ -138,6 +138,17 @@ WRITING = {
 }
 
 
+EACH = pytest.mark.parametrize(
+    ("writing", "named"),
+    [
+        # Processes take long, and one kind of file shows that they hand names on.
+        pytest.param(writing, named, marks=[pytest.mark.slow] * ("--jobs" in writing and named != "weights"))
+        for writing in WRITING
+        for named in ("weights", "an IR", "a resource")
+    ],
+)
+
+
 def refused(folder, args, capsys):
     """Runs a command that has to end with one error, and to leave everything as it was."""
     before = files(folder)
@@ -156,8 +167,7 @@ def test_every_place_that_names_a_file(folder, capsys, named, writing):
     refused(folder, args, capsys)
 
 
-@pytest.mark.parametrize("named", ["weights", "an IR", "a resource"])
-@pytest.mark.parametrize("writing", WRITING)
+@EACH
 def test_every_option_that_writes(folder, capsys, named, writing):
     found = put(folder, named)
     err = refused(folder, [{"MODEL": found, "OUT": "m/data.bin"}.get(arg, arg) for arg in WRITING[writing]], capsys)
@@ -172,8 +182,7 @@ def test_every_name_of_the_file(folder, capsys, name, named):
     refused(folder, ["check", put(folder, named), "-o", name], capsys)
 
 
-@pytest.mark.parametrize("named", ["weights", "an IR", "a resource"])
-@pytest.mark.parametrize("writing", WRITING)
+@EACH
 def test_another_file_is_written(folder, capsys, named, writing):
     (folder / "m" / "other.bin").write_bytes(b"old")
     args = [{"MODEL": put(folder, named), "OUT": "m/other.bin"}.get(arg, arg) for arg in WRITING[writing]]

@@ -46,7 +46,13 @@ def test_unknown_command(process):
 @posix
 @pytest.mark.parametrize(
     "args",
-    [["check", "a.jsonl"], ["check", "a.jsonl", "--format", "json"], ["levels"], ["rule"], ["doctor"], ["--help"]],
+    [
+        *(["check", "a.jsonl"], ["levels"], ["--help"]),
+        *(
+            pytest.param(more, marks=pytest.mark.slow)
+            for more in (["check", "a.jsonl", "--format", "json"], ["rule"], ["doctor"])
+        ),
+    ],
     ids=" ".join,
 )
 def test_closed_pipe_is_quiet(tmp_path, args):

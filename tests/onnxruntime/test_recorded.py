@@ -35,12 +35,16 @@ def predicted(line, sample, version):
     )
 
 
-@pytest.mark.parametrize("random", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["hand-made", "random"])
-def test_every_recorded_answer(random):
+ALL = {"hand-made": {"agreed": 2511, "unknown": 13, "not built": 31}, "random": {"agreed": 5700}}
+
+
+@pytest.mark.parametrize(
+    ("made", "step"),
+    [("hand-made", 4), *(pytest.param(made, 1, marks=pytest.mark.slow) for made in ALL)],
+)
+def test_recorded_answers(made, step):
     counted = Counter()
-    for line in lines():
-        if line["set"].startswith("random") is not random:
-            continue
+    for line in [line for line in lines() if line["set"].startswith("random") is (made == "random")][::step]:
         sample = sample_of(line)
         if sample is None or OTHER_DIRECTML in line.get("env", ""):
             counted["not built"] += 1
@@ -55,4 +59,6 @@ def test_every_recorded_answer(random):
             found = list(disagreements(observed(line), nodes))
             assert found == [], (line["name"], version, line["model"], found)
             counted["unknown" if unknown else "agreed"] += 1
-    assert counted == ({"agreed": 5700} if random else {"agreed": 2511, "unknown": 13, "not built": 31})
+    if step == 1:
+        assert counted == ALL[made]
+    assert counted["agreed"] > 0.8 * ALL[made]["agreed"] // step
