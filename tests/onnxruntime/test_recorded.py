@@ -39,12 +39,12 @@ ALL = {"hand-made": {"agreed": 2511, "unknown": 13, "not built": 31}, "random": 
 
 
 @pytest.mark.parametrize(
-    ("made", "step"),
-    [("hand-made", 4), *(pytest.param(made, 1, marks=pytest.mark.slow) for made in ALL)],
+    ("kind", "step"),
+    [("hand-made", 4), *(pytest.param(every, 1, marks=pytest.mark.slow) for every in ALL)],
 )
-def test_recorded_answers(made, step):
+def test_recorded_answers(kind, step):
     counted = Counter()
-    for line in [line for line in lines() if line["set"].startswith("random") is (made == "random")][::step]:
+    for line in [line for line in lines() if line["set"].startswith("random") is (kind == "random")][::step]:
         sample = sample_of(line)
         if sample is None or OTHER_DIRECTML in line.get("env", ""):
             counted["not built"] += 1
@@ -60,5 +60,5 @@ def test_recorded_answers(made, step):
             assert found == [], (line["name"], version, line["model"], found)
             counted["unknown" if unknown else "agreed"] += 1
     if step == 1:
-        assert counted == ALL[made]
-    assert counted["agreed"] > 0.8 * ALL[made]["agreed"] // step
+        assert counted == ALL[kind]
+    assert counted["agreed"] > 0.8 * ALL[kind]["agreed"] // step
