@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from dmlsplit.enums import UINT64_MAX, TensorDataType, TensorFlags, TensorType
+from dmlsplit.enums import UINT64_MAX, UINT_MAX, TensorDataType, TensorFlags, TensorType
 from dmlsplit.errors import DescriptorError
 from dmlsplit.foreign import as_array, is_foreign
 from dmlsplit.integers import integer, integers
@@ -56,7 +56,11 @@ def _uint(value: object, path: str, bits: int = 32) -> int:
 def _uints(values: Iterable[int] | None, path: str) -> tuple[int, ...] | None:
     if values is None:
         return None
-    return tuple([_uint(value, f"{path}[{i}]") for i, value in enumerate(integers(values, path))])
+    numbers = integers(values, path)
+    if numbers and (min(numbers) < 0 or max(numbers) > UINT_MAX):
+        for i, number in enumerate(numbers):
+            _uint(number, f"{path}[{i}]")
+    return numbers
 
 
 def _data_type(value: int) -> TensorDataType | int:

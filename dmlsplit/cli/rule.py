@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dmlsplit import graphs
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import complete_rule, known_rule_id
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
@@ -145,10 +144,12 @@ def _found(rule: Rule) -> Sequence[Diagnostic]:
     """The diagnostics of the bad example."""
     if isinstance(rule, DescriptorRule):
         return evaluate(rule.bad(), find_target(**rule.target_of_examples)).diagnostics
-    if isinstance(rule, GraphRule) and rule.id in graphs.EXAMPLES:
-        return graphs.evaluate_graph(
-            graphs.EXAMPLES[rule.id](False), find_target(directml=rule.examples_for)
-        ).diagnostics
+    if isinstance(rule, GraphRule):
+        from dmlsplit import graphs  # they are large, and most commands have no use for them
+
+        if rule.id in graphs.EXAMPLES:
+            target = find_target(directml=rule.examples_for)
+            return graphs.evaluate_graph(graphs.EXAMPLES[rule.id](False), target).diagnostics
     return ()
 
 
@@ -164,7 +165,7 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
     found = {example.name: json.loads(example.text) for example in examples(rule)}
     steps = _steps(rule)
     judged_by = rule.target_of_examples if isinstance(rule, DescriptorRule) else {}
-    if isinstance(rule, GraphRule) and rule.id in graphs.EXAMPLES:
+    if isinstance(rule, GraphRule) and found:
         judged_by = {"directml": rule.examples_for}
     return {
         "schema": SCHEMA,

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dmlsplit.formats.graph_json import dumps as dumps_graph
 from dmlsplit.formats.json import dumps
-from dmlsplit.graphs import EXAMPLES
 from dmlsplit.rules import DescriptorRule, GraphRule, NodeRule, Rule
 from dmlsplit.target import find_target
 
@@ -29,6 +27,9 @@ def examples(rule: Rule) -> Iterator[Example]:
     elif isinstance(rule, NodeRule):
         for name, node in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, node.specification, json.dumps(node.to_dict()))
-    elif isinstance(rule, GraphRule) and rule.id in EXAMPLES:
-        for name, cured in (("bad", False), ("good", True)):
+    elif isinstance(rule, GraphRule):
+        from dmlsplit.formats.graph_json import dumps as dumps_graph  # graphs are large, and few rules are theirs
+        from dmlsplit.graphs import EXAMPLES
+
+        for name, cured in (("bad", False), ("good", True)) if rule.id in EXAMPLES else ():
             yield Example(name, find_target(directml=rule.examples_for).name, dumps_graph(EXAMPLES[rule.id](cured)))
