@@ -7,11 +7,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dmlsplit.errors import InputError
+from dmlsplit.errors import InputError, NotLegalizedError
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx.mending import mended_model
 from dmlsplit.formats.onnx.mending.assembling import assembled
 from dmlsplit.formats.onnx.mending.fields import Span, fields
 from dmlsplit.formats.onnx.mending.source import SourceModel, mapped, origin
+from dmlsplit.target import find_target
 from tests.effort import calls
 from tests.formats.onnx_models import graph, ints, model, node, value
 
@@ -176,6 +178,64 @@ def test_weights_are_not_read(tmp_path):
         (large,) = [t for t in source.model.graph.initializer if t.name == "large"]
         assert (large.dims, large.data_type) == ([1 << 20], TensorProto.FLOAT)
         assert source.model.ByteSize() < 1000
+
+
+def file_of(path, made, size):
+    """A file of that many bytes: a model with a weight that fills it, of which nothing is written."""
+    weight = onnx.TensorProto(name="weight", data_type=TensorProto.UINT8, dims=[size]).SerializeToString()
+    graph = made.graph.SerializeToString()
+    rest = onnx.ModelProto()
+    rest.CopyFrom(made)
+    rest.ClearField("graph")
+    head = rest.SerializeToString()
+    keys = 3 * 6  # of the graph, the tensor and its data: a byte, and five of length
+    data = size - len(head) - len(graph) - len(weight) - keys
+    tensor = len(weight) + 6 + data
+    with open(path, "wb") as stream:
+        stream.write(head + _key(7, len(graph) + 6 + tensor) + graph + _key(5, tensor) + weight + _key(9, data))
+        stream.truncate(size)
+
+
+def _key(number, length):
+    """A field's key with its length in five bytes, whatever it is."""
+    return bytes([number << 3 | 2, *(length >> 7 * i & 127 | (128 if i < 4 else 0) for i in range(5))])
+
+
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [((1 << 31) - 100, "it would be"), ((1 << 31) + 100, "more than a protobuf message holds")],
+    ids=["grows", "is"],
+)
+def test_a_file_beyond_what_protobuf_holds_is_refused(tmp_path, size, reason):
+    file_of(tmp_path / "m.onnx", five_dimensions(), size)
+    with pytest.raises((NotLegalizedError, InputError), match=reason):
+        front_end.legalize(tmp_path / "m.onnx", feature_level="2_0")
+
+
+def test_a_file_of_two_gigabytes_is_mended(tmp_path):
+    file_of(tmp_path / "m.onnx", five_dimensions(), (1 << 31) - 10000)
+    with mended_model(tmp_path / "m.onnx", find_target(feature_level="2_0")) as found:
+        assert len(found.changes) == 1
+        assert 0 < found.size - ((1 << 31) - 10000) < 2000
+
+
+def test_external_data_may_be_of_any_size(tmp_path):
+    """The lengths of the Split lie behind three gigabytes."""
+    made = five_dimensions()
+    (lengths,) = made.graph.initializer
+    values = numpy_helper.to_array(lengths).tobytes()
+    lengths.ClearField("int64_data")
+    lengths.ClearField("raw_data")
+    lengths.data_location = TensorProto.EXTERNAL
+    for key, given in (("location", "w.bin"), ("offset", str(3 << 30)), ("length", "16")):
+        lengths.external_data.add(key=key, value=given)
+    with open(tmp_path / "w.bin", "wb") as stream:
+        stream.seek(3 << 30)
+        stream.write(values)
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    result = onnx.load_from_string(front_end.legalize(tmp_path / "m.onnx", feature_level="2_0").model)
+    assert "Reshape" in [n.op_type for n in result.graph.node]
+    assert list(result.graph.initializer) == list(made.graph.initializer)
 
 
 def test_work_is_linear_in_the_nodes():

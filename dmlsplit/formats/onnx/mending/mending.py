@@ -8,6 +8,7 @@ from typing import Final
 
 import onnx
 
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.fusion.findings import GraphFinding
 from dmlsplit.formats.onnx.mending.assembling import assembled
 from dmlsplit.formats.onnx.mending.editing import names_of, node_text, replace_nodes
@@ -105,7 +106,13 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     if elsewhere:
         found.refusals.append(Refusal("", elsewhere))
     if not found.refusals:
-        found.parts = assembled(source, model)
+        parts = assembled(source, model)
+        size, most = size_of(parts), Limit.ONNX_FILE.most
+        if size > most:
+            message = f"it would be {size} bytes, and a protobuf message holds {most}; save it with external data first"
+            found.refusals.append(Refusal("", message))
+        else:
+            found.parts = parts
     return found
 
 
