@@ -33,8 +33,8 @@ class Runner:
 
 
 CLOCKS: Final[dict[str, Callable[[], int]]] = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
-"""Nanoseconds. The CPU time of all threads leaves out the time in which others had the core, and is no measure of
-several threads."""
+"""Nanoseconds. The CPU time of all threads leaves out the time in which others had the core. Of several threads it is
+the work that they do together: how much more than one thread's they need, not how much sooner they are done."""
 
 
 def once(run: Callable[[], object], calls: int = 1, clock: str = "wall") -> float:
