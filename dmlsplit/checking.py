@@ -202,39 +202,35 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     if entry.error is not None:
         report = replace(_malformed(entry.error, target), file=entry.file, index=entry.index)
         return NotRead(_by(target, report), name, position)
-    judged = _judged(entry, target)
-    report = judged.report
-    if report.diagnostics:
-        kept = tuple([d for d in report.diagnostics if keep(d.rule)])
-        hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
-        report = replace(report, diagnostics=kept, hidden=hidden)
-    report = _by(target, replace(report, file=entry.file, index=max(entry.index, 0)))
+    report, descriptor, node = _judged(entry, target)
+    kept = tuple([d for d in report.diagnostics if keep(d.rule)])
+    hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
+    report = _by(target, replace(report, diagnostics=kept, hidden=hidden, file=entry.file, index=max(entry.index, 0)))
     if entry.index < 0:
         return Note(report)
     if report.operator is None:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
-    return replace(judged, report=report, name=name, position=position)
+    open_node = OpenNode.of(entry.node) if entry.node is not None and descriptor is None else None
+    return Judged(report, name, position, descriptor, node=node, graph=entry.graph, open_node=open_node)
 
 
-def _judged(entry: Entry, target: Target) -> Judged:
-    """The judgement of an entry that could be read, whatever it holds."""
+def _judged(entry: Entry, target: Target) -> tuple[Report, OperatorDesc | None, NodeSummary | None]:
+    """The judgement of an entry that could be read, whatever it holds; the operator and the node that it is about."""
     if entry.node is not None:
         report, node, descriptor = _judge_node(entry.node, entry.descriptor, target)
-        open_node = OpenNode.of(entry.node) if descriptor is None else None
-        report = _with_graphs(report, entry.node, target)
-        return Judged(report, descriptor=descriptor, node=node, graph=entry.graph, open_node=open_node)
+        return _with_graphs(report, entry.node, target), descriptor, node
     if entry.graph is not None:
         from dmlsplit import graphs
 
-        return Judged(graphs.evaluate_graph(entry.graph, target).located(entry.locate), graph=entry.graph)
+        return graphs.evaluate_graph(entry.graph, target).located(entry.locate), None, None
     if entry.descriptor is None:
-        return Judged(Report(entry.notes, target.name, None, entry.operator))
+        return Report(entry.notes, target.name, None, entry.operator), None, None
     report = evaluate(entry.descriptor, target)
     if report.diagnostics:
         report = report.located(entry.locate)
     if entry.notes:
         report = replace(report, diagnostics=entry.notes + report.diagnostics)
-    return Judged(report, descriptor=entry.descriptor)
+    return report, entry.descriptor, None
 
 
 def _by(target: Target, report: Report) -> Report:
