@@ -218,7 +218,8 @@ def _judged(entry: Entry, target: Target) -> tuple[Report, OperatorDesc | None, 
     """The judgement of an entry that could be read, whatever it holds; the operator and the node that it is about."""
     if entry.node is not None:
         report, node, descriptor = _judge_node(entry.node, entry.descriptor, target)
-        return _with_graphs(report, entry.node, target), descriptor, node
+        report, node = _with_graphs(report, node, entry.node, target)
+        return report, descriptor, node
     if entry.graph is not None:
         from dmlsplit import graphs
 
@@ -291,14 +292,35 @@ def _judge_node(
     return report, summary, descriptor
 
 
-def _with_graphs(report: Report, node: SplitNode | JoinNode, target: Target) -> Report:
-    """The report with what is wrong with the graphs that a model's nodes become, as far as it is this node's."""
+def _with_graphs(
+    report: Report, summary: NodeSummary, node: SplitNode | JoinNode, target: Target
+) -> tuple[Report, NodeSummary]:
+    """The same with what is wrong with the graphs that a model's nodes become, as far as it is this node's.
+
+    Of what a runtime says of the same fault that becomes part: it is one fault.
+    """
     if not node.report.ok or node.in_session is None:
-        return report
+        return report, summary
     from dmlsplit.formats.sessions import graph_diagnostics
 
-    found = graph_diagnostics(node, target)
-    return replace(report, diagnostics=(*report.diagnostics, *found)) if found else report
+    found = list(graph_diagnostics(node, target))
+    kept = []
+    for diagnostic in report.diagnostics:
+        twin = next((i for i, each in enumerate(found) if each.rule == _SAME_FAULT.get(diagnostic.rule)), None)
+        if twin is None:
+            kept.append(diagnostic)
+        else:
+            message = f"{found[twin].message} ({diagnostic.rule}: {diagnostic.message})"
+            found[twin] = replace(found[twin], message=message)
+    fails = any(each.severity is Severity.ERROR for each in found)
+    return replace(report, diagnostics=(*kept, *found)), summary._replace(graph_fails=fails)
+
+
+_SAME_FAULT: Final = {
+    "onnxruntime/graph-refused": "graph/memory-too-small",
+    "onnxruntime/graph-without-outputs": "graph/empty",
+}
+"""What a version of ONNX Runtime says of a node, and what is said of the graph that it becomes part of."""
 
 
 def _judge_open(
@@ -352,4 +374,4 @@ def _summary(node: SplitNode | JoinNode, use: Use) -> NodeSummary:
     operator = f"{node.op} {node.version}" if node.version else node.op
     warned = any(d.severity is Severity.WARNING for d in node.report.diagnostics)
     shape, lengths = node.whole_shape, node.lengths
-    return NodeSummary(node.path, operator, node.data_type, shape, node.axis, lengths, node.report.ok, warned, use)
+    return NodeSummary(node.path, operator, node.data_type, shape, node.axis, lengths, warned, use)

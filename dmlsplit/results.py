@@ -40,8 +40,8 @@ def verdict_of(report: Report) -> Verdict:
 class NodeSummary(NamedTuple):
     """A node of a framework's model, by a target: what a table says of it.
 
-    `is_right` and `is_warned` are its framework's verdict; `minimum_level` is the lowest feature level that takes it as
-    it is, None where none does or nobody asked; `rewriting` says what the target runs in its place.
+    `is_warned`: its framework's rules have warnings; `minimum_level` is the lowest feature level that takes it as it
+    is, None where none does or nobody asked; `rewriting` says what the target runs in its place.
     """
 
     path: str
@@ -50,7 +50,6 @@ class NodeSummary(NamedTuple):
     shape: Shape | None
     axis: int | None
     lengths: Shape | None
-    is_right: bool
     is_warned: bool
     use: Use
     minimum_level: FeatureLevel | None = None
@@ -59,6 +58,8 @@ class NodeSummary(NamedTuple):
     """Of sizes that the model leaves open: where the target does so."""
     runtime: str = ""
     """The outcome in a version of ONNX Runtime, in a word or two; "" of any other target."""
+    graph_fails: bool = False
+    """The DirectML graph that it becomes part of comes out wrong, or is refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,15 +179,27 @@ def groups(results: Iterable[Result]) -> Iterator[Result | list[Judged]]:
 
 
 def node_table(nodes: Sequence[Judged]) -> Table:
-    """The nodes of one model: what they are, their framework's verdict, the lowest level, and each target's answer."""
+    """The nodes of one model: what they are, the verdict, the lowest level, and each target's answer."""
     targets = dict.fromkeys(node.report.judged_by for node in nodes)
-    rows: dict[int, list[str]] = {}
+    found: dict[int, list[tuple[Judged, NodeSummary]]] = {}
     for judged in nodes:
         if judged.node is not None:
-            cells = NodeCells.of(judged.node)
-            rows.setdefault(judged.report.index, list(cells)).append(_use_text(judged.node))
+            found.setdefault(judged.report.index, []).append((judged, judged.node))
+    rows = []
+    for answers in found.values():
+        cells = NodeCells.of(answers[0][1])
+        verdict = _verdict_text([judged for judged, _ in answers], answers[0][1].is_warned)
+        rows.append((*cells[:5], verdict, cells.level, *(_use_text(node) for _, node in answers)))
     title = f"{place(nodes[0].report.file, None)}: {_counted(len(rows), 'node')}"
-    return Table(title, (*_NODE_COLUMNS, *targets), [tuple(row) for row in rows.values()])
+    return Table(title, (*_NODE_COLUMNS, *targets), rows)
+
+
+def _verdict_text(answers: Sequence[Judged], is_warned: bool) -> str:
+    """The verdict of all targets together."""
+    verdicts = {judged.verdict for judged in answers}
+    if len(verdicts) > 1:
+        return "depends"
+    return "ok, warned" if is_warned and verdicts == {Verdict.OK} else str(*verdicts)
 
 
 class NodeCells(NamedTuple):
@@ -198,7 +210,6 @@ class NodeCells(NamedTuple):
     whole: str
     axis: str
     lengths: str
-    verdict: str
     level: str
 
     @classmethod
@@ -212,7 +223,6 @@ class NodeCells(NamedTuple):
             printable(f"{node.data_type or '?'} {shape_text(node.shape)}", 48),
             "?" if node.axis is None else str(node.axis),
             lengths_text(node.lengths),
-            "not ok" if not node.is_right else "ok, warned" if node.is_warned else "ok",
             str(node.minimum_level or _NO_LEVEL.get(node.use, "none")),
         )
 
@@ -221,10 +231,11 @@ _NO_LEVEL: Final = {Use.NOT_ASKED: "-", Use.UNKNOWN: "?"}
 
 
 def _use_text(node: NodeSummary) -> str:
+    graph = ", graph not ok" if node.graph_fails else ""
     if node.runtime:
-        return node.runtime
+        return node.runtime + graph
     rewriting = f": {node.rewriting}" if node.rewriting else ""
-    return f"{node.use.value}{rewriting}{f' ({node.condition})' if node.condition else ''}"
+    return f"{node.use.value}{rewriting}{f' ({node.condition})' if node.condition else ''}{graph}"
 
 
 def _upgrades(nodes: Sequence[Judged]) -> Iterator[list[Part]]:

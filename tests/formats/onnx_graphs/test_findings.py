@@ -233,3 +233,41 @@ def test_the_sizes_of_a_constant_count_though_they_are_not_worked_out_here():
     (part,) = parts_of(session_model(model), find_runtime("1.24.4"), SessionOptions())
     assert not part.doubtful
     assert [graph.ops for graph in part.fused] == [("Split", "Add", "Sigmoid", "Mul")]
+
+
+@pytest.mark.parametrize("target", [("--onnxruntime", "1.24.4"), ("--directml", "1.15.4")], ids=" ".join)
+@pytest.mark.parametrize(("body", "rule"), [(CUT, "graph/memory-too-small"), (GLU, "graph/fused-wrongly")])
+def test_table_counts_json_and_status_agree(tmp_path, capsys, body, rule, target):
+    path = tmp_path / "model.onnx"
+    onnx.save(text(body), path)
+    assert main(["check", str(path), *target]) == 1
+    row, *_, summary = capsys.readouterr().out.splitlines()[2:]
+    assert "  not ok  " in row
+    assert row.endswith(", graph not ok")
+    assert summary == "1 operator: 1 not ok; 1 error"
+    assert main(["check", str(path), *target, "--format", "jsonl"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["ok"], [d["rule"] for d in answer["diagnostics"]]) == (False, [rule])
+
+
+def test_a_verdict_may_depend_on_the_target(tmp_path, capsys):
+    path = tmp_path / "model.onnx"
+    onnx.save(text(GLU), path)
+    main(["check", str(path), "--directml", "1.12.1", "--directml", "1.15.4"])
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("a ")]
+    assert "  depends  " in row
+
+
+@pytest.mark.parametrize(
+    ("model", "rule", "of_runtime"),
+    [
+        (text(CUT), "graph/memory-too-small", "onnxruntime/graph-refused"),
+        (models.dead({"model": "dead Split of the input"}), "graph/empty", "onnxruntime/graph-without-outputs"),
+    ],
+)
+def test_a_refused_graph_is_reported_once_with_what_the_runtime_says(tmp_path, model, rule, of_runtime):
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    errors = [error for report in check_files([path], onnxruntime="1.24.4") for error in report.errors]
+    assert [error.rule for error in errors] == [rule]
+    assert f"({of_runtime}: " in errors[0].message
