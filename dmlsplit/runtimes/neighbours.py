@@ -106,12 +106,28 @@ ON_CPU: Final = frozenset(
 )
 """Operators that the execution provider does not implement."""
 
-ACTIVATIONS: Final = frozenset({"Relu", "LeakyRelu", "Sigmoid", "Tanh"})
-STAYING: Final = ACTIVATIONS | {"Add", "Sub", "Mul", "Split", "Concat"}
-"""Operators that optimization leaves alone among each other, but for the pairs of MERGING and x * Sigmoid(x)."""
+ACTIVATIONS: Final = frozenset(
+    {
+        *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid"),
+        *("Softplus", "Softsign", "ThresholdedRelu"),
+    }
+)
+ABSORBS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(
+        ("Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "Gemm", "MatMul"), ACTIVATIONS
+    ),
+    **dict.fromkeys(("Add", "Sum"), frozenset({"Relu", "LeakyRelu"})),
+}
+"""Operators, and the activations that are put into them where nothing else reads what is between, from level 2 on."""
 
-MERGING: Final = frozenset({("Add", "Relu"), ("Add", "LeakyRelu")})
-"""Producer and consumer that become one operator where nothing else reads what is between them: observed."""
+STAYING: Final = frozenset(
+    {
+        *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign"),
+        *("Abs", "Neg", "Exp", "Log", "Sqrt", "Ceil", "Floor", "Sin", "Cos"),
+        *("Add", "Sub", "Mul", "Max", "Min", "Slice", "Tile", "Split", "Concat"),
+    }
+)
+"""Operators that optimization leaves alone among each other, but for the pairs of ABSORBS and x * Sigmoid(x)."""
 
 ELEMENTWISE: Final = frozenset(
     {

@@ -121,6 +121,32 @@ def test_an_output_that_a_call_gives_no_name_has_one():
         on_onnxruntime(in_words("g (float[4,6] x) => (float[?,?] y) { y = own.F(x) }", functions=function), VERSION)
 
 
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        ("s = Sigmoid(a) m = Mul(a, s) u = Exp(m) y = Concat<axis=1>(u, b)", 0),
+        ("s = Sigmoid(a) m = Mul(s, a) u = Max(m, s) y = Concat<axis=1>(u, b)", 4),
+        ("s = Sigmoid(a) m = Mul(s, b) u = Exp(m) y = Concat<axis=1>(u, b)", 4),
+        ("s = Neg(a) m = Min(a, s) u = Slice(m, z, o, o) y = Concat<axis=1>(u, b)", 4),
+        ("s = Add(a, w) m = Mul(s, s) u = Exp(m) y = Concat<axis=1>(u, b)", None),
+    ],
+    ids=["gate", "gate that is read", "no gate", "slice", "weights"],
+)
+def test_what_optimization_leaves_of_the_nodes_is_counted(words, flags):
+    """x * Sigmoid(x) becomes one node, where nothing else reads the Sigmoid; what is added may become part of others."""
+    constants = "<int64[1] z = {0}, int64[1] o = {1}, float w = {2}>"
+    made = in_words(f"g (float[2,6] x) => (float[?,?] y) {constants} {{ a, b = Split<axis=1>(x) {words} }}")
+    answer = on_onnxruntime(made, VERSION)[0].answer
+    assert (answer.compile and answer.compile.flags, answer.outcome) == (flags, "unknown" if flags is None else "DML")
+
+
+def test_a_fused_graph_that_nothing_reads_fails_the_session_for_all():
+    made = in_words("g (float[2,6] x) => (float[?,?] a) { a, b = Split<axis=1>(x) c = Exp(x) d = Abs(c) }")
+    (found,) = on_onnxruntime(made, VERSION)
+    assert (found.answer.outcome, found.answer.operators) == ("session-fails", ())
+    assert "nothing reads what the fused graph of c computes" in found.answer.diagnostics[-1].message
+
+
 def test_a_name_of_the_outer_graph_may_be_computed_in_a_branch():
     """As exporters write it that give an output of the branch the name of the If's own. Other names are refused."""
     inner = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=1, name="S")]

@@ -77,18 +77,3 @@ FUSED_ADD: Final = Lowered(89, Kind.UNKNOWN)
 def lowered(op_type: str) -> Lowered:
     """The row of an operator, UNKNOWN where it has none."""
     return LOWERED.get(op_type, UNKNOWN)
-
-
-ACTIVATIONS: Final = frozenset(
-    {
-        *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid"),
-        *("Softplus", "Softsign", "ThresholdedRelu"),
-    }
-)
-ABSORBS: Final[Mapping[str, frozenset[str]]] = {
-    **dict.fromkeys(
-        ("Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "Gemm", "MatMul"), ACTIVATIONS
-    ),
-    **dict.fromkeys(("Add", "Sum"), frozenset({"Relu", "LeakyRelu"})),
-}
-"""Operators, and the activations that are put into them where nothing else reads what is between, from level 2 on."""

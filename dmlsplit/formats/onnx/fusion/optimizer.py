@@ -19,9 +19,9 @@ from dmlsplit.dims import is_static
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import LimitError
 from dmlsplit.formats.onnx.functions import domain_of
-from dmlsplit.formats.onnx.fusion.operators import ABSORBS
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import Array, text
+from dmlsplit.runtimes.neighbours import ABSORBS
 
 _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
     "Mul": (1, (0, 1)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dmlsplit.dims import is_static
-from dmlsplit.formats.onnx.runtime.context import in_context
+from dmlsplit.formats.onnx.runtime.context import in_context, is_read
 from dmlsplit.formats.onnx.runtime.facts import facts_in, first_run
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import Placed, SessionGraph
@@ -54,7 +54,8 @@ def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
     neighbours = graph.once("neighbours", lambda: [graph.placed(i) for i in graph.order() if i not in facts])
     failures += graph.once("failures", lambda: [why for place in neighbours for why in _failures(graph, place)])
     fused = frozenset(i for i, known in facts.items() if placement(known, graph.runtime, options=options).in_graph)
-    groups = graph.once(("groups", fused), lambda: _groups(graph, neighbours, facts, fused))
+    groups, dead = graph.once(("groups", fused), lambda: _groups(graph, neighbours, facts, fused))
+    failures += dead
     found = []
     for index, known in facts.items():
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
@@ -76,8 +77,8 @@ def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
 
 def _groups(
     graph: SessionGraph, neighbours: Sequence[Placed], facts: Mapping[int, RuntimeFacts], fused: frozenset[int]
-) -> dict[int, _Group]:
-    """The fused graphs that the Splits and Concats are in."""
+) -> tuple[dict[int, _Group], list[str]]:
+    """The fused graphs that the Splits and Concats are in, and what is wrong with others."""
     known = {place.index: place for place in neighbours}
     placed = [known.get(index) or Placed(index, True, index in fused) for index in graph.order()]
     certain, possible = _fused(graph, placed, unknown=False), _fused(graph, placed, unknown=True)
@@ -85,7 +86,9 @@ def _groups(
     for index in facts:
         group = certain.get(index, ()), possible.get(index, ())
         found[index] = _Group(*group, _count(graph, *group))
-    return found
+    others = {group for i, group in certain.items() if group == possible.get(i) and facts.keys().isdisjoint(group)}
+    dead = sorted(graph.path(group[0]) for group in others if not is_read(graph, group))
+    return found, [f"nothing reads what the fused graph of {path} computes" for path in dead]
 
 
 def _kept(graph: SessionGraph, index: int) -> int:

@@ -54,7 +54,7 @@ def _change(
     if _has_other_twin(graph, index):
         return _Change(Outcome.UNKNOWN, "twins-differ", "another Split differs in its outputs only")
     fused = bool(group) and answer.compile is not None and answer.compile.call == "CompileGraph"
-    if fused and not _is_read(graph, group):
+    if fused and not is_read(graph, group):
         return _Change(Outcome.SESSION_FAILS, "graph-without-outputs", "nothing reads what its fused graph computes")
     if graph.options.optimization >= 1 and index in graph.transposed:
         return _Change(Outcome.UNKNOWN, "context-unknown", "it stands between Transposes, which may be moved over it")
@@ -111,7 +111,7 @@ def _leads_out(graph: SessionGraph, index: int, group: set[int]) -> bool:
     return False
 
 
-def _is_read(graph: SessionGraph, group: Sequence[int]) -> bool:
+def is_read(graph: SessionGraph, group: Sequence[int]) -> bool:
     """Whether anything outside of a fused graph reads what it computes."""
     made = {text(name) for i in group for name in graph.nodes[i].output if name}
     return any(reader not in set(group) for name in made for reader in graph.ends(name))

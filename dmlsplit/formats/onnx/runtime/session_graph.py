@@ -24,10 +24,10 @@ from dmlsplit.formats.onnx.splits import name_of
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.neighbours import (
+    ABSORBS,
     CPU_INPUTS,
     KEEPS_ON_CPU,
     KEPT,
-    MERGING,
     NEIGHBOURS,
     ON_CPU,
     SMALL_INITIALIZER,
@@ -215,30 +215,31 @@ class SessionGraph:
         before = [i for name in node.input if (i := self.origin(text(name))) is not None]
         after = [i for name in node.output for i in self.ends(text(name)) if i >= 0]
         around = {self.nodes[i].op_type for i in (index, *before, *after)}
-        weights = node.op_type not in ("Concat", "Split") and any(self.is_constant(text(name)) for name in node.input)
-        gates = {"Sigmoid", "Mul"} <= around and self._is_gate(index, after)
-        return around <= STAYING | {"If"} and not weights and not gates
+        on_cpu = CPU_INPUTS.get(node.op_type, ())
+        read = [text(name) for i, name in enumerate(node.input) if i not in on_cpu]
+        weights = node.op_type not in ("Concat", "Split") and any(map(self.is_constant, read))
+        return around <= STAYING | KEPT | {"If"} and not weights
 
     def absorbed(self, index: int) -> bool:
-        """Whether a node becomes part of the one that feeds it."""
+        """Whether a node becomes part of the one that feeds it, or of x * Sigmoid(x)."""
         node = self.nodes[index]
-        producer = self.origin(text(node.input[0])) if node.input and self.options.optimization >= 2 else None
-        if producer is None or (self.nodes[producer].op_type, node.op_type) not in MERGING:
+        if self.options.optimization < 2 or not node.input:
             return False
-        # That what is between them is an output of the graph, too, is not looked at.
-        return [i for i in self.ends(text(self.nodes[producer].output[0])) if i >= 0] == [index]
+        producer = self.origin(text(node.input[0]))
+        wanted = ABSORBS.get(self.nodes[producer].op_type, ()) if producer is not None else ()
+        if producer is not None and node.op_type in wanted:
+            # That what is between them is an output of the graph, too, is not looked at.
+            return [i for i in self.ends(text(self.nodes[producer].output[0])) if i >= 0] == [index]
+        return node.op_type == "Sigmoid" and self._is_gate(node)
 
-    def _is_gate(self, index: int, after: Sequence[int]) -> bool:
-        """Whether a node may be part of x * Sigmoid(x), which optimization makes one operator of."""
-        for mul in (i for i in (index, *after) if self.nodes[i].op_type == "Mul"):
-            factors = [self.source(text(name)) for name in self.nodes[mul].input]
-            for factor in factors:
-                sigmoid = self.producers.get(factor)
-                if sigmoid is None or self.nodes[sigmoid].op_type != "Sigmoid":
-                    continue
-                if self.source(text(self.nodes[sigmoid].input[0])) in factors:
-                    return True
-        return False
+    def _is_gate(self, sigmoid: onnx.NodeProto) -> bool:
+        """Whether all that reads a Sigmoid multiplies it by what it reads itself."""
+        name = self.source(text(sigmoid.output[0]))
+        ends = self.ends(name)
+        if len(ends) != 1 or ends[0] < 0 or self.nodes[ends[0]].op_type != "Mul":
+            return False
+        factors = [self.source(text(factor)) for factor in self.nodes[ends[0]].input]
+        return sorted(factors) == sorted([name, self.source(text(sigmoid.input[0]))])
 
     def removed(self, index: int) -> bool:
         """Whether optimization removes a node: an Identity, or one that computes what another does."""
