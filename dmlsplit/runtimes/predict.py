@@ -191,7 +191,10 @@ class _Predictor:
         outputs = self._narrowed(output_shapes(self.facts))
         # Output 1 is passed over where input 1, the lengths, is a constant that the CPU reads.
         skipped = {1} if facts.is_split and facts.opset >= _LENGTHS_ARE_INPUT else set()
-        return outputs is not None and not any(0 in shape for i, shape in enumerate(outputs) if i not in skipped)
+        places = [i for i in range(facts.outputs) if i not in facts.omitted]
+        return outputs is not None and not any(
+            0 in shape for i, shape in zip(places, outputs, strict=True) if i not in skipped
+        )
 
     def _in_graph(self) -> RuntimeAnswer:
         sizes = [numbers(shape) for shape in self.facts.shapes]

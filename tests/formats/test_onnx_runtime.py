@@ -74,6 +74,12 @@ def in_words(words, opset=17, functions=""):
     return onnx.parser.parse_model(f"{heading} {words} {functions}")
 
 
+def test_an_empty_second_output_is_the_second_where_the_first_has_no_name():
+    made = in_words('g (float[3,2] x) => (float[?,?] b) <int64[2] l = {2,0}> { "", b = Split<axis=1>(x, l) }')
+    (found,) = on_onnxruntime(made, VERSION)
+    assert (found.answer.outcome, rules([found])) == ("session-fails", [["second-output-empty"]])
+
+
 def test_of_an_output_without_a_name_and_elements_there_is_no_empty_tensor():
     """The descriptor has no tensor for it, which DirectML refuses."""
     made = in_words('g (float[3,2] x) => (float[?,?] b) <int64[2] l = {0,2}> { "", b = Split<axis=1>(x, l) }')
@@ -133,7 +139,7 @@ def test_an_output_that_a_call_gives_no_name_has_one():
     ids=["gate", "gate that is read", "no gate", "slice", "weights"],
 )
 def test_what_optimization_leaves_of_the_nodes_is_counted(words, flags):
-    """x * Sigmoid(x) becomes one node, where nothing else reads the Sigmoid; what is added may become part of others."""
+    """x * Sigmoid(x) becomes one node, where nothing else reads the Sigmoid; what becomes of weights is not known."""
     constants = "<int64[1] z = {0}, int64[1] o = {1}, float w = {2}>"
     made = in_words(f"g (float[2,6] x) => (float[?,?] y) {constants} {{ a, b = Split<axis=1>(x) {words} }}")
     answer = on_onnxruntime(made, VERSION)[0].answer
