@@ -110,6 +110,6 @@ def interrupts_blocked() -> Iterator[None]:
 
 
 def end_by(number: int) -> None:
-    """Ends the process as the signal does by default, so that whoever waits for it learns why."""
+    """Ends the process as the signal does by default, so that its parent learns why."""
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)

@@ -45,7 +45,7 @@ DIMENSIONS: Final = Symbol("dimensions", Bounds(0, None))
 ELEMENTS: Final = Symbol("elements", Bounds(0, None))
 LEAST_SIZE: Final = Symbol("least size", Bounds(0, None))
 GREATEST_SIZE: Final = Symbol("greatest size", Bounds(0, None))
-"""What else there is to ask of such a tensor."""
+"""The other numbers of such a tensor that conditions are about."""
 
 
 def expression(dim: Dim, place: str) -> Expression:
@@ -116,7 +116,7 @@ def value_of(size: Expression, values: Values) -> int:
 
 
 def bounds_of(size: Expression) -> Bounds:
-    """What an expression is between, each symbol taken by itself."""
+    """The bounds of an expression, each symbol taken by itself."""
     if isinstance(size, int):
         return Bounds(size, size)
     if isinstance(size, Symbol):
@@ -145,7 +145,7 @@ class Condition:
     relation: Relation
     to: Expression
     of: str = ""
-    """What the size counts, where it is none: "elements"."""
+    """The unit that is counted, where it is no size: "elements"."""
 
     def holds(self, values: Values) -> bool:
         """Whether it does, for these sizes."""
@@ -242,7 +242,7 @@ def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
         if not found:
             return (*[Condition(symbol, "is", size) for symbol, size in known.items()], *left)
         known = {symbol: substituted(size, found) for symbol, size in known.items()} | found
-        # What a symbol is bounded by holds of the size in its place.
+        # The bounds of a symbol hold for the size in its place.
         limits = [c for symbol, size in found.items() for c in fits((interval(*symbol.limits),), (size,))]
         left = depending([*(condition.with_sizes(found) for condition in others), *limits])
 

@@ -94,7 +94,7 @@ class Report:
     file: str | None = None
     index: int = 0
     hidden: tuple[Diagnostic, ...] = ()
-    """Diagnostics that whoever asked did not want to see; they count for `ok` all the same."""
+    """Diagnostics that the caller asked to hide; they count for `ok` all the same."""
 
     @property
     def ok(self) -> bool:

@@ -104,6 +104,6 @@ def naming(path: str) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # no fault: whoever reads has seen enough
+        raise  # no fault: the reader of the output has closed it
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), path) from None

@@ -26,7 +26,7 @@ WINDOW_BYTES: Final = 64 << 20
 OPEN_FILES: Final = 64
 """Outputs mapped at once, with two descriptors each; a process may have 256 at least."""
 KEPT_BYTES: Final = 4 << 30
-"""Smaller files stay in the page cache for whoever reads them next; larger ones would only drive others out of it."""
+"""Smaller files stay in the page cache for their next reader; larger ones would only drive others out of it."""
 
 Shape: TypeAlias = tuple[int, ...]
 Advance: TypeAlias = Callable[[int], object]

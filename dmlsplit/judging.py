@@ -1,4 +1,4 @@
-"""validate: the judgement of what a program submits, an operator or a graph of operators."""
+"""validate: judges an operator or a graph of operators."""
 
 from __future__ import annotations
 

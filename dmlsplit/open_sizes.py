@@ -52,7 +52,7 @@ MOST_PARTS: Final = 1024
 
 
 class Case(NamedTuple):
-    """What becomes of the node where all conditions hold, and none of the cases before does."""
+    """The use of the node where all conditions hold, and none of the cases before does."""
 
     use: Use
     conditions: tuple[Condition, ...]
@@ -67,14 +67,14 @@ class OpenAnswer:
     cases: tuple[Case, ...]
 
     def use(self, values: Values) -> Use:
-        """What becomes of the node of these sizes, by the names of symbols."""
+        """The use of the node of these sizes, by the names of symbols."""
         if not all_hold(self.valid, values):
             return Use.NOT_ASKED
         return next((case.use for case in self.cases if all_hold(case.conditions, values)), Use.UNKNOWN)
 
     @property
     def main(self) -> Use:
-        """What becomes of it as a rule: the first case's."""
+        """The use as a rule: the first case's."""
         return self.cases[0].use if self.cases else Use.UNKNOWN
 
     @property
@@ -91,14 +91,14 @@ class OpenAnswer:
 
     @property
     def head(self) -> str:
-        """What becomes of it as a rule, and when."""
+        """The use as a rule, and its conditions."""
         if not self.cases:
             return "not known" if solved(self.valid) is not None else "no sizes are right by the framework's own rules"
         return with_condition(self.main, self.condition)
 
     @property
     def rest(self) -> str:
-        """What becomes of it otherwise: "; no otherwise"."""
+        """The use otherwise: "; no otherwise"."""
         if not self.cases:
             return ""
         said, others = [""], self.cases[1:]
@@ -125,7 +125,7 @@ def open_answer(
     *,
     directml: Release | str | None = None,
 ) -> OpenAnswer | None:
-    """What a feature level or a release makes of a node for all of its open sizes.
+    """The answer of a feature level or a release about a node, for all of its open sizes.
 
     None where none is open, where more than sizes is (the rank, the axis, the element type), and where the node is
     wrong whatever they are. Raises ValueError for an unknown level or release or for both at once.
@@ -166,7 +166,7 @@ class OpenNode:
         return _open_node(node.operator_type, element, facts)
 
     def answer(self, target: Target) -> OpenAnswer:
-        """What a target makes of it for all sizes."""
+        """The answer of a target for all sizes."""
         cases = [case for case in self.cases(target) if solved((*self.valid, *case.conditions)) is not None]
         return OpenAnswer(self.valid, tuple(cases))
 
@@ -176,7 +176,7 @@ class OpenNode:
         return _lowest_level(self)
 
     def cases(self, target: Target) -> Iterator[Case]:
-        """What a target makes of it where it is right by its framework."""
+        """The cases of a target where the node is right by its framework."""
         held, count = self.element.data_type, self.element.count
         assert held is not None
         bits = ELEMENT_BITS[held]

@@ -1,4 +1,4 @@
-"""The uses that a target has for an operator, in a word."""
+"""Use: whether a target takes an operator as it is, rewritten, or not at all."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _status(args: Sequence[str] | None) -> int:
             status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
             _streams.flush()
     except BrokenPipeError:
-        status = BROKEN_PIPE  # whoever read the output has seen enough
+        status = BROKEN_PIPE  # the reader of the output has closed it
     except SystemExit as leaving:
         # click's way out where a command runs into that, and, with 0, of shell completion
         status = BROKEN_PIPE if leaving.code else 0

@@ -54,7 +54,7 @@ class AllowedFolders:
         All data outside of a model's own file is read here. Raises InputError, OSError.
         """
         path = self.beside(location)
-        note_reference(path, "a model")  # whoever reads it has the name
+        note_reference(path, "a model")  # its reader has the name
         held = regular_file_size(path)
         if not 0 <= offset <= held or size <= 0:
             return b"", held

@@ -1,4 +1,4 @@
-"""What nodes of a framework's model have in common that are one DirectML operator each, Splits and Concats."""
+"""The common base of a framework's Splits and Concats: nodes that are one DirectML operator each."""
 
 from __future__ import annotations
 

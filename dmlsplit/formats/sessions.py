@@ -1,4 +1,4 @@
-"""How a node of an ONNX model asks what a version of ONNX Runtime makes of it, and what a report then says."""
+"""The question of a node of an ONNX model to a version of ONNX Runtime, and the report on the answer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Session(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeKey:
-    """A node of a model: of those of one operator whose path is the same, which."""
+    """A node of a model; `number` counts the nodes of one operator whose path is the same."""
 
     op: str
     path: str

@@ -1,4 +1,4 @@
-"""What the dispatches of a plan compute, without computing it: whether each one reads what it should.
+"""Symbolic execution of a compiled graph: whether each dispatch reads the tensors that it should.
 
 A read is right where every byte was last written by the dispatch that made the tensor, or the part of it that lives
 there. What a wrong read comes to is passed on to what is computed from it.
@@ -152,7 +152,7 @@ class Execution:
                     stack.append((part, larger.place if larger else place))
 
     def _read(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
-        """What is wrong with the bytes of a region that should hold the tensor, or a part of it."""
+        """The fault of the bytes of a region that should hold the tensor, or a part of it."""
         if tensor.producer is None:
             return None
         for output, place, k in self.plan.lost:
@@ -215,7 +215,7 @@ class Execution:
         return mild
 
     def _displaced(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
-        """What is wrong where the whole input of a Split was joined in the place of a part that begins elsewhere."""
+        """The fault where the whole input of a Split was joined in the place of a part that begins elsewhere."""
         for stand_in in self.plan.stand_ins:
             self._spend()
             output, split = stand_in.output, stand_in.part.split

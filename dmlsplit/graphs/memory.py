@@ -1,4 +1,4 @@
-"""What CompileGraph makes of a graph: a list of dispatches, and the memory that each one reads and writes.
+"""The model of CompileGraph: a graph becomes a list of dispatches, and the memory that each one reads and writes.
 
 Found by asking builds of DirectML, and true of them as far as `Unmodelled` does not say otherwise. It happens in this
 order; the first three steps are in passes.py, the others below:

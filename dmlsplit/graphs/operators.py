@@ -12,7 +12,7 @@ from typing import Final
 
 
 class Family(enum.Enum):
-    """What CompileGraph treats alike."""
+    """Operators that CompileGraph treats alike."""
 
     ACTIVATION = "activation"
     """DML_OPERATOR_ACTIVATION_*: one input, one output, element by element."""

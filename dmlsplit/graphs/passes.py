@@ -136,7 +136,7 @@ class Passes(Program):
         return node is not None and node.fused and len(uses[tensor]) == 1 and tensor not in self.output_set
 
     def _bypass(self) -> None:
-        """What reads an identity's output reads its input instead. Of a graph output only the home is left.
+        """Readers of an identity's output read its input instead. Of a graph output only the home is left.
 
         Several identities of one tensor are taken out in an order that was not found out. It decides where the tensor
         lives, if Joins or graph outputs want it behind more than one of them, and it is used otherwise.

@@ -133,7 +133,7 @@ class Node:
     copies: bool = False
     """It only copies, never in place."""
     keeps_positive: bool = False
-    """What it makes of a number that is not negative is the number; of a negative one, none above 0."""
+    """It maps a number that is not negative to itself, and a negative one to none above 0."""
     wrong: Wrong | None = None
     starts: list[int] = field(default_factory=list)
     """Of a Join: where each input begins along the axis."""
@@ -197,19 +197,19 @@ class StandIn:
     place: BufferView
     """Where the part should be."""
     whole: Tensor
-    """What was put there: the whole itself, or a copy."""
+    """The tensor that was put there: the whole itself, or a copy."""
     part: Part
 
 
 @dataclass(slots=True)
 class CompiledGraph:
-    """What a graph compiles to."""
+    """The dispatches that a graph compiles to, and the tensors that its outputs get."""
 
     dispatches: list[Dispatch]
     outputs: list[Tensor]
-    """What each graph output should hold."""
+    """The tensor that each graph output should hold."""
     homes: list[Tensor]
-    """What lies in the buffer of each graph output."""
+    """The tensor that lies in the buffer of each graph output."""
     parts: dict[Tensor, list[Tensor]]
     """The output of a Join: the tensors that live in it, in order; None of them is written twice."""
     lost: list[tuple[Tensor, BufferView, int]] = field(default_factory=list)
@@ -267,7 +267,7 @@ def numbers_of(desc: NeighbourOperatorDesc, name: str, count: int) -> tuple[int,
 
 
 def origin_of(tensor: Tensor) -> object:
-    """What the fusion compares: the node, whichever of its outputs it is."""
+    """The key that the fusion compares: the node, whichever of its outputs it is."""
     return tensor.producer if tensor.producer is not None else tensor
 
 

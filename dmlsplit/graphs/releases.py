@@ -14,7 +14,7 @@ from dmlsplit.releases import Release
 
 
 class Fusion(enum.Enum):
-    """What is taken for x * sigmoid(x) and computed in one dispatch."""
+    """The products that a build takes for x * sigmoid(x) and computes in one dispatch."""
 
     NONE = "nothing"
     PRODUCT = "p * sigmoid(q), where p and q come from the same node, whichever outputs they are"
@@ -29,7 +29,7 @@ class JoinPlacement(enum.Enum):
 
 
 class FiveDimensions(enum.Enum):
-    """What becomes of a Split of five dimensions whose first size is not 1. Along that dimension it is refused."""
+    """How a build compiles a Split of five dimensions whose first size is not 1. Along that dimension it refuses it."""
 
     SOUND = "it is compiled as any other, along the first dimension, too"
     BROKEN = "it is compiled wrong"
@@ -38,7 +38,7 @@ class FiveDimensions(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class GraphTraits:
-    """What a build does in compiling a graph, as far as builds differ."""
+    """The ways in which builds differ as they compile a graph."""
 
     fusion: Fusion = Fusion.PRODUCT
     join_placement: JoinPlacement = JoinPlacement.EACH

@@ -1,4 +1,4 @@
-"""What is wrong with a graph whatever becomes of it: indices, edges whose ends differ, what no edge reaches, cycles."""
+"""Faults that a graph has before it is compiled: indices, edges whose ends differ, unconnected nodes, cycles."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class GraphReport(Report):
 
     @property
     def cure(self) -> str:
-        """What helps where nothing is wrong with the graph, but with what CompileGraph makes of it."""
+        """The cure where the graph itself is right and CompileGraph compiles it wrongly."""
         rules = [GRAPH_RULES[d.rule] for d in self.errors if d.rule in GRAPH_RULES]
         return "; ".join(dict.fromkeys(rule.cure for rule in rules if rule.sound))
 
@@ -74,7 +74,7 @@ def evaluate_graph(graph: GraphDesc, target: Target) -> GraphReport:
 
 
 class _Compiled(NamedTuple):
-    """What CompileGraph makes of a graph that nothing is wrong with by itself."""
+    """The outcome of CompileGraph for a graph."""
 
     found: tuple[Diagnostic, ...]
     compiles: bool | None
@@ -100,7 +100,7 @@ def judge(graph: GraphDesc, target: Target | Release, traits: Sequence[GraphTrai
 
 
 def _by_builds(graph: GraphDesc, found: tuple[Diagnostic, ...], traits: Sequence[GraphTraits | None]) -> _Compiled:
-    """What all builds with these traits make of the graph; `found`: what is wrong with it by itself."""
+    """The outcome that all builds with these traits share; `found` are the faults of the graph itself."""
     if any(GRAPH_RULES[d.rule].refuses for d in found):
         return _Compiled(found, False)
     if not traits:
@@ -134,7 +134,7 @@ def _unknown(found: tuple[Diagnostic, ...], reason: str) -> _Compiled:
 
 
 def _unsound(found: tuple[Diagnostic, ...], traits: GraphTraits | None) -> _Compiled:
-    """What CompileGraph accepts although it is wrong: what binding or reading it does is undefined."""
+    """The outcome for a faulty graph that CompileGraph accepts: binding or executing it is undefined."""
     rules = {d.rule for d in found}
     if traits is None or "graph/tensor-null" in rules:
         return _Compiled(found, None)
@@ -143,7 +143,7 @@ def _unsound(found: tuple[Diagnostic, ...], traits: GraphTraits | None) -> _Comp
 
 
 def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
-    """What the model of CompileGraph's memory says."""
+    """The outcome by the model of CompileGraph's memory."""
     if traits is None:
         return _unknown((), "this build was not observed compiling graphs")
     try:
@@ -169,7 +169,7 @@ def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
 
 
 def _created(graph: GraphDesc, target: Target) -> _Compiled:
-    """What is wrong with each node by itself; it does not compile where CreateOperator refuses one."""
+    """The faults of each node by itself; the graph does not compile where CreateOperator refuses one."""
     known: dict[object, tuple[bool, Sequence[Diagnostic], bool]] = {}
     found: list[Diagnostic] = []
     first_failure: bool | None = None

@@ -126,7 +126,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Notice(Rule):
-    """A rule that nothing checks: whoever comes upon the fault reports it.
+    """A rule without a check: the code that comes upon the fault reports it.
 
     `outcome` is what comes of a violation, of the emulated device's rules.
     """

@@ -1,4 +1,4 @@
-"""What can be wrong with a graph. The rules are checked, and their examples are made, by dmlsplit.graphs."""
+"""Rules of graphs. dmlsplit.graphs checks them and makes their examples."""
 
 from __future__ import annotations
 

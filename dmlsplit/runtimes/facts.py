@@ -1,4 +1,4 @@
-"""What is known of a Split or Concat before ONNX Runtime gets it, and what ONNX Runtime is predicted to do with it."""
+"""The inputs and the result of a prediction: facts of a Split or Concat, session options, ONNX Runtime's answer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RuntimeFacts:
     omitted: tuple[int, ...] = ()
     """Outputs whose name is empty."""
     declared: tuple[Shape | None, ...] = ()
-    """What the file itself declares of the outputs."""
+    """The shapes that the file itself declares of the outputs."""
     owned: tuple[bool, ...] = ()
     """Which of the tensors are initializers that a fused graph hands over to DirectML."""
     folded: bool = False
@@ -119,7 +119,7 @@ class CompileCall:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeAnswer:
-    """What a version of ONNX Runtime does with a node.
+    """The answer of a version of ONNX Runtime about a node.
 
     `at`: "init" where the operator is made, or the failure happens, at session creation, "run" at the first Run; None
     where nothing is submitted. `operators` are the distinct descriptors that are submitted, in order, `hresults` what

@@ -1,4 +1,4 @@
-"""What keeps ONNX Runtime from making a session of a model with a node, before anything is placed."""
+"""Reasons for which ONNX Runtime refuses a model with a node, before anything is placed."""
 
 from __future__ import annotations
 

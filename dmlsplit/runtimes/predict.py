@@ -1,4 +1,4 @@
-"""From what is known of one node to what ONNX Runtime's DirectML execution provider does with it."""
+"""Predicts, from the facts of one node, how ONNX Runtime's DirectML execution provider runs it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MAX_RANK: Final = 8
 
 
 def diagnostic(name: str, path: str, message: str) -> Diagnostic:
-    """What the rule onnxruntime/`name` says of the node at `path`, with what helps."""
+    """The diagnostic of the rule onnxruntime/`name` on the node at `path`, with the cure."""
     rule = RULES[f"onnxruntime/{name}"]
     cure = f"; {rule.cure}" if isinstance(rule, Habit) and rule.cure else ""
     return rule.diagnostic(Location(node=path), f"{message}{cure}")

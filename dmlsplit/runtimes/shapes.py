@@ -35,7 +35,7 @@ def output_shapes(facts: RuntimeFacts) -> list[Shape | None]:
 
 
 def merged(inferred: Shape, declared: Shape | None) -> Shape | None:
-    """What comes of two shapes of one tensor: where they contradict each other, what they have in common."""
+    """The merged shape of one tensor's two shapes: where they contradict each other, the sizes that they share."""
     if declared is None:
         return inferred
     if len(inferred) != len(declared):

@@ -40,7 +40,7 @@ def main() -> None:
     largest = 0
     while len(head := requests.read(8)) == 8:
         size = int.from_bytes(head, "little")
-        largest = max(largest, size)  # What it took is not all given back.
+        largest = max(largest, size)  # A process does not give all of its memory back.
         limit_memory(int(most + a_byte * largest))
         model = requests.read(size)
         try:

@@ -1,4 +1,4 @@
-"""From a Concat of an ONNX graph to what is known of it, and to the node that the front end answers with."""
+"""From a Concat of an ONNX graph to the facts about it, and to the node that the front end gives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dmlsplit.rules.onnx.concat_facts import VERSIONS, OnnxConcat
 
 
 def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
-    """What the model says of a Concat."""
+    """The facts of a Concat in the model."""
     inputs, outputs = [text(name) for name in node.input], [text(name) for name in node.output]
     types = [scope.type_of(name) if name else (None, None) for name in inputs]
     declared_type, declared_shape = scope.declared(outputs[0]) if outputs and outputs[0] else (None, None)
@@ -94,7 +94,7 @@ def _laid_out(node: onnx.NodeProto, facts: OnnxConcat, scope: Scope) -> Shape | 
 
 
 def _unknown(facts: OnnxConcat, path: str, hint: str) -> list[Diagnostic]:
-    """What DirectML would have to know."""
+    """The facts that DirectML needs and the model does not give."""
     rule = RULES["node/shape-unknown"]
     found = []
     for i, shape in enumerate(facts.shapes):

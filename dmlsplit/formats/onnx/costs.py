@@ -1,4 +1,4 @@
-"""What nodes take where they are copied, in bytes of memory: an estimate, made before anything is copied.
+"""The memory, in bytes, that copies of nodes take: an estimate, made before anything is copied.
 
 A function hands its attributes on, graphs among them, and each reference to one is a copy: a chain of functions that
 refer twice doubles a graph at every call. So the cost of a call is a number and, for each attribute, how often the
@@ -32,7 +32,7 @@ class Cost(NamedTuple):
 
 
 Callee: TypeAlias = Callable[[onnx.NodeProto], Cost | None]
-"""What following a node's call costs; None where it is no call, or is not followed."""
+"""The cost of following a node's call; None where it is no call, or is not followed."""
 
 
 def not_followed(node: onnx.NodeProto) -> None:
@@ -40,7 +40,7 @@ def not_followed(node: onnx.NodeProto) -> None:
 
 
 def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> Cost:
-    """What copies of nodes take, their graphs included."""
+    """The memory that copies of nodes take, their graphs included."""
     own, copies = 0, Counter[str]()
     for node in nodes:
         called = callee(node) or Cost(0)

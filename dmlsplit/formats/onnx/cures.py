@@ -1,4 +1,4 @@
-"""What helps against each fault of a fused graph, as changes of the ONNX model: a table; it changes no model.
+"""The table of cures: for each fault of a fused graph the changes of the ONNX model that help against it.
 
 Which cure for this finding? A finding has a `fault`:
 
@@ -22,7 +22,7 @@ from dmlsplit.releases import Release
 
 
 class Fault(enum.StrEnum):
-    """What is wrong with a graph that a model's nodes become."""
+    """The kinds of faults of a graph that a model's nodes become."""
 
     GATE = "gate"
     """a * sigmoid(b) of two outputs of one Split gives b * sigmoid(b)."""
@@ -67,7 +67,7 @@ class Cure:
     fault: Fault
     change: str
     bit_exact: bool = True
-    """Whether what the model computes stays the same bit for bit."""
+    """Whether the model's results stay the same bit for bit."""
     adds_output: bool = False
     """Whether the model gets a further output."""
     first_wrong: str = ""
@@ -141,7 +141,7 @@ CURES: Final = (
 """By fault, the cheapest first."""
 
 UNSPLIT: Final = "set ep.dml.disable_graph_fusion to 1"
-"""What helps against every fault but UNWRITTEN without a change of the model: operators are compiled one by one."""
+"""The setting that cures every fault but UNWRITTEN without a change of the model: operators are compiled one by one."""
 
 GUARDED: Final = frozenset({"Add", "BatchNormalization", "Conv", "Gemm", "MatMul"})
 """Operators that optimization fuses an activation into, although their output is a graph output as well."""

@@ -93,7 +93,7 @@ def _attribute_types(operator: str, opset: int) -> Mapping[str, int] | None:
 
 
 def of_shape(node: onnx.NodeProto, shape: Shape, symbols: Mapping[str, int], opset: int) -> Constant | None:
-    """What Shape or Size gives for a shape; `symbols` numbers the names of sizes from 1."""
+    """The result of Shape or Size for a shape; `symbols` numbers the names of sizes from 1."""
     if node.op_type == "Size":
         sizes = [dim for dim in shape if isinstance(dim, int)]
         known = len(sizes) == len(shape)

@@ -29,7 +29,7 @@ def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProt
 
 
 def key_of_function(function: onnx.FunctionProto) -> Key:
-    """What calls name a function by."""
+    """The key by which calls name a function."""
     return domain_of(function), text(function.name), _overload(function)
 
 
@@ -83,7 +83,7 @@ class Functions:
         return [self._functions[key] for key in found]
 
     def body(self, key: Key, call: onnx.NodeProto) -> onnx.GraphProto:
-        """What a call stands for, attributes by reference replaced by the call's values or the function's defaults.
+        """The body that a call stands for: references to attributes become the call's values, or the defaults.
 
         LimitError where the bodies of all calls so far are too large.
         """
@@ -103,7 +103,7 @@ class Functions:
         return None if key is None else self._costs.get(key, Cost(ENDLESS))
 
     def _add_costs(self) -> None:
-        """What a call costs, for each function that does not call itself in the end."""
+        """The cost of a call, for each function that does not call itself in the end."""
         callers = self._callers()
         left = {key: set(called) for key, called in self._calls.items()}
         done = [key for key, called in left.items() if not called]

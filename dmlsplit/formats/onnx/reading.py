@@ -281,7 +281,7 @@ def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference
 
 
 def _hint(graph: onnx.GraphProto) -> str:
-    """What to pass where a shape is not known."""
+    """The argument that a caller can pass where a shape is not known."""
     given = {text(tensor.name) for tensor in graph.initializer}
     advice = []
     symbols: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""What is known of the names in a graph: types, shapes, declarations, constants."""
+"""The names in a graph, and the facts that are known of each: type, shape, declaration, constant."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ class Scope:
         return self._parent.type_of(name)
 
     def set_type(self, name: str, data_type: int, shape: Shape) -> None:
-        """What was found out of a name beyond what was inferred."""
+        """Facts of a name beyond those that were inferred."""
         self._types[name] = make_type(data_type, shape)
         self._read_types.pop(name, None)
 
     def declared(self, name: str) -> tuple[str | None, Shape | None]:
-        """What the model itself says of one of the graph's own names."""
+        """The model's own declaration of one of the graph's names."""
         return type_of(self._declared[name]) if name in self._declared else (None, None)
 
     def _named(self, shape: Shape | None) -> Shape | None:

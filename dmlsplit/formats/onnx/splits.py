@@ -1,4 +1,4 @@
-"""From a Split of an ONNX graph to what is known of it, and to the node that the front end answers with."""
+"""From a Split of an ONNX graph to the facts about it, and to the node that the front end gives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NUMBERS = {
 
 
 def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
-    """What the model says of a Split."""
+    """The facts of a Split in the model."""
     version = scope.origin.version
     known, others, mistyped = _attributes(node, version)
     inputs = [text(name) for name in node.input]
@@ -106,7 +106,7 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
 
 
 def name_of(node: onnx.NodeProto, scope: Scope) -> str:
-    """What a node is called in paths: its name, or that of its first output, or its operator."""
+    """The name of a node in paths: its own, or that of its first output, or its operator."""
     name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
     return printable(f"{scope.label}/{name}" if scope.label else name)
 
@@ -161,7 +161,7 @@ def _laid_out(node: onnx.NodeProto, facts: OnnxSplit, scope: Scope) -> tuple[tup
 
 
 def _unknown(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: str) -> list[Diagnostic]:
-    """What DirectML would have to know."""
+    """The facts that DirectML needs and the model does not give."""
     rule = RULES["node/shape-unknown"]
     found = []
     shape: Shape | None = facts.input_shape

@@ -44,7 +44,7 @@ def text(name: str | bytes) -> str:
 
 
 def element_type(name: str | None) -> ElementType | None:
-    """What holds elements of an ONNX type."""
+    """The field that holds elements of an ONNX type."""
     return None if name is None else ELEMENT_TYPES.get(_NAMES.get(name, name.lower()))
 
 

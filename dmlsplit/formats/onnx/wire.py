@@ -1,4 +1,4 @@
-"""How many messages the bytes of a model hold: found out before protobuf makes objects of them, 50 times their size."""
+"""Counts the messages in the bytes of a model, before protobuf makes objects of them that are 50 times their size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The DirectML graphs that the nodes of ONNX models become, and what is wrong with them.
+"""Fusion: the DirectML graphs that ONNX Runtime makes of a model's nodes, and the faults of these graphs.
 
 operators   which DirectML operators ONNX operators become
 optimizer   what ONNX Runtime's optimization leaves of a graph

@@ -1,4 +1,4 @@
-"""What is wrong with the graphs that a model's nodes become, said of its Splits and Concats, with the cure."""
+"""Faults of the graphs that a model's nodes become, reported on its Splits and Concats with the cure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dmlsplit.runtimes.facts import DEFAULTS
 
 JUDGED: Final = ("Split", "Concat")
 _Known: TypeAlias = dict[GraphTraits | None, set[tuple[str, int | None]]]
-"""What builds do wrong with one graph: rules and nodes."""
+"""The faults that builds have with one graph: rules and nodes."""
 _FIRST_WITH_CONSTANTS: Final = (1, 18)
 """The first observed ONNX Runtime: its graphs have constants as nodes of their own."""
 _FIRST_TO_TAKE_CONSTANTS: Final = (1, 13, 1)
@@ -54,7 +54,7 @@ class GraphFinding:
 
 
 def findings(model: SessionModel, runtime: Runtime, options: SessionOptions = DEFAULTS) -> tuple[GraphFinding, ...]:
-    """What a session of `runtime` does wrong with a model, in the order of its graphs."""
+    """The faults of a session of `runtime` with a model, in the order of its graphs."""
     found: list[GraphFinding] = []
     fuses = options.graph_fusion
     for graph in SessionGraph.of_model(model, runtime, replace(options, graph_fusion=True)):
@@ -70,7 +70,7 @@ def findings(model: SessionModel, runtime: Runtime, options: SessionOptions = DE
 
 
 def _of_session(parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding]:
-    """What goes wrong before DirectML sees the nodes."""
+    """Faults that arise before DirectML sees the nodes."""
     anchor = parts.anchor
     if anchor is None:
         return
@@ -218,7 +218,7 @@ def _input_count(graph: FusedGraph, node: int) -> int:
 
 
 def _what(graph: FusedGraph, names: Sequence[str], found: GraphFault, culprit: int) -> str:
-    """What happens, in the words of the model."""
+    """The fault in the names of the model."""
     happens = _PLACE.sub(lambda place: _in_model(graph, place), found.message)
     reader = None if names else _reader_of_part(graph, culprit)
     if reader is not None:

@@ -38,7 +38,7 @@ class FusedGraph:
     """Nodes that ONNX Runtime may move a Transpose over."""
 
     judged: dict[object, Any] = field(default_factory=dict, repr=False)
-    """What judging.judged has worked out."""
+    """Results of judging.judged, by traits."""
 
     @cached_property
     def sources(self) -> Mapping[int, Sequence[tuple[int, int]]]:
@@ -69,7 +69,7 @@ class FusedGraph:
 
 @dataclass(slots=True)
 class SessionGraphs:
-    """What becomes of the nodes of one graph of a model."""
+    """The fused graphs of one graph of a model."""
 
     fused: list[FusedGraph] = field(default_factory=list)
     dead: list[tuple[str, ...]] = field(default_factory=list)

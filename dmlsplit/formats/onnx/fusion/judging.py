@@ -1,4 +1,4 @@
-"""What becomes of the graphs of a model: which outputs are wrong, and what is refused, by release.
+"""Judging the fused graphs of a model by release: which outputs are wrong, and which graphs are refused.
 
 An operator that was not observed in graphs is taken for each of several things that it may be: what comes of all of
 them alike is said, the rest is unknown.
@@ -24,7 +24,7 @@ _TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
     Kind.COPIES: (Family.APART, Family.WHOLE, Family.UNARY),
     Kind.UNKNOWN: (Family.APART, Family.WHOLE, Family.UNARY),
 }
-"""What operators are taken for, one after another: with the least memory shared first."""
+"""The families that operators are taken for, one after another: with the least memory shared first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class GraphFault:
 
 @dataclass(frozen=True, slots=True)
 class JudgedGraph:
-    """What comes of one graph. `compiles` is None where that is unknown; `unknown` says why outputs are."""
+    """The judgement of one graph. `compiles` is None where that is unknown; `unknown` says why outputs are."""
 
     compiles: bool | None
     outputs: tuple[Correctness, ...]
@@ -49,7 +49,7 @@ class JudgedGraph:
 
 
 def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> JudgedGraph:
-    """What a release with these traits makes of a graph; None: one that was not observed compiling graphs.
+    """The judgement by a release with these traits; None: one that was not observed compiling graphs.
 
     `takes_constants`: whether it takes constants as nodes, as newer versions of ONNX Runtime make them.
     """
@@ -88,7 +88,7 @@ def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: b
 
 
 def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
-    """What each node that is no row of the graphs' operators is taken for, in one trial after another."""
+    """The family that each node that is no row of the graphs' operators is taken for, in one trial after another."""
     strange = {i: _TAKEN_FOR[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
     trials = [{i: families[k] for i, families in strange.items()} for k in range(3)]
     return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]

@@ -15,7 +15,7 @@ from dmlsplit.graphs.operators import BY_NUMBER
 
 
 class Kind(enum.Enum):
-    """What is known of an operator's part in the memory of a graph."""
+    """The knowledge about an operator's part in the memory of a graph."""
 
     OBSERVED = "it is a row of dmlsplit.graphs.operators"
     WHOLE = "it was observed to work on whole tensors: never in place, and its output may lie in a Join"

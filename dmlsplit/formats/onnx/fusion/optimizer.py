@@ -1,4 +1,4 @@
-"""What ONNX Runtime's optimization leaves of a graph's nodes, as far as it matters for a Split or Concat nearby.
+"""ONNX Runtime's graph optimization, as far as it matters for a Split or Concat nearby.
 
 From level 1 on nodes that do nothing are removed, equal ones merged, and what is constant is put into a convolution's
 weights; from level 2 on x * Sigmoid(x) becomes one operator, and activations become part of what feeds them. Source:
@@ -93,7 +93,7 @@ class Optimized:
             self._absorb()
         self.ops = [op for op in self.ops if op not in self._gone]
 
-    # What the passes ask.
+    # Questions of the passes.
 
     def _index(self) -> None:
         self.producers = {name: op for op in self.ops for name in op.outputs if name}

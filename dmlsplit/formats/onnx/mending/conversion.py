@@ -218,7 +218,7 @@ def _initializers(body: _Body) -> Sequence[onnx.TensorProto]:
 def _changed(
     before: onnx.NodeProto, sent: onnx.NodeProto, made: onnx.NodeProto, original: Original, documentation: str
 ) -> onnx.NodeProto:
-    """What becomes of a node: it stays where the converter left it as it was."""
+    """The nodes that replace a node: itself where the converter left it as it was."""
     parts = [(text(node.op_type), [*map(text, node.input)], [*map(text, node.output)]) for node in (sent, made)]
     same = {a.name: a.SerializeToString(deterministic=True) for a in sent.attribute}
     new = {a.name: a.SerializeToString(deterministic=True) for a in made.attribute}
@@ -248,7 +248,7 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def _converted(models: Sequence[onnx.ModelProto], wanted: int) -> list[onnx.ModelProto]:
-    """What onnx's converter makes of models."""
+    """The models that onnx's converter gives."""
     if not models:
         return []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -288,10 +288,10 @@ CARRIERS: Final[Mapping[tuple[Fault, str], Carrier]] = {
     (Fault.REFUSED, "gather"): _gather,
     (Fault.REFUSED, "max-part"): _max_part,
 }
-"""What carries a cure out, by its fault and name; cures without one change results, or add outputs."""
+"""The function that carries a cure out, by its fault and name; cures without one change results, or add outputs."""
 
 OTHERS: Final[Mapping[Fault, Sequence[tuple[str, Carrier]]]] = {
     Fault.UNWRITTEN: (("max-between", _max_between),),
     Fault.DEAD: (("remove-dead", _without_dead), ("fold-shape", _fold_shapes)),
 }
-"""What helps against faults that have no row in the table of cures."""
+"""The cures of faults that have no row in the table of cures."""

@@ -61,7 +61,7 @@ class Form:
 
     @classmethod
     def of(cls, sites: Sequence[Site], taken: set[str]) -> Form:
-        """What is the same at all calls of a node; CannotMend where the calls differ in what has to be."""
+        """The Form that holds at all calls of a node; CannotMend where the calls differ in a fact that it needs."""
         forms = [_form(site, taken) for site in sites]
         form = forms[0]
         for other in forms[1:]:
@@ -189,7 +189,7 @@ def _form(site: Site, taken: set[str]) -> Form:
 
 
 def _common(a: Sequence[Dim] | None, b: Sequence[Dim] | None) -> tuple[Dim, ...] | None:
-    """What two shapes have in common; names of sizes mean different ones in different calls."""
+    """The sizes that two shapes share; names of sizes mean different ones in different calls."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple([x if x == y and isinstance(x, int) else None for x, y in zip(a, b, strict=True)])

@@ -1,4 +1,4 @@
-"""What the target makes of a model: the version of ONNX Runtime that stands for it, and what it takes."""
+"""Asking the target about a model: which version of ONNX Runtime stands for it, and which nodes it takes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def observed(runtime: Runtime) -> Runtime:
 
 
 def views_of(model: onnx.ModelProto, sites: Sequence[Site], target: Target, read_external: ReadExternal) -> list[View]:
-    """What the target makes of each node."""
+    """The target's answer about each node."""
     runtime, in_session = session_of(target)
     answers: dict[tuple[str, str, int], NodeOnRuntime] = {}
     seen: Counter[tuple[str, str]] = Counter()

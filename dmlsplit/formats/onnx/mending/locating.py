@@ -1,4 +1,4 @@
-"""Which node of a model is meant by the path that a finding gives, in which functions are in the places of calls."""
+"""From the path in a finding to the node of the model: findings are about a model whose functions are inlined."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Spot: TypeAlias = tuple[Place, int]
 def found_in(
     model: onnx.ModelProto, read_external: ReadExternal, runtime: Runtime, options: SessionOptions
 ) -> tuple[tuple[GraphFinding, ...], Mapping[str, list[Spot]]]:
-    """What a runtime does wrong with the graphs of a model, and the nodes of each path."""
+    """The findings of a runtime about the graphs of a model, and the nodes of each path."""
     copy = loading.without_weights(model)
     check_references(copy)
     spots = list(_numbered(copy))

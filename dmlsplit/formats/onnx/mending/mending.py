@@ -1,4 +1,4 @@
-"""A model mended for a target: what is changed, what cannot be, and the bytes of what comes of it."""
+"""Mending a model for a target: the changes, the refusals, and the bytes of the new model."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _ROUNDS: Final = 8
 
 @dataclass
 class Mending:
-    """What became of a model. `parts` are the bytes of what is written, None where something is refused."""
+    """A mended model. `parts` are the bytes to be written, None where something is refused."""
 
     source: SourceModel
     changes: list[Change] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     unknown: list[Refusal] = field(default_factory=list)
-    """What is not known: it is no reason not to write the model."""
+    """Remarks on facts that are unknown: they are no reason not to write the model."""
     parts: list[Part] | None = None
 
     @property
     def outcome(self) -> str:
-        """What became of the model, in a few words."""
+        """The outcome in a few words."""
         if self.refusals:
             return "cannot be mended"
         count = len(self.changes)
@@ -119,7 +119,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
 def _rewritten(
     found: Mending, model: onnx.ModelProto, views: Sequence[View]
 ) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
-    """What takes the places of the nodes that a target does not take as they are."""
+    """The nodes that replace those that a target does not take as they are."""
     taken = names_of(model)
     calls: dict[tuple[Place, int], list[View]] = {}
     for view in views:
@@ -140,7 +140,7 @@ def _rewritten(
 def _node(
     found: Mending, model: onnx.ModelProto, group: Sequence[View], taken: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """What takes the place of one node, right for all its calls; None where it stays."""
+    """The nodes that replace one node, right for all its calls; None where it stays."""
     site = group[0].site
     invalid = next((view.site.node.report for view in group if not view.site.node.report.ok), None)
     if invalid is not None:

@@ -28,12 +28,12 @@ def groups_of(shapes: Sequence[Shape], axis: int, most: int) -> tuple[Group, ...
 
 
 def merged(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
-    """What a Reshape is given that merges; None where it cannot be."""
+    """The shape for a Reshape that merges; None where there is none."""
     return _written([_product(shape[start:end]) for start, end in groups], _copies(groups))
 
 
 def restored(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
-    """What the Reshape back to `shape` is given; None where it cannot be."""
+    """The shape for the Reshape back to `shape`; None where there is none."""
     kept = {start for start, index in _copies(groups) if start == index}
     return _written(list(shape), [(index, index) for index in kept])
 

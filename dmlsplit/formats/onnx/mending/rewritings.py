@@ -1,4 +1,4 @@
-"""What mends a node: a table. Each row says where it is needed, and changes the node's Form."""
+"""The table of rewritings of a node: each row says why a node needs it, and changes the node's Form."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ _CARRIERS: Final = {
     "INT8": ("INT32", T.INT32),
     "UINT8": ("INT32", T.INT32),
 }
-"""What holds every value of a type, by way of Cast and back: the same bits."""
+"""Types that hold every value of a type: a Cast there and back gives the same bits."""
 _NO_CARRIER: Final = "ONNX has no cast to a type that the target takes and back that keeps every bit"
 
 

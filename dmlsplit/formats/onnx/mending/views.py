@@ -1,4 +1,4 @@
-"""What a target makes of a node: all that a rewriting asks before it changes anything."""
+"""A node with the target's answer about it: the facts that a rewriting asks before it changes anything."""
 
 from __future__ import annotations
 

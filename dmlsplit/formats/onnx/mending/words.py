@@ -1,4 +1,4 @@
-"""What is said of a mended model: its changes, what is refused, and the documentation of the nodes that are written."""
+"""The report on a mended model: its changes, its refusals, and the documentation of the nodes that are written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What was changed at one node: by which rewritings or cures, why, and the nodes before and after, in words."""
+    """The change at one node: by which rewritings or cures, why, and the nodes before and after, in words."""
 
     path: str
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What ONNX Runtime with its DirectML execution provider makes of the Splits and Concats of a model.
+"""A prediction of how ONNX Runtime with its DirectML execution provider runs the Splits and Concats of a model.
 
     for node in on_onnxruntime("model.onnx", "1.24.4", run_shapes={"images": (1, 3, 640, 640)}):
         print(node.path, node.answer.outcome, node.answer.at, node.answer.compile)

@@ -22,7 +22,7 @@ class NodeOnRuntime:
     """One Split or Concat of a model, and the answer of a runtime."""
 
     path: str
-    """What diagnostics call it: its name, or that of its first output, after that of its graph."""
+    """Its name in diagnostics: its own, or that of its first output, after that of its graph."""
     op: str
     facts: RuntimeFacts
     answer: RuntimeAnswer
@@ -124,7 +124,7 @@ def _count(graph: SessionGraph, certain: Sequence[int], possible: Sequence[int])
 
 
 def _failures(graph: SessionGraph, place: Placed) -> list[str]:
-    """What of a neighbour makes session creation fail."""
+    """The failure of session creation that a neighbour causes."""
     node = graph.nodes[place.index]
     shapes = [graph.shape(name) for name in node.input if name]
     rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)

@@ -1,4 +1,4 @@
-"""What the nodes around a Split or Concat change of its answer."""
+"""How the nodes around a Split or Concat change the prediction for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCK_ALIGNMENT: Final = 16
 
 
 class _Change(NamedTuple):
-    """What the graph around a node makes of its answer: another outcome, for a reason."""
+    """Another outcome of a node, because of the graph around it, and the reason."""
 
     outcome: Outcome
     habit: str

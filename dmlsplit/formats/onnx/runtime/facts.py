@@ -37,7 +37,7 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
 
 
 def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
-    """What the model says of a Split or Concat; None where it says too little to begin with."""
+    """The facts of a Split or Concat in the model; None where there are too few to begin with."""
     node, scope = graph.nodes[index], graph.scope
     names = [text(name) for name in node.input]
     read = names[:1] if node.op_type == "Split" else names
@@ -66,7 +66,7 @@ def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
 
 
 def _declared(graph: SessionGraph, name: str) -> Shape | None:
-    """What the file declares of a tensor, or of the output that takes its place where an Identity is removed."""
+    """The shape that the file declares of a tensor, or of the output that replaces it where an Identity is removed."""
     if not name:
         return None
     shape = graph.scope.declared(name)[1]

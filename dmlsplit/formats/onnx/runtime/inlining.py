@@ -78,7 +78,7 @@ def _expanded(
 
 
 def name_in_path(node: onnx.NodeProto) -> str:
-    """What a node of a body is called in paths: one that is judged by its first output where it has no name."""
+    """The name of a body's node in paths: a judged node without a name is called by its first output."""
     first = next((text(name) for name in node.output if name), "") if node.op_type in JUDGED else ""
     return text(node.name) or first or text(node.op_type)
 

@@ -1,4 +1,4 @@
-"""What optimization leaves of the nodes of a graph before anything is placed: no Identity, little computed twice."""
+"""Graph optimization before placement: Identities are removed, and common subexpressions are computed once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOTHING_REMOVED: Final = Kept(frozenset(), {})
 
 
 def without_identities(nodes: Sequence[onnx.NodeProto], outputs: set[str]) -> Kept:
-    """What is left where each Identity is removed that gives no output of the graph."""
+    """The nodes without the Identities that give no output of the graph."""
     sources, removed = {}, set()
     for index, node in enumerate(nodes):
         identity = node.op_type == "Identity" and domain_of(node) == "" and len(node.input) == len(node.output) == 1
@@ -99,7 +99,7 @@ def reads(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _key(node: onnx.NodeProto, read: Sequence[str], index: int) -> _Key:
-    """What equal nodes have in common; the index of a node that is equal to none."""
+    """A key that equal nodes share; the index of a node that is equal to none."""
     comparable = all(attribute.type in _COMPARED for attribute in node.attribute)
     if domain_of(node) != "" or node.op_type in RANDOM or not comparable:
         return (index,)

@@ -58,7 +58,7 @@ class SessionModel:
     ) -> None:
         self.ir_version = proto.ir_version
         self.graphs: dict[SessionOptions, Any] = {}
-        """What SessionGraph.of_model has worked out."""
+        """Results of SessionGraph.of_model, by options."""
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.refused: tuple[str, ...] = ()
         """Why no session is made of it, whatever the version."""

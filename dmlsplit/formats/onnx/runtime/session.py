@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class _Once(Generic[T]):
-    """What is made once for each key, or why it cannot be."""
+    """A cache of values that are made once for each key, or of the errors in their place."""
 
     def __init__(self) -> None:
         self._made: dict[object, T | InputError] = {}
@@ -101,7 +101,7 @@ class OnnxSession:
         return RuntimeAnswer(runtime, Outcome.UNKNOWN, diagnostics=(note,))
 
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
-        """What is wrong with the DirectML graphs that the model's nodes become, as far as it is said of this node.
+        """The faults of the DirectML graphs that the model's nodes become, as far as they are reported on this node.
 
         Of several nodes of one path the first is told. Raises InputError for what contradicts the model.
         """

@@ -149,7 +149,7 @@ class SessionGraph:
         return name_of(self.nodes[index], self.scope)
 
     def shape(self, name: str) -> Shape | None:
-        """What is known of a tensor's shape at session creation.
+        """The shape of a tensor as far as it is known at session creation.
 
         A tensor that is read in its place may have declared sizes.
         """
