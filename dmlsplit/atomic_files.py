@@ -94,11 +94,14 @@ def same_file(left: str, right: str) -> bool:
 
 def file_key(path: str) -> FileKey:
     """The key of the file that a path leads to, which need not exist."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return os.path.normcase(os.path.realpath(path))
-    return status.st_dev, status.st_ino
+    real = os.path.realpath(path)  # of `no/../a`, which is there only once `no` is made, that is `a`
+    for each in (path, real):
+        try:
+            status = os.stat(each)
+        except OSError:
+            continue
+        return status.st_dev, status.st_ino
+    return os.path.normcase(real)
 
 
 class AtomicFiles:

@@ -174,3 +174,10 @@ class TestSameFile:
         os.symlink(".", "here")
         assert all(same_file("new", name) for name in ("./new", str(tmp_path / "new"), "soft", "here/new"))
         assert not same_file("new", "other")
+
+
+def test_a_way_through_a_folder_that_is_not_there(tmp_path):
+    """Making the folder first makes it the same file."""
+    write(tmp_path / "a", b"")
+    assert same_file(str(tmp_path / "none" / ".." / "a"), str(tmp_path / "a"))
+    assert not same_file(str(tmp_path / "none" / ".." / "b"), str(tmp_path / "a"))

@@ -69,6 +69,8 @@ def legalize(file: str, out: str | None, target: Target, given: Given, **options
         return write_back(file, out, target, given, written_back)
     if written_back.asks or written_back.copy_data:
         raise click.UsageError("--dry-run, --diff, --page and --copy-data are for ONNX models that are written back")
+    if out is not None and is_written_back(out, out):
+        raise click.UsageError(f"{out}: an ONNX model is written only of one, in a file, which '{file}' is not by name")
     _streams.refuse_to_replace(out, [file])
     status = 0
     done: list[tuple[Entry, Legalization]] = []

@@ -69,6 +69,32 @@ def test_the_input_is_not_replaced(cli, tmp_path):
     assert (tmp_path / "m.onnx").read_bytes() == data
 
 
+def test_the_input_is_not_replaced_by_way_of_a_folder_that_is_not_there(cli, tmp_path):
+    save(tmp_path / "m.onnx")
+    data = (tmp_path / "m.onnx").read_bytes()
+    result = cli("legalize", "m.onnx", "--feature-level", "2_0", "-o", "none/../m.onnx")
+    assert result.status == 2
+    assert "would replace an input file" in result.err
+    assert (tmp_path / "m.onnx").read_bytes() == data
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\x3a\x05"])
+def test_what_is_no_model_is_named(cli, tmp_path, content):
+    (tmp_path / "m.onnx").write_bytes(content)
+    result = cli("legalize", "m.onnx", "-o", "fixed.onnx")
+    assert result.status == 2
+    assert result.err.startswith("dmlsplit: m.onnx: it is not an ONNX model: ")
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["operator.json", "model.xml", "model", "-"])
+def test_only_an_onnx_model_is_written_as_one(cli, tmp_path, name):
+    result = cli("legalize", name, "-o", "fixed.onnx")
+    assert result.status == 2
+    assert "fixed.onnx: an ONNX model is written only of one" in result.err
+    assert not (tmp_path / "fixed.onnx").exists()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

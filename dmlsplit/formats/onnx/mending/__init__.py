@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from dmlsplit.errors import InputError, NotLegalizedError
 from dmlsplit.formats.files import AllowedFolders
+from dmlsplit.printable import printable
 from dmlsplit.target import Target
 
 if TYPE_CHECKING:
@@ -73,7 +74,11 @@ def mended_model(
         yield mended(SourceModel(source), target, no_external_data)
         return
     folder = os.path.dirname(os.path.abspath(source))
-    with mapped(source) as data:
-        read = SourceModel(data)
-        note_external_data(read.model, source)
-        yield mended(read, target, external_reader(AllowedFolders(folder, allow_paths)))
+    with ExitStack() as opened:
+        try:
+            read = SourceModel(opened.enter_context(mapped(source)))
+            note_external_data(read.model, source)
+            found = mended(read, target, external_reader(AllowedFolders(folder, allow_paths)))
+        except InputError as error:
+            raise InputError(f"{printable(os.fspath(source), None)}: {error}") from None
+        yield found
