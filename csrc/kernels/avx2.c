@@ -7,6 +7,7 @@
 
 #include "channels_template.h"
 #include "moves_avx2.h"
+#include "reverse_template.h"
 #include "rows_template.h"
 #include "shuffle_template.h"
 #include "transpose_template.h"

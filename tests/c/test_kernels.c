@@ -97,6 +97,8 @@ static const form forms[] = {
     {"u32 mirrored", 4, 2, {17, 16}, 0, MIRRORED, ROWS, 0, 4, 0, 0},
     {"u64 mirrored", 8, 1, {17, 1}, 0, MIRRORED, ROWS, 0, 0, 0, 0},
     {"16 bytes mirrored", 16, 1, {5, 6}, 0, MIRRORED, ROWS, 0, 0, 0, 0},
+    {"u8 mirrored lines of 40 KB", 1, 1, {40003, 1021}, 0, MIRRORED, ROWS, 0, 0, 3, 0},
+    {"u32 mirrored lines of 36 KB", 4, 1, {9001, 512}, 0, MIRRORED, ROWS, 4, 0, 0, 0},
     {"u32 mirrored parts", 4, 1, {17, 16}, 0, ROWS, MIRRORED, 0, 0, 0, 0},
     {"u8 planes to pixels", 1, 2, {3, 3}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
     {"u32 planes to pixels, apart", 4, 2, {4, 2}, 0, COLUMNS, ROWS, 5, 3, 0, 7},
