@@ -57,7 +57,7 @@ def _release_named(name: str) -> Release:
     package, version = match["package"] or "", match["version"]
     systems = (match["platform"],) if match["platform"] else (LINUX, WINDOWS) if package else (WINDOWS, LINUX)
     known = [found for system in systems if (found := _shipments().get((package, system)))]
-    key = _version_key(version)
+    key = version_key(version)
     for entry in (entry for found in known for entry in found):
         if entry.first <= key <= entry.last:
             return entry.release
@@ -74,7 +74,7 @@ def _around(version: str, known: list[_Shipment]) -> list[_Shipment]:
 
     One alone where there is nothing on the other side.
     """
-    key = _version_key(version)
+    key = version_key(version)
     below = [entry for entry in known if entry.last < key][-1:]
     above = [entry for entry in known if entry.continues(version)]
     return [*below, *(above or [entry for entry in known if entry.first > key][:1])]
@@ -106,12 +106,12 @@ def _shipments() -> dict[tuple[str, str], list[_Shipment]]:
             assert match is not None, shipped
             package, version = match["package"] or "", match["version"]
             first, _, last = version.partition("..")
-            entry = _Shipment(_version_key(first), _version_key(last or first), package, last or first, release)
+            entry = _Shipment(version_key(first), version_key(last or first), package, last or first, release)
             found.setdefault((package, release.platform), []).append(entry)
     return {key: sorted(entries, key=lambda entry: entry.first) for key, entries in found.items()}
 
 
-def _version_key(version: str) -> tuple[int, ...]:
+def version_key(version: str) -> tuple[int, ...]:
     """Orders 1.15.5.dev1 before 1.15.5rc1 before 1.15.5 before 1.15.5.1; what is no version comes after every one."""
     parts = [{"dev": -2, "rc": -1}.get(part) or int(part[:15]) for part in re.findall(r"dev|rc|\d+", version)]
     return tuple(parts + [0] * (8 - len(parts))) if parts else (2**62,)

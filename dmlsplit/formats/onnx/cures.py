@@ -17,7 +17,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-from dmlsplit.release_names import find_release
+from dmlsplit.release_names import find_release, version_key
 from dmlsplit.releases import Release
 
 
@@ -159,8 +159,4 @@ def cures_of(fault: Fault, directml: Release | str | None = None) -> tuple[Cure,
 def _helps(cure: Cure, release: Release | None) -> bool:
     if not cure.first_wrong:
         return True
-    return release is not None and _numbers(release.directml) < _numbers(cure.first_wrong)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple([int(part) for part in version.split("-")[0].split(".")])
+    return release is not None and version_key(release.directml) < version_key(cure.first_wrong)

@@ -8,7 +8,7 @@ packed inputs of the size that they are broadcast to: for the memory of the othe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +23,7 @@ from dmlsplit.formats.onnx.runtime.facts import facts_in
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
+from dmlsplit.formats.onnx.runtime.walking import depth_first
 from dmlsplit.formats.onnx.tensors import element_type, text
 from dmlsplit.graphs.descriptors import (
     GraphDesc,
@@ -101,18 +102,11 @@ def _ordered(optimized: Optimized) -> list[Op]:
     producers = {name: op for op in ops for name in op.outputs if name}
     before = {op: {producers[name] for name in op.inputs if name in producers} for op in ops}
     followed = {each for op in ops for each in before[op]}
-    todo = [(op, False) for op in sorted((op for op in ops if op not in followed), key=lambda op: op.number)]
-    found: list[Op] = []
-    visited: set[Op] = set()
-    while todo:
-        op, leaving = todo.pop()
-        if leaving:
-            found.append(op)
-        elif op not in visited:
-            visited.add(op)
-            todo.append((op, True))
-            todo += [(each, False) for each in sorted(before[op], key=lambda each: each.number)]
-    return found
+
+    def by_number(some: Iterable[Op]) -> list[Op]:
+        return sorted(some, key=lambda op: op.number)
+
+    return list(depth_first(by_number(op for op in ops if op not in followed), lambda op: by_number(before[op])))
 
 
 def _in_graph(graph: SessionGraph, op: Op) -> bool | None:

@@ -19,6 +19,7 @@ from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.graphs.releases import GraphTraits, traits_of
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
+from dmlsplit.release_names import version_key
 from dmlsplit.rules import GRAPH_RULES
 from dmlsplit.runtime_versions import runtimes
 from dmlsplit.runtimes import Runtime, SessionOptions
@@ -29,7 +30,7 @@ _Known: TypeAlias = dict[GraphTraits | None, set[tuple[str, int | None]]]
 """The faults that builds have with one graph: rules and nodes."""
 _FIRST_WITH_CONSTANTS: Final = (1, 18)
 """The first observed ONNX Runtime: its graphs have constants as nodes of their own."""
-_FIRST_TO_TAKE_CONSTANTS: Final = (1, 13, 1)
+_FIRST_TO_TAKE_CONSTANTS: Final = version_key("1.13.1")
 """The first DirectML whose CompileGraph takes such nodes."""
 
 _PLACE: Final = re.compile(r"output (\d+) of node (\d+)|graph input (\d+)|[Nn]ode (\d+)(?: \([A-Z0-9_]+\))?")
@@ -114,7 +115,7 @@ def _unknown(path: str, message: str, runtime: Runtime) -> GraphFinding:
 
 def takes_constants(runtime: Runtime) -> bool:
     """Whether constants are no nodes of their own, or DirectML takes such nodes."""
-    return runtime.key < _FIRST_WITH_CONSTANTS or _numbers(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
+    return runtime.key < _FIRST_WITH_CONSTANTS or version_key(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 
 def _of_found(
@@ -252,7 +253,7 @@ def _node(graph: FusedGraph, node: int) -> str:
 
 def _ranges(graph: FusedGraph, found: GraphFault, known: _Known) -> str:
     """The DirectML that do the same, and the ONNX Runtime that ship them."""
-    shipped = sorted({runtime.directml for runtime in runtimes()}, key=_numbers)
+    shipped = sorted({runtime.directml for runtime in runtimes()}, key=version_key)
     affected = []
     for directml in shipped:
         release = next(runtime.release for runtime in runtimes() if runtime.directml == directml)
@@ -280,10 +281,6 @@ def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
 
 def _span(first: str, last: str) -> str:
     return first if first == last else f"{first} to {last}"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
 
 
 def by_path(found: Sequence[GraphFinding]) -> Mapping[str, tuple[Diagnostic, ...]]:

@@ -19,6 +19,7 @@ from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.merging import NOTHING_REMOVED, RANDOM, without_identities
 from dmlsplit.formats.onnx.runtime.reshapes import Fate, shapes_for_reshapes
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
+from dmlsplit.formats.onnx.runtime.walking import depth_first
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.splits import name_of
 from dmlsplit.formats.onnx.tensors import text
@@ -179,19 +180,12 @@ class SessionGraph:
         left = [index for index, _ in self.alive if not self.removed(index)]
         number = {index: self._number(index) for index in left}
         leaves = [index for index in left if not self._is_followed(index)]
-        todo = [(index, False) for index in sorted(leaves, key=number.__getitem__)]
-        found: list[int] = []
-        visited: set[int] = set()
-        while todo:
-            index, leaving = todo.pop()
-            if leaving:
-                found.append(index)
-            elif index not in visited:
-                visited.add(index)
-                todo.append((index, True))
-                before = {i for name in merging.reads(self.nodes[index]) if (i := self.origin(name)) in number}
-                todo += [(i, False) for i in sorted(before, key=lambda i: number[i or 0]) if i is not None]
-        return found
+
+        def before(index: int) -> list[int]:
+            origins = {self.origin(name) for name in merging.reads(self.nodes[index])}
+            return sorted([i for i in origins if i in number], key=number.__getitem__)
+
+        return list(depth_first(sorted(leaves, key=number.__getitem__), before))
 
     def _is_followed(self, index: int) -> bool:
         """Whether a node reads what this one writes."""
