@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.enums import GRAPH
 from dmlsplit.formats.json import _OperatorReader, _tensor_json, read_operator
-from dmlsplit.formats.json import dumps as dumps_operator
+from dmlsplit.formats.json import to_json as operator_to_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 from dmlsplit.graphs.descriptors import (
     GraphDesc,
@@ -76,7 +76,7 @@ def dumps(graph: GraphDesc, indent: int | None = None) -> str:
 
 def _node(node: GraphNode) -> object:
     if isinstance(node, (SplitOperatorDesc, JoinOperatorDesc)):
-        return json.loads(dumps_operator(node))
+        return operator_to_json(node)
     row = BY_NUMBER.get(node.type)
     members: dict[str, object] = {}
     tensors = [_tensor_json(tensor) for tensor in (*node.inputs, *node.outputs)]

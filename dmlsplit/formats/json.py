@@ -74,12 +74,17 @@ def loads(text: str | bytes) -> OperatorDesc:
 
 def dumps(desc: OperatorDesc, indent: int | None = None) -> str:
     """A descriptor in JSON. A total size that is unknown (None) is left out."""
+    return json.dumps(to_json(desc), indent=indent)
+
+
+def to_json(desc: OperatorDesc) -> dict[str, Any]:
+    """The same as the object that it is the text of."""
     members = members_of(desc)
     roles = members.roles
     whole: dict[str, object] = {roles.whole: _tensor_json(members.whole)}
     parts: dict[str, object] = {roles.part_count: members.part_count, roles.parts: _tensors_json(members.array)}
     inputs, outputs = roles.sides(whole, parts)
-    return json.dumps({"Type": members.kind.c_name, "Desc": inputs | outputs | {"Axis": members.axis}}, indent=indent)
+    return {"Type": members.kind.c_name, "Desc": inputs | outputs | {"Axis": members.axis}}
 
 
 def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> ParsedOperator:
@@ -342,8 +347,8 @@ def _tensor_json(tensor: TensorDesc | None) -> dict[str, object] | None:
         "DataType": _name(desc.data_type),
         "Flags": _name(desc.flags),
         "DimensionCount": desc.dimension_count,
-        "Sizes": desc.sizes,
-        "Strides": desc.strides,
+        "Sizes": None if desc.sizes is None else list(desc.sizes),
+        "Strides": None if desc.strides is None else list(desc.strides),
         "TotalTensorSizeInBytes": desc.total_tensor_size_in_bytes,
         "GuaranteedBaseOffsetAlignment": desc.guaranteed_base_offset_alignment,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -177,7 +176,7 @@ def answer_json(answer: RuntimeAnswer) -> dict[str, Any]:
         "version": answer.runtime.version,
         "outcome": str(answer.outcome),
         "at": answer.at,
-        "operators": [json.loads(operator_json.dumps(desc)) for desc in answer.operators],
+        "operators": [operator_json.to_json(desc) for desc in answer.operators],
         "hresults": [f"0x{hresult:08X}" for hresult in answer.hresults],
         "compile": None if call is None else {"call": call.call, "flags": call.flags},
     }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from dmlsplit._binding import NUMPY_DTYPE
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.enums import UINT_MAX, TensorDataType, TensorFlags
-from dmlsplit.formats.json import FieldReader, dumps
+from dmlsplit.formats.json import FieldReader, to_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath
 from dmlsplit.geometry import Geometry, TensorLayout, members_of
 from dmlsplit.legalize import Legalization, Region
@@ -130,7 +129,7 @@ def _add(model: Members, name: str, found: Legalization, buffers: Sources) -> li
     names = []
     for i, (operator, regions) in enumerate(zip(found.operators, found.bindings, strict=True)):
         own_name = _free(name if len(found.operators) == 1 else f"{name} {i}", model["dispatchables"])
-        dispatchable: Members = json.loads(dumps(operator))
+        dispatchable: Members = to_json(operator)
         if _is_owned(operator) and buffers.get("input"):
             inputs, _ = _bindings(operator, regions, buffers)
             dispatchable["bindings"] = inputs
