@@ -85,7 +85,7 @@ class Execution:
         self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
         for time, dispatch in enumerate(plan.dispatches):
             fault = None
-            if dispatch.wrong is not None:
+            if dispatch.wrong is not None and not self._equal(dispatch.wrong.instead):
                 fault = WrongOutput(dispatch.wrong.rule, dispatch.node, dispatch.wrong.message)
             for tensor, region in dispatch.reads:
                 found = self._read(tensor, region)
@@ -111,13 +111,17 @@ class Execution:
             tensor = parts[0]
         return self.same.get(tensor, tensor)
 
+    def _equal(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
+        """Whether there are any, and all of them have the same value."""
+        return bool(pairs) and all(self._value(one) is self._value(other) for one, other in pairs)
+
     def _note_value(self, dispatch: Dispatch) -> None:
         """Remembers what has the value of its input, and what is never negative."""
         values = [self._value(tensor) for tensor, _ in dispatch.reads]
         output, name = dispatch.output, dispatch.name
         positive = [self._never_negative(value) for value in values]
         whole = len(values) == 1 and dispatch.reads[0][1].sizes == values[0].sizes
-        unchanged = dispatch.copies or (name in ("RELU", "ABS") and positive[0])
+        unchanged = dispatch.copies or (name in ("RELU", "ABS", "LEAKY_RELU") and positive[0])
         if (unchanged and whole) or (name in ("MAX", "MIN") and values[0] is values[1]):
             self.same[output] = values[0]
         squares = name == "MULTIPLY" and values[0] is values[1]

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from dmlsplit.graphs.descriptors import GraphDesc
 from dmlsplit.graphs.operators import Family, short_name
@@ -52,6 +53,9 @@ from dmlsplit.graphs.program import (
 )
 from dmlsplit.graphs.releases import FiveDimensions, GraphTraits, JoinPlacement
 from dmlsplit.layout import packed_strides
+
+LAST_FACTOR: Final = 2
+"""Of x * sigmoid(x) * y * z: what the fused product can be computed in place of."""
 
 
 class Compiler(Passes):
@@ -227,7 +231,9 @@ class Compiler(Passes):
                 if tensor.graph_output is not None or tensor.joined is not None or len(readers) != 1:
                     continue
                 reader, k = readers[0]
-                if not reader.family.computes or reader.copies or reader.fused or reader in claimed:
+                if not reader.family.computes or reader.copies or reader in claimed:
+                    continue
+                if reader.fused and k != LAST_FACTOR:
                     continue
                 operand, output = reader.operands[k], reader.output
                 if operand.view and not same_layout(operand.sizes, tensor.strides, packed_strides(operand.sizes)):

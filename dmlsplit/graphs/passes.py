@@ -19,6 +19,7 @@ from dmlsplit.graphs.program import (
     Uses,
     Wrong,
     block_bytes,
+    depth_first,
     is_block,
     join_places,
     offsets_of,
@@ -58,15 +59,22 @@ class Passes(Program):
                             "graph/fused-wrongly",
                             f"it computes q * sigmoid(q) of q = {tensor_name(source.tensor)}, "
                             f"not {tensor_name(other)} * sigmoid(q)",
+                            ((source.tensor, other),),
                         )
                     product.operands, product.fused = [source], True
                     sigmoid.removed = True
                     break
                 if self.traits.fusion is Fusion.CHAIN and self._fuse_chain(product, k, sigmoid, uses):
                     break
-        self.nodes = [node for node in self.nodes if not node.removed]
+        self._drop_unread()
         if self.traits.fusion is Fusion.CHAIN:
             self._fuse_products()
+
+    def _drop_unread(self) -> None:
+        """What was only read by what a fusion has lost is not computed."""
+        roots = [tensor.producer for tensor in self.outputs if tensor.producer is not None]
+        read = set(depth_first(roots))
+        self.nodes = [node for node in self.nodes if node in read]
 
     def _check_sizes(self, product: Node) -> None:
         if any(operand.sizes != product.output.sizes for operand in product.operands):
@@ -105,6 +113,7 @@ class Passes(Program):
                 "graph/fused-wrongly",
                 f"it computes {tensor_name(taken)} * r * sigmoid(r) of r = {tensor_name(source)}, "
                 f"not {tensor_name(p)} * {tensor_name(q)} * sigmoid(r)",
+                ((taken, rest), (source, p if rest is q else q)),
             )
         sigmoid.fused = inner.removed = True
         product.operands[1 - k] = Operand(gate.tensor, gate.rank)

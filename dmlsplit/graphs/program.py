@@ -45,6 +45,8 @@ class Wrong:
 
     rule: str
     message: str
+    instead: tuple[tuple[Tensor, Tensor], ...] = ()
+    """What it reads, and what it should read: where their values are equal nothing is wrong."""
 
 
 @dataclass(eq=False, slots=True)

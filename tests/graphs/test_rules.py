@@ -7,6 +7,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.graphs.examples import Sketch
+from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.releases import FiveDimensions, traits_of
 from dmlsplit.graphs.validation import judge
 from dmlsplit.rules import GRAPH_RULES
@@ -169,3 +170,36 @@ def test_a_part_joined_twice_with_what_follows_it_may_be_right():
     a, b = g.split(g.input(2, 8, 1, 16), 1, (4, 4))
     desc = g.graph(g.join([a, b, g.input(2, 8, 1, 16)], 1), g("ACTIVATION_RELU", a), g("ACTIVATION_TANH", b))
     assert dml.validate(desc, directml="1.8.0").outputs == ("unknown",) * 3
+
+
+def test_another_operand_of_the_same_value_is_not_wrong():
+    g = Sketch()
+    p = g("ACTIVATION_RELU", g.input(1, 4, 1, 16))
+    for operator, outcome in (("ACTIVATION_LEAKY_RELU", "right"), ("ACTIVATION_TANH", "wrong")):
+        q = g(operator, p)
+        product = g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", q, p), g("ACTIVATION_SIGMOID", q))
+        assert dml.validate(g.graph(product, p), directml="1.15.4").outputs[0] == outcome
+        g = Sketch()
+        p = g("ACTIVATION_RELU", g.input(1, 4, 1, 16))
+
+
+def test_what_a_fusion_does_not_read_any_more_is_not_computed():
+    """r * e * sigmoid(r) of a graph input r: e is lost, and what e is computed of is a graph output all the same."""
+    g = Sketch()
+    r = g.input(1, 4, 1, 16)
+    h = g("ELEMENT_WISE_ABS", g.input(1, 4, 1, 16))
+    e = g("ELEMENT_WISE_ADD", h, r)
+    product = g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", r, e), g("ACTIVATION_SIGMOID", r))
+    assert dml.validate(g.graph(h, product), directml="1.15.4").outputs == ("right", "wrong")
+    assert set(dml.validate(g.graph(h, product), directml="1.14.1").outputs) == {"right"}
+
+
+def test_a_product_of_three_is_computed_in_place_of_the_last():
+    g = Sketch()
+    x, y = g.input(1, 4, 1, 16), g.input(1, 4, 1, 16)
+    swish = g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", x, x), g("ACTIVATION_SIGMOID", x))
+    desc = g.graph(g("ELEMENT_WISE_MULTIPLY", swish, g("ACTIVATION_RELU", y)))
+    traits = traits_of(dml.find_release("1.15.4"))
+    assert traits is not None
+    dispatches = compile_graph(desc, traits).dispatches
+    assert [dispatch.writes.buffer for dispatch in dispatches] == ["output 0", "output 0"]
