@@ -87,17 +87,25 @@ def test_what_is_planted_is_mended(packaged, target, plants):
     assert changed >= SEEDS / 2
 
 
+@pytest.fixture
+def nine_dimensions(packaged, request):
+    if "silero-vad" in request.node.name:
+        pytest.skip("ONNX Runtime folds all that is there of known sizes: nothing of it is DirectML's")
+    return planting.planted(packaged[0], 0, 1, (planting.NINE,))[0]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("target", [target for target, _ in TARGETS], ids=NAMES)
-def test_nine_dimensions(packaged, target):
-    """The one thing that is beyond a session, in a Reshape, too; to a level's Split it is no more than others."""
-    model, _ = packaged
-    made, _ = planting.planted(model, 0, 1, (planting.NINE,))
-    if "feature_level" in target:
-        assert [change.names for change in front_end.legalize(made, **target).changes] == [("merge-dimensions",)] * 2
-        return
+def test_nine_dimensions_of_a_level(nine_dimensions):
+    """To a level's Split and Join they are no more than others."""
+    changes = front_end.legalize(nine_dimensions, feature_level="5_0").changes
+    assert [change.names for change in changes if change.path.startswith("plant")] == [("merge-dimensions",)] * 2
+
+
+@pytest.mark.slow
+def test_nine_dimensions_of_a_session(nine_dimensions):
+    """They are beyond a session, in a Reshape, too."""
     with pytest.raises(NotLegalizedError, match="9 dimensions"):
-        front_end.legalize(made, **target)
+        front_end.legalize(nine_dimensions, onnxruntime="1.24.4")
 
 
 @pytest.mark.parametrize("plant", [plant for plant in planting.PLANTS if plant is not planting.counted])
