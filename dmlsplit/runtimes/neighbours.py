@@ -129,6 +129,9 @@ STAYING: Final = frozenset(
 )
 """Operators that optimization leaves alone among each other, but for the pairs of ABSORBS and x * Sigmoid(x)."""
 
+IN_PATTERNS: Final = frozenset({"Sigmoid", "Tanh", "Sqrt", "Exp", "Elu"})
+"""Those of them that optimization looks for among weights: GELUs, normalizations and the like."""
+
 ELEMENTWISE: Final = frozenset(
     {
         *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign", "Clip"),

@@ -134,13 +134,15 @@ def test_an_output_that_a_call_gives_no_name_has_one():
         ("s = Sigmoid(a) m = Mul(s, a) u = Max(m, s) y = Concat<axis=1>(u, b)", 4),
         ("s = Sigmoid(a) m = Mul(s, b) u = Exp(m) y = Concat<axis=1>(u, b)", 4),
         ("s = Neg(a) m = Min(a, s) u = Slice(m, z, o, o) y = Concat<axis=1>(u, b)", 4),
-        ("s = Add(a, w) m = Mul(s, s) u = Exp(m) y = Concat<axis=1>(u, b)", None),
+        ("s = Add(a, w) m = Mul(s, s) u = Abs(m) y = Concat<axis=1>(u, b)", 4),
+        ("s = Add(a, f) m = Mul(s, s) u = Abs(m) y = Concat<axis=1>(u, b)", None),
+        ("s = Add(a, w) m = Mul(s, s) u = Tanh(m) y = Concat<axis=1>(u, b)", None),
     ],
-    ids=["gate", "gate that is read", "no gate", "slice", "weights"],
+    ids=["gate", "gate that is read", "no gate", "slice", "weights", "neutral weights", "weights in a pattern"],
 )
 def test_what_optimization_leaves_of_the_nodes_is_counted(words, flags):
-    """x * Sigmoid(x) becomes one node, where nothing else reads the Sigmoid; what becomes of weights is not known."""
-    constants = "<int64[1] z = {0}, int64[1] o = {1}, float w = {2}>"
+    """x * Sigmoid(x) becomes one node where nothing else reads the Sigmoid; of weights little is known."""
+    constants = "<int64[1] z = {0}, int64[1] o = {1}, float w = {2}, float f = {0}>"
     made = in_words(f"g (float[2,6] x) => (float[?,?] y) {constants} {{ a, b = Split<axis=1>(x) {words} }}")
     answer = on_onnxruntime(made, VERSION)[0].answer
     assert (answer.compile and answer.compile.flags, answer.outcome) == (flags, "unknown" if flags is None else "DML")

@@ -8,6 +8,7 @@ from functools import partial
 
 from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.runtime.context import in_context, is_read
+from dmlsplit.formats.onnx.runtime.counting import absorbed, stays
 from dmlsplit.formats.onnx.runtime.facts import facts_in, first_run
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import Placed, SessionGraph
@@ -118,8 +119,8 @@ def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> d
 
 def _count(graph: SessionGraph, certain: Sequence[int], possible: Sequence[int]) -> int | None:
     """The nodes of a fused graph; None where optimization or unknown nodes leave open on which side of 5 that is."""
-    most = sum(not graph.absorbed(i) for i in possible or certain)
-    least = sum(graph.stays(i) and not graph.absorbed(i) for i in certain)
+    most = sum(not absorbed(graph, i) for i in possible or certain)
+    least = sum(stays(graph, i) and not absorbed(graph, i) for i in certain)
     return most if least >= LEAST_NODES_FOR_VOLATILE or most < LEAST_NODES_FOR_VOLATILE else None
 
 

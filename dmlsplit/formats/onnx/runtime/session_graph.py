@@ -25,14 +25,11 @@ from dmlsplit.formats.onnx.splits import name_of
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.neighbours import (
-    ABSORBS,
     CPU_INPUTS,
     KEEPS_ON_CPU,
-    KEPT,
     NEIGHBOURS,
     ON_CPU,
     SMALL_INITIALIZER,
-    STAYING,
 )
 from dmlsplit.runtimes.shapes import merged
 
@@ -200,40 +197,6 @@ class SessionGraph:
     def transposed(self) -> set[int]:
         """The nodes that optimization may move Transposes over."""
         return transposes.transposed(self)
-
-    def stays(self, index: int) -> bool:
-        """Whether optimization certainly leaves a node as a node."""
-        node = self.nodes[index]
-        if self.options.optimization < 1 or node.op_type in KEPT:
-            return True
-        before = [i for name in node.input if (i := self.origin(text(name))) is not None]
-        after = [i for name in node.output for i in self.ends(text(name)) if i >= 0]
-        around = {self.nodes[i].op_type for i in (index, *before, *after)}
-        on_cpu = CPU_INPUTS.get(node.op_type, ())
-        read = [text(name) for i, name in enumerate(node.input) if i not in on_cpu]
-        weights = node.op_type not in ("Concat", "Split") and any(map(self.is_constant, read))
-        return around <= STAYING | KEPT | {"If"} and not weights
-
-    def absorbed(self, index: int) -> bool:
-        """Whether a node becomes part of the one that feeds it, or of x * Sigmoid(x)."""
-        node = self.nodes[index]
-        if self.options.optimization < 2 or not node.input:
-            return False
-        producer = self.origin(text(node.input[0]))
-        wanted = ABSORBS.get(self.nodes[producer].op_type, ()) if producer is not None else ()
-        if producer is not None and node.op_type in wanted:
-            # That what is between them is an output of the graph, too, is not looked at.
-            return [i for i in self.ends(text(self.nodes[producer].output[0])) if i >= 0] == [index]
-        return node.op_type == "Sigmoid" and self._is_gate(node)
-
-    def _is_gate(self, sigmoid: onnx.NodeProto) -> bool:
-        """Whether all that reads a Sigmoid multiplies it by what it reads itself."""
-        name = self.source(text(sigmoid.output[0]))
-        ends = self.ends(name)
-        if len(ends) != 1 or ends[0] < 0 or self.nodes[ends[0]].op_type != "Mul":
-            return False
-        factors = [self.source(text(factor)) for factor in self.nodes[ends[0]].input]
-        return sorted(factors) == sorted([name, self.source(text(sigmoid.input[0]))])
 
     def removed(self, index: int) -> bool:
         """Whether optimization removes a node: an Identity, or one that computes what another does."""
