@@ -85,6 +85,19 @@ def gates(count):
     return g.graph(x)
 
 
+def scaled_gates(count):
+    g = Sketch()
+    x, y = g("ACTIVATION_TANH", g.input(1, 4, 1, 16)), g.input(1, 4, 1, 16)
+    for _ in range(count):
+        x = g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", y, x), g("ACTIVATION_SIGMOID", x))
+    return g.graph(x)
+
+
+def inputs_joined(count):
+    g = Sketch()
+    return g.graph(g.join([g.input(4, 4, 1, 16) for _ in range(count)], 1))
+
+
 def edges_to_nowhere(count):
     return desc([RELU], [(UINT_MAX, UINT_MAX, UINT_MAX)] * count, [(0, 0, 0)])
 
@@ -100,6 +113,7 @@ def nodes_that_are_refused(count):
 LARGE = [
     *(a_chain, a_cycle, one_join, one_join_of_rows, one_split, a_split_joined, joins_in_joins, splits_of_splits),
     *(one_tensor_everywhere, identities, gates, edges_to_nowhere, edges_to_one_input, nodes_that_are_refused),
+    *(scaled_gates, inputs_joined),
 ]
 
 
