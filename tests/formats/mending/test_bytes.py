@@ -11,7 +11,7 @@ from dmlsplit.errors import InputError, NotLegalizedError
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx.mending import mended_model
 from dmlsplit.formats.onnx.mending.assembling import assembled
-from dmlsplit.formats.onnx.mending.fields import Span, fields
+from dmlsplit.formats.onnx.mending.fields import Span, fields, joined
 from dmlsplit.formats.onnx.mending.source import SourceModel, mapped, origin
 from dmlsplit.target import find_target
 from tests.effort import calls
@@ -160,6 +160,25 @@ def test_a_graph_in_two_pieces_is_refused():
     data = made.SerializeToString()
     with pytest.raises(InputError, match="in 2 pieces"):
         front_end.legalize(data + onnx.ModelProto(graph=graph([], [])).SerializeToString(), feature_level="2_0")
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([], []),
+        ([b"", Span(3, 3)], []),
+        ([Span(0, 2), Span(2, 2), Span(2, 5)], [Span(0, 5)]),
+        ([Span(0, 2), b"", Span(2, 5), b"a", b"", b"b"], [Span(0, 5), b"ab"]),
+        ([b"a", Span(4, 4), b"b", Span(0, 2), Span(3, 5)], [b"ab", Span(0, 2), Span(3, 5)]),
+    ],
+)
+def test_parts_are_joined(parts, expected):
+    assert joined(parts) == expected
+
+
+def test_new_parts_are_joined_once():
+    """Appended one by one, these would be copied some hours long."""
+    assert joined([b"x" * 100] * 10**6) == [b"x" * 10**8]
 
 
 @pytest.mark.parametrize("cut", [1, 7, 40])

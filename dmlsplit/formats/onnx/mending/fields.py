@@ -108,12 +108,19 @@ def size_of(parts: Iterable[Part]) -> int:
 def joined(parts: Iterable[Part]) -> list[Part]:
     """The same bytes in as few parts as there can be."""
     found: list[Part] = []
+    new: list[bytes] = []
     for part in parts:
+        if isinstance(part, bytes):
+            new.append(part)
+            continue
+        if part.start == part.end:
+            continue
+        if any(new):
+            found.append(b"".join(new))
+        new.clear()
         last = found[-1] if found else None
-        if isinstance(part, Span) and isinstance(last, Span) and last.end == part.start:
+        if isinstance(last, Span) and last.end == part.start:
             found[-1] = Span(last.start, part.end)
-        elif isinstance(part, bytes) and isinstance(last, bytes):
-            found[-1] = last + part
-        elif size_of([part]):
+        else:
             found.append(part)
-    return found
+    return [*found, b"".join(new)] if any(new) else found
