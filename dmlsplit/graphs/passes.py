@@ -59,7 +59,7 @@ class Passes(Program):
                             "graph/fused-wrongly",
                             f"it computes q * sigmoid(q) of q = {tensor_name(source.tensor)}, "
                             f"not {tensor_name(other)} * sigmoid(q)",
-                            ((source.tensor, other),),
+                            ((_value_of(source.tensor), _value_of(other)),),
                         )
                     product.operands, product.fused = [source], True
                     sigmoid.removed = True
@@ -113,7 +113,7 @@ class Passes(Program):
                 "graph/fused-wrongly",
                 f"it computes {tensor_name(taken)} * r * sigmoid(r) of r = {tensor_name(source)}, "
                 f"not {tensor_name(p)} * {tensor_name(q)} * sigmoid(r)",
-                ((taken, rest), (source, p if rest is q else q)),
+                ((_value_of(taken), _value_of(rest)), (_value_of(source), _value_of(p if rest is q else q))),
             )
         sigmoid.fused = inner.removed = True
         product.operands[1 - k] = Operand(gate.tensor, gate.rank)
@@ -362,3 +362,10 @@ class Passes(Program):
                     node.kept = True
                 if self._too_narrow(producer, tensor.sizes, strides):
                     node.kept = True
+
+
+def _value_of(tensor: Tensor) -> Tensor:
+    """The tensor that identities made this one of."""
+    while tensor.producer is not None and tensor.producer.family is Family.IDENTITY:
+        tensor = tensor.producer.operands[0].tensor
+    return tensor

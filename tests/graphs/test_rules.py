@@ -175,7 +175,11 @@ def test_a_part_joined_twice_with_what_follows_it_may_be_right():
 def test_another_operand_of_the_same_value_is_not_wrong():
     g = Sketch()
     p = g("ACTIVATION_RELU", g.input(1, 4, 1, 16))
-    for operator, outcome in (("ACTIVATION_LEAKY_RELU", "right"), ("ACTIVATION_TANH", "wrong")):
+    for operator, outcome in (
+        ("ACTIVATION_LEAKY_RELU", "right"),
+        ("ELEMENT_WISE_IDENTITY", "right"),
+        ("ACTIVATION_TANH", "wrong"),
+    ):
         q = g(operator, p)
         product = g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", q, p), g("ACTIVATION_SIGMOID", q))
         assert dml.validate(g.graph(product, p), directml="1.15.4").outputs[0] == outcome
