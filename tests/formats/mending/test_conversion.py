@@ -76,6 +76,22 @@ def test_a_node_with_attributes_of_its_function_is_not_converted():
         front_end.legalize(made, onnxruntime="1.10.0")
 
 
+def test_several_nodes_are_written_before_the_converter_is_asked():
+    """Each of these has the same documentation then."""
+    body = [
+        node("Split", ["x"], ["p", "q"], axis=1, num_outputs=2),
+        node("Split", ["q"], ["r", "s"], axis=-2, num_outputs=2),
+        node("Concat", ["s", "r"], ["u"], axis=-2),
+        node("Concat", ["u", "p"], ["v"], axis=1),
+        node("Relu", ["v"], ["t"]),
+    ]
+    made = calling(*body, opset=21)
+    made.ir_version = 10
+    assert [n.op_type for n in converted(made, x=X).functions[0].node if n.op_type != "Constant"] == [
+        *("Split", "Split", "Concat", "Concat", "Relu")
+    ]
+
+
 def test_no_operator_of_a_function_changed():
     made = calling(node("HardSwish", ["x"], ["t"]), opset=21)
     made.ir_version = 10

@@ -74,7 +74,7 @@ class _Asked:
     own: int
     around: Mapping[str, onnx.TensorProto]
     sent: dict[str, onnx.NodeProto] = field(default_factory=dict)
-    """Nodes as they are handed to the converter, by their documentation."""
+    """Nodes as they are handed to the converter, by their documentation, which is their index."""
 
 
 def _bodies(body: _Body, own: int, around: Mapping[str, onnx.TensorProto]) -> Iterator[_Asked]:
@@ -130,7 +130,7 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
                 values.add(name=text(name))
     known = {text(value.name) for values in (graph.input, graph.initializer) for value in values}
     known.update(text(name) for node in body.node for name in node.output)
-    for node in body.node:
+    for index, node in enumerate(body.node):
         _check(node, asked.own, wanted)
         sent = graph.node.add()
         sent.CopyFrom(node)
@@ -140,7 +140,8 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
         elif (tensor := _constant(node)) is not None:
             del sent.attribute[:]
             sent.attribute.append(helper.make_attribute("value", tensor))
-        asked.sent[text(node.doc_string)] = sent
+        sent.doc_string = str(index)  # nodes that were written before may have the same
+        asked.sent[sent.doc_string] = sent
         for name in reads(node):
             if name and name not in known:
                 known.add(name)
@@ -193,10 +194,10 @@ def _put(asked: _Asked, made: onnx.ModelProto, taken: set[str], original: Origin
     renamed = {}
     for name in (text(name) for node in (*new, *made.graph.node) for name in node.output if text(name) not in own):
         renamed[name] = _fresh(name, taken)
-    old = {text(node.doc_string): node for node in body.node}
+    old = {str(index): node for index, node in enumerate(body.node)}
     nodes = []
     for node in (*new, *made.graph.node):
-        before = old.get(text(node.doc_string)) if node.doc_string else None
+        before = old.get(text(node.doc_string))
         for names in (node.input, node.output):
             for i, name in enumerate(names):
                 names[i] = renamed.get(text(name), text(name))
