@@ -148,6 +148,15 @@ def test_what_optimization_leaves_of_the_nodes_is_counted(words, flags):
     assert (answer.compile and answer.compile.flags, answer.outcome) == (flags, "unknown" if flags is None else "DML")
 
 
+@pytest.mark.parametrize(("inputs", "outcome"), [("x, w", "session-fails"), ("x, w, c", "DML")])
+def test_a_gemm_without_c_in_front_of_an_activation_fails_the_session(inputs, outcome):
+    constants = "<float[2,2] w = {1,2,3,4}, float[2] c = {1,2}>"
+    made = in_words(
+        f"g (float[2,2] x) => (float[?,?] a) {constants} {{ m = Gemm({inputs}) r = Relu(m) a, b = Split(r) }}"
+    )
+    assert on_onnxruntime(made, VERSION)[0].answer.outcome == outcome
+
+
 def test_a_fused_graph_that_nothing_reads_fails_the_session_for_all():
     made = in_words("g (float[2,6] x) => (float[?,?] a) { a, b = Split<axis=1>(x) c = Exp(x) d = Abs(c) }")
     (found,) = on_onnxruntime(made, VERSION)

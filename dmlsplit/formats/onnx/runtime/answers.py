@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -54,6 +54,7 @@ def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
     facts = facts_in(graph)
     neighbours = graph.once("neighbours", lambda: [graph.placed(i) for i in graph.order() if i not in facts])
     failures += graph.once("failures", lambda: [why for place in neighbours for why in _failures(graph, place)])
+    failures += graph.once("gemms", lambda: list(_incomplete_gemms(graph)))
     fused = frozenset(i for i, known in facts.items() if placement(known, graph.runtime, options=options).in_graph)
     groups, dead = graph.once(("groups", fused), lambda: _groups(graph, neighbours, facts, fused))
     failures += dead
@@ -132,6 +133,16 @@ def _failures(graph: SessionGraph, place: Placed) -> list[str]:
     if not place.on_dml or rank <= MAX_RANK:
         return []
     return [f"{graph.path(place.index)} has a static tensor of rank {rank}"]
+
+
+def _incomplete_gemms(graph: SessionGraph) -> Iterator[str]:
+    """Each Gemm of two inputs that an activation is put into: what comes of that has to have three. Observed."""
+    for index, _ in graph.alive:
+        producer = graph.origin(text(graph.nodes[index].input[0])) if absorbed(graph, index) else None
+        if producer is None or graph.nodes[producer].op_type != "Gemm" or not graph.implemented(producer):
+            continue
+        if sum(name != "" for name in graph.nodes[producer].input) < 3:
+            yield f"{graph.path(producer)} has no C, and the activation behind it is put into it"
 
 
 def _with_failures(found: Sequence[NodeOnRuntime], failures: Sequence[str]) -> list[NodeOnRuntime]:
