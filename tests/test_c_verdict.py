@@ -129,7 +129,15 @@ def test_the_targets_are_the_packages():
 
 
 @pytest.mark.parametrize("name", ["random", "boundary", "systematic"])
-@pytest.mark.parametrize("step", [40, pytest.param(1, marks=pytest.mark.slow)], ids=["every fortieth", "all"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        40,
+        pytest.param(4, marks=pytest.mark.slow),
+        pytest.param(1, marks=[pytest.mark.slow, pytest.mark.thorough]),
+    ],
+    ids=["every fortieth", "every fourth", "all"],
+)
 def test_recorded_descriptors(library, name, step):
     _, *recorded = records(name)
     descs = [operator(record["desc"]) for record in recorded[::step] if not reason_to_leave_out(record)]

