@@ -54,7 +54,7 @@ def test_a_device(bounded, name):
     assert result.stderr == f"dmlsplit: /dev/zero: the text {TOO_LONG}\n"
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ["check", *(pytest.param(name, marks=pytest.mark.slow) for name in ALL[1:])])
 def test_a_pipe(bounded, endless, name):
     result = bounded(name, "-", stdin=endless)
     assert result.returncode == 2

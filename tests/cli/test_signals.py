@@ -80,7 +80,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("samples", [12, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("samples", [6, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     ("signals", "statuses"),

@@ -21,6 +21,7 @@ def packaged(request, pytestconfig, tmp_path_factory):
     return package, sample_of(package, model_of(request.param, pytestconfig, tmp_path_factory))
 
 
+@pytest.mark.slow
 def test_every_descriptor_is_the_one_that_was_submitted(packaged):
     package, sample = packaged
     found, nodes = recorded()[package], predicted(sample, DEFAULT)

@@ -51,11 +51,18 @@ NUMBERS = {
 }
 
 
+@pytest.fixture(
+    scope="module", params=[5, pytest.param(1, marks=pytest.mark.slow)], ids=["every fifth", "all"], name="step"
+)
+def _step(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def answers():
+def answers(step):
     """(line, execution, verdict, operators of each graph)."""
     found = []
-    for line in lines():
+    for line in list(lines())[::step]:
         model = session_model(model_of(line), free_dimensions(line))
         known = {}
         for execution in executions(line):
@@ -68,8 +75,8 @@ def answers():
     return found
 
 
-def test_every_execution_is_there(answers):
-    assert len(answers) == RECORDED
+def test_every_execution_is_there(answers, step):
+    assert len(answers) == RECORDED if step == 1 else len(answers) > RECORDED / step / 2
 
 
 def test_every_execution_came_out_as_is_said(answers):
@@ -96,4 +103,4 @@ def test_the_models_are_those_that_were_executed(answers):
         recorded = [[NUMBERS.get(op, op) for op in graph if op != "CONSTANT"] for graph in execution.operators]
         if sorted(map(sorted, filter(None, recorded))) != sorted(map(sorted, operators)):
             other.add(line["model"])
-    assert other == set(NOT_FOLLOWED)
+    assert other == set(NOT_FOLLOWED) & {line["model"] for line, *_ in answers}
