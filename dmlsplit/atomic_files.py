@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -212,4 +211,4 @@ class AtomicFiles:
 
 def _name_beside(path: str, suffix: str) -> str:
     """A free name in the same folder; the file's own could be too long with anything added."""
-    return os.path.join(os.path.dirname(path), f"dmlsplit-{secrets.token_hex(8)}.{suffix}")
+    return os.path.join(os.path.dirname(path), f"dmlsplit-{os.urandom(8).hex()}.{suffix}")

@@ -10,7 +10,6 @@ import difflib
 import fnmatch
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -165,6 +164,8 @@ def read(path: str) -> Configuration:
 
 def _read(path: str) -> Configuration | None:
     """None for a pyproject.toml without a table for us."""
+    import tomllib  # most projects have no such file
+
     with open(path, "rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:

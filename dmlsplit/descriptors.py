@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dmlsplit.enums import UINT64_MAX, UINT_MAX, TensorDataType, TensorFlags, TensorType
 from dmlsplit.errors import DescriptorError
-from dmlsplit.foreign import as_array, is_foreign
 from dmlsplit.integers import integer, integers
 from dmlsplit.layout import implied_size, is_packed
 
@@ -138,6 +137,8 @@ class BufferTensorDesc:
         no multiple of the element size.
         """
         import numpy as np
+
+        from dmlsplit.foreign import as_array, is_foreign
 
         if is_foreign(array):
             array = as_array(array)
@@ -328,10 +329,12 @@ def _packed_parts(
         if axis < -len(sizes):
             raise DescriptorError(f"Axis: {axis} is out of range for {len(sizes)} dimensions")
         axis += len(sizes)
-    parts = []
-    for i, length in enumerate(integers(lengths, "lengths")):
-        # An axis out of range leaves the sizes alone: the axis is then the fault to be reported.
-        part = [length if d == axis else size for d, size in enumerate(sizes)]
+    pieces = integers(lengths, "lengths")
+    for i, length in enumerate(pieces):
         _uint(length, f"{path}[{i}].Sizes[{axis}]")
-        parts.append(BufferTensorDesc(whole.data_type, part))
-    return axis, parts
+    # An axis out of range leaves the sizes alone: the axis is then the fault to be reported.
+    before, after = sizes[:axis], sizes[axis + 1 :]
+    parts = {
+        n: BufferTensorDesc(whole.data_type, (*before, n, *after) if axis < len(sizes) else sizes) for n in set(pieces)
+    }
+    return axis, [parts[length] for length in pieces]

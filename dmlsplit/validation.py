@@ -64,13 +64,18 @@ def evaluate(desc: OperatorDesc, target: Target) -> Report:
     _run_tensor_rules(operator, found, limits=True)
     _run_operator_rules(operator, _operator_checks(operator.type, True), found)
     if not found:
-        return Report((), target.name, HResult.S_OK, operator.type.c_name)
+        return _accepted(target.name, operator.type)
     found.sort(key=_descriptor_order)
     refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
     hresult: int | None = target.invalid_argument if refused else HResult.S_OK
     if crashes or (target.release is not None and _is_undefined(operator, found)):
         hresult = None
     return Report(tuple(found), target.name, hresult, operator.type.c_name)
+
+
+@cache
+def _accepted(judged_by: str, kind: OperatorType) -> Report:
+    return Report((), judged_by, HResult.S_OK, kind.c_name)
 
 
 _UNDEFINED: Final = frozenset(

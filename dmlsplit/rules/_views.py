@@ -9,7 +9,7 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.enums import BindingType
 from dmlsplit.feature_levels import TensorSupport
 from dmlsplit.geometry import ROLES, members_of
-from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.layout import ELEMENT_BITS, extent
 from dmlsplit.location import Location, Step, steps_text
 from dmlsplit.releases import SizeArithmetic
 from dmlsplit.target import Target
@@ -102,14 +102,14 @@ class TensorView:
 
     def implied_size(self, arithmetic: SizeArithmetic) -> int:
         """Bytes, rounded up to 4; needs EXTENT."""
-        if arithmetic is SizeArithmetic.EXACT:
+        if self.strides is None or arithmetic is SizeArithmetic.EXACT:
             return self.exact_implied_size
         return arithmetic.implied_size(self.bits, self.sizes, self.strides)
 
     @property
     def exact_implied_size(self) -> int:
         if self._exact is None:  # several rules ask
-            self._exact = SizeArithmetic.EXACT.implied_size(self.bits, self.sizes, self.strides)
+            self._exact = (extent(self.sizes, self.strides) * self.bits + 31) // 32 * 4
         return self._exact
 
 

@@ -59,7 +59,7 @@ def total_size_too_small(t: TensorView) -> Findings:
     "outside the bound buffer; Direct3D returns zeros and drops writes there at best.",
     basis=Basis.OURS,
     sources=(OURS, OBSERVED),
-    needs=EXTENT | {Aspect.TOTAL, Aspect.SPAN},
+    needs=EXTENT | {Aspect.TOTAL, Aspect.SPAN, Aspect.STRIDES_GIVEN},
     bad=lambda: eg.split((1, 1, 3, 1), 2, (1, 2), strides=(0, 0, 2**30, 1), total_tensor_size_in_bytes=8),
     good=lambda: eg.split((1, 1, 3, 1), 2, (1, 2), strides=(0, 0, 2**30, 1), total_tensor_size_in_bytes=2**33 + 4),
     examples_for="1.8.0",
