@@ -1,6 +1,6 @@
 /* verdict.c - how long a verdict takes
  *
- *     cc -O2 -Iinclude benchmarks/verdict.c csrc/dms_verdict.c csrc/dms_text.c -o verdict && ./verdict
+ *     cc -O2 -Iinclude benchmarks/verdict.c csrc/dms_verdict*.c csrc/dms_text.c -o verdict && ./verdict
  */
 #define _POSIX_C_SOURCE 199309L
 #include "dmlsplit_directml.h"

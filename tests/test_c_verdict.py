@@ -55,7 +55,7 @@ class Verdict(ctypes.Structure):
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     path = tmp_path_factory.mktemp("verdict") / "libverdict.so"
-    sources = [ROOT / "csrc" / name for name in ("dms_verdict.c", "dms_text.c")]
+    sources = [*(ROOT / "csrc").glob("dms_verdict*.c"), ROOT / "csrc" / "dms_text.c"]
     command = ["cc", "-std=c11", "-O2", "-shared", "-fPIC", "-I", ROOT / "include", "-o", path, *sources]
     subprocess.run(command, check=True, timeout=300)
     found = ctypes.CDLL(str(path))

@@ -1,0 +1,154 @@
+/* dms_verdict.h - what the files of the verdict share: the target, the descriptor, the first fault found, the layout of a tensor
+ *
+ * dms_verdict.c has the interface and the rules of an operator, dms_verdict_tensor.c those of a tensor, dms_verdict_layout.c the arithmetic that
+ * they need, dms_verdict_target.c what differs between feature levels and releases.
+ */
+#ifndef DMS_VERDICT_H
+#define DMS_VERDICT_H
+
+#include "dmlsplit_directml.h"
+
+#include <stdbool.h>
+
+#define DMS_MOST_DIMENSIONS 8           /* DML_TENSOR_DIMENSION_COUNT_MAX1 */
+
+/* ---- Targets ---- */
+
+/* With how many bits, and of what, a build computes the size that strides imply. */
+typedef enum dms_arithmetic { EXACT, BYTES_32, INDEX_32, BYTES_64, BITS_64 } dms_arithmetic;
+
+typedef struct dms_target {
+    const char *name;                   /* of a release; NULL: a feature level */
+    const char *directml;               /* the version, of a release that it names */
+    uint32_t level;
+    uint32_t split_counts, join_counts; /* bit n: n dimensions are taken */
+    uint32_t data_types;                /* bit n: DML_TENSOR_DATA_TYPE n is taken */
+    dms_arithmetic arithmetic;
+    bool whole_elements;                /* the bound of the total drops a part of an element */
+    bool walks_sizes;                   /* a split's sizes are compared before anything says that the pointers to them are not NULL */
+    bool reads_input_first;             /* a split's input is read before OutputCount is */
+    uint32_t invalid_argument;
+} dms_target;
+
+/* By the number that the interface takes; NULL: there is none. */
+const dms_target *dms_find_target(uint32_t number);
+
+static inline bool dms_is_release(const dms_target *by)
+{
+    return by->name != NULL;
+}
+
+/* Whether a set of small numbers, bit n for n, has this one. */
+static inline bool dms_takes(uint32_t set, uint32_t number)
+{
+    return number < 32 && (set >> number & 1) != 0;
+}
+
+/* ---- What is judged, and what was found ---- */
+
+/* What a fault spoils for the rules that follow; those of an operator last. */
+enum {
+    DESC = 1u << 0,
+    READABLE = 1u << 1,
+    DATA_TYPE = 1u << 2,
+    DIMENSION_COUNT = 1u << 3,
+    SIZES = 1u << 4,
+    POSITIVE = 1u << 5,
+    ELEMENT_COUNT = 1u << 6,
+    LAYOUT = 1u << 7,
+    SPAN = 1u << 8,
+    TOTAL = 1u << 9,
+    ARRAY = 1u << 10,
+    AXIS = 1u << 11,
+    DIMENSIONS = DESC | DIMENSION_COUNT | SIZES
+};
+
+/* Members in the order of DirectML.h's structs, those of the operator first. */
+typedef enum dms_member {
+    NO_MEMBER,
+    INPUT_TENSOR,
+    OUTPUT_COUNT,
+    OUTPUT_TENSORS,
+    INPUT_COUNT,
+    INPUT_TENSORS,
+    OUTPUT_TENSOR,
+    AXIS_MEMBER,
+    TYPE,
+    DESC_MEMBER,
+    DATA_TYPE_MEMBER,
+    FLAGS_MEMBER,
+    DIMENSION_COUNT_MEMBER,
+    SIZES_MEMBER,
+    STRIDES_MEMBER,
+    TOTAL_MEMBER,
+    ALIGNMENT_MEMBER
+} dms_member;
+
+typedef struct dms_judged {
+    const dms_target *by;
+    bool split;
+    const DML_TENSOR_DESC *whole, *parts;
+    uint32_t count, axis;
+    uint32_t counts;                    /* of dimensions, taken by the operator */
+    uint32_t whole_spoilt, spoilt;
+    /* What was found. */
+    bool refused, crashes;
+    const char *rule;                   /* NULL: nothing yet */
+    dms_member tensor, member;          /* the operator's member, or the tensor's and one in it */
+    uint64_t part;
+    uint32_t index;
+    dms_member crash_tensor;            /* where it crashes */
+    uint64_t crash_part;
+} dms_judged;
+
+/* Where a tensor stands in its operator. */
+typedef struct dms_place {
+    dms_member tensor;
+    uint64_t part;                      /* DMLSPLIT_WHOLE: no entry of an array */
+    bool is_output;
+} dms_place;
+
+/* Keeps the first fault in descriptor order; of two at one place the first found. refused: not by what a build accepts although it is unsafe. */
+void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor, uint64_t part, dms_member inside, uint32_t index);
+
+static inline void dms_found_in_entry(dms_judged *o, const dms_place *at, const char *rule, dms_member inside, uint32_t index)
+{
+    dms_found(o, rule, true, at->tensor, at->part, inside, index);
+}
+
+static inline void dms_found_in(dms_judged *o, const dms_place *at, const char *rule, dms_member inside)
+{
+    dms_found_in_entry(o, at, rule, inside, DMLSPLIT_NO_DIMENSION);
+}
+
+/* The rules of a tensor, of which spoilt says what must not be read. Returns what is spoilt then. */
+uint32_t dms_judge_tensor(dms_judged *o, const dms_place *at, const DML_TENSOR_DESC *tensor, uint32_t spoilt);
+
+/* ---- Layouts: of tensors whose Sizes are there, and above 0 but for the count ---- */
+
+/* Of an element; 0: the type is unknown. */
+uint32_t dms_element_bits(uint32_t data_type);
+
+/* The number of elements; UINT64_MAX where there are more than UINT32_MAX. */
+uint64_t dms_element_count(const DML_BUFFER_TENSOR_DESC *t);
+
+/* Elements from the first to the last one addressed, of a tensor of count elements, at most UINT32_MAX. */
+uint64_t dms_exact_extent(const DML_BUFFER_TENSOR_DESC *t, uint64_t count);
+
+/* The exact extent as a build counts it. */
+uint64_t dms_counted_extent(dms_arithmetic arithmetic, const DML_BUFFER_TENSOR_DESC *t, uint64_t exact);
+
+/* Bytes of so many elements, rounded up to 4; false where they exceed 64 bits. */
+bool dms_implied_size(uint64_t extent, uint32_t bits, uint64_t *bytes);
+
+/* The same of a tensor with this exact extent, as a build computes it. */
+bool dms_counted_size(dms_arithmetic arithmetic, const DML_BUFFER_TENSOR_DESC *t, uint64_t exact, uint64_t *bytes);
+
+/* Whether every dimension steps over all that those after it reach, as in most layouts: no two elements meet, and no stride is 0 or another's. */
+bool dms_is_nested(const DML_BUFFER_TENSOR_DESC *t);
+
+/* Whether two elements lie at one place. false where the search ended before it could tell, too: that is no fault. Strides are not 0 where a
+ * size is above 1. */
+bool dms_elements_meet(const DML_BUFFER_TENSOR_DESC *t);
+
+#endif
