@@ -282,10 +282,10 @@ TWINS_DIFFER = _habit(
 GRAPH_REFUSED = _habit(
     "graph-refused",
     _E,
-    "CompileGraph refuses a Split of an intermediate tensor of which one block is used.",
-    "An intermediate is split into blocks that lie one after another, one of them is read, by one elementwise "
-    "operator: all builds of DirectML answer E_INVALIDARG for the fused graph.",
-    "move the elementwise operator in front of the Split, or take the block with Gather or a negative Pad",
+    "CompileGraph refuses the fused graph that the node is in.",
+    "Mostly an intermediate is cut into blocks that lie one after another, by Split or Slice, one of them is read, by "
+    "one elementwise operator, and that works in place: all builds of DirectML answer E_INVALIDARG.",
+    "move the elementwise operator in front of the Split or Slice, or take the block with Gather or a negative Pad",
     GRAPH,
 )
 SESSION_FAILS_ELSEWHERE = _habit(

@@ -309,6 +309,29 @@ def test_a_block_of_an_intermediate_for_one_elementwise_operator_is_refused():
     assert outcome(ask(both, [tensor("x", [8])], ["y", "z"])) == [("S", "DML", "init", 0)]
 
 
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4", "1.30.0"])
+@pytest.mark.parametrize(
+    ("rows", "of", "refused"), [(1, "Mul(c, c)", True), (1, "Identity(c)", True), (2, "Abs(c)", False)]
+)
+def test_a_block_that_a_slice_takes_behind_a_concat_is_refused_as_well(version, rows, of, refused):
+    made = in_words(
+        f"g (float[{rows},4] x, float[{rows},4] z) => (float[?,?] o) <int64[1] s = {{0}}, int64[1] e = {{4}}, "
+        f"int64[1] a = {{1}}> {{ c = Concat<axis=1>(x, z) m = {of} p = Slice(m, s, e, a) o = Sub(p, z) }}"
+    )
+    (found,) = on_onnxruntime(made, version)
+    assert (rules([found]) == [["graph-refused"]]) is refused
+    assert len(found.answer.operators) == 1
+
+
+def test_a_refused_graph_without_splits_fails_the_session_of_a_concat_elsewhere():
+    made = in_words(
+        "g (float[1,8] x, float[1,4] y) => (float[?,?] o, float[?,?] c) <int64[1] s = {0}, int64[1] e = {4}, "
+        "int64[1] a = {1}> { c = Concat<axis=1>(y, y) m = Tanh(x) p = Slice(m, s, e, a) o = Relu(p) }"
+    )
+    (found,) = on_onnxruntime(made, VERSION)
+    assert rules([found]) == [["session-fails-elsewhere"]]
+
+
 def test_a_split_that_nothing_reads_fails_the_session():
     found = ask([SPLIT, node("Relu", ["x"], ["y"])], [X], ["y"])
     assert (outcome(found), rules(found)) == ([("S", "session-fails", "init", None)], [["graph-without-outputs"]])

@@ -67,6 +67,12 @@ RIGHT = {
     "rotary, by Slice": block("rotary by Slice, q from input"),
     "an input of the Concat that is used earlier": block("residual: v + Conv(BN(Concat"),
     "names the other way round": text(JOINED.replace("z", "a")),
+    "a constant that is joined": text(
+        "(float[2,6] x) => (float[2,8] r) <float[2,2] w = {1,2,3,4}> { j = Concat<axis=1>(w, x)  r = Relu(j) }"
+    ),
+    "a Split that is refused by itself": text(
+        "(float[3,2] x) => (float[3,2] b) <int64[2] l = {0,2}> { , b = Split<axis=1>(x, l) }"
+    ),
     "blocks of no whole vectors": text(
         CUT.replace("Tanh(a)", "Tanh(b)").replace("4,4]", "3,1]").replace("1,8,", "1,6,").replace("1,4,", "1,3,")
     ),

@@ -2,7 +2,7 @@
 
 ONNX Runtime cuts a graph into parts that it fuses; each becomes one DML_GRAPH_DESC: one operator a node, in the order
 in which ONNX Runtime walks over them, ranks padded to 4, outputs by name in byte order. Constants are described here as
-packed inputs of the size that they are broadcast to: for the memory of the others it is the same.
+packed inputs, of the size that they are broadcast to if they are: for the memory of the others it is the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,17 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperat
 from dmlsplit.dims import is_static
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.onnx.fusion.fused import FusedGraph, SessionGraphs
-from dmlsplit.formats.onnx.fusion.operators import FUSED_ADD, IDENTITY, SLICE, UNKNOWN, Kind, Lowered, lowered
+from dmlsplit.formats.onnx.fusion.fused import DoubtfulGraph, FusedGraph, SessionGraphs
+from dmlsplit.formats.onnx.fusion.operators import (
+    BROADCAST,
+    FUSED_ADD,
+    IDENTITY,
+    SLICE,
+    UNKNOWN,
+    Kind,
+    Lowered,
+    lowered,
+)
 from dmlsplit.formats.onnx.fusion.optimizer import SILU, Op, Optimized, fusible, neutral, permutation
 from dmlsplit.formats.onnx.runtime.facts import facts_in
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
@@ -63,7 +72,8 @@ def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | No
     judged = [op for op in order if op.op_type in JUDGED]
     found.judged = [graph.path(op.index) for op in sorted(judged, key=lambda op: op.index)]
     groups = _groups(order, places, certain=True)
-    possible = set(_groups(order, places, certain=False) if None in places else groups)
+    possible = _groups(order, places, certain=False) if None in places else groups
+    largest = {i: group for group in possible for i in group}
     readers: dict[str, list[Op]] = {}
     for op in order:
         for name in op.inputs:
@@ -74,8 +84,11 @@ def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | No
                 (op.unwritten, graph.path(op.absorbed[0]), text(graph.nodes[op.absorbed[0]].op_type))
             )
     for group in groups:
-        if group not in possible or not all(_is_sized(graph, order[i]) for i in group):
-            found.doubtful.append(tuple([graph.path(order[i].index) for i in group]))
+        if any(_is_refused(graph, order[i]) for i in group):
+            continue
+        larger = largest[group[0]]
+        if larger != group or not all(_is_sized(graph, order[i]) for i in group):
+            found.doubtful.append(_doubtful(graph, [[order[i] for i in some] for some in (group, larger)], readers))
             continue
         built = _Builder(graph, [order[i] for i in group], readers).built()
         if built is None:
@@ -83,6 +96,19 @@ def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | No
         else:
             found.fused.append(built)
     return found
+
+
+def _is_refused(graph: SessionGraph, op: Op) -> bool:
+    """Whether a Split fails before its graph is made: a part has no name, or no elements."""
+    return op.op_type == "Split" and any(not name or 0 in (graph.shape(name) or ()) for name in op.outputs)
+
+
+def _doubtful(
+    graph: SessionGraph, groups: Sequence[Sequence[Op]], readers: Mapping[str, Sequence[Op]]
+) -> DoubtfulGraph:
+    sized = all(_is_sized(graph, op) for group in groups for op in group)
+    variants = [built for group in groups if sized and (built := _Builder(graph, group, readers).built()) is not None]
+    return DoubtfulGraph(tuple([graph.path(op.index) for op in groups[0]]), tuple(variants))
 
 
 def _is_sized(graph: SessionGraph, op: Op) -> bool:
@@ -178,7 +204,7 @@ class _Builder:
             described = []
             whole = self._sizes(row.outputs[0]) if row.outputs and row.outputs[0] else None
             for taken, name in enumerate(row.inputs):
-                broadcast = name not in ends and self.graph.is_constant(name) and row.lowered.kind is not Kind.WHOLE
+                broadcast = row.name in BROADCAST and name not in ends and self.graph.is_constant(name)
                 desc = self._tensor(name, whole if broadcast else None)
                 if name in ends:
                     wires.append(IntermediateGraphEdgeDesc(*ends[name], number, taken))
@@ -208,6 +234,7 @@ class _Builder:
             frozenset(self.graph.outputs & set(self.exits)),
             has_constants,
             self._behind_transposes(rows),
+            frozenset(index for op in self.group for index in (op.index, *op.absorbed)),
         )
 
     def _alive(self) -> list[Op]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -76,7 +75,7 @@ def _of_session(parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding
     if anchor is None:
         return
     for group in parts.doubtful:
-        place = next((path for path in group if path in parts.judged), None)
+        place = next((path for path in group.paths if path in parts.judged), None)
         if place is not None:
             message = "what comes of its graph is not known, since it is not known which nodes are fused"
             yield _unknown(place, message, runtime)
@@ -123,7 +122,8 @@ def _of_found(
 ) -> GraphFinding:
     """The finding; `known` is what other releases do with the graph, as far as it was asked for."""
     culprit = found.node if found.node is not None else anchors[0]
-    path = graph.paths[_nearest(graph, culprit, anchors)]
+    nearest = graph.nearest(culprit, JUDGED)
+    path = graph.paths[anchors[0] if nearest is None else nearest]
     fault = _fault_of(graph, found, culprit)
     names = tuple([graph.outputs[i] for i in found.outputs])
     cure = _cure(graph, fault, culprit, runtime) if fault is not None else None
@@ -140,21 +140,6 @@ def _finding(
 ) -> GraphFinding:
     diagnostic = GRAPH_RULES[fault.rule].diagnostic(Location(node=path), message)
     return GraphFinding(fault, path, node, outputs, cure, runtime.directml, diagnostic)
-
-
-def _nearest(graph: FusedGraph, start: int, anchors: Sequence[int]) -> int:
-    """The Split or Concat that is the fewest edges away: of what it reads before of what reads it."""
-    wanted = set(anchors)
-    todo, seen = deque([start]), {start}
-    while todo:
-        node = todo.popleft()
-        if node in wanted:
-            return node
-        for other in (*(source for source, _ in graph.sources.get(node, ())), *graph.readers.get(node, ())):
-            if other not in seen:
-                seen.add(other)
-                todo.append(other)
-    return anchors[0]
 
 
 def _fault_of(graph: FusedGraph, found: GraphFault, culprit: int) -> Fault | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -36,6 +36,8 @@ class FusedGraph:
     """Whether some constant is a node of its own."""
     behind_transposes: frozenset[int] = frozenset()
     """Nodes that ONNX Runtime may move a Transpose over."""
+    members: frozenset[int] = frozenset()
+    """The nodes of the model's graph that it comes of, by index."""
 
     judged: dict[object, Any] = field(default_factory=dict, repr=False)
     """Results of judging.judged, by traits."""
@@ -66,6 +68,32 @@ class FusedGraph:
         """The outputs of nodes that are outputs of the graph."""
         return frozenset((edge.from_node_index, edge.from_node_output_index) for edge in self.desc.output_edges)
 
+    def nearest(self, start: int, wanted: Collection[str]) -> int | None:
+        """The node of one of these operators that is the fewest edges away: of what `start` reads before of what reads
+        it, the first one where no edges lead to any."""
+        todo, seen = deque([start]), {start}
+        while todo:
+            node = todo.popleft()
+            if self.ops[node] in wanted:
+                return node
+            for other in (*(source for source, _ in self.sources.get(node, ())), *self.readers.get(node, ())):
+                if other not in seen:
+                    seen.add(other)
+                    todo.append(other)
+        return next((node for node, op in enumerate(self.ops) if op in wanted), None)
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtfulGraph:
+    """Nodes of which it is not known whether they are fused, or with what.
+
+    `paths` names them; `variants` are the graph without those that may not be in it, and with them: none where sizes
+    are not known.
+    """
+
+    paths: tuple[str, ...]
+    variants: tuple[FusedGraph, ...]
+
 
 @dataclass(slots=True)
 class SessionGraphs:
@@ -78,8 +106,7 @@ class SessionGraphs:
     """Outputs of the graph that nothing computes, with the node and the operator that made them."""
     judged: list[str] = field(default_factory=list)
     """The Splits and Concats, in order."""
-    doubtful: list[tuple[str, ...]] = field(default_factory=list)
-    """Nodes of which it is not known whether they are fused, or with what."""
+    doubtful: list[DoubtfulGraph] = field(default_factory=list)
 
     @property
     def anchor(self) -> str | None:

@@ -15,7 +15,7 @@ from dmlsplit.formats.onnx.fusion.operators import Kind
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import Family
-from dmlsplit.graphs.program import Crash, Refused, Unmodelled
+from dmlsplit.graphs.program import CompiledGraph, Crash, Refused, Unmodelled
 from dmlsplit.graphs.releases import GraphTraits
 
 _TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
@@ -25,6 +25,9 @@ _TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
     Kind.UNKNOWN: (Family.APART, Family.WHOLE, Family.UNARY),
 }
 """The families that operators are taken for, one after another: with the least memory shared first."""
+
+_VIEWS: Final = frozenset({"Split", "Slice"})
+"""The ONNX operators whose outputs may become views of their inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,23 @@ def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: b
     return JudgedGraph(True, tuple(outputs), tuple(found), why)
 
 
+def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool | None:
+    """Whether CompileGraph of a release with these traits takes a graph whose nodes are left in their order; the fault
+    where it does not, None where that is not known. It refuses views that do not fit."""
+    if _VIEWS.isdisjoint(graph.ops):
+        return True
+    if traits is None:
+        return None
+    found: set[GraphFault | bool | None] = set()
+    for assumed in _assumptions(graph.kinds):
+        compiled = _compiled(graph, traits, assumed)
+        if isinstance(compiled, Unmodelled):
+            return None
+        found.add(compiled if isinstance(compiled, GraphFault) else True)
+    faults = [each for each in found if isinstance(each, GraphFault)]
+    return True if not faults else None if True in found else min(faults, key=lambda fault: fault.node or 0)
+
+
 def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
     """The family that each node that is no row of the graphs' operators is taken for, in one trial after another."""
     strange = {i: _TAKEN_FOR[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
@@ -94,15 +114,29 @@ def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
     return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
 
 
-def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> JudgedGraph:
+def _compiled(
+    graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]
+) -> CompiledGraph | GraphFault | Unmodelled:
     try:
-        faults = Execution(compile_graph(graph.desc, traits, assumed)).faults
+        return compile_graph(graph.desc, traits, assumed)
+    except Unmodelled as reason:
+        return reason
+    except Refused as refused:
+        return GraphFault(refused.rule, refused.node, str(refused))
+    except Crash as crash:
+        return GraphFault("graph/fusion-crashes", crash.node, str(crash))
+
+
+def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> JudgedGraph:
+    compiled = _compiled(graph, traits, assumed)
+    if isinstance(compiled, Unmodelled):
+        return _unknown(graph, str(compiled))
+    if isinstance(compiled, GraphFault):
+        return _refused(graph, compiled)
+    try:
+        faults = Execution(compiled).faults
     except Unmodelled as reason:
         return _unknown(graph, str(reason))
-    except Refused as refused:
-        return _refused(graph, GraphFault(refused.rule, refused.node, str(refused)))
-    except Crash as crash:
-        return _refused(graph, GraphFault("graph/fusion-crashes", crash.node, str(crash)))
     found: dict[tuple[str, int | None, str], list[int]] = {}
     for i, fault in enumerate(faults):
         if fault is not None:

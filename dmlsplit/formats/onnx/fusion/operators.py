@@ -69,6 +69,9 @@ LOWERED: Final[Mapping[str, Lowered]] = {
 }
 """By operator of the default domain."""
 
+BROADCAST: Final = frozenset(_ELEMENTWISE)
+"""Operators that broadcast their inputs."""
+
 UNKNOWN: Final = Lowered(None, Kind.UNKNOWN)
 FUSED_ADD: Final = Lowered(89, Kind.UNKNOWN)
 """An Add, or a Sum, that an activation was put into: DML_OPERATOR_ELEMENT_WISE_ADD1."""

@@ -10,6 +10,7 @@ from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.runtime.context import in_context, is_read
 from dmlsplit.formats.onnx.runtime.counting import absorbed, stays
 from dmlsplit.formats.onnx.runtime.facts import facts_in, first_run
+from dmlsplit.formats.onnx.runtime.refusals import refusals
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import Placed, SessionGraph
 from dmlsplit.formats.onnx.tensors import text
@@ -58,12 +59,15 @@ def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
     fused = frozenset(i for i, known in facts.items() if placement(known, graph.runtime, options=options).in_graph)
     groups, dead = graph.once(("groups", fused), lambda: _groups(graph, neighbours, facts, fused))
     failures += dead
+    refused = list(refusals(graph)) if graph.runtime.observed else []
+    failures += [each.why for each in refused if each.certain and facts.keys().isdisjoint(each.members)]
+    against = {i: each for each in refused for i in each.members}
     found = []
     for index, known in facts.items():
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
         group = groups[kept]
         answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=group.count)
-        answer = in_context(graph, kept, path, answer, group.certain, group.possible)
+        answer = in_context(graph, kept, path, answer, group.certain, against.get(kept))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
             note = diagnostic("computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))

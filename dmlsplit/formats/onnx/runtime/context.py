@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import onnx
 
-from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
+from dmlsplit.formats.onnx.runtime.refusals import Refusal
 from dmlsplit.formats.onnx.runtime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.geometry import Geometry
 from dmlsplit.runtimes import Outcome, RuntimeAnswer
-from dmlsplit.runtimes.neighbours import ELEMENTWISE
 from dmlsplit.runtimes.predict import diagnostic
-
-BLOCK_ALIGNMENT: Final = 16
-"""Bytes: blocks at a multiple of it are not copied by DirectML, but bound where they are."""
 
 
 class _Change(NamedTuple):
@@ -31,16 +25,16 @@ class _Change(NamedTuple):
 
 
 def in_context(
-    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, group: Sequence[int], possible: Sequence[int]
+    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, group: Sequence[int], refusal: Refusal | None
 ) -> RuntimeAnswer:
-    """The answer of a node in its graph; `group`: the nodes of the fused graph that it is in, `possible`: and those of
-    which that is not known."""
+    """The answer of a node in its graph; `group`: the nodes of the fused graph that it is in, `refusal`: what
+    CompileGraph says against it."""
     if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, index):
         note = diagnostic("context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is not Outcome.DML or not answer.operators:
         return answer
-    changed = _change(graph, index, answer, group, possible)
+    changed = _change(graph, index, answer, group, refusal)
     if changed is None:
         return answer
     notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
@@ -48,7 +42,7 @@ def in_context(
 
 
 def _change(
-    graph: SessionGraph, index: int, answer: RuntimeAnswer, group: Sequence[int], possible: Sequence[int]
+    graph: SessionGraph, index: int, answer: RuntimeAnswer, group: Sequence[int], refusal: Refusal | None
 ) -> _Change | None:
     """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
     if _has_other_twin(graph, index):
@@ -58,11 +52,10 @@ def _change(
         return _Change(Outcome.SESSION_FAILS, "graph-without-outputs", "nothing reads what its fused graph computes")
     if graph.options.optimization >= 1 and index in graph.transposed:
         return _Change(Outcome.UNKNOWN, "context-unknown", "it stands between Transposes, which may be moved over it")
-    refused = _is_refused(graph, index, answer.operators[-1], set(group), {*group, *possible}) if fused else False
-    if refused is None:
-        return _Change(Outcome.UNKNOWN, "context-unknown", "whether CompileGraph takes the fused graph is not known")
-    if refused:
-        return _Change(Outcome.SESSION_FAILS, "graph-refused", "one block of an intermediate is read, by one operator")
+    if fused and refusal is not None:
+        if not refusal.certain:
+            return _Change(Outcome.UNKNOWN, "context-unknown", refusal.why)
+        return _Change(Outcome.SESSION_FAILS, "graph-refused", refusal.why)
     if fused and not _leads_out(graph, index, set(group)):
         return _Change(Outcome.DML, "not-read", "nothing reads what it computes")
     return None
@@ -115,35 +108,3 @@ def is_read(graph: SessionGraph, group: Sequence[int]) -> bool:
     """Whether anything outside of a fused graph reads what it computes."""
     made = {text(name) for i in group for name in graph.nodes[i].output if name}
     return any(reader not in set(group) for name in made for reader in graph.ends(name))
-
-
-def _is_refused(
-    graph: SessionGraph, index: int, desc: OperatorDesc, group: set[int], possible: set[int]
-) -> bool | None:
-    """Whether CompileGraph refuses the graph for a Split of an intermediate of which one block is read.
-
-    Observed with one elementwise operator that reads the block; None where what that feeds, or what else reads the
-    intermediate, may save it, or where the operator may be in another graph.
-    """
-    node = graph.nodes[index]
-    if not isinstance(desc, SplitOperatorDesc) or graph.origin(text(node.input[0])) not in group:
-        return False
-    geometry = Geometry.of(desc)
-    whole, parts = geometry.whole, geometry.parts
-    if set(whole.sizes[: geometry.axis]) - {1}:
-        return False
-    used = [i for i, name in enumerate(node.output) if name and graph.ends(text(name))]
-    if len(used) != 1:
-        return False
-    (ends,) = [graph.ends(text(node.output[used[0]]))]
-    part = parts[used[0]]
-    offset = sum(math.prod(other.sizes) for other in parts[: used[0]]) * part.bits // 8
-    if len(ends) != 1 or ends[0] not in possible or graph.nodes[ends[0]].op_type not in ELEMENTWISE:
-        return False
-    reader = graph.nodes[ends[0]]
-    twice = [text(name) for name in reader.input].count(text(node.output[used[0]])) > 1
-    if twice or offset % BLOCK_ALIGNMENT or part.total == whole.total:
-        return False
-    after = [graph.nodes[i].op_type for name in reader.output for i in graph.ends(text(name)) if i >= 0]
-    alone = len(graph.ends(text(node.input[0]))) == 1
-    return None if "Concat" in after or "Split" in after or not alone or ends[0] not in group else True

@@ -1,0 +1,40 @@
+"""Fused graphs that CompileGraph refuses, by the model of it in dmlsplit.graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dmlsplit.formats.onnx.fusion.build import session_graphs
+from dmlsplit.formats.onnx.fusion.fused import FusedGraph
+from dmlsplit.formats.onnx.fusion.judging import GraphFault, compiles
+from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
+from dmlsplit.graphs.releases import traits_of
+from dmlsplit.printable import printable
+
+
+class Refusal(NamedTuple):
+    """What CompileGraph says against a fused graph, or may say where it is not `certain`; `members` are the nodes of
+    the model's graph, by index."""
+
+    members: frozenset[int]
+    why: str
+    certain: bool
+
+
+def refusals(graph: SessionGraph) -> Iterator[Refusal]:
+    """The fused graphs of one graph of a model that are refused, or may be."""
+    traits, graphs = traits_of(graph.runtime.release), session_graphs(graph)
+    for variants in [*((fused,) for fused in graphs.fused), *(doubtful.variants for doubtful in graphs.doubtful)]:
+        verdicts = [compiles(variant, traits) for variant in variants]
+        faults = [verdict for verdict in verdicts if isinstance(verdict, GraphFault)]
+        if len(verdicts) > len(faults) + verdicts.count(True) or 0 < len(faults) < len(verdicts):
+            why = "whether CompileGraph takes its fused graph is not known"
+            yield Refusal(_members(variants), why, certain=False)
+        elif faults:
+            node = variants[0].paths[faults[0].node or 0]
+            yield Refusal(_members(variants), f"CompileGraph refuses a fused graph, at {printable(node, 60)}", True)
+
+
+def _members(variants: tuple[FusedGraph, ...]) -> frozenset[int]:
+    return frozenset().union(*(variant.members for variant in variants))
