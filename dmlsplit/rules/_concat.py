@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dmlsplit.conditions import Condition, Expression, Values, alike, best_known, expressions, fits, total, value_of
-from dmlsplit.dims import Dim, Shape
+from dmlsplit.dims import Dim, Shape, dim_text, overlap, shape_text
 from dmlsplit.rules._facts import NodeFacts
+from dmlsplit.rules._model import Finding, Findings
 
 
 class ConcatFacts(NodeFacts):
@@ -85,3 +86,30 @@ def sizes_alike(n: ConcatFacts) -> Iterator[Condition]:
 def declared_fits(n: ConcatFacts) -> Iterator[Condition]:
     """Where the output has the shape that is declared of it."""
     yield from fits(n.declared_shape, n.whole)
+
+
+def types_differ(n: ConcatFacts) -> Findings:
+    """Inputs of another element type than those before them."""
+    for i, data_type in enumerate(n.data_types):
+        if data_type is not None and data_type != n.data_type:
+            yield Finding(("inputs", i), f"is {data_type}, others are {n.data_type}", n.data_type, data_type)
+
+
+def ranks_differ(n: ConcatFacts) -> Findings:
+    """Inputs of another number of dimensions than those before them."""
+    for i, shape in enumerate(n.shapes):
+        if shape is not None and n.rank is not None and len(shape) != n.rank:
+            message = f"has {len(shape)} dimensions, the inputs before it have {n.rank}"
+            yield Finding(("inputs", i), message, n.rank, len(shape))
+
+
+def sizes_differ(n: ConcatFacts) -> Findings:
+    """Inputs of other sizes off the axis."""
+    axis, output = n.axis_index, n.output_shape
+    if axis is None or output is None:
+        return
+    for i, shape in enumerate(n.shapes):
+        for d, dim in enumerate(shape or ()):
+            if d != axis and not overlap(dim, output[d]):
+                message = f"has the shape {shape_text(shape)}, others have {dim_text(output[d])} in dimension {d}"
+                yield Finding(("inputs", i), message, dim_text(output[d]), dim_text(dim))

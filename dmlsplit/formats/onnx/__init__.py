@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, TypeAlias
 
 from dmlsplit.dims import Dim
@@ -98,8 +99,7 @@ def read_model(
         functions.check_references(model)
         shapes, dims = inputs.shapes, _dims(inputs)
         if shapes or dims:
-            model = onnx.ModelProto()
-            model.CopyFrom(asked)
+            model = deepcopy(asked)
         given.fill_in(model, shapes, dims, require_known_names)
         constants = given.constants(model, inputs.values)
         budget = Budget(model.ByteSize())

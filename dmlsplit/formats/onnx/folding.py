@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -204,8 +205,7 @@ def _run(operator: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -
     from onnx.reference import ReferenceEvaluator
 
     names = ["" if array is None else f"i{i}" for i, array in enumerate(arrays)]
-    alone = onnx.NodeProto()
-    alone.CopyFrom(operator)
+    alone = deepcopy(operator)
     alone.input.extend(names)
     alone.output.append("o")
     values = [onnx.ValueInfoProto(name=name) for name in names if name]

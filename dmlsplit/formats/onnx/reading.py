@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from copy import deepcopy
 from typing import Final
 
 import onnx
@@ -19,6 +20,7 @@ from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import LOOKED_FOR, Functions, Key, all_nodes, domain_of
 from dmlsplit.formats.onnx.given import subgraphs, symbols_of
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
+from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.scope import Origin, Scope, label_of, opset_of
 from dmlsplit.formats.onnx.splits import facts_of, name_of, split_node
 from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, text, type_of
@@ -143,10 +145,8 @@ class Reader:
         """The graph with inferred types, and a message where there are none to be had."""
         if origin.opset == 0 or self._needs_none(model.graph):
             return model.graph, ""
-        harmless = onnx.ModelProto()
-        harmless.CopyFrom(model)
-        del harmless.functions[:]
-        harmless.functions.extend(self._functions.called_by(model.graph.node))
+        harmless = deepcopy(model)
+        refill(harmless.functions, self._functions.called_by(model.graph.node))
         if not harmless.opset_import:
             harmless.opset_import.add(version=origin.opset)
         _make_harmless(harmless, self._functions)
@@ -260,10 +260,8 @@ def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference
     """Puts what follows from the caller's sizes for what the model declares, of other sizes, of computed tensors: an
     inference keeps what it finds."""
     computed = {name for node in model.graph.node for name in node.output} - set(given)
-    bare = onnx.ModelProto()
-    bare.CopyFrom(model)
-    del bare.graph.value_info[:]
-    bare.graph.value_info.extend(value for value in model.graph.value_info if value.name not in computed)
+    bare = deepcopy(model)
+    refill(bare.graph.value_info, [value for value in model.graph.value_info if value.name not in computed])
     for value in bare.graph.output:
         if value.name in computed and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")

@@ -7,11 +7,13 @@ of the inner one: it gets other names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 
 import onnx
 
 from dmlsplit.formats.onnx.functions import all_nodes
 from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.protobuf import refill, rename_tensors
 from dmlsplit.formats.onnx.tensors import text
 
 
@@ -20,8 +22,7 @@ def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]
     where there is nothing to be renamed."""
     if not _shadows(model.graph, frozenset()):
         return model, {}
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     taken = {text(name) for node in all_nodes(copy.graph.node) for name in (*node.input, *node.output)}
     old: dict[str, str] = {}
     _rename(copy.graph, frozenset(), {}, taken, old)
@@ -46,7 +47,7 @@ def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
     if not old:
         return
     for node in graph.node:
-        _replace(node, old)
+        rename_tensors(node, lambda name: old.get(name, name))
         for inner in subgraphs(node):
             for value in (*inner.value_info, *inner.output):
                 value.name = old.get(text(value.name), value.name)
@@ -83,9 +84,8 @@ def _rename(
         for name in map(text, node.output):
             names[name] = _free(name, taken, old) if name and name in outer else name
         writes = [names.get(text(name), name) for name in node.output]
-        del node.input[:], node.output[:]
-        node.input.extend(reads)
-        node.output.extend(writes)
+        refill(node.input, reads)
+        refill(node.output, writes)
     for value in (*graph.value_info, *graph.output):
         value.name = names.get(text(value.name), value.name)
 
@@ -98,10 +98,3 @@ def _free(name: str, taken: set[str], old: dict[str, str]) -> str:
     taken.add(found)
     old[found] = name
     return found
-
-
-def _replace(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    for field in (node.input, node.output):
-        changed = [names.get(text(name), name) for name in field]
-        del field[:]
-        field.extend(changed)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.dims import compatible, dim_text, overlap, shape_text
-from dmlsplit.rules._concat import declared_fits, sizes_alike
+from dmlsplit.dims import compatible, shape_text
+from dmlsplit.rules._concat import declared_fits, ranks_differ, sizes_alike, sizes_differ, types_differ
 from dmlsplit.rules._facts import Fact
 from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules._sources import Source
@@ -162,7 +162,7 @@ def concat_type_not_allowed(n: OnnxConcat) -> Findings:
         yield Finding("inputs", f"are {n.data_type}; Concat {n.version} takes {expected}", expected, n.data_type)
 
 
-@NodeRule(
+concat_types_differ = NodeRule(
     "onnx/concat-types-differ",
     "The inputs are of different element types.",
     "All inputs and the output are of one type; nothing is converted.",
@@ -171,11 +171,8 @@ def concat_type_not_allowed(n: OnnxConcat) -> Findings:
     spoils={Fact.TYPE},
     bad=replace(_PAIR, data_types=("FLOAT", "FLOAT16")),
     good=_PAIR,
+    check=types_differ,
 )
-def concat_types_differ(n: OnnxConcat) -> Findings:
-    for i, data_type in enumerate(n.data_types):
-        if data_type is not None and data_type != n.data_type:
-            yield Finding(("inputs", i), f"is {data_type}, others are {n.data_type}", n.data_type, data_type)
 
 
 @NodeRule(
@@ -194,7 +191,7 @@ def concat_scalar(n: OnnxConcat) -> Findings:
             yield Finding(("inputs", i), "has no dimensions", "1 dimension or more", 0)
 
 
-@NodeRule(
+concat_rank_differs = NodeRule(
     "onnx/concat-rank-differs",
     "The inputs have different numbers of dimensions.",
     "All inputs have the same shape, but for the size on the axis.",
@@ -203,12 +200,8 @@ def concat_scalar(n: OnnxConcat) -> Findings:
     spoils={Fact.SHAPE, Fact.AXIS},
     bad=replace(_PAIR, shapes=((4, 2), (4, 3, 1))),
     good=_PAIR,
+    check=ranks_differ,
 )
-def concat_rank_differs(n: OnnxConcat) -> Findings:
-    for i, shape in enumerate(n.shapes):
-        if shape is not None and n.rank is not None and len(shape) != n.rank:
-            message = f"has {len(shape)} dimensions, the inputs before it have {n.rank}"
-            yield Finding(("inputs", i), message, n.rank, len(shape))
 
 
 @NodeRule(
@@ -243,7 +236,7 @@ def concat_axis_negative(n: OnnxConcat) -> Findings:
         yield Finding("axis", f"is {axis}, of which the text of Concat {n.version} is silent", "0 or more", axis)
 
 
-@NodeRule(
+concat_shape_differs = NodeRule(
     "onnx/concat-shape-differs",
     "The inputs' sizes differ off the axis.",
     "All inputs have the same shape, but for the size on the axis.",
@@ -253,16 +246,8 @@ def concat_axis_negative(n: OnnxConcat) -> Findings:
     where=sizes_alike,
     bad=replace(_PAIR, shapes=((4, 2), (5, 3))),
     good=replace(_PAIR, shapes=((4, 2), ("N", 3))),
+    check=sizes_differ,
 )
-def concat_shape_differs(n: OnnxConcat) -> Findings:
-    axis, output = n.axis_index, n.output_shape
-    if axis is None or output is None:
-        return
-    for i, shape in enumerate(n.shapes):
-        for d, dim in enumerate(shape or ()):
-            if d != axis and not overlap(dim, output[d]):
-                message = f"is {shape_text(shape)}, others have {dim_text(output[d])} in dimension {d}"
-                yield Finding(("inputs", i), message, dim_text(output[d]), dim_text(dim))
 
 
 @NodeRule(

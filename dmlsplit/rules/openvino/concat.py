@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.dims import compatible, dim_text, overlap, shape_text
-from dmlsplit.rules._concat import declared_fits, sizes_alike
+from dmlsplit.dims import compatible, shape_text
+from dmlsplit.rules._concat import declared_fits, ranks_differ, sizes_alike, sizes_differ, types_differ
 from dmlsplit.rules._facts import Fact
 from dmlsplit.rules._model import Finding, Findings, NodeRule
 from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
@@ -69,7 +69,7 @@ def concat_type_unknown(n: OpenVinoConcat) -> Findings:
             yield Finding(("inputs", i), message, "a known type", data_type)
 
 
-@NodeRule(
+concat_types_differ = NodeRule(
     "openvino/concat-types-differ",
     "The inputs are of different element types.",
     "All inputs and the output are of one type; nothing is converted.",
@@ -78,11 +78,8 @@ def concat_type_unknown(n: OpenVinoConcat) -> Findings:
     spoils={Fact.TYPE},
     bad=replace(EXAMPLE, data_types=("f32", "f16", "f32")),
     good=replace(EXAMPLE, data_types=("f32", None, "f32")),
+    check=types_differ,
 )
-def concat_types_differ(n: OpenVinoConcat) -> Findings:
-    for i, data_type in enumerate(n.data_types):
-        if data_type is not None and data_type != n.data_type:
-            yield Finding(("inputs", i), f"is {data_type}, others are {n.data_type}", n.data_type, data_type)
 
 
 @NodeRule(
@@ -168,7 +165,7 @@ def concat_port_shape_differs(n: OpenVinoConcat) -> Findings:
         yield Finding(("inputs", i), message, fed, shape_text(declared))
 
 
-@NodeRule(
+concat_rank_differs = NodeRule(
     "openvino/concat-rank-differs",
     "The inputs have different numbers of dimensions.",
     "All inputs have the same shape, but for the size on the axis.",
@@ -177,12 +174,8 @@ def concat_port_shape_differs(n: OpenVinoConcat) -> Findings:
     spoils={Fact.SHAPE, Fact.AXIS},
     bad=replace(EXAMPLE, shapes=((1, 8, 50, 50), (1, 16, 50), (1, 32, 50, 50))),
     good=EXAMPLE,
+    check=ranks_differ,
 )
-def concat_rank_differs(n: OpenVinoConcat) -> Findings:
-    for i, shape in enumerate(n.shapes):
-        if shape is not None and len(shape) != n.rank:
-            message = f"has {len(shape)} dimensions, the inputs before it have {n.rank}"
-            yield Finding(("inputs", i), message, n.rank, len(shape))
 
 
 @NodeRule(
@@ -201,7 +194,7 @@ def concat_axis_out_of_range(n: OpenVinoConcat) -> Findings:
         yield Finding("axis", f"is {n.axis}, must be in {limits} for inputs of rank {n.rank}", limits, n.axis)
 
 
-@NodeRule(
+concat_shape_differs = NodeRule(
     "openvino/concat-shape-differs",
     "The inputs' sizes differ off the axis.",
     "All inputs have the same shape, but for the size on the axis.",
@@ -211,16 +204,8 @@ def concat_axis_out_of_range(n: OpenVinoConcat) -> Findings:
     where=sizes_alike,
     bad=replace(EXAMPLE, shapes=((1, 8, 50, 50), (1, 16, 50, 50), (2, 32, 50, 50))),
     good=replace(EXAMPLE, shapes=((1, 8, 50, 50), (1, 16, 50, 50), (None, 32, 50, 50))),
+    check=sizes_differ,
 )
-def concat_shape_differs(n: OpenVinoConcat) -> Findings:
-    axis, output = n.axis_index, n.output_shape
-    if axis is None or output is None:
-        return
-    for i, shape in enumerate(n.shapes):
-        for d, dim in enumerate(shape or ()):
-            if d != axis and not overlap(dim, output[d]):
-                message = f"has the shape {shape_text(shape)}, others have {dim_text(output[d])} in dimension {d}"
-                yield Finding(("inputs", i), message, dim_text(output[d]), dim_text(dim))
 
 
 @NodeRule(

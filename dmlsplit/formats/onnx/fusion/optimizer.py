@@ -16,9 +16,8 @@ import numpy as np
 import onnx
 
 from dmlsplit.dims import is_static
-from dmlsplit.errors import InputError
-from dmlsplit.formats.limits import LimitError
 from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import Array, text
 from dmlsplit.runtimes.neighbours import ABSORBS
@@ -255,15 +254,7 @@ class Optimized:
 
 def constant(graph: SessionGraph, name: str) -> Array | None:
     """The elements of a small constant; None where they are not known."""
-    if not name or not graph.is_constant(name):
-        return None
-    try:
-        found = graph.scope.constant(name)
-    except LimitError:
-        raise
-    except InputError:
-        return None
-    return found.array if found is not None and found.whole else None
+    return elements(graph.scope, name) if name and graph.is_constant(name) else None
 
 
 def neutral(graph: SessionGraph, op: Op) -> int | None:

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -24,6 +25,7 @@ from dmlsplit.formats.onnx.given import graphs_of, subgraphs
 from dmlsplit.formats.onnx.mending._converter import LENGTH
 from dmlsplit.formats.onnx.mending.editing import names_of
 from dmlsplit.formats.onnx.mending.forms import CannotMend
+from dmlsplit.formats.onnx.protobuf import add_document, fresh_name, refill, rename_tensors
 from dmlsplit.formats.onnx.runtime.merging import reads
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable
@@ -191,25 +193,19 @@ def _put(asked: _Asked, made: onnx.ModelProto, taken: set[str], original: Origin
     own = {text(name) for node in body.node for name in (*node.input, *node.output)}
     known = own | set(asked.around) | {text(name.name) for name in (*made.graph.input, *_initializers(body))}
     new = [helper.make_node("Constant", [], [t.name], value=t) for t in made.graph.initializer if t.name not in known]
-    renamed = {}
-    for name in (text(name) for node in (*new, *made.graph.node) for name in node.output if text(name) not in own):
-        renamed[name] = _fresh(name, taken)
+    written = [text(name) for node in (*new, *made.graph.node) for name in node.output]
+    renamed = {name: fresh_name(taken, name) for name in written if name not in own}
     old = {str(index): node for index, node in enumerate(body.node)}
     nodes = []
     for node in (*new, *made.graph.node):
         before = old.get(text(node.doc_string))
-        for names in (node.input, node.output):
-            for i, name in enumerate(names):
-                names[i] = renamed.get(text(name), text(name))
+        rename_tensors(node, lambda name: renamed.get(name, name))
         if before is None:
             node.doc_string = documentation
         else:
             node = _changed(before, asked.sent[text(node.doc_string)], node, original, documentation)
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
-        nodes.append(copy)
-    del body.node[:]
-    body.node.extend(nodes)
+        nodes.append(deepcopy(node))
+    refill(body.node, nodes)
 
 
 def _initializers(body: _Body) -> Sequence[onnx.TensorProto]:
@@ -225,27 +221,15 @@ def _changed(
     new = {a.name: a.SerializeToString(deterministic=True) for a in made.attribute}
     if parts[0] == parts[1] and (same == new or sent.domain == _HIDDEN):
         return before
-    changed = onnx.NodeProto()
-    changed.CopyFrom(original(before))
+    changed = deepcopy(original(before))
     whole = {text(a.name): a for a in changed.attribute}
     attributes = [whole[a.name] if new[a.name] == same.get(a.name) else a for a in made.attribute]
-    kept = [AttributeProto.FromString(a.SerializeToString()) for a in attributes]
-    del changed.attribute[:], changed.input[:], changed.output[:]
     changed.op_type = made.op_type
-    changed.attribute.extend(kept)
-    changed.input.extend(made.input)
-    changed.output.extend(made.output)
-    changed.doc_string = "\n".join(filter(None, [text(changed.doc_string), documentation]))
+    refill(changed.attribute, map(deepcopy, attributes))
+    refill(changed.input, made.input)
+    refill(changed.output, made.output)
+    add_document(changed, documentation)
     return changed
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    taken.add(found)
-    return found
 
 
 def _converted(models: Sequence[onnx.ModelProto], wanted: int) -> list[onnx.ModelProto]:

@@ -15,6 +15,7 @@ import onnx
 from dmlsplit.formats.onnx.cures import GUARDED, Fault
 from dmlsplit.formats.onnx.mending.editing import Replacement
 from dmlsplit.formats.onnx.mending.surroundings import Surroundings
+from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.tensors import text
 
 _EXACT: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", "Relu", "Sign", "ThresholdedRelu"})
@@ -122,8 +123,7 @@ def _max_branch(around: Surroundings, culprit: int) -> Iterator[Replacement | No
             made.append(around.node("Max", [name, name], changed[place]))
     if made and around.op(culprit) == "Concat":
         concat = around.rewired(culprit, {})
-        del concat.input[:]
-        concat.input.extend(changed)
+        refill(concat.input, changed)
         yield {culprit: [*made, concat]}
 
 

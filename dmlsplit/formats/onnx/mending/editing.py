@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import TypeAlias
 
 import onnx
 
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
+from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.runtime.merging import reads
 from dmlsplit.formats.onnx.tensors import text
 
@@ -48,16 +50,7 @@ def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement])
         old = [graph.node[index] for index in replaced[place]]
         unread = {name for node in old for name in map(text, node.input) if name}
         nodes = list(_with(graph.node, replaced[place]))
-        nodes = _without_dead(nodes, outputs_of(graph), unread)
-        copies = [_copy(node) for node in nodes]
-        del graph.node[:]
-        graph.node.extend(copies)
-
-
-def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
-    return copy
+        refill(graph.node, map(deepcopy, _without_dead(nodes, outputs_of(graph), unread)))
 
 
 def _with(nodes: Iterable[onnx.NodeProto], replaced: Replacement) -> Iterator[onnx.NodeProto]:

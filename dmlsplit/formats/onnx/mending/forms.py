@@ -7,6 +7,7 @@ puts something around a node puts it in front of what is read and, inverted, beh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +18,7 @@ from onnx import AttributeProto, helper, numpy_helper
 from dmlsplit.dims import Dim, Shape
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.onnx.mending.sites import Site
+from dmlsplit.formats.onnx.protobuf import add_document, fresh_name, refill
 from dmlsplit.formats.onnx.tensors import text
 
 LENGTHS_ARE_INPUT: Final = 13
@@ -92,13 +94,7 @@ class Form:
     def fresh(self, word: str) -> str:
         """A name that nothing else has, the same for the same node at each writing."""
         output = next((text(name) for name in self.proto.output if name), text(self.proto.op_type))
-        name = base = f"{output}/{word}"
-        number = 1
-        while name in self.taken:
-            number += 1
-            name = f"{base}_{number}"
-        self.taken.add(name)
-        return name
+        return fresh_name(self.taken, f"{output}/{word}")
 
     def node(self, op: str, inputs: Iterable[str], outputs: Iterable[str], **attributes: Any) -> onnx.NodeProto:
         """A new node, named after its first output."""
@@ -133,7 +129,7 @@ class Form:
         core = self._core(original)  # which may add to what is before it
         found = [*self.before, *core, *self.after]
         for node in found:
-            node.doc_string = "\n".join(filter(None, [text(node.doc_string), document]))
+            add_document(node, document)
         return found
 
     def _core(self, original: onnx.NodeProto) -> list[onnx.NodeProto]:
@@ -144,11 +140,9 @@ class Form:
             if not written.name:
                 return []
             return [self.node("Identity", [read.name], [written.name])]
-        core = onnx.NodeProto()
-        core.CopyFrom(original)
-        del core.input[:], core.output[:]
-        core.input.extend(tensor.name for tensor in self.read)
-        core.output.extend(tensor.name for tensor in self.written)
+        core = deepcopy(original)
+        refill(core.input, [tensor.name for tensor in self.read])
+        refill(core.output, [tensor.name for tensor in self.written])
         if self.axis is not None:
             _set(core, helper.make_attribute("axis", self.axis))
         if self.is_split:
@@ -196,9 +190,7 @@ def _common(a: Sequence[Dim] | None, b: Sequence[Dim] | None) -> tuple[Dim, ...]
 
 
 def _drop(node: onnx.NodeProto, names: Iterable[str]) -> None:
-    kept = [attribute for attribute in node.attribute if text(attribute.name) not in names]
-    del node.attribute[:]
-    node.attribute.extend(kept)
+    refill(node.attribute, [attribute for attribute in node.attribute if text(attribute.name) not in names])
 
 
 def _set(node: onnx.NodeProto, attribute: AttributeProto) -> None:

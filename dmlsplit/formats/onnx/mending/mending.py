@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -69,8 +70,7 @@ class Mending:
 def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
     """The model of a source as a target takes it. InputError where it is none that can be read."""
     found = Mending(source)
-    model = onnx.ModelProto()
-    model.CopyFrom(source.model)
+    model = deepcopy(source.model)
     sites = sites_of(model, read_external)
     try:
         found.changes += converted(source, model, sites, session_of(target)[0], target.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from onnx import helper, numpy_helper
 from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.mending.sites import Site
+from dmlsplit.formats.onnx.protobuf import add_document, fresh_name, refill
 from dmlsplit.formats.onnx.runtime.merging import reads
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.scope import Scope
@@ -122,13 +124,7 @@ class Surroundings:
 
     def fresh(self, name: str, word: str) -> str:
         """A name that nothing else has, made of another."""
-        base = found = f"{name}/{word}"
-        number = 1
-        while found in self.taken:
-            number += 1
-            found = f"{base}_{number}"
-        self.taken.add(found)
-        return found
+        return fresh_name(self.taken, f"{name}/{word}")
 
     def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
         made: onnx.NodeProto = helper.make_node(op, inputs, [output], name=output, **attributes)  # type: ignore[arg-type]
@@ -145,13 +141,10 @@ class Surroundings:
         self, index: int, inputs: Mapping[str, str], outputs: Mapping[str, str] | None = None
     ) -> onnx.NodeProto:
         """A node that reads, and writes, other names."""
-        changed = onnx.NodeProto()
-        changed.CopyFrom(self.original(self.nodes[index]))
+        changed = deepcopy(self.original(self.nodes[index]))
         for names, other in ((changed.input, inputs), (changed.output, outputs or {})):
-            new = [other.get(text(name), text(name)) for name in names]
-            del names[:]
-            names.extend(new)
-        changed.doc_string = "\n".join(filter(None, [text(changed.doc_string), self.document]))
+            refill(names, [other.get(text(name), text(name)) for name in names])
+        add_document(changed, self.document)
         return changed
 
     def can_be_rewired(self, index: int) -> bool:

@@ -5,12 +5,14 @@ Source: ConstantFoldIfNode of constant_folding.cc, and Graph::InlineIfSubgraph, 
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import onnx
 from onnx import helper
 
 from dmlsplit.formats.onnx.functions import all_nodes, domain_of
+from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.runtime.inlining import name_in_path, rename
 from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.scope import Scope, label_of
@@ -61,9 +63,7 @@ def take(graph: onnx.GraphProto, scope: Scope, taken: Taken) -> bool:
         graph.initializer.extend(body.initializer)
         graph.value_info.extend(body.value_info)
     if found:
-        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-        del graph.node[:]
-        graph.node.extend(copies)
+        refill(graph.node, map(deepcopy, nodes))
     return found
 
 
@@ -77,8 +77,7 @@ def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
 
 def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str) -> onnx.GraphProto:
     """The branch in the graph of the If: its outputs have the names of the If's, its other names a prefix."""
-    body = onnx.GraphProto()
-    body.CopyFrom(branch)
+    body = deepcopy(branch)
     computed = {text(name) for inner in branch.node for name in inner.output if name}
     names = {name: f"{prefix}{name}" for name in computed | {text(tensor.name) for tensor in branch.initializer}}
     again = []

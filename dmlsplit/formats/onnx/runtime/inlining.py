@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import Final
 
 import onnx
@@ -11,6 +12,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.functions import Functions, all_nodes
 from dmlsplit.formats.onnx.given import subgraphs
+from dmlsplit.formats.onnx.protobuf import refill, rename_tensors
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable
 
@@ -30,8 +32,7 @@ def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tu
         calls = [node for node in model.graph.node if functions.key_of(node) is not None]
         if calls:
             raise InputError("functions call themselves, or one another too often")
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     written: list[str] = []
     _inline(copy.graph, functions, 0, written)
     del copy.functions[:]
@@ -39,9 +40,7 @@ def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tu
 
 
 def _inline(graph: onnx.GraphProto, functions: Functions, depth: int, written: list[str]) -> None:
-    nodes = list(_expanded(graph.node, functions, depth, written))
-    del graph.node[:]
-    graph.node.extend(nodes)
+    refill(graph.node, _expanded(graph.node, functions, depth, written))
 
 
 def _expanded(
@@ -91,10 +90,7 @@ def _in_call(names: Mapping[str, str], prefix: str) -> Callable[[str], str]:
 def rename(graph: onnx.GraphProto, renamed: Callable[[str], str]) -> None:
     """Gives what nodes read and write, and all that is in graphs of theirs, other names."""
     for node in graph.node:
-        for field in (node.input, node.output):
-            changed = [renamed(text(name)) for name in field]
-            del field[:]
-            field.extend(changed)
+        rename_tensors(node, renamed)
         for subgraph in subgraphs(node):
             for value in (*subgraph.input, *subgraph.output, *subgraph.initializer, *subgraph.value_info):
                 value.name = renamed(text(value.name))

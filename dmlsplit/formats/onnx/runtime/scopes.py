@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import Functions, all_nodes, domain_of
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
+from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, text
 from dmlsplit.formats.sessions import Inputs
@@ -73,8 +75,7 @@ class SessionModel:
         # What is overridden has its size already.
         dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
         if inputs.shapes or inputs.values or dims:
-            run = onnx.ModelProto()
-            run.CopyFrom(proto)
+            run = deepcopy(proto)
             given.fill_in(run, inputs.shapes, dims, require_known_names)
             constants = given.constants(run, inputs.values)
             _put_values(run.graph, inputs.values)
@@ -153,18 +154,14 @@ def _defaults(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
 def _without(model: onnx.ModelProto, defaults: Mapping[str, onnx.TensorProto]) -> onnx.ModelProto:
     if not defaults:
         return model
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    del copy.graph.initializer[:]
-    copy.graph.initializer.extend(tensor for tensor in model.graph.initializer if text(tensor.name) not in defaults)
+    copy = deepcopy(model)
+    refill(copy.graph.initializer, [t for t in model.graph.initializer if text(t.name) not in defaults])
     return copy
 
 
 def _put_values(graph: onnx.GraphProto, values: Mapping[str, Sequence[int]]) -> None:
     """Makes the integers of a run initializers, for the inference of what is computed from them."""
-    kept = [tensor for tensor in graph.initializer if text(tensor.name) not in values]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
+    refill(graph.initializer, [tensor for tensor in graph.initializer if text(tensor.name) not in values])
     graph.initializer.extend(numpy_helper.from_array(np.array(v, np.int64), name) for name, v in values.items())
 
 
@@ -186,9 +183,7 @@ def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
     """
     found: dict[str, dict[int, str]] = {}
     outputs = {text(value.name) for value in graph.output}
-    kept = [value for value in graph.value_info if text(value.name) not in outputs]
-    del graph.value_info[:]
-    graph.value_info.extend(kept)
+    refill(graph.value_info, [value for value in graph.value_info if text(value.name) not in outputs])
     for value in (*graph.value_info, *graph.output):
         for place, dim in enumerate(value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ()):
             if dim.HasField("dim_param"):
@@ -212,8 +207,7 @@ def _for_inference(model: onnx.ModelProto) -> onnx.ModelProto:
     It ends the process at a Split with more outputs than num_outputs, and it does not look for constants of an outer
     graph, as ONNX Runtime does.
     """
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     for node in all_nodes(copy.graph.node):
         numbers = [a.i for a in node.attribute if a.name == "num_outputs"]
         if node.op_type == "Split" and any(number < len(node.output) for number in numbers):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
@@ -144,8 +145,7 @@ class OnnxSession:
         proto, written = inlined(self._proto, budget)
         check_arity(proto)
         if inputs.free_dimensions:
-            overridden = onnx.ModelProto()
-            overridden.CopyFrom(proto)
+            overridden = deepcopy(proto)
             given.fill_in(overridden, {}, inputs.free_dimensions, require_known_names)
             proto = overridden
         refused = tuple(
@@ -155,8 +155,7 @@ class OnnxSession:
         taken = Taken(list(written))
         model = SessionModel(proto, written, self._read_external, budget, inputs, require_known_names)
         while optimized and has_branches(proto):
-            copy = onnx.ModelProto()
-            copy.CopyFrom(proto)
+            copy = deepcopy(proto)
             if not take(copy.graph, model.session, taken):
                 break
             proto = copy
