@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from dmlsplit.graphs.descriptors import GraphDesc
@@ -40,7 +40,6 @@ from dmlsplit.graphs.program import (
     Unmodelled,
     Uses,
     copies_anywhere,
-    depth_first,
     is_block,
     join_place,
     join_places,
@@ -73,9 +72,9 @@ class Compiler(Passes):
             self._break_splits()
         self._place()
         homes = self._home()
-        order = self._order(homes)
+        order = reversed(self._readers_first(homes, deepest=False))
         self._share(homes)
-        dispatches = [self._fit(dispatch) for dispatch in self._dispatches(order)]
+        dispatches = self._without_idle([self._fit(dispatch) for dispatch in self._dispatches(order)], homes)
         if self.traits.forgets_repeats and any(map(_copies_within, dispatches)):
             raise Unmodelled("a copy from one Join to another that came to lie in the same buffer may be forgotten")
         stand_ins = [
@@ -98,7 +97,11 @@ class Compiler(Passes):
             for tensor in node.outputs:
                 self._place_tensor(tensor, uses)
             if node.family is Family.JOIN and not node.kept:
-                joins.append(node)
+                places = join_places(node, node.output.strides)
+                if self.traits.join_placement is JoinPlacement.ALL_OR_NONE and any(place % VECTOR for place in places):
+                    node.kept = True
+                else:
+                    joins.append(node)
         for node in joins:
             self._fill(node)
 
@@ -106,7 +109,8 @@ class Compiler(Passes):
         traits, readers = self.traits, uses[tensor]
         joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
         blocks = [(node, k) for node, k in joins if is_block(tensor, node.output)]
-        direct = any(node.operands[k].rank[0] == 0 for node, k in blocks)
+        found = [node.operands[k] for node, k in blocks]
+        direct = any(operand.rank[0] == 0 and operand.stands_for is None for operand in found)
         is_output = tensor in self.output_set
         if is_output and blocks and (direct or tensor not in self.result_set):
             self.copies_for_outputs.add(tensor)
@@ -143,6 +147,8 @@ class Compiler(Passes):
         for k, operand in enumerate(node.operands):
             tensor, part = operand.tensor, operand.stands_for
             if tensor.joined_as == (node, k):
+                if part is not None:
+                    _refuse_narrow(operand, part, output)
                 self.parts[output].append(tensor)
             elif self.traits.forgets_repeats and self._is_in(tensor, output):
                 self.lost.append((output, k))
@@ -186,8 +192,11 @@ class Compiler(Passes):
             homes.append(home)
         return homes
 
-    def _order(self, homes: Sequence[Tensor]) -> list[Node]:
-        """Level by level from the graph outputs, the last one first; executed the other way round."""
+    def _readers_first(self, homes: Sequence[Tensor], *, deepest: bool) -> list[Node]:
+        """The nodes from the graph outputs on, the last output first, each behind all that read its outputs.
+
+        Level by level; `deepest`: of those whose readers are done the one that became so last.
+        """
         waiting: dict[Node, int] = defaultdict(int)
         for node in self.nodes:
             for operand in node.operands:
@@ -196,36 +205,29 @@ class Compiler(Passes):
         for tensor in homes:
             assert tensor.producer is not None
             waiting[tensor.producer] += 1
-        ready: deque[Node] = deque()
-
-        def visited(tensor: Tensor) -> None:
-            node = tensor.producer
-            if node is not None:
-                waiting[node] -= 1
-                if waiting[node] == 0:
-                    ready.append(node)
-
-        for tensor in reversed(homes):
-            visited(tensor)
+        ready: deque[Node | Tensor] = deque(homes if deepest else reversed(homes))
         order = []
         while ready:
-            node = ready.popleft()
-            order.append(node)
-            for operand in node.operands:
-                visited(operand.tensor)
-        order.reverse()
+            item = ready.pop() if deepest else ready.popleft()
+            if isinstance(item, Node):
+                order.append(item)
+            for tensor in [operand.tensor for operand in item.operands] if isinstance(item, Node) else [item]:
+                producer = tensor.producer
+                if producer is not None:
+                    waiting[producer] -= 1
+                    if waiting[producer] == 0:
+                        ready.append(producer)
         return order
 
     def _share(self, homes: Sequence[Tensor]) -> None:
         """An operator that computes element by element takes the memory of an input that nothing else uses.
 
         One use is counted, of the tensor itself: that it lives in a Join's output, or has views, is not looked at.
-        Where both inputs could be taken, the order of a depth-first walk decides.
+        Where both inputs could be taken, the order of the nodes that they come from decides.
         """
         uses = self._uses()
-        roots = [tensor.producer for tensor in homes if tensor.producer is not None]
         claimed: set[Node] = set()
-        for node in reversed(depth_first(roots)):
+        for node in self._readers_first(homes, deepest=True):
             for tensor in node.outputs:
                 readers = uses[tensor]
                 if tensor.graph_output is not None or tensor.joined is not None or len(readers) != 1:
@@ -245,7 +247,7 @@ class Compiler(Passes):
                 tensor.shares = output
                 claimed.add(reader)
 
-    def _dispatches(self, order: Sequence[Node]) -> Iterator[Dispatch]:
+    def _dispatches(self, order: Iterable[Node]) -> Iterator[Dispatch]:
         for node in order:
             if node.family is Family.JOIN and not node.kept:
                 self._region(node.output)
@@ -269,6 +271,19 @@ class Compiler(Passes):
                 yield Dispatch(
                     node.number, name, tuple(found), tensor, region, copies, node.wrong, None, begins, rectifies
                 )
+
+    def _without_idle(self, dispatches: Sequence[Dispatch], homes: list[Tensor]) -> list[Dispatch]:
+        """Without copies that were put in and would leave their inputs where they are: the inputs stand for them."""
+        idle = [
+            dispatch for dispatch in dispatches if dispatch.node is None and dispatch.reads[0][1] == dispatch.writes
+        ]
+        if not idle:
+            return list(dispatches)
+        source = {dispatch.output: dispatch.reads[0][0] for dispatch in idle}
+        for tensors in (*self.parts.values(), homes):
+            tensors[:] = [source.get(tensor, tensor) for tensor in tensors]
+        self.stand_ins = [(node, k, source.get(whole, whole), part) for node, k, whole, part in self.stand_ins]
+        return [dispatch for dispatch in dispatches if dispatch.output not in source]
 
     def _kept_join(self, node: Node, reads: Sequence[tuple[Tensor, BufferView]]) -> Iterator[Dispatch]:
         whole = self._region(node.output)

@@ -7,7 +7,6 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.graphs.examples import Sketch
-from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.releases import FiveDimensions, traits_of
 from dmlsplit.graphs.validation import judge
 from dmlsplit.rules import GRAPH_RULES
@@ -164,6 +163,17 @@ def test_the_whole_in_the_place_of_a_part(whole, axis, first, after, outputs):
     assert set(dml.validate(desc, directml="1.12.0").outputs) == {"right"}
 
 
+@pytest.mark.parametrize(("rows", "size", "compiles"), [(3, 1, False), (4, 2, True)])
+def test_a_whole_that_is_computed_in_the_place_of_a_part(rows, size, compiles):
+    """It is one block of the Join's output, and fits; in the place of a part of size 1 it is refused nevertheless."""
+    g = Sketch()
+    part = g.split(g("ACTIVATION_TANH", g.input(3, 1, rows, 16)), 2, (rows - size, size))[1]
+    joined = g.join([part, g.input(3, rows // size - 1, size, 16)], 1)
+    report = dml.validate(g.graph(joined, g("ACTIVATION_RELU", part)), directml="1.8.0")
+    assert report.compiles is compiles
+    assert {d.rule for d in report.diagnostics} == {"graph/whole-for-part"}
+
+
 def test_a_part_joined_twice_with_what_follows_it_may_be_right():
     """The first copy of the whole brings the second part, too."""
     g = Sketch()
@@ -196,14 +206,3 @@ def test_what_a_fusion_does_not_read_any_more_is_not_computed():
     product = g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", r, e), g("ACTIVATION_SIGMOID", r))
     assert dml.validate(g.graph(h, product), directml="1.15.4").outputs == ("right", "wrong")
     assert set(dml.validate(g.graph(h, product), directml="1.14.1").outputs) == {"right"}
-
-
-def test_a_product_of_three_is_computed_in_place_of_the_last():
-    g = Sketch()
-    x, y = g.input(1, 4, 1, 16), g.input(1, 4, 1, 16)
-    swish = g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", x, x), g("ACTIVATION_SIGMOID", x))
-    desc = g.graph(g("ELEMENT_WISE_MULTIPLY", swish, g("ACTIVATION_RELU", y)))
-    traits = traits_of(dml.find_release("1.15.4"))
-    assert traits is not None
-    dispatches = compile_graph(desc, traits).dispatches
-    assert [dispatch.writes.buffer for dispatch in dispatches] == ["output 0", "output 0"]

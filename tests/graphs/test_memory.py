@@ -1,0 +1,94 @@
+"""Which memory dispatches read and write, where builds of DirectML showed it by what they bind."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit.graphs.examples import Sketch
+from dmlsplit.graphs.memory import compile_graph
+from dmlsplit.graphs.releases import traits_of
+
+
+def dispatches(graph, directml):
+    traits = traits_of(dml.find_release(directml))
+    assert traits is not None
+    return compile_graph(graph, traits).dispatches
+
+
+def bound(dispatch):
+    """Where the bindings of a dispatch begin, its output last."""
+    begins = dispatch.writes.offset if dispatch.view_offset is None else dispatch.view_offset
+    reads = [(region.buffer, dispatch.binding_of(tensor, region)) for tensor, region in dispatch.reads]
+    return [*reads, (dispatch.writes.buffer, begins)]
+
+
+def test_a_product_of_three_is_computed_in_place_of_the_last():
+    g = Sketch()
+    x, y = g.input(1, 4, 1, 16), g.input(1, 4, 1, 16)
+    swish = g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", x, x), g("ACTIVATION_SIGMOID", x))
+    made = dispatches(g.graph(g("ELEMENT_WISE_MULTIPLY", swish, g("ACTIVATION_RELU", y))), "1.15.4")
+    assert [dispatch.writes.buffer for dispatch in made] == ["output 0", "output 0"]
+
+
+@pytest.mark.parametrize("joined", ["".join(order) for order in itertools.permutations("abp")])
+@pytest.mark.parametrize(("operands", "taken"), [("ab", "b"), ("ba", "a")])
+def test_in_place_of_the_operand_whose_readers_are_done_last(operands, taken, joined):
+    """The other parts of both Splits are joined with the product, before it or behind: that decides nothing."""
+    g = Sketch()
+    x = g.input(4, 4)
+    parts = {name: g.split(x, 0, (2, 2)) for name in "ab"}
+    product = g("ELEMENT_WISE_MULTIPLY", *(parts[name][0] for name in operands))
+    ends = {"p": product, **{name: parts[name][1] for name in "ab"}}
+    *_, last = dispatches(g.graph(g.join([ends[name] for name in joined], 0)), "1.13.1")
+    place = last.reads[operands.index(taken)][1]
+    assert (place.buffer, place.offset) == (last.writes.buffer, last.writes.offset)
+
+
+@pytest.mark.parametrize("first", ["product", "part"])
+def test_in_place_of_the_operand_whose_node_no_later_output_needs(first):
+    """Graph outputs are followed from the last to the first, each to its end."""
+    g = Sketch()
+    x = g.input(4, 4)
+    (a, c), (b, d) = g.split(x, 0, (2, 2)), g.split(x, 0, (2, 2))
+    joined = g.join([c, g("ELEMENT_WISE_MULTIPLY", a, b)], 0)
+    *_, last = dispatches(g.graph(*((joined, d) if first == "product" else (d, joined))), "1.13.1")
+    taken = [place.offset == last.writes.offset and place.buffer == last.writes.buffer for _, place in last.reads]
+    assert taken == ([False, True] if first == "product" else [True, False])
+
+
+def test_a_copy_to_where_the_tensor_lies_already_is_none():
+    """The product works in place on the first Join, so that the sigmoid lies at its place in the second."""
+    g = Sketch()
+    v = g("ACTIVATION_SIGMOID", g.input(4, 12))
+    part = g.split(g.join([g.input(4, 12), v], 0), 0, (4, 4))[1]
+    graph = g.graph(g.join([v, g("ELEMENT_WISE_MULTIPLY", part, v), v], 0))
+    assert dml.validate(graph, directml="1.13.1").outputs == ("right",)
+    made = dispatches(graph, "1.13.1")
+    assert [bound(dispatch)[-1] for dispatch in made] == [("output 0", place) for place in (384, 192, 192, 0)]
+
+
+@pytest.mark.parametrize("directml", ["1.0.200610", "1.5.0", "1.8.0", "1.9.0", "1.9.1", "1.10.1"])
+def test_a_join_in_rows_that_are_not_aligned_copies_its_inputs_itself(directml):
+    """Rows of 44 bytes: what is bound is the whole, and the place in it is a constant of the shader."""
+    g = Sketch()
+    x, y = g.input(1, 1, 1, 8), g.input(1, 1, 4, 3)
+    graph = g.graph(g.join([g.join([x] * 4, 2), y], 3))
+    assert [bound(dispatch)[-1][1] for dispatch in dispatches(graph, directml)] == [32, 0, 0, 0, 0]
+    assert [bound(dispatch)[-1][1] for dispatch in dispatches(graph, "1.13.1")][-4:] != [0, 0, 0, 0]
+
+
+def test_a_graph_output_that_is_joined_in_the_place_of_a_part_stays_in_its_buffer():
+    g = Sketch()
+    x = g.input(4, 4)
+    whole = g.join([x, x], 1)
+    part = g.split(whole, 1, (4, 4))[0]
+    graph = g.graph(g.join([part, x], 1), whole, g.split(part, 0, (1, 3))[0])
+    made = dispatches(graph, "1.5.0")
+    assert [bound(dispatch)[-1] for dispatch in made[:4]] == [
+        *(("output 1", place) for place in (16, 0)),
+        *(("output 0", place) for place in (16, 0)),
+    ]
+    assert bound(made[3])[0] == ("output 1", 0)
