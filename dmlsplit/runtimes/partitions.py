@@ -34,18 +34,17 @@ class _Partition:
         return found
 
 
-def partitions(nodes: Sequence[PlacedNode]) -> list[tuple[int, ...] | None]:
-    """For each node the indices of the nodes of its fused graph, in the order that they have there; None where it is in
-    none. What is merged stands before what it is merged into."""
+def partitions(nodes: Sequence[PlacedNode]) -> list[tuple[int, ...]]:
+    """The fused graphs, in the order in which they are compiled: the indices of their nodes, in their order there. What
+    is merged stands before what it is merged into."""
     by_name: dict[str, _Partition] = {}
-    found: list[_Partition | None] = []
+    found: list[_Partition] = []
     for index, node in enumerate(nodes):
         feeding = [by_name[name].root() for name in node.inputs if name in by_name]
         if not node.in_graph:
             for partition in feeding:
                 partition.final = True
             partition = _Partition(index, final=True)
-            found.append(None)
         else:
             still_open = [partition for partition in feeding if not partition.final]
             if still_open:
@@ -57,6 +56,6 @@ def partitions(nodes: Sequence[PlacedNode]) -> list[tuple[int, ...] | None]:
                         partition.nodes = [*other.nodes, *partition.nodes]
             else:
                 partition = _Partition(index, final=False)
-            found.append(partition)
+                found.append(partition)
         by_name.update(dict.fromkeys(filter(None, node.outputs), partition))
-    return [None if partition is None else tuple(partition.root().nodes) for partition in found]
+    return [tuple(partition.nodes) for partition in found if partition.merged is None]

@@ -332,6 +332,45 @@ def test_a_refused_graph_without_splits_fails_the_session_of_a_concat_elsewhere(
     assert rules([found]) == [["session-fails-elsewhere"]]
 
 
+def submitted(words):
+    """How many operators of each node are submitted, and whether it is compiled, in a session that fails."""
+    found = on_onnxruntime(in_words(words), VERSION)
+    assert {node.answer.outcome for node in found} == {"session-fails"}
+    return [(n.path, len(n.answer.operators), n.answer.compile is not None) for n in found]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        # The walk begins at the last node that nothing reads. Of an output without a name there is no descriptor.
+        ("a, , b = Split<axis=0>(x) c = Concat<axis=1>(x, w)", [("a", 1, False), ("c", 2, True)]),
+        ("c = Concat<axis=1>(x, w) a, , b = Split<axis=0>(x)", [("c", 0, False), ("a", 1, False)]),
+        ("a, , b = Split<axis=0>(x) r = Relu(x) c, , d = Split<axis=0>(r)", [("a", 0, False), ("c", 1, False)]),
+        # All kernels of a fused graph are made before the operators that are handed weights.
+        ("c = Concat<axis=1>(x, w) k = Relu(c) a, , b = Split<axis=0>(k)", [("c", 1, False), ("a", 1, False)]),
+    ],
+)
+def test_what_is_behind_the_first_failure_is_not_submitted(nodes, expected):
+    assert (
+        submitted(f"g (float[6,4] x) => (float[?,?] a, float[?,?] c) <float[6,1] w = {{1,2,3,4,5,6}}> {{ {nodes} }}")
+        == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("f, , b = Split<axis=0>(x)", "g = Concat<axis=1>(x, x)", [1, 0, 0]),
+        ("f = Concat<axis=0>(x, x)", "g, , b = Split<axis=0>(x)", [1, 1, 0]),
+    ],
+)
+def test_graphs_in_nodes_are_made_first_and_kernels_outside_of_fused_graphs_last(first, second, expected):
+    """The If keeps the nodes of the main graph out of any fused graph."""
+    then, other = f"t () => (float[?,?] f) {{ {first} }}", f"e () => (float[?,?] g) {{ {second} }}"
+    words = "g (float[6,4] x, bool q) => (float[?,?] k, float[?,?] z) { z = Concat<axis=0>(x, x) k = If (q) "
+    assert [count for _, count, _ in submitted(f"{words} <then_branch = {then}, else_branch = {other}> }}")] == expected
+
+
 def test_a_split_that_nothing_reads_fails_the_session():
     found = ask([SPLIT, node("Relu", ["x"], ["y"])], [X], ["y"])
     assert (outcome(found), rules(found)) == ([("S", "session-fails", "init", None)], [["graph-without-outputs"]])

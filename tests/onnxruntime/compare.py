@@ -155,10 +155,7 @@ def disagreements(found: Observed, nodes: Sequence[NodeOnRuntime]) -> Iterator[s
         yield f"session {'created' if found.session else 'fails'}: {found.error}"
         return
     if not found.session:
-        refused = {Submitted(o, h, "init") for a in answers for o, h in zip(a.operators, a.hresults, strict=True) if h}
-        actual = {submitted for submitted in found.submitted if submitted.hresult}
-        if refused != actual and Outcome.UNKNOWN not in outcomes:
-            yield f"refused: {_texts(actual)}, predicted {_texts(refused)}"
+        yield from _differences(found, answers, "init")
         return
     if Outcome.UNKNOWN in outcomes and not all(
         _waits(node, found) for node in nodes if node.answer.outcome is Outcome.UNKNOWN
@@ -172,21 +169,26 @@ def disagreements(found: Observed, nodes: Sequence[NodeOnRuntime]) -> Iterator[s
         yield f"Run {'succeeds' if found.ran else 'fails'}: {found.error}"
         return
     for at in ("init",) if found.ran is None or run_fails else ("init", "run"):
-        actual_compiled = {compiled for compiled in found.compiled if compiled.at == at}
-        expected = {
-            Compiled(a.operators[-1], at, a.compile.call, a.compile.flags)
-            for a in answers
-            if a.compile is not None and a.at == at
-        }
-        if actual_compiled != expected:
-            extra, missing = actual_compiled - expected, expected - actual_compiled
-            yield f"{at}: compiled and not predicted {_texts(extra)}, predicted and not compiled {_texts(missing)}"
-        actual = {submitted for submitted in found.submitted if submitted.at == at}
-        submitted = {
-            Submitted(o, h, at) for a in answers if a.at == at for o, h in zip(a.operators, a.hresults, strict=True)
-        }
-        if actual != submitted:
-            yield f"{at}: submitted {_texts(actual - submitted)}, predicted {_texts(submitted - actual)}"
+        yield from _differences(found, answers, at)
+
+
+def _differences(found: Observed, answers: Sequence[RuntimeAnswer], at: str) -> Iterator[str]:
+    """What is submitted and compiled at session creation, or at the first Run."""
+    actual_compiled = {compiled for compiled in found.compiled if compiled.at == at}
+    expected = {
+        Compiled(a.operators[-1], at, a.compile.call, a.compile.flags)
+        for a in answers
+        if a.compile is not None and a.at == at
+    }
+    if actual_compiled != expected:
+        extra, missing = actual_compiled - expected, expected - actual_compiled
+        yield f"{at}: compiled and not predicted {_texts(extra)}, predicted and not compiled {_texts(missing)}"
+    actual = {submitted for submitted in found.submitted if submitted.at == at}
+    submitted = {
+        Submitted(o, h, at) for a in answers if a.at == at for o, h in zip(a.operators, a.hresults, strict=True)
+    }
+    if actual != submitted:
+        yield f"{at}: submitted {_texts(actual - submitted)}, predicted {_texts(submitted - actual)}"
 
 
 def _is_merged(answer: RuntimeAnswer) -> bool:

@@ -10,7 +10,7 @@ def node(inputs, outputs, in_graph=True):
 
 
 def test_a_chain_is_one_graph():
-    assert partitions([node("x", "a"), node("a", "b"), node("b", "c")]) == [(0, 1, 2)] * 3
+    assert partitions([node("x", "a"), node("a", "b"), node("b", "c")]) == [(0, 1, 2)]
 
 
 def test_nodes_that_share_an_input_of_the_model_are_apart():
@@ -18,17 +18,21 @@ def test_nodes_that_share_an_input_of_the_model_are_apart():
 
 
 def test_a_node_merges_the_graphs_that_feed_it():
-    assert partitions([node("x", "a"), node("x", "b"), node("a b", "c")]) == [(1, 0, 2)] * 3
+    assert partitions([node("x", "a"), node("x", "b"), node("a b", "c")]) == [(1, 0, 2)]
+
+
+def test_a_graph_has_the_place_of_the_node_that_others_are_merged_into():
+    assert partitions([node("x", "a"), node("y", "b"), node("z", "c"), node("b a", "d")]) == [(0, 1, 3), (2,)]
 
 
 def test_what_feeds_a_node_outside_takes_no_more_nodes():
     found = partitions([node("x", "a"), node("a", "b", in_graph=False), node("a", "c"), node("b c", "d")])
-    assert found == [(0,), None, (2, 3), (2, 3)]
+    assert found == [(0,), (2, 3)]
 
 
 def test_the_order_decides():
     """The same nodes: what comes before the node outside belongs to the graph that feeds it."""
-    assert partitions([node("x", "a"), node("a", "c"), node("a", "b", in_graph=False)]) == [(0, 1), (0, 1), None]
+    assert partitions([node("x", "a"), node("a", "c"), node("a", "b", in_graph=False)]) == [(0, 1)]
 
 
 def test_names_that_are_empty_connect_nothing():

@@ -156,7 +156,7 @@ def _groups(order: Sequence[Op], places: Sequence[bool | None], *, certain: bool
         PlacedNode(tuple(op.inputs), tuple(op.outputs), (not certain) if place is None else place)
         for op, place in zip(order, places, strict=True)
     ]
-    return list(dict.fromkeys(group for group in partitions(rows) if group is not None))
+    return partitions(rows)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from functools import partial
 from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.runtime.context import in_context, is_read
 from dmlsplit.formats.onnx.runtime.counting import absorbed, stays
+from dmlsplit.formats.onnx.runtime.creation import LOADING, OPTIMIZING, Failure, Place, with_failures
 from dmlsplit.formats.onnx.runtime.facts import facts_in, first_run
 from dmlsplit.formats.onnx.runtime.refusals import refusals
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
@@ -32,46 +33,60 @@ class NodeOnRuntime:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The nodes of the fused graph that a node is in, `possible`: and those of which that is not known, and how many
-    they come to (answers of `_count`)."""
+    """The nodes of the fused graph that a node is in, and how many they come to (answers of `_count`); `place` is the
+    node's own."""
 
-    certain: tuple[int, ...]
-    possible: tuple[int, ...]
+    members: tuple[int, ...]
     count: int | None
+    place: Place
 
 
 def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[NodeOnRuntime]:
     """The answers of all graphs of a model, the inner ones first."""
-    found: list[NodeOnRuntime] = []
-    failures = list(model.refused)
-    for graph in SessionGraph.of_model(model, runtime, options):
-        found += _of_graph(graph, failures)
-    return _with_failures(found, failures)
+    found: list[tuple[NodeOnRuntime, Place]] = []
+    failures = [Failure(LOADING, why) for why in model.refused]
+    graphs = SessionGraph.of_model(model, runtime, options)
+    for graph, place in zip(graphs, _places(graphs), strict=True):
+        found += _of_graph(graph, place, failures)
+    known = with_failures([(node.path, place, node.answer) for node, place in found], failures)
+    return [replace(node, answer=answer) for (node, _), answer in zip(found, known, strict=True)]
 
 
-def _of_graph(graph: SessionGraph, failures: list[str]) -> list[NodeOnRuntime]:
-    """The answers of one graph; appended to `failures` is what else keeps the session from being made."""
+def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
+    """For graphs, each behind those in its nodes, the place of a node that is not fused."""
+    number = {id(graph): i for i, graph in enumerate(graphs)}
+
+    def nesting(graph: SessionGraph) -> tuple[int, ...]:
+        return () if graph.parent is None else (*nesting(graph.parent), number[id(graph)])
+
+    outward = {number[id(graph)]: i for i, graph in enumerate(sorted(graphs, key=nesting))}
+    return [Place(i, outward[i], None, 0) for i in range(len(graphs))]
+
+
+def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> list[tuple[NodeOnRuntime, Place]]:
+    """The answers of one graph, whose nodes have their places at `place`; appended to `failures` is what else keeps the
+    session from being made."""
     options = replace(graph.options, graph_fusion=graph.fuses)
     facts = facts_in(graph)
     neighbours = graph.once("neighbours", lambda: [graph.placed(i) for i in graph.order() if i not in facts])
-    failures += graph.once("failures", lambda: [why for place in neighbours for why in _failures(graph, place)])
-    failures += graph.once("gemms", lambda: list(_incomplete_gemms(graph)))
     fused = frozenset(i for i, known in facts.items() if placement(known, graph.runtime, options=options).in_graph)
-    groups, dead = graph.once(("groups", fused), lambda: _groups(graph, neighbours, facts, fused))
-    failures += dead
+    groups, failing = graph.once(("groups", fused), lambda: _groups(graph, place, neighbours, facts, fused))
+    failures += failing
     refused = list(refusals(graph)) if graph.runtime.observed else []
-    failures += [each.why for each in refused if each.certain and facts.keys().isdisjoint(each.members)]
+    for each in refused:
+        if each.certain and facts.keys().isdisjoint(each.members):
+            failures.append(Failure(min(groups[i].place.compilation for i in each.members), each.why))
     against = {i: each for each in refused for i in each.members}
     found = []
     for index, known in facts.items():
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
         group = groups[kept]
         answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=group.count)
-        answer = in_context(graph, kept, path, answer, group.certain, against.get(kept))
+        answer = in_context(graph, kept, path, answer, group.members, against.get(kept))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
             note = diagnostic("computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
-        found.append(NodeOnRuntime(path, graph.nodes[index].op_type, known, answer))
+        found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), group.place))
     return found
 
 
@@ -82,19 +97,29 @@ def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
 
 
 def _groups(
-    graph: SessionGraph, neighbours: Sequence[Placed], facts: Mapping[int, RuntimeFacts], fused: frozenset[int]
-) -> tuple[dict[int, _Group], list[str]]:
-    """The fused graphs that the Splits and Concats are in, and what is wrong with others."""
-    known = {place.index: place for place in neighbours}
+    graph: SessionGraph,
+    place: Place,
+    neighbours: Sequence[Placed],
+    facts: Mapping[int, RuntimeFacts],
+    fused: frozenset[int],
+) -> tuple[dict[int, _Group], list[Failure]]:
+    """The fused graph that each node is in, if any, and what fails of neighbours and of graphs without Splits."""
+    known = {neighbour.index: neighbour for neighbour in neighbours}
     placed = [known.get(index) or Placed(index, True, index in fused) for index in graph.order()]
-    certain, possible = _fused(graph, placed, unknown=False), _fused(graph, placed, unknown=True)
-    found = {}
-    for index in facts:
-        group = certain.get(index, ()), possible.get(index, ())
-        found[index] = _Group(*group, _count(graph, *group))
-    others = {group for i, group in certain.items() if group == possible.get(i) and facts.keys().isdisjoint(group)}
-    dead = sorted(graph.path(group[0]) for group in others if not is_read(graph, group))
-    return found, [f"nothing reads what the fused graph of {path} computes" for path in dead]
+    certain = _fused(graph, placed, unknown=False)
+    largest = {i: group for group in _fused(graph, placed, unknown=True) for i in group}
+    found = {i: _Group((), None, replace(place, index=i)) for i in range(len(graph.nodes))}
+    failures = []
+    for number, group in enumerate(certain):
+        count = _count(graph, group, largest.get(group[0], ()))
+        for position, index in enumerate(group):
+            found[index] = _Group(group, count, replace(place, fused=number, index=position))
+        if group == largest.get(group[0]) and facts.keys().isdisjoint(group) and not is_read(graph, group):
+            why = f"nothing reads what the fused graph of {graph.path(group[0])} computes"
+            failures.append(Failure(found[group[0]].place.compilation, why))
+    failures += [Failure(OPTIMIZING, why) for why in _incomplete_gemms(graph)]
+    failures += [Failure(found[n.index].place.kernel, rank) for n in neighbours if (rank := _beyond_rank(graph, n))]
+    return found, failures
 
 
 def _kept(graph: SessionGraph, index: int) -> int:
@@ -105,8 +130,8 @@ def _kept(graph: SessionGraph, index: int) -> int:
     return next((i for i in origins if i is not None and not graph.removed(i)), index)
 
 
-def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> dict[int, tuple[int, ...]]:
-    """For each node of a fused graph the nodes of that graph; `unknown`: nodes of which it is not known join."""
+def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> list[tuple[int, ...]]:
+    """The nodes of each fused graph; `unknown`: nodes of which it is not known join."""
     rows = [
         PlacedNode(
             tuple(graph.source(text(name)) for name in graph.nodes[place.index].input),
@@ -115,11 +140,7 @@ def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> d
         )
         for place in placed
     ]
-    return {
-        place.index: tuple(placed[i].index for i in group)
-        for place, group in zip(placed, partitions(rows), strict=True)
-        if group is not None
-    }
+    return [tuple(placed[i].index for i in group) for group in partitions(rows)]
 
 
 def _count(graph: SessionGraph, certain: Sequence[int], possible: Sequence[int]) -> int | None:
@@ -129,14 +150,13 @@ def _count(graph: SessionGraph, certain: Sequence[int], possible: Sequence[int])
     return most if least >= LEAST_NODES_FOR_VOLATILE or most < LEAST_NODES_FOR_VOLATILE else None
 
 
-def _failures(graph: SessionGraph, place: Placed) -> list[str]:
-    """The failure of session creation that a neighbour causes."""
-    node = graph.nodes[place.index]
-    shapes = [graph.shape(name) for name in node.input if name]
+def _beyond_rank(graph: SessionGraph, place: Placed) -> str | None:
+    """Why a neighbour fails session creation, if its rank does that."""
+    shapes = [graph.shape(name) for name in graph.nodes[place.index].input if name]
     rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)
     if not place.on_dml or rank <= MAX_RANK:
-        return []
-    return [f"{graph.path(place.index)} has a static tensor of rank {rank}"]
+        return None
+    return f"{graph.path(place.index)} has a static tensor of rank {rank}"
 
 
 def _incomplete_gemms(graph: SessionGraph) -> Iterator[str]:
@@ -147,20 +167,3 @@ def _incomplete_gemms(graph: SessionGraph) -> Iterator[str]:
             continue
         if sum(name != "" for name in graph.nodes[producer].input) < 3:
             yield f"{graph.path(producer)} has no C, and the activation behind it is put into it"
-
-
-def _with_failures(found: Sequence[NodeOnRuntime], failures: Sequence[str]) -> list[NodeOnRuntime]:
-    """The answers where something else keeps the session from being made: then nothing runs."""
-    guilty = next((node for node in found if node.answer.outcome is Outcome.SESSION_FAILS), None)
-    why = failures[0] if failures else f"{guilty.path} fails session creation" if guilty is not None else None
-    if why is None:
-        return list(found)
-    changed = []
-    for node in found:
-        answer = node.answer
-        if answer.outcome is not Outcome.SESSION_FAILS:
-            note = diagnostic("session-fails-elsewhere", node.path, why)
-            notes = (*answer.diagnostics, note)
-            answer = RuntimeAnswer(answer.runtime, Outcome.SESSION_FAILS, "init", diagnostics=notes)
-        changed.append(replace(node, answer=answer))
-    return changed
