@@ -72,33 +72,48 @@ class _Memory:
 
 
 class Execution:
-    """The execution of one plan; `faults` says of each graph output what is wrong with it, None where it is right."""
+    """The execution of one plan; `faults` says of each graph output what is wrong with it, None where it is right.
 
-    def __init__(self, plan: CompiledGraph) -> None:
+    `passes_on`: whether what reads something wrong is wrong, too. Otherwise each dispatch is given the right values,
+    and `arisen` has all faults: each with a tensor that it makes wrong.
+    """
+
+    def __init__(self, plan: CompiledGraph, *, passes_on: bool = True) -> None:
         self.plan = plan
         self.memory = _Memory()
         self.wrong: dict[Tensor, WrongOutput] = {}
+        self.arisen: dict[WrongOutput, Tensor] = {}
         self.same: dict[Tensor, Tensor] = {}
         """Of a copy: what it is a copy of."""
         self.never_negative: set[Tensor] = set()
         self.stand_ins = {stand_in.whole: stand_in for stand_in in plan.stand_ins}
         self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
         for time, dispatch in enumerate(plan.dispatches):
-            fault = None
-            if dispatch.wrong is not None and not self._equal(dispatch.wrong.instead):
-                fault = WrongOutput(dispatch.wrong.rule, dispatch.node, dispatch.wrong.message)
-            for tensor, region in dispatch.reads:
-                found = self._read(tensor, region)
-                if found is not None and found.negatives_only and not dispatch.copies:
-                    found = None if dispatch.name == "RELU" else replace(found, negatives_only=False)
-                fault = found or fault
+            faults = list(self._faults(dispatch))
             self._note_value(dispatch)
-            if fault is not None:
-                self.wrong.setdefault(dispatch.output, fault)
+            if faults and passes_on:
+                self.wrong.setdefault(dispatch.output, faults[-1])
+            for fault in () if passes_on else faults:
+                self.arisen.setdefault(fault, dispatch.output)
             copied = self._value(dispatch.reads[0][0]) if dispatch.copies else None
             node, name = dispatch.node, dispatch.name
             self.memory.write(_Write(time, dispatch.writes, dispatch.output, node, name, dispatch.rectifies, copied))
         self.faults = [self._held(home) for home in plan.homes]
+        if not passes_on:
+            for home, held in zip(plan.homes, self.faults, strict=True):
+                if held is not None:
+                    self.arisen.setdefault(held, home)
+
+    def _faults(self, dispatch: Dispatch) -> Iterator[WrongOutput]:
+        """The faults of what a dispatch writes: its own, then those of what it reads."""
+        if dispatch.wrong is not None and not self._equal(dispatch.wrong.instead):
+            yield WrongOutput(dispatch.wrong.rule, dispatch.node, dispatch.wrong.message)
+        for tensor, region in dispatch.reads:
+            found = self._read(tensor, region)
+            if found is not None and found.negatives_only and not dispatch.copies:
+                found = None if dispatch.name == "RELU" else replace(found, negatives_only=False)
+            if found is not None:
+                yield found
 
     def _held(self, home: Tensor) -> WrongOutput | None:
         assert home.region is not None

@@ -74,7 +74,7 @@ class Compiler(Passes):
         homes = self._home()
         order = reversed(self._readers_first(homes, deepest=False))
         self._share(homes)
-        dispatches = self._without_idle([self._fit(dispatch) for dispatch in self._dispatches(order)], homes)
+        dispatches = self._without_idle(self._fitting(self._dispatches(order)), homes)
         if self.traits.forgets_repeats and any(map(_copies_within, dispatches)):
             raise Unmodelled("a copy from one Join to another that came to lie in the same buffer may be forgotten")
         stand_ins = [
@@ -339,18 +339,28 @@ class Compiler(Passes):
         steps = tuple(stride * tensor.element_bytes for stride in tensor.strides)
         tensor.region = BufferView(buffer, 0, tensor.sizes, steps, tensor.element_bytes)
 
-    def _fit(self, dispatch: Dispatch) -> Dispatch:
-        """The dispatch; Refused where what it reads or writes does not fit the memory that the tensor was given."""
-        for region in (*(region for _, region in dispatch.reads), dispatch.writes):
-            available = self.buffers[region.buffer]
-            if region.end > available:
-                size = region.end - region.offset
-                message = f"{size} bytes at {region.offset} do not fit the {available} of {region.buffer}"
-                for _, _, whole, part in self.stand_ins:
-                    if dispatch.output is whole:
-                        raise Refused(part.split, message, "graph/whole-for-part")
-                raise Refused(dispatch.node or 0, message)
-        return dispatch
+    def _fitting(self, dispatches: Iterable[Dispatch]) -> list[Dispatch]:
+        """The dispatches; Refused, for each buffer, where what they read or write does not fit the memory there is."""
+        found = list(dispatches)
+        refused: dict[str, Refused] = {}
+        for dispatch in found:
+            for region in (*(region for _, region in dispatch.reads), dispatch.writes):
+                available = self.buffers[region.buffer]
+                if region.end > available and region.buffer not in refused:
+                    size = region.end - region.offset
+                    message = f"{size} bytes at {region.offset} do not fit the {available} of {region.buffer}"
+                    refused[region.buffer] = self._refused(dispatch, message)
+        if refused:
+            first, *others = refused.values()
+            first.others = others
+            raise first
+        return found
+
+    def _refused(self, dispatch: Dispatch, message: str) -> Refused:
+        for _, _, whole, part in self.stand_ins:
+            if dispatch.output is whole:
+                return Refused(part.split, message, "graph/whole-for-part")
+        return Refused(dispatch.node or 0, message)
 
 
 def _refuse_narrow(operand: Operand, part: Part, output: Tensor) -> None:

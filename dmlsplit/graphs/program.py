@@ -29,6 +29,8 @@ class Refused(Exception):
         super().__init__(message)
         self.node = node
         self.rule = rule
+        self.others: Sequence[Refused] = ()
+        """What it would be refused for next, one for each buffer that is too small."""
 
 
 class Crash(Exception):

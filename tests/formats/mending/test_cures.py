@@ -136,27 +136,59 @@ def test_every_cure_that_is_carried_out_is_in_the_table():
     assert {fault for fault, _ in CARRIERS} | OTHERS.keys() == set(Fault)
 
 
-def test_work_is_linear_in_the_faults():
+def _gates_apart(count):
+    nodes, inputs, outputs = [], {}, {}
+    for i in range(count):
+        nodes += [
+            node("Split", [f"x{i}"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}"),
+            node("Sigmoid", [f"b{i}"], [f"s{i}"]),
+            node("Mul", [f"a{i}", f"s{i}"], [f"y{i}"]),
+        ]
+        inputs[f"x{i}"], outputs[f"y{i}"] = [2, 8, 4], [2, 4, 4]
+    return made(nodes, inputs, outputs)
+
+
+def _gates_in_a_row(count):
+    nodes = []
+    for i in range(count):
+        nodes += [
+            node("Split", [f"x{i}"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}"),
+            node("Sigmoid", [f"b{i}"], [f"s{i}"]),
+            node("Mul", [f"a{i}", f"s{i}"], [f"y{i}"]),
+            node("Concat", [f"y{i}", "z"], [f"x{i + 1}"], axis=1),
+        ]
+    return made(nodes, {"x0": [1, 8, 4], "z": [1, 4, 4]}, {f"x{count}": [1, 8, 4]})
+
+
+def _refused_in_a_row(count):
+    nodes, outputs = [], {f"x{count}": [1, 8, 4]}
+    for i in range(count):
+        nodes += [
+            node("Sigmoid", [f"x{i}"], [f"v{i}"]),
+            node("Split", [f"v{i}"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}"),
+            node("Tanh", [f"a{i}"], [f"y{i}"]),
+            node("Neg", [f"x{i}"], [f"x{i + 1}"]),
+        ]
+        outputs[f"y{i}"] = [1, 4, 4]
+    return made(nodes, {"x0": [1, 8, 4]}, outputs)
+
+
+FAULTY = [_gates_apart, _gates_in_a_row, _refused_in_a_row, several_dead]
+
+
+@pytest.mark.parametrize("faulty", FAULTY)
+def test_work_is_linear_in_the_faults(faulty):
     def work(count):
-        nodes, inputs, outputs = [], {}, {}
-        for i in range(count):
-            nodes += [
-                node("Split", [f"x{i}"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}"),
-                node("Sigmoid", [f"b{i}"], [f"s{i}"]),
-                node("Mul", [f"a{i}", f"s{i}"], [f"y{i}"]),
-            ]
-            inputs[f"x{i}"], outputs[f"y{i}"] = [2, 8, 4], [2, 4, 4]
-        data = made(nodes, inputs, outputs).SerializeToString()
+        data = faulty(count).SerializeToString()
         return calls(lambda: front_end.legalize(data, onnxruntime="1.24.4"))
 
     work(2)
     assert work(16) < 2.6 * work(8)
 
 
-def test_work_is_linear_in_what_is_dead():
-    def work(count):
-        data = several_dead(count).SerializeToString()
-        return calls(lambda: front_end.legalize(data, onnxruntime="1.24.4"))
-
-    work(2)
-    assert work(16) < 2.6 * work(8)
+@pytest.mark.parametrize("faulty", [_gates_in_a_row, _refused_in_a_row])
+def test_faults_behind_one_another_are_mended_once_each(faulty):
+    wrong = faulty(5)
+    written = front_end.legalize(wrong, onnxruntime="1.24.4")
+    assert len(written.changes) == 5
+    assert run(onnx.load_from_string(written.model)) == run(wrong)

@@ -12,7 +12,7 @@ from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.onnx.cures import GUARDED, UNSPLIT, Cure, Fault, cures_of
 from dmlsplit.formats.onnx.fusion.build import session_graphs
 from dmlsplit.formats.onnx.fusion.fused import FusedGraph, SessionGraphs
-from dmlsplit.formats.onnx.fusion.judging import GraphFault, judged
+from dmlsplit.formats.onnx.fusion.judging import GraphFault, hidden, judged
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.graphs.releases import GraphTraits, traits_of
@@ -42,6 +42,7 @@ class GraphFinding:
 
     `path` names the Split or Concat, `node` the node that does it; `outputs` are the tensors that come out wrong.
     `fault` and `directml` are what cures_of takes: None where it is not in the table of cures, or is only unknown.
+    `happens` says it without what comes of it.
     """
 
     fault: Fault | None
@@ -51,10 +52,16 @@ class GraphFinding:
     cure: Cure | None
     directml: str
     diagnostic: Diagnostic
+    happens: str = ""
 
 
-def findings(model: SessionModel, runtime: Runtime, options: SessionOptions = DEFAULTS) -> tuple[GraphFinding, ...]:
-    """The faults of a session of `runtime` with a model, in the order of its graphs."""
+def findings(
+    model: SessionModel, runtime: Runtime, options: SessionOptions = DEFAULTS, *, complete: bool = False
+) -> tuple[GraphFinding, ...]:
+    """The faults of a session of `runtime` with a model, in the order of its graphs.
+
+    `complete`: also those that will show once these are mended, and none with the other releases that do the same.
+    """
     found: list[GraphFinding] = []
     fuses = options.graph_fusion
     for graph in SessionGraph.of_model(model, runtime, replace(options, graph_fusion=True)):
@@ -65,7 +72,7 @@ def findings(model: SessionModel, runtime: Runtime, options: SessionOptions = DE
             parts = replace(parts, dead=[], fused=[], doubtful=[])
         found += _of_session(parts, runtime)
         for fused in parts.fused:
-            found += _of_fused(fused, runtime)
+            found += _of_fused(fused, runtime, complete)
     return tuple(found)
 
 
@@ -94,14 +101,16 @@ def _of_session(parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding
         yield _finding(Fault.UNWRITTEN, anchor, path, (name,), None, runtime, message)
 
 
-def _of_fused(graph: FusedGraph, runtime: Runtime) -> Iterator[GraphFinding]:
+def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[GraphFinding]:
     anchors = [i for i, op in enumerate(graph.ops) if op in JUDGED]
     if not anchors:
         return
     answer = judged(graph, traits_of(runtime.release), takes_constants=takes_constants(runtime))
     known: _Known = {}
     for each in answer.found:
-        yield _of_found(graph, each, anchors, runtime, known)
+        yield _of_found(graph, each, anchors, runtime, "" if complete else _ranges(graph, each, known))
+    for each in hidden(graph, traits_of(runtime.release)) if complete else ():
+        yield _of_found(graph, each, anchors, runtime, "")
     if answer.unknown:
         message = f"what comes of its graph is not known: {answer.unknown}"
         yield _unknown(graph.paths[anchors[0]], message, runtime)
@@ -118,21 +127,24 @@ def takes_constants(runtime: Runtime) -> bool:
 
 
 def _of_found(
-    graph: FusedGraph, found: GraphFault, anchors: Sequence[int], runtime: Runtime, known: _Known
+    graph: FusedGraph, found: GraphFault, anchors: Sequence[int], runtime: Runtime, ranges: str
 ) -> GraphFinding:
-    """The finding; `known` is what other releases do with the graph, as far as it was asked for."""
+    """The finding; `ranges`: the releases that do the same."""
     culprit = found.node if found.node is not None else anchors[0]
     nearest = graph.nearest(culprit, JUDGED)
     path = graph.paths[anchors[0] if nearest is None else nearest]
     fault = _fault_of(graph, found, culprit)
     names = tuple([graph.outputs[i] for i in found.outputs])
+    if found.tensor is not None:
+        names = (graph.tensors[found.tensor[0]][found.tensor[1]],)
+    happens = _PLACE.sub(lambda place: _in_model(graph, place), found.message)
     cure = _cure(graph, fault, culprit, runtime) if fault is not None else None
-    message = f"{_what(graph, names, found, culprit)}; {_ranges(graph, found, known)}"
     helps = [_worded(graph, cure, culprit)] if cure is not None else []
-    message += f"; {', or '.join([*helps, UNSPLIT])}"
+    parts = [_what(graph, names, happens, culprit), ranges, ", or ".join([*helps, UNSPLIT])]
+    message = "; ".join(filter(None, parts))
     rule = GRAPH_RULES[found.rule]
     diagnostic = rule.diagnostic(Location(node=path), message)
-    return GraphFinding(fault, path, graph.paths[culprit], names, cure, runtime.directml, diagnostic)
+    return GraphFinding(fault, path, graph.paths[culprit], names, cure, runtime.directml, diagnostic, happens)
 
 
 def _finding(
@@ -203,9 +215,8 @@ def _input_count(graph: FusedGraph, node: int) -> int:
     return len(graph.sources.get(node, ())) + graph.fed[node]
 
 
-def _what(graph: FusedGraph, names: Sequence[str], found: GraphFault, culprit: int) -> str:
-    """The fault in the names of the model."""
-    happens = _PLACE.sub(lambda place: _in_model(graph, place), found.message)
+def _what(graph: FusedGraph, names: Sequence[str], happens: str, culprit: int) -> str:
+    """The fault in the names of the model, and what comes of it."""
     reader = None if names else _reader_of_part(graph, culprit)
     if reader is not None:
         happens = f"only a part of it is used, by {_node(graph, reader)}, which works in place: {happens}"

@@ -15,7 +15,7 @@ from dmlsplit.formats.onnx.fusion.operators import Kind
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import Family
-from dmlsplit.graphs.program import CompiledGraph, Crash, Refused, Unmodelled
+from dmlsplit.graphs.program import CompiledGraph, Crash, Refused, Tensor, Unmodelled
 from dmlsplit.graphs.releases import GraphTraits
 
 _TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
@@ -39,6 +39,8 @@ class GraphFault:
     node: int | None
     message: str
     outputs: tuple[int, ...] = ()
+    tensor: tuple[int, int] | None = None
+    """In place of outputs: the node, and which of its outputs is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,43 @@ def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family
     return JudgedGraph(
         True, tuple(outcomes), tuple([GraphFault(*key, tuple(outputs)) for key, outputs in found.items()])
     )
+
+
+def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, ...]:
+    """The faults that `judged` does not name: what they make wrong is so already, or the graph is refused before.
+
+    One of each rule and node, since what helps against one may help against another.
+    """
+    answer = judged(graph, traits)
+    if not answer.found or traits is None:
+        return ()
+    known = {(fault.rule, fault.node) for fault in answer.found}
+    trials = [_arising(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
+    common = [fault for fault in trials[0] if all(fault in other for other in trials[1:])]
+    hidden = {(fault.rule, fault.node): fault for fault in reversed(common)}
+    return tuple([fault for key, fault in hidden.items() if key not in known])
+
+
+def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> dict[GraphFault, None]:
+    """All faults, each as if there were no other; of a graph that is refused, all that it is refused for."""
+    try:
+        arisen = Execution(compile_graph(graph.desc, traits, assumed), passes_on=False).arisen
+    except Refused as refused:
+        return {GraphFault(each.rule, each.node, str(each)): None for each in refused.others}
+    except (Unmodelled, Crash):
+        return {}
+    found: dict[GraphFault, None] = {}
+    for fault, tensor in arisen.items():
+        if not fault.negatives_only:  # a Relu behind it may make it right again
+            found[GraphFault(fault.rule, fault.node, fault.message, tensor=_made_by(tensor))] = None
+    return found
+
+
+def _made_by(tensor: Tensor) -> tuple[int, int] | None:
+    """The node of the graph that computes a tensor, or what the tensor is a copy of, and which of its outputs."""
+    while tensor.producer is not None and tensor.producer.number is None:
+        tensor = tensor.producer.operands[0].tensor
+    return None if tensor.producer is None or tensor.producer.number is None else (tensor.producer.number, tensor.index)
 
 
 def _refused(graph: FusedGraph, found: GraphFault) -> JudgedGraph:

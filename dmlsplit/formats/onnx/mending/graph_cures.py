@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -23,8 +24,9 @@ from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.runtimes import Runtime, SessionOptions
 
 _ROUNDS: Final = 24
-"""Choices of cures that are tried, all faults that are found at once; CompileGraph refuses a graph for one at a time,
-hence a round more for each Split and Concat."""
+"""Choices of cures that are tried, of all faults at once."""
+_BUFFER: Final = re.compile(r"\btemporary \d+")
+"""What a message calls memory, whose number another cure may change."""
 
 _Key: TypeAlias = tuple[Fault, str, str]
 """A fault, the path of the node that does it, and what happens: a cure may leave another of them at the same node."""
@@ -75,7 +77,7 @@ def cured(
         for finding in wrong:
             if finding.fault is None:
                 return _refused(model, finding)
-            key = finding.fault, finding.node, _happens(finding)
+            key = finding.fault, finding.node, _BUFFER.sub("memory", finding.happens)
             asked.setdefault(key, finding)
             chosen[key] = chosen.get(key, -1) + 1
         trial = work.tried(chosen, asked)

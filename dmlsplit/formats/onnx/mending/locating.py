@@ -40,7 +40,8 @@ def found_in(
             spot = spots[int(text(node.doc_string))]
             if spot not in paths.setdefault(path, []):
                 paths[path].append(spot)
-    return findings(SessionModel(whole, written, read_external, budget, Inputs(), False), runtime, options), paths
+    session = SessionModel(whole, written, read_external, budget, Inputs(), False)
+    return findings(session, runtime, options, complete=True), paths
 
 
 def _numbered(model: onnx.ModelProto) -> Iterator[Spot]:

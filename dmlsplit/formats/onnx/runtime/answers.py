@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dmlsplit.dims import is_static
-from dmlsplit.formats.onnx.runtime.context import in_context, is_read
+from dmlsplit.formats.onnx.runtime.context import in_context, leading_out
 from dmlsplit.formats.onnx.runtime.counting import absorbed, stays
 from dmlsplit.formats.onnx.runtime.creation import LOADING, OPTIMIZING, Failure, Place, with_failures
 from dmlsplit.formats.onnx.runtime.facts import facts_in, first_run
@@ -33,10 +33,10 @@ class NodeOnRuntime:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The nodes of the fused graph that a node is in, and how many they come to (answers of `_count`); `place` is the
+    """The fused graph that a node is in: `leading_out` of it, None where it is none, and its `_count`; `place` is the
     node's own."""
 
-    members: tuple[int, ...]
+    leading: frozenset[int] | None
     count: int | None
     place: Place
 
@@ -82,7 +82,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
         group = groups[kept]
         answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=group.count)
-        answer = in_context(graph, kept, path, answer, group.members, against.get(kept))
+        answer = in_context(graph, kept, path, answer, group.leading, against.get(kept))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
             note = diagnostic("computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
@@ -108,13 +108,13 @@ def _groups(
     placed = [known.get(index) or Placed(index, True, index in fused) for index in graph.order()]
     certain = _fused(graph, placed, unknown=False)
     largest = {i: group for group in _fused(graph, placed, unknown=True) for i in group}
-    found = {i: _Group((), None, replace(place, index=i)) for i in range(len(graph.nodes))}
+    found = {i: _Group(None, None, replace(place, index=i)) for i in range(len(graph.nodes))}
     failures = []
     for number, group in enumerate(certain):
-        count = _count(graph, group, largest.get(group[0], ()))
+        count, leading = _count(graph, group, largest.get(group[0], ())), leading_out(graph, group)
         for position, index in enumerate(group):
-            found[index] = _Group(group, count, replace(place, fused=number, index=position))
-        if group == largest.get(group[0]) and facts.keys().isdisjoint(group) and not is_read(graph, group):
+            found[index] = _Group(leading, count, replace(place, fused=number, index=position))
+        if group == largest.get(group[0]) and facts.keys().isdisjoint(group) and not leading:
             why = f"nothing reads what the fused graph of {graph.path(group[0])} computes"
             failures.append(Failure(found[group[0]].place.compilation, why))
     failures += [Failure(OPTIMIZING, why) for why in _incomplete_gemms(graph)]

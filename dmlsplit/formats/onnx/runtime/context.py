@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
 import onnx
 
+from dmlsplit.formats.onnx.runtime import merging
 from dmlsplit.formats.onnx.runtime.refusals import Refusal
 from dmlsplit.formats.onnx.runtime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
@@ -25,16 +26,21 @@ class _Change(NamedTuple):
 
 
 def in_context(
-    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, group: Sequence[int], refusal: Refusal | None
+    graph: SessionGraph,
+    index: int,
+    path: str,
+    answer: RuntimeAnswer,
+    leading: Set[int] | None,
+    refusal: Refusal | None,
 ) -> RuntimeAnswer:
-    """The answer of a node in its graph; `group`: the nodes of the fused graph that it is in, `refusal`: what
-    CompileGraph says against it."""
+    """The answer of a node in its graph; `leading`: `leading_out` of the fused graph that it is in, None where it is in
+    none; `refusal`: what CompileGraph says against that."""
     if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, index):
         note = diagnostic("context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is not Outcome.DML or not answer.operators:
         return answer
-    changed = _change(graph, index, answer, group, refusal)
+    changed = _change(graph, index, answer, leading, refusal)
     if changed is None:
         return answer
     notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
@@ -42,13 +48,13 @@ def in_context(
 
 
 def _change(
-    graph: SessionGraph, index: int, answer: RuntimeAnswer, group: Sequence[int], refusal: Refusal | None
+    graph: SessionGraph, index: int, answer: RuntimeAnswer, leading: Set[int] | None, refusal: Refusal | None
 ) -> _Change | None:
     """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
     if _has_other_twin(graph, index):
         return _Change(Outcome.UNKNOWN, "twins-differ", "another Split differs in its outputs only")
-    fused = bool(group) and answer.compile is not None and answer.compile.call == "CompileGraph"
-    if fused and not is_read(graph, group):
+    fused = leading is not None and answer.compile is not None and answer.compile.call == "CompileGraph"
+    if fused and not leading:
         return _Change(Outcome.SESSION_FAILS, "graph-without-outputs", "nothing reads what its fused graph computes")
     if graph.options.optimization >= 1 and index in graph.transposed:
         return _Change(Outcome.UNKNOWN, "context-unknown", "it stands between Transposes, which may be moved over it")
@@ -56,7 +62,7 @@ def _change(
         if not refusal.certain:
             return _Change(Outcome.UNKNOWN, "context-unknown", refusal.why)
         return _Change(Outcome.SESSION_FAILS, "graph-refused", refusal.why)
-    if fused and not _leads_out(graph, index, set(group)):
+    if fused and leading is not None and index not in leading:
         return _Change(Outcome.DML, "not-read", "nothing reads what it computes")
     return None
 
@@ -90,21 +96,18 @@ def _alike(a: onnx.NodeProto, b: onnx.NodeProto) -> bool:
     return same and {x.name: x for x in a.attribute} == {x.name: x for x in b.attribute}
 
 
-def _leads_out(graph: SessionGraph, index: int, group: set[int]) -> bool:
-    """Whether a node of a fused graph is on a way to what the fused graph gives."""
-    todo, seen = [index], {index}
+def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
+    """The nodes of a fused graph that are on a way to what it gives: none where nothing reads that."""
+    members = frozenset(group)
+    todo = [i for i in group if not members.issuperset(_readers(graph, i))]
+    found = set(todo)
     while todo:
-        for name in map(text, graph.nodes[todo.pop()].output):
-            for reader in graph.ends(name) if name else ():
-                if reader not in group:
-                    return True
-                if reader not in seen:
-                    seen.add(reader)
-                    todo.append(reader)
-    return False
+        names = merging.reads(graph.nodes[todo.pop()])
+        before = {i for name in names if (i := graph.origin(name)) in members and i not in found}
+        found |= before
+        todo += before
+    return frozenset(found)
 
 
-def is_read(graph: SessionGraph, group: Sequence[int]) -> bool:
-    """Whether anything outside of a fused graph reads what it computes."""
-    made = {text(name) for i in group for name in graph.nodes[i].output if name}
-    return any(reader not in set(group) for name in made for reader in graph.ends(name))
+def _readers(graph: SessionGraph, index: int) -> Iterator[int]:
+    return (reader for name in graph.nodes[index].output if name for reader in graph.ends(text(name)))

@@ -28,7 +28,7 @@ def stays(graph: SessionGraph, index: int) -> bool:
 
 def _has_patterns(graph: SessionGraph) -> bool:
     """Whether there are operators that weights may make a pattern with, of which optimization makes one node."""
-    return not {node.op_type for _, node in graph.alive} <= STAYING - IN_PATTERNS
+    return graph.once("patterns", lambda: not {node.op_type for _, node in graph.alive} <= STAYING - IN_PATTERNS)
 
 
 def _may_be_neutral(graph: SessionGraph, name: str) -> bool:
