@@ -7,7 +7,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Position, Report
@@ -87,29 +87,24 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class NotJudged:
-    """An operator that is neither a Split nor a Join; the report has a note of it."""
+class _Unanswered:
+    """What could not be judged; the report says why."""
 
     report: Report
     name: str | None = None
     position: Position | None = None
 
-    @property
-    def verdict(self) -> Verdict:
-        return Verdict.NOT_JUDGED
+
+class NotJudged(_Unanswered):
+    """An operator that is neither a Split nor a Join."""
+
+    verdict: Final = Verdict.NOT_JUDGED
 
 
-@dataclass(frozen=True, slots=True)
-class NotRead:
-    """An operator, or a file, that could not be read; the report says why."""
+class NotRead(_Unanswered):
+    """An operator, or a file, that could not be read."""
 
-    report: Report
-    name: str | None = None
-    position: Position | None = None
-
-    @property
-    def verdict(self) -> Verdict:
-        return Verdict.NOT_READ
+    verdict: Final = Verdict.NOT_READ
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import glob
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import click
 from click.core import ParameterSource
@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 Command: TypeAlias = Callable[..., int]
+Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 class Integer(click.ParamType[int]):
@@ -73,7 +74,7 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             "--feature-level",
             metavar="L",
             multiple=True,
-            shell_complete=_complete_level,
+            shell_complete=completing(lambda: map(str, FeatureLevel)),
             help="Judge by this DML_FEATURE_LEVEL: 3_0, 3.0, DML_FEATURE_LEVEL_3_0.",
         )
         @click.option(
@@ -88,7 +89,7 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             "--onnxruntime",
             metavar="V",
             multiple=True,
-            shell_complete=_complete_runtime,
+            shell_complete=completing(lambda: [each.version for each in runtimes()]),
             help="Judge by this version of ONNX Runtime with its DirectML execution provider: "
             f"{NEWEST_RUNTIME.version}; of a descriptor, by the DirectML in it."
             f"{' May be given several times.' if several else ''}",
@@ -256,23 +257,13 @@ def _rule_ids(names: Iterable[str], option: str) -> frozenset[str]:
     return frozenset(ids)
 
 
-def complete_rule(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Rule ids for the shell."""
-    return [id for id in RULES if id.startswith(incomplete)]
+def completing(names: Callable[[], Iterable[str]]) -> Complete:
+    """The completion of a value by the shell."""
+    return lambda context, parameter, start: [name for name in dict.fromkeys(names()) if name.startswith(start)]
 
 
-def _complete_level(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [str(level) for level in FeatureLevel if str(level).startswith(incomplete)]
-
-
-def _complete_runtime(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [runtime.version for runtime in runtimes() if runtime.version.startswith(incomplete)]
-
-
-def complete_release(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """DirectML's versions and the packages that ship them, for the shell."""
-    names = [name for release in releases() for name in (release.label, release.name)]
-    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
+complete_rule: Final = completing(lambda: RULES)
+complete_release: Final = completing(lambda: [name for each in releases() for name in (each.label, each.name)])
 
 
 def known_rule_id(name: str, option: str = "") -> str:

@@ -14,7 +14,7 @@ import click
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judged, model_options, read_with_nodes
 from dmlsplit.cli._tensor_support import print_levels, print_releases, print_runtimes
-from dmlsplit.compatibility import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility, compatibility, spans
+from dmlsplit.compatibility import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility, compatibility
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.open_sizes import answer_by
@@ -218,28 +218,27 @@ def _answer_text(answered: Answered, asked: Columns) -> str:
     subject = text.plain(text.subject_parts(answered.answer))
     if isinstance(answered.answer, NotJudged):
         return f"{subject}: not judged\n"
-    labels = [column.label for column in asked.columns]
-    lines = [f"{subject}: {_headline(answered, asked, labels)}"]
+    lines = [f"{subject}: {_headline(answered, asked)}"]
     if answered.open_sizes:
         for what, where in _alike(answered.open_sizes).items():
-            lines += _wrapped(f"{spans(where, labels)}: {what}", 2)
+            lines += _wrapped(f"{asked.spans(where)}: {what}", 2)
     else:
-        lines += _details(answered, labels)
+        lines += _details(answered, asked)
     return "\n".join(lines) + "\n"
 
 
-def _headline(answered: Answered, asked: Columns, labels: Sequence[str]) -> str:
+def _headline(answered: Answered, asked: Columns) -> str:
     by = "right on" if answered.is_graph else "taken by"
     if answered.on_cpu and not answered.taken:
         by = "on DirectML with"
     if answered.taken:
-        return f"{by} {spans(answered.taken, labels)}"
+        return f"{by} {asked.spans(answered.taken)}"
     if answered.is_unknown or (answered.unknown and not answered.refusals):
         return "not known"
     return f"{by} no {asked.noun}"
 
 
-def _details(answered: Answered, labels: Sequence[str]) -> Iterator[str]:
+def _details(answered: Answered, asked: Columns) -> Iterator[str]:
     """The reasons of columns that do not take the operator, and what else columns do with it."""
     _, taken, refusals, rewritten, unknown, _, on_cpu = answered
     if not taken and not refusals:
@@ -247,15 +246,15 @@ def _details(answered: Answered, labels: Sequence[str]) -> Iterator[str]:
             yield from _reason(diagnostic)
     for refusal in refusals:
         refused = "wrong or refused on" if answered.is_graph else "refused by"
-        yield from _wrapped(f"{refused} {spans(refusal.labels, labels)}:", 2)
+        yield from _wrapped(f"{refused} {asked.spans(refusal.labels)}:", 2)
         for diagnostic in refusal.diagnostics:
             yield from _reason(diagnostic)
     if unknown and (taken or refusals):
-        yield from _wrapped(f"not known of {spans(unknown, labels)}", 2)
+        yield from _wrapped(f"not known of {asked.spans(unknown)}", 2)
     if on_cpu:
-        yield from _wrapped(f"on the CPU with {spans(on_cpu, labels)}", 2)
+        yield from _wrapped(f"on the CPU with {asked.spans(on_cpu)}", 2)
     for summary, takers in _alike(rewritten).items():
-        yield from _wrapped(f"with rewriting taken by {spans(takers, labels)}, as {summary}", 2)
+        yield from _wrapped(f"with rewriting taken by {asked.spans(takers)}, as {summary}", 2)
 
 
 def _alike(said: Mapping[str, str]) -> dict[str, list[str]]:

@@ -29,6 +29,7 @@ from dmlsplit.errors import DirectMLError, DirectMLWarning
 from dmlsplit.location import Location
 from dmlsplit.release_names import find_release
 from dmlsplit.releases import NEWEST, Release
+from dmlsplit.rules import Notice
 from dmlsplit.rules.binding import OTHER_TABLE
 from dmlsplit.rules.device import (
     EXECUTION_FLAGS_UNKNOWN,
@@ -113,12 +114,14 @@ class Device:
         highest = self.release.max_feature_level
         if (level if level < 2**31 else level - 2**32) <= highest:
             return
-        message = f"is {_level_name(level)}, the highest of {self._target.name} is {_level_name(highest)}"
-        code = HResult.DXGI_ERROR_UNSUPPORTED
-        found = MINIMUM_LEVEL_TOO_HIGH.diagnostic(
-            Location.of("minimumFeatureLevel"), message, expected=str(highest), actual=_level_name(level)
-        )
-        raise DirectMLError(code, Report((found,), self._target.name, code, None))
+        name = _level_name(level)
+        raise self._unsupported(MINIMUM_LEVEL_TOO_HIGH, "minimumFeatureLevel", f"is {name}, ", name)
+
+    def _unsupported(self, rule: Notice, member: str, message: str, actual: str) -> DirectMLError:
+        highest, code = self.release.max_feature_level, HResult.DXGI_ERROR_UNSUPPORTED
+        message += f"the highest of {self._target.name} is {_level_name(highest)}"
+        found = rule.diagnostic(Location.of(member), message, expected=str(highest), actual=actual)
+        return DirectMLError(code, Report((found,), self._target.name, code, None))
 
     @property
     def removed_reason(self) -> Report | None:
@@ -142,12 +145,8 @@ class Device:
         best = max((level for level in asked if level <= highest), default=0)
         if best == 0:
             shown = ", ".join(map(_level_name, asked)) or "none is requested"
-            message = f"none is supported: {shown}; the highest of {self._target.name} is {_level_name(highest)}"
-            code = HResult.DXGI_ERROR_UNSUPPORTED
-            found = NO_LEVEL_SUPPORTED.diagnostic(
-                Location.of("RequestedFeatureLevels"), message, expected=str(highest), actual=shown
-            )
-            raise DirectMLError(code, Report((found,), self._target.name, code, None))
+            message = f"none is supported: {shown}; "
+            raise self._unsupported(NO_LEVEL_SUPPORTED, "RequestedFeatureLevels", message, shown)
         return FeatureLevel(best) if best in FeatureLevel.__members__.values() else best
 
     def check_feature_support_tensor_data_type(self, data_type: TensorDataType | int) -> bool:

@@ -40,8 +40,8 @@ class BindingTable:
         self.dispatchable = dispatchable
         self._inputs: list[BindingDesc] | None = None
         self._outputs: list[BindingDesc] | None = None
-        self._persistent: BufferBinding | None = None
-        self._temporary: BufferBinding | None = None
+        self.persistent: BufferBinding | None = None
+        self.temporary: BufferBinding | None = None
         # What a build takes although it is unsafe, by the call that bound it.
         self._unsafe: dict[str, list[Diagnostic]] = {}
         self.prepared: Callable[[], None] | None = None
@@ -54,36 +54,35 @@ class BindingTable:
 
     def bind_inputs(self, bindings: Sequence[Binding]) -> None:
         """One binding for each input tensor; of an initializer, a BufferArrayBinding for each of its operators."""
-        if self._state.removed_reason is None:
-            found = self._bind_all("BindInputs", self.dispatchable.input_slots, bindings)
-            if found is not None:
-                self._inputs = found or None
+        found = self._bind_all("BindInputs", self.dispatchable.input_slots, bindings)
+        if found is not None:
+            self._inputs = found or None
 
     def bind_outputs(self, bindings: Sequence[Binding]) -> None:
         """One binding for each output tensor; of an initializer, the persistent resource of each of its operators."""
-        if self._state.removed_reason is None:
-            found = self._bind_all("BindOutputs", self.dispatchable.output_slots, bindings)
-            if found is not None:
-                self._outputs = found or None
+        found = self._bind_all("BindOutputs", self.dispatchable.output_slots, bindings)
+        if found is not None:
+            self._outputs = found or None
 
     def bind_temporary_resource(self, binding: Binding) -> None:
         """At least TemporaryResourceSize bytes, for a graph. Split and Join need none: only None, or an empty range, is
         right."""
-        if self._state.removed_reason is None:
-            found = self._bind_one("BindTemporaryResource", self.dispatchable.temporary_slot, binding)
-            if found is not None:
-                self._temporary = _buffer_of(found)
+        found = self._bind_one("BindTemporaryResource", self.dispatchable.temporary_slot, binding)
+        if found is not None:
+            self.temporary = _buffer_of(found)
 
     def bind_persistent_resource(self, binding: Binding) -> None:
         """The resource that the initializer has written to; at least PersistentResourceSize bytes."""
-        if self._state.removed_reason is None:
-            found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_slot, binding)
-            if found is not None:
-                self._persistent = _buffer_of(found)
+        found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_slot, binding)
+        if found is not None:
+            self.persistent = _buffer_of(found)
 
     def _bind_all(
         self, call: str, slots: Sequence[BindingSlot], bindings: Sequence[Binding]
     ) -> list[BindingDesc] | None:
+        """None where nothing is bound: the device is removed, or that removes it."""
+        if self._state.removed_reason is not None:
+            return None
         if isinstance(bindings, (str, bytes)) or not isinstance(bindings, Sequence):
             raise TypeError(f"{call}: a sequence of bindings is expected, not {type(bindings).__name__}")
         descs = [binding_desc(binding, Location.of(call, i)) for i, binding in enumerate(bindings)]
@@ -96,6 +95,9 @@ class BindingTable:
         return descs if self._accepted(call, descs, views) else None
 
     def _bind_one(self, call: str, slot: BindingSlot, binding: Binding) -> BindingDesc | None:
+        """Likewise."""
+        if self._state.removed_reason is not None:
+            return None
         desc = binding_desc(binding, Location.of(call))
         return desc if self._accepted(call, [desc], [desc.view(Location.of(call), slot)]) else None
 
@@ -124,8 +126,8 @@ class BindingTable:
         for call, slots, bound in (
             ("BindInputs", self.dispatchable.input_slots, self._inputs is not None),
             ("BindOutputs", self.dispatchable.output_slots, self._outputs is not None),
-            ("BindTemporaryResource", (self.dispatchable.temporary_slot,), self._temporary is not None),
-            ("BindPersistentResource", (self.dispatchable.persistent_slot,), self._persistent is not None),
+            ("BindTemporaryResource", (self.dispatchable.temporary_slot,), self.temporary is not None),
+            ("BindPersistentResource", (self.dispatchable.persistent_slot,), self.persistent is not None),
         ):
             needing = [p.tensor for p in slots if not bound and _needs_buffer(p)]
             if needing:
@@ -140,14 +142,6 @@ class BindingTable:
 
     def output_ranges(self) -> list[tuple[BufferBinding, ...]]:
         return _ranges(self._outputs, len(self.dispatchable.output_slots))
-
-    @property
-    def persistent(self) -> BufferBinding | None:
-        return self._persistent
-
-    @property
-    def temporary(self) -> BufferBinding | None:
-        return self._temporary
 
 
 def required_object(state: State, value: object, kinds: type | tuple[type, ...], where: str) -> None:

@@ -23,44 +23,35 @@ MAX_DIMENSION_COUNT: Final = Limit.STRUCT_DIMENSIONS.most
 """DimensionCount of sizes or strides that are read or written."""
 
 _UINT_ALIGNMENT: Final = 4
+UINT, UINT64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
 
 class DML_TENSOR_DESC(ctypes.Structure):
-    _fields_ = (("Type", ctypes.c_uint32), ("Desc", ctypes.c_void_p))
+    _fields_ = (("Type", UINT), ("Desc", POINTER))
 
 
 class DML_BUFFER_TENSOR_DESC(ctypes.Structure):
     _fields_ = (
-        ("DataType", ctypes.c_uint32),
-        ("Flags", ctypes.c_uint32),
-        ("DimensionCount", ctypes.c_uint32),
-        ("Sizes", ctypes.c_void_p),
-        ("Strides", ctypes.c_void_p),
-        ("TotalTensorSizeInBytes", ctypes.c_uint64),
-        ("GuaranteedBaseOffsetAlignment", ctypes.c_uint32),
+        ("DataType", UINT),
+        ("Flags", UINT),
+        ("DimensionCount", UINT),
+        ("Sizes", POINTER),
+        ("Strides", POINTER),
+        ("TotalTensorSizeInBytes", UINT64),
+        ("GuaranteedBaseOffsetAlignment", UINT),
     )
 
 
 class DML_OPERATOR_DESC(ctypes.Structure):
-    _fields_ = (("Type", ctypes.c_uint32), ("Desc", ctypes.c_void_p))
+    _fields_ = (("Type", UINT), ("Desc", POINTER))
 
 
 class DML_SPLIT_OPERATOR_DESC(ctypes.Structure):
-    _fields_ = (
-        ("InputTensor", ctypes.c_void_p),
-        ("OutputCount", ctypes.c_uint32),
-        ("OutputTensors", ctypes.c_void_p),
-        ("Axis", ctypes.c_uint32),
-    )
+    _fields_ = (("InputTensor", POINTER), ("OutputCount", UINT), ("OutputTensors", POINTER), ("Axis", UINT))
 
 
 class DML_JOIN_OPERATOR_DESC(ctypes.Structure):
-    _fields_ = (
-        ("InputCount", ctypes.c_uint32),
-        ("InputTensors", ctypes.c_void_p),
-        ("OutputTensor", ctypes.c_void_p),
-        ("Axis", ctypes.c_uint32),
-    )
+    _fields_ = (("InputCount", UINT), ("InputTensors", POINTER), ("OutputTensor", POINTER), ("Axis", UINT))
 
 
 _STRUCTS: Final = {OperatorType.SPLIT: DML_SPLIT_OPERATOR_DESC, OperatorType.JOIN: DML_JOIN_OPERATOR_DESC}

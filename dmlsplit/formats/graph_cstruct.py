@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from dmlsplit.errors import DescriptorError
-from dmlsplit.formats.cstruct import MAX_TENSOR_COUNT, _at, _check_count, _checked
+from dmlsplit.formats.cstruct import MAX_TENSOR_COUNT, POINTER, UINT, _at, _check_count, _checked
 from dmlsplit.graphs import (
     GraphDesc,
     GraphNode,
@@ -32,57 +32,47 @@ NO_OPERATOR: Final = 0
 
 
 class DML_GRAPH_NODE_DESC(ctypes.Structure):
-    _fields_ = (("Type", ctypes.c_uint32), ("Desc", ctypes.c_void_p))
+    _fields_ = (("Type", UINT), ("Desc", POINTER))
 
 
 class DML_OPERATOR_GRAPH_NODE_DESC(ctypes.Structure):
-    _fields_ = (("Operator", ctypes.c_void_p), ("Name", ctypes.c_void_p))
+    _fields_ = (("Operator", POINTER), ("Name", POINTER))
 
 
 class DML_GRAPH_EDGE_DESC(ctypes.Structure):
-    _fields_ = (("Type", ctypes.c_uint32), ("Desc", ctypes.c_void_p))
+    _fields_ = (("Type", UINT), ("Desc", POINTER))
 
 
 class DML_INPUT_GRAPH_EDGE_DESC(ctypes.Structure):
-    _fields_ = (
-        ("GraphInputIndex", ctypes.c_uint32),
-        ("ToNodeIndex", ctypes.c_uint32),
-        ("ToNodeInputIndex", ctypes.c_uint32),
-        ("Name", ctypes.c_void_p),
-    )
+    _fields_ = (("GraphInputIndex", UINT), ("ToNodeIndex", UINT), ("ToNodeInputIndex", UINT), ("Name", POINTER))
 
 
 class DML_OUTPUT_GRAPH_EDGE_DESC(ctypes.Structure):
-    _fields_ = (
-        ("FromNodeIndex", ctypes.c_uint32),
-        ("FromNodeOutputIndex", ctypes.c_uint32),
-        ("GraphOutputIndex", ctypes.c_uint32),
-        ("Name", ctypes.c_void_p),
-    )
+    _fields_ = (("FromNodeIndex", UINT), ("FromNodeOutputIndex", UINT), ("GraphOutputIndex", UINT), ("Name", POINTER))
 
 
 class DML_INTERMEDIATE_GRAPH_EDGE_DESC(ctypes.Structure):
     _fields_ = (
-        ("FromNodeIndex", ctypes.c_uint32),
-        ("FromNodeOutputIndex", ctypes.c_uint32),
-        ("ToNodeIndex", ctypes.c_uint32),
-        ("ToNodeInputIndex", ctypes.c_uint32),
-        ("Name", ctypes.c_void_p),
+        ("FromNodeIndex", UINT),
+        ("FromNodeOutputIndex", UINT),
+        ("ToNodeIndex", UINT),
+        ("ToNodeInputIndex", UINT),
+        ("Name", POINTER),
     )
 
 
 class DML_GRAPH_DESC(ctypes.Structure):
     _fields_ = (
-        ("InputCount", ctypes.c_uint32),
-        ("OutputCount", ctypes.c_uint32),
-        ("NodeCount", ctypes.c_uint32),
-        ("Nodes", ctypes.c_void_p),
-        ("InputEdgeCount", ctypes.c_uint32),
-        ("InputEdges", ctypes.c_void_p),
-        ("OutputEdgeCount", ctypes.c_uint32),
-        ("OutputEdges", ctypes.c_void_p),
-        ("IntermediateEdgeCount", ctypes.c_uint32),
-        ("IntermediateEdges", ctypes.c_void_p),
+        ("InputCount", UINT),
+        ("OutputCount", UINT),
+        ("NodeCount", UINT),
+        ("Nodes", POINTER),
+        ("InputEdgeCount", UINT),
+        ("InputEdges", POINTER),
+        ("OutputEdgeCount", UINT),
+        ("OutputEdges", POINTER),
+        ("IntermediateEdgeCount", UINT),
+        ("IntermediateEdges", POINTER),
     )
 
 

@@ -15,7 +15,9 @@ null is what the other end of its edge is.
 from __future__ import annotations
 
 import json
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any, Final, TypeVar
 
 from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.enums import GRAPH
@@ -52,26 +54,15 @@ def dumps(graph: GraphDesc, indent: int | None = None) -> str:
         "Inputs": [_tensor_json(tensor) for tensor in graph.inputs],
         "Outputs": [_tensor_json(tensor) for tensor in graph.outputs],
         "Nodes": [_node(node) for node in graph.nodes],
-        "InputEdges": [
-            dict(zip(_INPUT_EDGE, (e.graph_input_index, e.to_node_index, e.to_node_input_index), strict=True))
-            for e in graph.input_edges
-        ],
-        "OutputEdges": [
-            dict(zip(_OUTPUT_EDGE, (e.from_node_index, e.from_node_output_index, e.graph_output_index), strict=True))
-            for e in graph.output_edges
-        ],
-        "IntermediateEdges": [
-            dict(
-                zip(
-                    _WIRE,
-                    (e.from_node_index, e.from_node_output_index, e.to_node_index, e.to_node_input_index),
-                    strict=True,
-                )
-            )
-            for e in graph.intermediate_edges
-        ],
+        "InputEdges": _edges(_INPUT_EDGE, graph.input_edges),
+        "OutputEdges": _edges(_OUTPUT_EDGE, graph.output_edges),
+        "IntermediateEdges": _edges(_WIRE, graph.intermediate_edges),
     }
     return json.dumps({"Type": GRAPH, "Desc": desc}, indent=indent)
+
+
+def _edges(names: Sequence[str], edges: Sequence[Any]) -> list[dict[str, int]]:
+    return [dict(zip(names, astuple(edge), strict=True)) for edge in edges]
 
 
 def _node(node: GraphNode) -> object:

@@ -7,7 +7,7 @@ Building one never judges it: an index out of range, a cycle, or an edge whose e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -23,53 +23,41 @@ _MOST_OPTIONAL: Final = 16
 _NO_MEMBERS: Final[Mapping[str, Value]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class InputGraphEdgeDesc:
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """An edge; its fields stand in the order of the struct's members."""
+
+    def __post_init__(self) -> None:
+        for name in [index.name for index in fields(self)]:
+            object.__setattr__(self, name, _uint(getattr(self, name), name.title().replace("_", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class InputGraphEdgeDesc(_Edge):
     """DML_INPUT_GRAPH_EDGE_DESC: a graph input feeds an input of a node."""
 
     graph_input_index: int
     to_node_index: int
     to_node_input_index: int
 
-    def __init__(self, graph_input_index: int, to_node_index: int, to_node_input_index: int) -> None:
-        put = object.__setattr__
-        put(self, "graph_input_index", _uint(graph_input_index, "GraphInputIndex"))
-        put(self, "to_node_index", _uint(to_node_index, "ToNodeIndex"))
-        put(self, "to_node_input_index", _uint(to_node_input_index, "ToNodeInputIndex"))
 
-
-@dataclass(frozen=True, slots=True, init=False)
-class OutputGraphEdgeDesc:
+@dataclass(frozen=True, slots=True)
+class OutputGraphEdgeDesc(_Edge):
     """DML_OUTPUT_GRAPH_EDGE_DESC: an output of a node is a graph output."""
 
     from_node_index: int
     from_node_output_index: int
     graph_output_index: int
 
-    def __init__(self, from_node_index: int, from_node_output_index: int, graph_output_index: int) -> None:
-        put = object.__setattr__
-        put(self, "from_node_index", _uint(from_node_index, "FromNodeIndex"))
-        put(self, "from_node_output_index", _uint(from_node_output_index, "FromNodeOutputIndex"))
-        put(self, "graph_output_index", _uint(graph_output_index, "GraphOutputIndex"))
 
-
-@dataclass(frozen=True, slots=True, init=False)
-class IntermediateGraphEdgeDesc:
+@dataclass(frozen=True, slots=True)
+class IntermediateGraphEdgeDesc(_Edge):
     """DML_INTERMEDIATE_GRAPH_EDGE_DESC: an output of a node feeds an input of another."""
 
     from_node_index: int
     from_node_output_index: int
     to_node_index: int
     to_node_input_index: int
-
-    def __init__(
-        self, from_node_index: int, from_node_output_index: int, to_node_index: int, to_node_input_index: int
-    ) -> None:
-        put = object.__setattr__
-        put(self, "from_node_index", _uint(from_node_index, "FromNodeIndex"))
-        put(self, "from_node_output_index", _uint(from_node_output_index, "FromNodeOutputIndex"))
-        put(self, "to_node_index", _uint(to_node_index, "ToNodeIndex"))
-        put(self, "to_node_input_index", _uint(to_node_input_index, "ToNodeInputIndex"))
 
 
 @dataclass(frozen=True, slots=True, init=False)

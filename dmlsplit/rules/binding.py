@@ -79,12 +79,11 @@ def type_mismatch(b: BindingView) -> Findings:
     sources=(BUFFER_BINDING, OBSERVED_DEVICE),
 )
 def null(b: BindingView) -> Findings:
-    if b.slot.kind is SlotKind.NO_CALL or b.type not in (BindingType.BUFFER, BindingType.BUFFER_ARRAY):
-        return
-    if b.is_null:
-        yield Finding("Desc", f"is null, of type {_type_name(b.type)}", "a pointer", None)
-    elif b.slot.kind is SlotKind.BUFFER and b.type == BindingType.BUFFER and b.ranges[0].buffer_size is None:
-        yield Finding("Buffer", f"is null, {b.slot.tensor} needs {b.slot.size} bytes", "a buffer", None)
+    if b.slot.kind is not SlotKind.NO_CALL and b.type in (BindingType.BUFFER, BindingType.BUFFER_ARRAY):
+        if b.is_null:
+            yield Finding("Desc", f"is null, of type {_type_name(b.type)}", "a pointer", None)
+        elif b.slot.kind is SlotKind.BUFFER and b.type == BindingType.BUFFER and b.ranges[0].buffer_size is None:
+            yield Finding("Buffer", f"is null, {b.slot.tensor} needs {b.slot.size} bytes", "a buffer", None)
 
 
 @BindingRule(
@@ -116,10 +115,9 @@ def not_wanted(b: BindingView) -> Findings:
 )
 def array_count(b: BindingView) -> Findings:
     expected, actual = len(b.slot.entries), len(b.ranges)
-    if b.slot.kind is not SlotKind.ARRAY or b.type != BindingType.BUFFER_ARRAY or b.is_null or actual == expected:
-        return
-    message = f"is {actual}, {b.slot.tensor} has {expected} inputs"
-    yield Finding("BindingCount", message, expected, actual)
+    if b.slot.kind is SlotKind.ARRAY and b.type == BindingType.BUFFER_ARRAY and not b.is_null and actual != expected:
+        message = f"is {actual}, {b.slot.tensor} has {expected} inputs"
+        yield Finding("BindingCount", message, expected, actual)
 
 
 @BindingRule(
@@ -130,10 +128,9 @@ def array_count(b: BindingView) -> Findings:
 )
 def offset_misaligned(b: BindingView) -> Findings:
     bound = b.range
-    if bound is None or bound.offset % b.slot.alignment == 0:
-        return
-    message = f"is {bound.offset}, no multiple of the {b.slot.alignment} bytes that {b.slot.tensor} needs"
-    yield Finding("Offset", message, b.slot.alignment, bound.offset)
+    if bound is not None and bound.offset % b.slot.alignment != 0:
+        message = f"is {bound.offset}, no multiple of the {b.slot.alignment} bytes that {b.slot.tensor} needs"
+        yield Finding("Offset", message, b.slot.alignment, bound.offset)
 
 
 @BindingRule(
@@ -145,10 +142,9 @@ def offset_misaligned(b: BindingView) -> Findings:
 )
 def size_too_small(b: BindingView) -> Findings:
     bound = b.range
-    if bound is None or bound.size_in_bytes >= b.slot.size:
-        return
-    message = f"is {bound.size_in_bytes}, the {b.slot.size_name} of {b.slot.tensor} is {b.slot.size}"
-    yield Finding("SizeInBytes", message, b.slot.size, bound.size_in_bytes)
+    if bound is not None and bound.size_in_bytes < b.slot.size:
+        message = f"is {bound.size_in_bytes}, the {b.slot.size_name} of {b.slot.tensor} is {b.slot.size}"
+        yield Finding("SizeInBytes", message, b.slot.size, bound.size_in_bytes)
 
 
 @BindingRule(

@@ -26,6 +26,7 @@ class GraphRule(Rule):
     told apart.
     """
 
+    basis: Basis = Basis.OBSERVED
     releases: str = ""
     cure: str = ""
     refuses: bool = False
@@ -41,7 +42,6 @@ INDEX_RANGE: Final = GraphRule(
     "An index of an edge is out of range.",
     "The indices of an edge count the graph's inputs, outputs and nodes, and the tensors of a node, from 0.",
     (COMPILED, GRAPH_PAGE),
-    basis=Basis.OBSERVED,
     releases=EVERY_BUILD,
     cure="count from 0",
     refuses=True,
@@ -51,7 +51,6 @@ EDGE_SIZE: Final = GraphRule(
     "The ends of an edge differ in total size.",
     "Both tensors are the same memory. Their numbers of dimensions may differ.",
     (COMPILED, GRAPH_PAGE),
-    basis=Basis.OBSERVED,
     releases=EVERY_BUILD,
     cure="describe both ends alike",
     refuses=True,
@@ -61,7 +60,6 @@ EDGE_DATA_TYPE: Final = GraphRule(
     "The ends of an edge differ in data type.",
     "Where the total sizes agree it is accepted, and the bytes are read as the other type.",
     (COMPILED,),
-    basis=Basis.OBSERVED,
     releases=ACCEPTED,
     cure="cast between them",
 )
@@ -70,7 +68,6 @@ INPUT_UNCONNECTED: Final = GraphRule(
     "No edge reaches an input of a node.",
     "Every input of a node is fed by a graph input or by another node.",
     (COMPILED, GRAPH_PAGE),
-    basis=Basis.OBSERVED,
     releases=EVERY_BUILD,
     cure="add the edge",
     refuses=True,
@@ -80,7 +77,6 @@ OUTPUT_UNCONNECTED: Final = GraphRule(
     "No edge reaches a graph output.",
     "CompileGraph accepts it, and binding the output ends the process; up to DirectML 1.5.1 CompileGraph ends it.",
     (COMPILED,),
-    basis=Basis.OBSERVED,
     releases=ACCEPTED,
     cure="remove the output",
 )
@@ -89,7 +85,6 @@ NODE_UNUSED: Final = GraphRule(
     "Nothing uses an output of a node.",
     "A node that neither another node nor the graph uses is refused. Of a Split one output in use is enough.",
     (COMPILED,),
-    basis=Basis.OBSERVED,
     releases=EVERY_BUILD,
     cure="remove the node",
     refuses=True,
@@ -99,7 +94,6 @@ EDGE_TWICE: Final = GraphRule(
     "Two edges reach the same input, or the same graph output.",
     "An input of a node is fed by one edge.",
     (COMPILED,),
-    basis=Basis.OBSERVED,
     releases=EVERY_BUILD,
     cure="remove one",
     refuses=True,
@@ -109,7 +103,6 @@ CYCLE: Final = GraphRule(
     "A node needs its own output.",
     "The nodes of a graph can be put in an order in which each comes behind what it reads.",
     (COMPILED, COMPILE_PAGE),
-    basis=Basis.OBSERVED,
     releases=EVERY_BUILD,
     cure="break the cycle",
     refuses=True,
@@ -119,7 +112,6 @@ EMPTY: Final = GraphRule(
     "The graph has no nodes.",
     "CompileGraph refuses it.",
     (COMPILED,),
-    basis=Basis.OBSERVED,
     releases=EVERY_BUILD,
     cure="add a node",
     refuses=True,
@@ -138,7 +130,6 @@ NEIGHBOUR_RANK: Final = GraphRule(
     "A neighbour of a Split or Join has a number of dimensions that the build does not take.",
     "Builds of feature level 2_1 take tensors of 4 dimensions, some operators of 5; all later ones take 1 to 8.",
     (Source("observed: CreateOperator of 5 DirectML builds, feature levels 2_1 to 6_2"),),
-    basis=Basis.OBSERVED,
     releases="tensorflow-directml-1.15.3.dev200619",
     cure="describe the tensors with four dimensions",
     refuses=True,
@@ -152,7 +143,6 @@ FUSED_WRONGLY: Final = GraphRule(
     "a * sigmoid(b), a GLU, comes out as b * sigmoid(b). From 1.14.2 on it also takes (p * q) * sigmoid(r) for such a "
     "product, and puts an output of r's node in the place of the operand that is left.",
     (EXECUTED,),
-    basis=Basis.OBSERVED,
     releases="p * sigmoid(q): torch-directml 0.2.5, DirectML 1.13.1 to 1.15.4; (p * q) * sigmoid(r): 1.14.2 to 1.15.4",
     cure="take the operands from two Slices, or from a Split and a Slice, in place of one Split; or make the sigmoid a "
     "graph output, too; of (p * q) * sigmoid(q): compute p * (q * sigmoid(q))",
@@ -166,7 +156,6 @@ MEMORY_OVERWRITTEN: Final = GraphRule(
     "that lie in the same memory are not counted. So the operator behind a Join destroys an input of the Join that is "
     "needed later: it holds what that operator made of it.",
     (EXECUTED,),
-    basis=Basis.OBSERVED,
     releases="every build from feature level 2_1 on",
     cure="make the Join's output a graph output, too: then nothing runs in place on it; or list the other use's graph "
     "output before that of the operator behind the Join",
@@ -178,7 +167,6 @@ PLACE_NOT_WRITTEN: Final = GraphRule(
     "The tensor is computed straight into one place of the joined buffer. The copy to its other place is forgotten: "
     "the bytes there stay what they were.",
     (EXECUTED,),
-    basis=Basis.OBSERVED,
     releases="torch-directml 0.1.13.1.dev230413 and 0.2.0, DirectML 1.10.1",
     cure="compute the tensor twice, or join graph inputs only",
     examples_for="1.10.1",
@@ -191,7 +179,6 @@ MEMORY_TOO_SMALL: Final = GraphRule(
     "element by element runs in place on it: the whole then would take the memory of the operator's output, which is "
     "smaller. CompileGraph returns E_INVALIDARG.",
     (EXECUTED,),
-    basis=Basis.OBSERVED,
     releases="every build from feature level 2_1 on; with a Slice in place of the Split DirectML 1.13.1 to 1.15.4",
     cure="make another output of the Split a graph output, or put the element-wise operator in front of the Split",
     refuses=True,
@@ -203,7 +190,6 @@ FUSION_CRASHES: Final = GraphRule(
     "As graph/fused-wrongly, of (p * q) * sigmoid(r): the operand that is left is a later output of a Split, and r's "
     "node has no output of that index.",
     (Source("observed: CompileGraph of DirectML 1.14.2, 1.15.1 and 1.15.4"),),
-    basis=Basis.OBSERVED,
     releases="DirectML 1.14.2 to 1.15.4",
     cure="compute p * (q * sigmoid(q))",
     sound=True,
@@ -214,7 +200,6 @@ FIVE_DIMENSIONS: Final = GraphRule(
     "Where the first size is not 1, the elements of the second and later first index come from wrong places. Along the "
     "first dimension such a Split is refused.",
     (EXECUTED,),
-    basis=Basis.OBSERVED,
     releases="tensorflow-directml-1.15.4.dev201216 and 1.15.5.dev210422",
     cure="describe the tensors with four dimensions",
     examples_for="1.4.0",
@@ -228,7 +213,6 @@ WHOLE_FOR_PART: Final = GraphRule(
     "whichever part that is, and what does not belong there comes over the places beside it. Where it does not fit, "
     "CompileGraph returns E_INVALIDARG.",
     (EXECUTED,),
-    basis=Basis.OBSERVED,
     releases="feature levels 2_1 to 5_0, up to DirectML 1.9.0; not tensorflow-directml 1.15.8",
     cure="take the part for the Join with a Slice of its own",
     examples_for="1.8.0",
@@ -252,7 +236,6 @@ OUTPUT_NOT_WRITTEN: Final = GraphRule(
     "does not count that this is an output of the model, too: nothing computes it, and Run gives an empty value for "
     "it. Add, Conv, BatchNormalization, Gemm and MatMul take activations so.",
     (Source("observed: onnxruntime.dll 1.18.0, 1.20.1, 1.24.4 and 1.30.0 with its DirectML execution provider"),),
-    basis=Basis.OBSERVED,
     releases="onnxruntime-directml and onnxruntime-node 1.18.0 to 1.30.0",
     cure="put Max(t, t) between the node and the activation, or set the optimization level to 0 or 1",
 )
@@ -262,7 +245,6 @@ CONSTANT_NODE: Final = GraphRule(
     "ONNX Runtime from 1.18.0 on makes a node of each constant of less than 8 bytes. CompileGraph of an older DirectML "
     "beside it returns E_INVALIDARG.",
     (Source("observed: ONNX Runtime 1.24.4 with DirectML 1.8.0, 1.9.0, 1.10.1 and 1.12.0 beside it"),),
-    basis=Basis.OBSERVED,
     releases="DirectML 1.8.0 to 1.12.1 beside ONNX Runtime 1.18.0 or newer",
     cure="use the DirectML that comes with ONNX Runtime",
 )

@@ -25,10 +25,9 @@ from dmlsplit.rules._views import EXTENT, Aspect, TensorView
 def implied_size_too_large(t: TensorView) -> Findings:
     implied = t.exact_implied_size
     # Where a total is given, a release that wraps the implied size may take it: see tensor/implied-size-wraps.
-    if implied <= UINT64_MAX or (t.target.release is not None and t.desc.total_tensor_size_in_bytes is not None):
-        return
-    message = f"cannot be large enough: Sizes and Strides imply {implied} bytes"
-    yield Finding("TotalTensorSizeInBytes", message, UINT64_MAX, implied)
+    if implied > UINT64_MAX and (t.target.release is None or t.desc.total_tensor_size_in_bytes is None):
+        message = f"cannot be large enough: Sizes and Strides imply {implied} bytes"
+        yield Finding("TotalTensorSizeInBytes", message, UINT64_MAX, implied)
 
 
 @TensorRule(
@@ -45,10 +44,9 @@ def implied_size_too_large(t: TensorView) -> Findings:
 def total_size_too_small(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
     implied = t.implied_size(t.target.arithmetic)
-    if total is None or total >= implied:
-        return
-    message = f"is {total}, at least {implied} is implied by DataType, Sizes and Strides"
-    yield Finding("TotalTensorSizeInBytes", message, implied, total)
+    if total is not None and total < implied:
+        message = f"is {total}, at least {implied} is implied by DataType, Sizes and Strides"
+        yield Finding("TotalTensorSizeInBytes", message, implied, total)
 
 
 @TensorRule(
@@ -119,10 +117,9 @@ def total_size_too_large(t: TensorView) -> Findings:
 def total_size_beyond_documentation(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
     limit = UINT_MAX * t.bits // 8
-    if total is None or total <= limit or not t.target.total_counts_whole_elements:
-        return
-    message = f"is {total}; the documentation allows {limit}, this release ignores a part of an element"
-    yield Finding("TotalTensorSizeInBytes", message, limit, total)
+    if total is not None and total > limit and t.target.total_counts_whole_elements:
+        message = f"is {total}; the documentation allows {limit}, this release ignores a part of an element"
+        yield Finding("TotalTensorSizeInBytes", message, limit, total)
 
 
 @TensorRule(
@@ -138,10 +135,9 @@ def total_size_beyond_documentation(t: TensorView) -> Findings:
 )
 def alignment_not_power_of_two(t: TensorView) -> Findings:
     alignment = t.desc.guaranteed_base_offset_alignment
-    if alignment & (alignment - 1) == 0:
-        return
-    message = f"is {alignment}, must be 0 or a power of two"
-    yield Finding("GuaranteedBaseOffsetAlignment", message, "0 or a power of two", alignment)
+    if alignment & (alignment - 1) != 0:
+        message = f"is {alignment}, must be 0 or a power of two"
+        yield Finding("GuaranteedBaseOffsetAlignment", message, "0 or a power of two", alignment)
 
 
 @TensorRule(
@@ -156,11 +152,10 @@ def alignment_not_power_of_two(t: TensorView) -> Findings:
 )
 def alignment_below_element_size(t: TensorView) -> Findings:
     alignment = t.desc.guaranteed_base_offset_alignment
-    if not 0 < alignment * 8 < t.bits:
-        return
-    size = t.bits // 8
-    message = f"is {alignment}, must be 0 or at least {size}, the size of {type_name(t.desc.data_type)}"
-    yield Finding("GuaranteedBaseOffsetAlignment", message, size, alignment)
+    if 0 < alignment * 8 < t.bits:
+        size = t.bits // 8
+        message = f"is {alignment}, must be 0 or at least {size}, the size of {type_name(t.desc.data_type)}"
+        yield Finding("GuaranteedBaseOffsetAlignment", message, size, alignment)
 
 
 @TensorRule(
@@ -178,10 +173,9 @@ def alignment_below_element_size(t: TensorView) -> Findings:
 )
 def alignment_below_16(t: TensorView) -> Findings:
     alignment = t.desc.guaranteed_base_offset_alignment
-    if not 0 < alignment < MINIMUM_BUFFER_TENSOR_ALIGNMENT:
-        return
-    message = (
-        f"is {alignment}; every build observed takes 0 or at least {MINIMUM_BUFFER_TENSOR_ALIGNMENT}, "
-        "although the documentation asks for the element size only"
-    )
-    yield Finding("GuaranteedBaseOffsetAlignment", message, MINIMUM_BUFFER_TENSOR_ALIGNMENT, alignment)
+    if 0 < alignment < MINIMUM_BUFFER_TENSOR_ALIGNMENT:
+        message = (
+            f"is {alignment}; every build observed takes 0 or at least {MINIMUM_BUFFER_TENSOR_ALIGNMENT}, "
+            "although the documentation asks for the element size only"
+        )
+        yield Finding("GuaranteedBaseOffsetAlignment", message, MINIMUM_BUFFER_TENSOR_ALIGNMENT, alignment)

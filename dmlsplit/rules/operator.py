@@ -237,11 +237,10 @@ def size_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     good=lambda make: make(lengths=(2, 1, 3)),
 )
 def axis_sizes_sum(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
-    if o.axis >= len(o.whole.sizes):
-        return
-    expected = o.whole.sizes[o.axis]
-    actual = sum([size for part in parts for size in part.sizes[o.axis : o.axis + 1]])
-    # Where not all parts of a join are known, they may be too large together already.
-    if actual != expected if len(parts) == len(o.parts) else actual > expected:
-        message = f"have sizes on axis {o.axis} that sum up to {actual}, {o.whole.name} has {expected}"
-        yield Finding(o.array_name, message, expected, actual)
+    if o.axis < len(o.whole.sizes):
+        expected = o.whole.sizes[o.axis]
+        actual = sum([size for part in parts for size in part.sizes[o.axis : o.axis + 1]])
+        # Where not all parts of a join are known, they may be too large together already.
+        if actual != expected if len(parts) == len(o.parts) else actual > expected:
+            message = f"have sizes on axis {o.axis} that sum up to {actual}, {o.whole.name} has {expected}"
+            yield Finding(o.array_name, message, expected, actual)

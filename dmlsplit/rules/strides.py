@@ -32,10 +32,9 @@ _UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 12658
 )
 def strides_too_few(t: TensorView) -> Findings:
     assert t.strides is not None
-    if len(t.strides) == t.desc.dimension_count:
-        return
-    actual, expected = len(t.strides), t.desc.dimension_count
-    yield Finding("Strides", f"has {actual} entries, DimensionCount is {expected}", expected, actual)
+    if len(t.strides) != t.desc.dimension_count:
+        actual, expected = len(t.strides), t.desc.dimension_count
+        yield Finding("Strides", f"has {actual} entries, DimensionCount is {expected}", expected, actual)
 
 
 @TensorRule(
@@ -131,10 +130,9 @@ def output_span_too_small(t: TensorView) -> Findings:
 def output_span_wraps(t: TensorView) -> Findings:
     count, exact = math.prod(t.sizes), extent(t.sizes, t.strides)
     places = t.target.arithmetic.extent(t.bits, t.sizes, t.strides)
-    if count <= places or count > exact:
-        return
-    message = f"span {exact} places, which the release counts as {places}, fewer than the {count} elements"
-    yield Finding("Strides", message, count, places)
+    if count > places and count <= exact:
+        message = f"span {exact} places, which the release counts as {places}, fewer than the {count} elements"
+        yield Finding("Strides", message, count, places)
 
 
 @TensorRule(

@@ -81,10 +81,9 @@ def desc_null(t: TensorView) -> Findings:
     good=lambda: eg.split(),
 )
 def data_type_unknown(t: TensorView) -> Findings:
-    if t.bits:
-        return
-    message = f"is {type_name(t.desc.data_type)}, which is no tensor data type"
-    yield Finding("DataType", message, "a DML_TENSOR_DATA_TYPE other than UNKNOWN", type_name(t.desc.data_type))
+    if not t.bits:
+        message = f"is {type_name(t.desc.data_type)}, which is no tensor data type"
+        yield Finding("DataType", message, "a DML_TENSOR_DATA_TYPE other than UNKNOWN", type_name(t.desc.data_type))
 
 
 @TensorRule(
@@ -101,13 +100,12 @@ def data_type_unknown(t: TensorView) -> Findings:
     examples_for=FeatureLevel.FL_4_0,
 )
 def data_type_not_supported(t: TensorView) -> Findings:
-    if t.desc.data_type in t.support.data_types:
-        return
-    supported = ", ".join(type_name(x) for x in sorted(t.support.data_types))
-    actual = type_name(t.desc.data_type)
-    need = t.target.lacking.get(t.desc.data_type)
-    reason = f", which needs {need}" if need else ""
-    yield Finding("DataType", f"is {actual}{reason}; {t.support.tensor} takes {supported}", supported, actual)
+    if t.desc.data_type not in t.support.data_types:
+        supported = ", ".join(type_name(x) for x in sorted(t.support.data_types))
+        actual = type_name(t.desc.data_type)
+        need = t.target.lacking.get(t.desc.data_type)
+        reason = f", which needs {need}" if need else ""
+        yield Finding("DataType", f"is {actual}{reason}; {t.support.tensor} takes {supported}", supported, actual)
 
 
 @TensorRule(
@@ -154,10 +152,9 @@ def output_owned_by_dml(t: TensorView) -> Findings:
 )
 def dimension_count_out_of_range(t: TensorView) -> Findings:
     count = t.desc.dimension_count
-    if 1 <= count <= TENSOR_DIMENSION_COUNT_MAX1:
-        return
-    limit = f"1-{TENSOR_DIMENSION_COUNT_MAX1}"
-    yield Finding("DimensionCount", f"is {count}, outside {limit}", limit, count)
+    if not (1 <= count <= TENSOR_DIMENSION_COUNT_MAX1):
+        limit = f"1-{TENSOR_DIMENSION_COUNT_MAX1}"
+        yield Finding("DimensionCount", f"is {count}, outside {limit}", limit, count)
 
 
 @TensorRule(
@@ -174,10 +171,9 @@ def dimension_count_out_of_range(t: TensorView) -> Findings:
 )
 def dimension_count_not_supported(t: TensorView) -> Findings:
     count = t.desc.dimension_count
-    if count in t.support.dimension_counts:
-        return
-    limit = number_range(t.support.dimension_counts)
-    yield Finding("DimensionCount", f"is {count}; {t.support.tensor} takes {limit}", limit, count)
+    if count not in t.support.dimension_counts:
+        limit = number_range(t.support.dimension_counts)
+        yield Finding("DimensionCount", f"is {count}; {t.support.tensor} takes {limit}", limit, count)
 
 
 @TensorRule(
@@ -207,10 +203,9 @@ def sizes_null(t: TensorView) -> Findings:
     good=lambda: eg.split(dimension_count=4, total_tensor_size_in_bytes=48),
 )
 def sizes_too_few(t: TensorView) -> Findings:
-    if len(t.sizes) == t.desc.dimension_count:
-        return
-    actual, expected = len(t.sizes), t.desc.dimension_count
-    yield Finding("Sizes", f"has {actual} entries, DimensionCount is {expected}", expected, actual)
+    if len(t.sizes) != t.desc.dimension_count:
+        actual, expected = len(t.sizes), t.desc.dimension_count
+        yield Finding("Sizes", f"has {actual} entries, DimensionCount is {expected}", expected, actual)
 
 
 @TensorRule(

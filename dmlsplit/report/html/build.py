@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Final
 
-from dmlsplit.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility, spans
+from dmlsplit.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.formats.json import dumps
@@ -20,11 +19,9 @@ from dmlsplit.open_sizes import OpenNode
 from dmlsplit.printable import printable
 from dmlsplit.report import svg
 from dmlsplit.report.html.view import (
-    Cell,
     Detail,
     File,
     Page,
-    Reason,
     Rewritten,
     Row,
     TargetVerdict,
@@ -182,7 +179,8 @@ class Builder:
         if desc is None:
             return detail
         levels, releases = compatibility(desc, LEVELS), compatibility(desc, RELEASES)
-        detail.cells, detail.reasons = _matrix(levels, releases)
+        for asked, found in ((LEVELS, levels), (RELEASES, releases)):
+            detail.add(asked, [(answer.column.label, answer.use, _lines(answer)) for answer in found])
         if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
             return detail
         detail.tensors = _tensors(desc)
@@ -198,13 +196,8 @@ class Builder:
     def _open(self, detail: Detail, node: OpenNode) -> Detail:
         """The matrix of a node for all sizes that its model leaves open."""
         for asked in (LEVELS, RELEASES):
-            order = [column.label for column in asked.columns]
             found = [(column.label, node.answer(column.target)) for column in asked.columns]
-            for (use, said), run in groupby(found, key=lambda item: (item[1].main, str(item[1]))):
-                labels = [label for label, _ in run]
-                detail.cells = [*detail.cells, *[Cell(label, use, len(detail.reasons)) for label in labels]]
-                name = f"{asked.noun}{'' if len(labels) == 1 else 's'} {spans(labels, order)}"
-                detail.reasons = [*detail.reasons, Reason(name, use, (said,))]
+            detail.add(asked, [(label, answer.main, (str(answer),)) for label, answer in found])
         return detail
 
     def _picture(self, desc: OperatorDesc, report: Report) -> str | None:
@@ -233,10 +226,9 @@ def _kind(operator: str | None) -> str:
 
 
 def _common(asked: Columns, outcomes: Sequence[Mapping[str, Use]]) -> tuple[str, str, str]:
-    labels = [column.label for column in asked.columns]
-    runs = [label for label in labels if all(found[label] is Use.AS_IT_IS for found in outcomes)]
-    helped = [label for label in labels if all(found[label] in _RUNS for found in outcomes)]
-    return f"{asked.noun}s", spans(runs, labels) or "none", spans(helped, labels) or "none"
+    runs = [label for label in asked.labels if all(found[label] is Use.AS_IT_IS for found in outcomes)]
+    helped = [label for label in asked.labels if all(found[label] in _RUNS for found in outcomes)]
+    return f"{asked.noun}s", asked.spans(runs) or "none", asked.spans(helped) or "none"
 
 
 def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -296,20 +288,6 @@ def _members(tensor: TensorDesc | None) -> tuple[str, ...]:
     )
 
 
-def _matrix(levels: Sequence[Compatibility], releases: Sequence[Compatibility]) -> tuple[list[Cell], list[Reason]]:
-    """The cells of levels, then of releases, and the reasons of consecutive ones."""
-    cells: list[Cell] = []
-    reasons: list[Reason] = []
-    for asked, found in ((LEVELS, levels), (RELEASES, releases)):
-        order = [column.label for column in asked.columns]
-        for (use, lines), run in groupby(found, key=lambda a: (a.use, _lines(a))):
-            labels = [answer.column.label for answer in run]
-            cells += [Cell(label, use, len(reasons)) for label in labels]
-            name = f"{asked.noun}{'' if len(labels) == 1 else 's'} {spans(labels, order)}"
-            reasons.append(Reason(name, use, lines))
-    return cells, reasons
-
-
 def _lines(answer: Compatibility) -> tuple[str, ...]:
     """The reasons for the outcome, shortened."""
     errors = Counter(d.rule for d in answer.report.errors)
@@ -348,11 +326,6 @@ def _targets(chosen: Compatibility, found: Sequence[Compatibility], asked: Colum
     """The levels, or the releases, that are served by the same operators."""
     assert chosen.legalization is not None
     wanted = chosen.legalization.operators
-    labels = [
-        a.column.label
-        for a in found
-        if a.legalization is not None and a.legalization.ok and a.legalization.operators == wanted
-    ]
-    if chosen.column.label not in labels:
-        return ""
-    return f"{asked.noun}{'' if len(labels) == 1 else 's'} {spans(labels, [c.label for c in asked.columns])}"
+    helped = [a for a in found if a.legalization is not None and a.legalization.ok]
+    labels = [a.column.label for a in helped if a.legalization and a.legalization.operators == wanted]
+    return asked.named(labels) if chosen.column.label in labels else ""

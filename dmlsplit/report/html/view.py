@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final, NamedTuple
 
+from dmlsplit.compatibility import Columns
 from dmlsplit.diagnostics import Diagnostic, Severity
 from dmlsplit.rules import Rule
 from dmlsplit.uses import Use
@@ -108,10 +110,17 @@ class Detail:
     diagnostics_hidden: int = 0
     tensors: Tensors | None = None
     picture: str | None = None
-    cells: Sequence[Cell] = ()
-    reasons: Sequence[Reason] = ()
+    cells: list[Cell] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
     rewritten: Rewritten | None = None
     occurrences: list[Row] = field(default_factory=list)
+
+    def add(self, asked: Columns, found: Sequence[tuple[str, Use, tuple[str, ...]]]) -> None:
+        """Adds columns to the matrix: the label, the use and the lines of each; consecutive ones share a reason."""
+        for (use, lines), run in groupby(found, key=lambda answer: answer[1:]):
+            labels = [label for label, *_ in run]
+            self.cells += [Cell(label, use, len(self.reasons)) for label in labels]
+            self.reasons.append(Reason(asked.named(labels), use, lines))
 
 
 @dataclass(slots=True)

@@ -49,10 +49,9 @@ def concat_opset_missing(n: OnnxConcat) -> Findings:
     good=replace(_PAIR, opset=28, newest_opset=28),
 )
 def concat_opset_unknown(n: OnnxConcat) -> Findings:
-    if n.opset is None or n.newest_opset is None or n.opset <= n.newest_opset:
-        return
-    message = f"opset {n.opset} is newer than the installed onnx, which knows {n.newest_opset}"
-    yield Finding("", f"{message}: judged as Concat {n.version}", n.newest_opset, n.opset)
+    if n.opset is not None and n.newest_opset is not None and n.opset > n.newest_opset:
+        message = f"opset {n.opset} is newer than the installed onnx, which knows {n.newest_opset}"
+        yield Finding("", f"{message}: judged as Concat {n.version}", n.newest_opset, n.opset)
 
 
 @NodeRule(

@@ -38,10 +38,9 @@ def opset_missing(n: OnnxSplit) -> Findings:
     good=replace(COUNTED, opset=28, newest_opset=28),
 )
 def opset_unknown(n: OnnxSplit) -> Findings:
-    if n.opset is None or n.newest_opset is None or n.opset <= n.newest_opset:
-        return
-    message = f"opset {n.opset} is newer than the installed onnx, which knows {n.newest_opset}"
-    yield Finding("", f"{message}: judged as Split {n.version}", n.newest_opset, n.opset)
+    if n.opset is not None and n.newest_opset is not None and n.opset > n.newest_opset:
+        message = f"opset {n.opset} is newer than the installed onnx, which knows {n.newest_opset}"
+        yield Finding("", f"{message}: judged as Split {n.version}", n.newest_opset, n.opset)
 
 
 @NodeRule(
@@ -123,10 +122,9 @@ def attribute_type(n: OnnxSplit) -> Findings:
 )
 def type_not_allowed(n: OnnxSplit) -> Findings:
     allowed = DATA_TYPES.get(n.version, ())
-    if n.data_type is None or n.data_type in allowed:
-        return
-    expected = ", ".join(allowed)
-    yield Finding("input", f"is {n.data_type}; Split {n.version} takes {expected}", expected, n.data_type)
+    if n.data_type is not None and n.data_type not in allowed:
+        expected = ", ".join(allowed)
+        yield Finding("input", f"is {n.data_type}; Split {n.version} takes {expected}", expected, n.data_type)
 
 
 @NodeRule(
@@ -141,9 +139,8 @@ def type_not_allowed(n: OnnxSplit) -> Findings:
     good=replace(EQUAL, data_type="DOUBLE"),
 )
 def type_not_run(n: OnnxSplit) -> Findings:
-    if n.data_type not in ("COMPLEX64", "COMPLEX128"):
-        return
-    yield Finding("input", f"ONNX Runtime and OpenVINO do not take {n.data_type}", actual=n.data_type)
+    if n.data_type in ("COMPLEX64", "COMPLEX128"):
+        yield Finding("input", f"ONNX Runtime and OpenVINO do not take {n.data_type}", actual=n.data_type)
 
 
 @NodeRule(
@@ -206,9 +203,8 @@ def axis_negative(n: OnnxSplit) -> Findings:
     good=replace(EQUAL, version=2, axis=None),
 )
 def axis_missing(n: OnnxSplit) -> Findings:
-    if n.version != 1 or n.axis is not None:
-        return
-    yield Finding("axis", "is absent, and Split 1 has no default; 0 is taken", "an axis")
+    if n.version == 1 and n.axis is None:
+        yield Finding("axis", "is absent, and Split 1 has no default; 0 is taken", "an axis")
 
 
 @NodeRule(
@@ -223,9 +219,8 @@ def axis_missing(n: OnnxSplit) -> Findings:
     good=replace(GIVEN, version=18),
 )
 def split_and_num_outputs(n: OnnxSplit) -> Findings:
-    if n.num_outputs is None or not n.split_input:
-        return
-    yield Finding("num_outputs", f"is {n.num_outputs} beside the input split", "either of the two", n.num_outputs)
+    if n.num_outputs is not None and n.split_input:
+        yield Finding("num_outputs", f"is {n.num_outputs} beside the input split", "either of the two", n.num_outputs)
 
 
 @NodeRule(
@@ -240,9 +235,8 @@ def split_and_num_outputs(n: OnnxSplit) -> Findings:
     good=COUNTED,
 )
 def split_or_num_outputs_missing(n: OnnxSplit) -> Findings:
-    if n.version < 18 or n.num_outputs is not None or n.split_input:
-        return
-    yield Finding("num_outputs", "is absent, and so is the input split", "either of the two")
+    if n.version >= 18 and n.num_outputs is None and not n.split_input:
+        yield Finding("num_outputs", "is absent, and so is the input split", "either of the two")
 
 
 @NodeRule(
@@ -257,9 +251,8 @@ def split_or_num_outputs_missing(n: OnnxSplit) -> Findings:
     good=COUNTED,
 )
 def num_outputs_below_one(n: OnnxSplit) -> Findings:
-    if n.num_outputs is None or n.num_outputs >= 1:
-        return
-    yield Finding("num_outputs", f"is {n.num_outputs}, must be at least 1", "at least 1", n.num_outputs)
+    if n.num_outputs is not None and n.num_outputs < 1:
+        yield Finding("num_outputs", f"is {n.num_outputs}, must be at least 1", "at least 1", n.num_outputs)
 
 
 @NodeRule(
@@ -289,10 +282,9 @@ def outputs_missing(n: OnnxSplit) -> Findings:
     good=COUNTED,
 )
 def outputs_exceed_num_outputs(n: OnnxSplit) -> Findings:
-    if n.num_outputs is None or n.outputs <= n.num_outputs:
-        return
-    message = f"are {n.outputs}, num_outputs is {n.num_outputs}"
-    yield Finding("outputs", message, n.num_outputs, n.outputs)
+    if n.num_outputs is not None and n.outputs > n.num_outputs:
+        message = f"are {n.outputs}, num_outputs is {n.num_outputs}"
+        yield Finding("outputs", message, n.num_outputs, n.outputs)
 
 
 @NodeRule(

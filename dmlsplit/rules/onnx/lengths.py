@@ -26,10 +26,9 @@ from dmlsplit.rules.onnx.sources import CHANGELOG, INFERENCE, IR, OBSERVED, SPLI
     good=replace(GIVEN, version=1, split_type="FLOAT"),
 )
 def split_given_twice(n: OnnxSplit) -> Findings:
-    if n.version != 1 or n.split is None or not n.split_input or n.split_values not in (None, n.split):
-        return
-    how = "which agree" if n.split_values else "of which the input is not known"
-    yield Finding("split", f"is given as attribute and as input, {how}", "one of the two")
+    if n.version == 1 and n.split is not None and n.split_input and n.split_values in (None, n.split):
+        how = "which agree" if n.split_values else "of which the input is not known"
+        yield Finding("split", f"is given as attribute and as input, {how}", "one of the two")
 
 
 @NodeRule(
@@ -43,10 +42,9 @@ def split_given_twice(n: OnnxSplit) -> Findings:
     good=replace(GIVEN, version=1, split_type="FLOAT"),
 )
 def split_given_twice_differs(n: OnnxSplit) -> Findings:
-    if n.version != 1 or n.split is None or n.split_values in (None, n.split):
-        return
-    message = f"is {shape_text(n.split)} as attribute and {shape_text(n.split_values)} as input"
-    yield Finding("split", message, shape_text(n.split), shape_text(n.split_values))
+    if n.version == 1 and n.split is not None and n.split_values not in (None, n.split):
+        message = f"is {shape_text(n.split)} as attribute and {shape_text(n.split_values)} as input"
+        yield Finding("split", message, shape_text(n.split), shape_text(n.split_values))
 
 
 @NodeRule(
@@ -61,9 +59,8 @@ def split_given_twice_differs(n: OnnxSplit) -> Findings:
     good=GIVEN,
 )
 def split_malformed(n: OnnxSplit) -> Findings:
-    if n.split_malformed is None:
-        return
-    yield Finding("split", n.split_malformed, "a tensor that can be read")
+    if n.split_malformed is not None:
+        yield Finding("split", n.split_malformed, "a tensor that can be read")
 
 
 @NodeRule(
@@ -80,10 +77,9 @@ def split_malformed(n: OnnxSplit) -> Findings:
 )
 def split_type(n: OnnxSplit) -> Findings:
     expected = "INT64" if n.version >= 13 else n.data_type
-    if not n.split_input or n.split_type is None or expected is None or n.split_type == expected:
-        return
-    message = f"is {n.split_type}, must be {expected}"
-    yield Finding("split", message if n.version >= 13 else f"{message}, as the data is", expected, n.split_type)
+    if n.split_input and n.split_type is not None and expected is not None and n.split_type != expected:
+        message = f"is {n.split_type}, must be {expected}"
+        yield Finding("split", message if n.version >= 13 else f"{message}, as the data is", expected, n.split_type)
 
 
 @NodeRule(
@@ -114,11 +110,10 @@ def split_rank(n: OnnxSplit) -> Findings:
     good=replace(GIVEN, version=1, split_type="FLOAT", split_values=(2.0, 4.0)),
 )
 def split_not_whole(n: OnnxSplit) -> Findings:
-    if not n.split_input or n.split_values is None or n.given_lengths is not None:
-        return
-    for i, value in enumerate(n.split_values):
-        if not float(value).is_integer():
-            yield Finding(("split", i), f"is {value}, must be a whole number", "a whole number", str(value))
+    if n.split_input and n.split_values is not None and n.given_lengths is None:
+        for i, value in enumerate(n.split_values):
+            if not float(value).is_integer():
+                yield Finding(("split", i), f"is {value}, must be a whole number", "a whole number", str(value))
 
 
 @NodeRule(
@@ -183,10 +178,9 @@ def _sum_where(n: OnnxSplit) -> Iterator[Condition]:
 )
 def split_sum(n: OnnxSplit) -> Findings:
     size, lengths = n.axis_size, n.given_lengths
-    if lengths is None or not isinstance(size, int) or sum(lengths) == size:
-        return
-    message = f"is {shape_text(lengths)}, whose sum is {sum(lengths)}; axis {n.axis or 0} of the input has {size}"
-    yield Finding("split", message, size, sum(lengths))
+    if lengths is not None and isinstance(size, int) and sum(lengths) != size:
+        message = f"is {shape_text(lengths)}, whose sum is {sum(lengths)}; axis {n.axis or 0} of the input has {size}"
+        yield Finding("split", message, size, sum(lengths))
 
 
 @NodeRule(
@@ -200,11 +194,10 @@ def split_sum(n: OnnxSplit) -> Findings:
     good=replace(ATTRIBUTE, version=11, split=(0, 6)),
 )
 def split_zero(n: OnnxSplit) -> Findings:
-    if n.version >= 11:
-        return
-    for i, length in enumerate(n.given_lengths or ()):
-        if length == 0:
-            yield Finding(("split", i), f"is 0, of which the text of Split {n.version} is silent", "1 or more", 0)
+    if n.version < 11:
+        for i, length in enumerate(n.given_lengths or ()):
+            if length == 0:
+                yield Finding(("split", i), f"is 0, of which the text of Split {n.version} is silent", "1 or more", 0)
 
 
 def _divisible_where(n: OnnxSplit) -> Iterator[Condition]:
@@ -227,10 +220,9 @@ def _divisible_where(n: OnnxSplit) -> Iterator[Condition]:
 )
 def not_divisible(n: OnnxSplit) -> Findings:
     size = n.axis_size
-    if n.version >= 18 or not n.equal_parts or not isinstance(size, int) or size % n.outputs == 0:
-        return
-    message = f"are {n.outputs}; axis {n.axis or 0} of the input has {size}, which is not divisible by that"
-    yield Finding("outputs", message, f"a divisor of {size}", n.outputs)
+    if n.version < 18 and n.equal_parts and isinstance(size, int) and size % n.outputs != 0:
+        message = f"are {n.outputs}; axis {n.axis or 0} of the input has {size}, which is not divisible by that"
+        yield Finding("outputs", message, f"a divisor of {size}", n.outputs)
 
 
 def _last_chunk_where(n: OnnxSplit) -> Iterator[Condition]:
@@ -272,13 +264,12 @@ def last_chunk_negative(n: OnnxSplit) -> Findings:
 )
 def last_chunk_empty(n: OnnxSplit) -> Findings:
     # ONNX Runtime takes 1 of 0.
-    if _last_chunk(n) != 0 or n.num_outputs == 1:
-        return
-    who = "ONNX Runtime and OpenVINO refuse" if n.axis_size else "ONNX Runtime refuses"
-    message = (
-        f"is {n.num_outputs}: of the {n.axis_size} of axis {n.axis or 0}, nothing is left for the last part; {who}"
-    )
-    yield Finding("num_outputs", f"{message} that", "1 or more left", 0)
+    if _last_chunk(n) == 0 and n.num_outputs != 1:
+        who = "ONNX Runtime and OpenVINO refuse" if n.axis_size else "ONNX Runtime refuses"
+        message = (
+            f"is {n.num_outputs}: of the {n.axis_size} of axis {n.axis or 0}, nothing is left for the last part; {who}"
+        )
+        yield Finding("num_outputs", f"{message} that", "1 or more left", 0)
 
 
 def _last_chunk(n: OnnxSplit) -> int | None:

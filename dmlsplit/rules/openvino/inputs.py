@@ -42,9 +42,8 @@ def inputs(n: OpenVinoSplit) -> Findings:
     good=replace(eg.SPLIT, data_type="f64"),
 )
 def type_unknown(n: OpenVinoSplit) -> Findings:
-    if n.data_type is None or n.data_type in ELEMENT_TYPES:
-        return
-    yield Finding("data", f"has elements of {n.data_type}, which is no OpenVINO type", "a known type", n.data_type)
+    if n.data_type is not None and n.data_type not in ELEMENT_TYPES:
+        yield Finding("data", f"has elements of {n.data_type}, which is no OpenVINO type", "a known type", n.data_type)
 
 
 @NodeRule(
@@ -61,9 +60,8 @@ def type_unknown(n: OpenVinoSplit) -> Findings:
 )
 def type_not_run(n: OpenVinoSplit) -> Findings:
     seen = {"string": "wrong values" if n.op == "Split" else "a crash"}
-    if n.data_type not in ("u1", "u3", "u6", "string"):
-        return
-    yield Finding("data", f"has elements of {n.data_type}: OpenVINO gives {seen.get(n.data_type, 'an error')}")
+    if n.data_type in ("u1", "u3", "u6", "string"):
+        yield Finding("data", f"has elements of {n.data_type}: OpenVINO gives {seen.get(n.data_type, 'an error')}")
 
 
 @NodeRule(
@@ -93,10 +91,9 @@ def data_scalar(n: OpenVinoSplit) -> Findings:
     good=eg.SPLIT,
 )
 def port_shape_differs(n: OpenVinoSplit) -> Findings:
-    if n.port_shape is None:
-        return
-    message = f"declares the shape {shape_text(n.port_shape)}, what feeds it has {shape_text(n.data_shape)}"
-    yield Finding("data", message, shape_text(n.data_shape), shape_text(n.port_shape))
+    if n.port_shape is not None:
+        message = f"declares the shape {shape_text(n.port_shape)}, what feeds it has {shape_text(n.data_shape)}"
+        yield Finding("data", message, shape_text(n.data_shape), shape_text(n.port_shape))
 
 
 @NodeRule(
@@ -124,10 +121,9 @@ def axis_type(n: OpenVinoSplit) -> Findings:
     good=replace(eg.LENGTHS, axis_shape=(1,)),
 )
 def axis_shape(n: OpenVinoSplit) -> Findings:
-    if any(compatible(n.axis_shape, shape) for shape in ((), (1,))[: 1 if n.op == "Split" else 2]):
-        return
-    expected = "a scalar" if n.op == "Split" else "a scalar or [1]"
-    yield Finding("axis", f"has shape {shape_text(n.axis_shape)}, must be {expected}", expected)
+    if not any(compatible(n.axis_shape, shape) for shape in ((), (1,))[: 1 if n.op == "Split" else 2]):
+        expected = "a scalar" if n.op == "Split" else "a scalar or [1]"
+        yield Finding("axis", f"has shape {shape_text(n.axis_shape)}, must be {expected}", expected)
 
 
 @NodeRule(
@@ -158,10 +154,9 @@ def axis_unknown(n: OpenVinoSplit) -> Findings:
     good=replace(eg.SPLIT, axis=-4),
 )
 def axis_out_of_range(n: OpenVinoSplit) -> Findings:
-    if n.axis is None or n.rank is None or n.axis_index is not None:
-        return
-    limits = f"{-n.rank}..{n.rank - 1}"
-    yield Finding("axis", f"is {n.axis}, must be in {limits} for data of rank {n.rank}", limits, n.axis)
+    if n.axis is not None and n.rank is not None and n.axis_index is None:
+        limits = f"{-n.rank}..{n.rank - 1}"
+        yield Finding("axis", f"is {n.axis}, must be in {limits} for data of rank {n.rank}", limits, n.axis)
 
 
 def not_integer(member: str, type: str | None) -> Findings:

@@ -43,9 +43,8 @@ def num_splits_missing(n: OpenVinoSplit) -> Findings:
     good=replace(eg.SPLIT, num_splits=1, outputs=1),
 )
 def num_splits_below_one(n: OpenVinoSplit) -> Findings:
-    if n.num_splits is None or n.num_splits >= 1:
-        return
-    yield Finding("num_splits", f"is {n.num_splits}, must be at least 1", "at least 1", n.num_splits)
+    if n.num_splits is not None and n.num_splits < 1:
+        yield Finding("num_splits", f"is {n.num_splits}, must be at least 1", "at least 1", n.num_splits)
 
 
 @NodeRule(
@@ -59,10 +58,9 @@ def num_splits_below_one(n: OpenVinoSplit) -> Findings:
     good=replace(eg.SPLIT, data_shape=(6, 3, 10, 24)),
 )
 def num_splits_too_large(n: OpenVinoSplit) -> Findings:
-    if not n.too_many_parts:
-        return
-    message = f"is {n.num_splits}, axis {n.axis} of the data has size {dim_text(n.axis_size)}"
-    yield Finding("num_splits", message, f"at most {n.axis_bounds.high}", n.num_splits)
+    if n.too_many_parts:
+        message = f"is {n.num_splits}, axis {n.axis} of the data has size {dim_text(n.axis_size)}"
+        yield Finding("num_splits", message, f"at most {n.axis_bounds.high}", n.num_splits)
 
 
 @NodeRule(
@@ -78,10 +76,9 @@ def num_splits_too_large(n: OpenVinoSplit) -> Findings:
     good=replace(eg.SPLIT, data_shape=(0, 12, 10, 24)),
 )
 def axis_size_zero(n: OpenVinoSplit) -> Findings:
-    if n.op != "Split" or n.axis_size != 0:
-        return
-    message = f"has size 0 on axis {n.axis}, for which no num_splits is specified; OpenVINO makes empty outputs"
-    yield Finding("data", message, "at least 1", 0)
+    if n.op == "Split" and n.axis_size == 0:
+        message = f"has size 0 on axis {n.axis}, for which no num_splits is specified; OpenVINO makes empty outputs"
+        yield Finding("data", message, "at least 1", 0)
 
 
 def _divisible_where(n: OpenVinoSplit) -> Iterator[Condition]:
@@ -102,10 +99,9 @@ def _divisible_where(n: OpenVinoSplit) -> Iterator[Condition]:
     good=eg.SPLIT,
 )
 def not_divisible(n: OpenVinoSplit) -> Findings:
-    if not n.indivisible:
-        return
-    message = f"has size {dim_text(n.axis_size)} on axis {n.axis}, not divisible by num_splits, {n.num_splits}"
-    yield Finding("data", message, f"a multiple of {n.num_splits}", dim_text(n.axis_size))
+    if n.indivisible:
+        message = f"has size {dim_text(n.axis_size)} on axis {n.axis}, not divisible by num_splits, {n.num_splits}"
+        yield Finding("data", message, f"a multiple of {n.num_splits}", dim_text(n.axis_size))
 
 
 @NodeRule(
@@ -134,10 +130,9 @@ def lengths_type(n: OpenVinoSplit) -> Findings:
 )
 def types_differ(n: OpenVinoSplit) -> Findings:
     types = (n.axis_type, n.split_lengths_type)
-    if types[0] == types[1] or any(t not in INTEGER_TYPES for t in types):
-        return
-    message = f"is {types[1]}, axis is {types[0]}; the specification gives both one type, and OpenVINO takes them"
-    yield Finding("split_lengths", message, types[0], types[1])
+    if types[0] != types[1] and not any(t not in INTEGER_TYPES for t in types):
+        message = f"is {types[1]}, axis is {types[0]}; the specification gives both one type, and OpenVINO takes them"
+        yield Finding("split_lengths", message, types[0], types[1])
 
 
 @NodeRule(
@@ -153,10 +148,9 @@ def types_differ(n: OpenVinoSplit) -> Findings:
     good=replace(eg.LENGTHS, axis_type="i8", split_lengths_type="i8"),
 )
 def lengths_misread(n: OpenVinoSplit) -> Findings:
-    if n.split_lengths_type not in ("u1", "u2", "u3", "i4", "u4", "u6"):
-        return
-    message = f"is of {n.split_lengths_type}, which OpenVINO misreads or refuses"
-    yield Finding("split_lengths", message, "8 bits or more", n.split_lengths_type)
+    if n.split_lengths_type in ("u1", "u2", "u3", "i4", "u4", "u6"):
+        message = f"is of {n.split_lengths_type}, which OpenVINO misreads or refuses"
+        yield Finding("split_lengths", message, "8 bits or more", n.split_lengths_type)
 
 
 @NodeRule(
@@ -170,10 +164,9 @@ def lengths_misread(n: OpenVinoSplit) -> Findings:
     good=eg.LENGTHS,
 )
 def lengths_shape(n: OpenVinoSplit) -> Findings:
-    if n.split_lengths_shape is None or len(n.split_lengths_shape) == 1:
-        return
-    message = f"has shape {shape_text(n.split_lengths_shape)}, must have one dimension"
-    yield Finding("split_lengths", message, "one dimension")
+    if n.split_lengths_shape is not None and len(n.split_lengths_shape) != 1:
+        message = f"has shape {shape_text(n.split_lengths_shape)}, must have one dimension"
+        yield Finding("split_lengths", message, "one dimension")
 
 
 @NodeRule(
@@ -190,9 +183,8 @@ def lengths_shape(n: OpenVinoSplit) -> Findings:
     good=eg.LENGTHS,
 )
 def lengths_unknown(n: OpenVinoSplit) -> Findings:
-    if n.split_lengths_unknown is None:
-        return
-    yield Finding("split_lengths", f"is not known: {n.split_lengths_unknown}", "a constant")
+    if n.split_lengths_unknown is not None:
+        yield Finding("split_lengths", f"is not known: {n.split_lengths_unknown}", "a constant")
 
 
 @NodeRule(
@@ -223,10 +215,9 @@ def length_negative(n: OpenVinoSplit) -> Findings:
 )
 def lengths_several_rest(n: OpenVinoSplit) -> Findings:
     places = [i for i, length in enumerate(n.split_lengths or ()) if length == -1]
-    if len(places) < 2:
-        return
-    message = f"are -1 at {places[0]} and {places[1]}; one -1 is allowed"
-    yield Finding("split_lengths", message, "one -1 at most", len(places))
+    if len(places) >= 2:
+        message = f"are -1 at {places[0]} and {places[1]}; one -1 is allowed"
+        yield Finding("split_lengths", message, "one -1 at most", len(places))
 
 
 def _rest_where(n: OpenVinoSplit) -> Iterator[Condition]:
@@ -249,10 +240,9 @@ def _rest_where(n: OpenVinoSplit) -> Iterator[Condition]:
 )
 def rest_negative(n: OpenVinoSplit) -> Findings:
     high = n.axis_bounds.high
-    if not n.has_rest or n.total is None or high is None or n.total <= high:
-        return
-    message = f"sum up to {n.total} without the -1, axis {n.axis} of the data has size {dim_text(n.axis_size)}"
-    yield Finding("split_lengths", message, f"at most {high}", n.total)
+    if n.has_rest and n.total is not None and high is not None and n.total > high:
+        message = f"sum up to {n.total} without the -1, axis {n.axis} of the data has size {dim_text(n.axis_size)}"
+        yield Finding("split_lengths", message, f"at most {high}", n.total)
 
 
 def _sum_where(n: OpenVinoSplit) -> Iterator[Condition]:
@@ -274,8 +264,7 @@ def _sum_where(n: OpenVinoSplit) -> Iterator[Condition]:
     good=eg.LENGTHS,
 )
 def lengths_sum(n: OpenVinoSplit) -> Findings:
-    if not n.wrong_sum:
-        return
-    size = dim_text(n.axis_size)
-    message = f"sum up to {n.total}, axis {n.axis} of the data has size {size}"
-    yield Finding("split_lengths", message, size, n.total)
+    if n.wrong_sum:
+        size = dim_text(n.axis_size)
+        message = f"sum up to {n.total}, axis {n.axis} of the data has size {size}"
+        yield Finding("split_lengths", message, size, n.total)

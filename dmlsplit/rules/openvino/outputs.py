@@ -25,10 +25,9 @@ from dmlsplit.rules.openvino.sources import SPLIT, VARIADIC_SPLIT
     good=eg.SPLIT,
 )
 def output_count(n: OpenVinoSplit) -> Findings:
-    if n.count is None or n.count == n.outputs:
-        return
-    what = "num_splits is" if n.op == "Split" else "the number of split_lengths is"
-    yield Finding("output", f"has {n.outputs} ports, {what} {n.count}", n.count, n.outputs)
+    if n.count is not None and n.count != n.outputs:
+        what = "num_splits is" if n.op == "Split" else "the number of split_lengths is"
+        yield Finding("output", f"has {n.outputs} ports, {what} {n.count}", n.count, n.outputs)
 
 
 @NodeRule(

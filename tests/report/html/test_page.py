@@ -273,7 +273,7 @@ def test_nodes_of_a_model(tmp_path):
     assert known.detail.rewritten is not None
     assert (open_.level, {c.sign for c in open_.detail.cells}) == ("3_0", {"↻", "✓"})
     assert open_.detail.reasons[1].lines[0].startswith("as it is (sizes at least 1, input[1] at least 2, at most ")
-    assert (unknown.level, unknown.detail.picture, unknown.detail.cells) == ("?", None, ())
+    assert (unknown.level, unknown.detail.picture, unknown.detail.cells) == ("?", None, [])
     assert page.left_out == 1
     document = Document(pages.page(items))
     assert "<b>known" in document.texts("bdi")
