@@ -49,8 +49,7 @@ class Columns(NamedTuple):
 
     def spans(self, labels: Iterable[str]) -> str:
         """The runs of consecutive columns, by their labels: 1_0-2_0, 4_1."""
-        to = " to " if any("-" in label for label in self.labels) else "-"  # packages' names have hyphens of their own
-        return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{to}{run[-1]}" for run in _runs(labels, self.labels))
+        return spans(labels, self.labels)
 
     def named(self, labels: Sequence[str]) -> str:
         """The same with the noun: feature levels 1_0-2_0."""
@@ -168,6 +167,12 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
         return Compatibility(column, Use.REWRITTEN, report, made)
     known.refused[alike] = made
     return Compatibility(column, Use.REFUSED, report, made)
+
+
+def spans(labels: Iterable[str], order: Sequence[str]) -> str:
+    """The runs of consecutive labels; package names have hyphens of their own."""
+    to = " to " if any("-" in label for label in order) else "-"
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{to}{run[-1]}" for run in _runs(labels, order))
 
 
 def _runs(labels: Iterable[str], order: Sequence[str]) -> Iterator[list[str]]:
