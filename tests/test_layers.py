@@ -6,6 +6,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import dmlsplit
 
 PACKAGE = Path(dmlsplit.__file__).parent
@@ -56,11 +58,15 @@ def modules():
     return {parts_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def imports(path, *, skip_typing=False):
-    """The names below dmlsplit that a module imports: by statement, wherever it stands, or by string."""
+def imports(path, *, skip_typing=False, at_once=False):
+    """The names below dmlsplit that a module imports: by statement, wherever it stands, or by string; `at_once`: not
+    those within functions."""
     tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
         if skip_typing and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for child in ast.walk(node):
+                child.skipped = True
+        if at_once and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for child in ast.walk(node):
                 child.skipped = True
         if getattr(node, "skipped", False):
@@ -98,14 +104,20 @@ def test_imports_by_string_are_seen(tmp_path):
     assert list(imports(module)) == [("report",)]
 
 
-def circle(files):
+def circle(files, at_once=False):
     """The modules of a circle of imports, those within functions included; None where there is none. `files` by the
-    modules' parts; a package's name is its __init__."""
+    modules' parts; a package's name is its __init__.
+
+    `at_once`: of those that a module makes as it is imported, with the packages that its imports lie in.
+    """
     known = {parts[:-1] if parts[-1] == "__init__" else parts for parts in files}
     graph = {}
     for parts, path in files.items():
         name = parts[:-1] if parts[-1] == "__init__" else parts
-        graph[name] = {imported for imported in imports(path, skip_typing=True) if imported in known} - {name}
+        found = set(imports(path, skip_typing=True, at_once=at_once))
+        if at_once:
+            found |= {each[:k] for each in found for k in range(1, len(each)) if each[:k] != name[:k]}
+        graph[name] = found & known - {name}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -113,9 +125,10 @@ def circle(files):
     return None
 
 
-def test_there_are_no_circles():
+@pytest.mark.parametrize("at_once", [False, True])
+def test_there_are_no_circles(at_once):
     """The package's own __init__ is left out: it imports everything, lazily, and nothing imports it."""
-    assert circle({parts: path for parts, path in modules().items() if parts != ("__init__",)}) is None
+    assert circle({parts: path for parts, path in modules().items() if parts != ("__init__",)}, at_once) is None
 
 
 def test_a_circle_through_a_function_and_a_facade_is_found(tmp_path):

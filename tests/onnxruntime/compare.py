@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.formats.onnx.runtime import NodeOnRuntime, on_onnxruntime
+from dmlsplit.formats.onnx.runtime import on_onnxruntime
+from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
 from dmlsplit.runtimes import Outcome, RuntimeAnswer, SessionOptions
 from tests.onnxruntime.models import Sample
 

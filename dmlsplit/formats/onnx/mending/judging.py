@@ -19,7 +19,7 @@ from dmlsplit.formats.onnx.cures import Fault
 from dmlsplit.formats.onnx.fusion.findings import GraphFinding
 from dmlsplit.formats.onnx.mending.sites import Site
 from dmlsplit.formats.onnx.mending.views import LEAST_RANK, View
-from dmlsplit.formats.onnx.runtime import NodeOnRuntime
+from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
 from dmlsplit.formats.onnx.runtime.session import OnnxSession
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import options_of

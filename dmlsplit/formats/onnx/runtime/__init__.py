@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import onnx
 
 from dmlsplit.dims import Dim
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.onnx import loading, tensors
-from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
-from dmlsplit.formats.onnx.runtime.session import OnnxSession
 from dmlsplit.formats.sessions import Inputs, answer_json
 from dmlsplit.runtimes import Runtime, SessionOptions, find_runtime
 from dmlsplit.runtimes.facts import DEFAULTS
 
-__all__ = ["NodeOnRuntime", "OnnxSession", "answer_json", "on_onnxruntime"]
+if TYPE_CHECKING:
+    from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
+
+__all__ = ["answer_json", "on_onnxruntime"]
 
 
 def on_onnxruntime(
@@ -44,6 +46,8 @@ def on_onnxruntime(
     Raises InputError for what is no model, or has no such tensors or dimensions; ValueError for an unknown version;
     OSError.
     """
+    from dmlsplit.formats.onnx.runtime.session import OnnxSession  # it asks fusion, which is made of what is here
+
     runtime = find_runtime(version)
     read_external: tensors.ReadExternal = tensors.no_external_data
     if isinstance(source, onnx.ModelProto):
