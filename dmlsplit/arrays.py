@@ -43,13 +43,12 @@ def split(
     ValueError for what does not fit, TypeError for arrays that cannot be copied byte by byte.
     """
     source = _plain_array(array, "array")
-    maker = tensor_maker(array) if source is not array and is_foreign(array) else None
     pieces = None if lengths is None else integers(lengths, "lengths")
     count = None if sections is None else integer(sections, "sections")
     recipe = _split_recipe(source.shape, source.strides, source.dtype, integer(axis, "axis"), pieces, count)
     outputs = recipe.fresh.make()
     recipe.copy(source, outputs)
-    return outputs if maker is None else [maker(output) for output in outputs]
+    return outputs if source is array else [*map(tensor_maker(array), outputs)]
 
 
 def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDArray[Scalar]:
@@ -74,8 +73,7 @@ def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDAr
     recipe = _join_recipe(layouts, sources[0].dtype, integer(axis, "axis"))
     output = np.empty(recipe.whole_shape, sources[0].dtype)
     recipe.copy(output, sources)
-    maker = tensor_maker(given[0]) if sources[0] is not given[0] and is_foreign(given[0]) else None
-    made: npt.NDArray[Scalar] = output if maker is None else maker(output)
+    made: npt.NDArray[Scalar] = output if sources[0] is given[0] else tensor_maker(given[0])(output)
     return made
 
 

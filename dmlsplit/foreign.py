@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CPU: Final = 1
 _DEVICES: Final = {2: "CUDA", 3: "CUDA pinned", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}
 _KINDS: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
-"""DLDataTypeCode -> kind of a numpy dtype; elements of others, bfloat16 among them, are raw bytes."""
+"""DLDataTypeCode -> kind of a numpy dtype; elements that numpy has no type for, bfloat16 among them, are raw bytes."""
 _READ_ONLY: Final = 1
 _NAMES: Final = {b"dltensor": False, b"dltensor_versioned": True}
 """Of capsules that nobody has taken over -> whether there is a version in front."""
@@ -70,20 +70,28 @@ def as_array(value: Any) -> np.ndarray:
     import numpy as np
 
     name = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
-    if not hasattr(value, "__dlpack__"):
-        array: np.ndarray = np.asarray(value)
-        return array
+    device, number = CPU, 0
     try:
-        device, number = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else (CPU, 0)
-    except (BufferError, RuntimeError, ValueError) as error:
-        raise TypeError(f"a {name} that its library does not export: {error}") from None
-    if device != CPU:
-        where = f"{_DEVICES.get(int(device), f'DLPack device type {int(device)}')} device {number}"
-        raise TypeError(f"a {name} on {where}; only memory of the CPU is read and written: copy it there first")
-    try:
-        return _of_capsule(*_exported(value))
-    except (BufferError, RuntimeError, ValueError, AttributeError) as error:
-        raise TypeError(f"a {name} that its library does not export: {error}") from None
+        if not hasattr(value, "__dlpack__"):
+            array: np.ndarray = np.asarray(value)
+            return array
+        if hasattr(value, "__dlpack_device__"):
+            device, number = value.__dlpack_device__()
+        if device == CPU:
+            if _is_negated(value):
+                raise BufferError("its elements are negated when they are read, use tensor.resolve_neg()")
+            return _of_capsule(*_exported(value))
+    except (BufferError, RuntimeError, ValueError, AttributeError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise TypeError(f"a {name} that its library does not export: {reason}") from None
+    where = f"{_DEVICES.get(int(device), f'DLPack device type {int(device)}')} device {number}"
+    raise TypeError(f"a {name} on {where}; only memory of the CPU is read and written: copy it there first")
+
+
+def _is_negated(value: Any) -> bool:
+    """Whether a tensor of torch has the negative bit set: unlike a conjugated one it is exported, as if it had not."""
+    is_neg = getattr(value, "is_neg", None)
+    return is_neg is not None and bool(is_neg())
 
 
 def _exported(value: Any) -> tuple[object, bool]:
@@ -121,8 +129,10 @@ def _of_capsule(capsule: object, knows_read_only: bool) -> np.ndarray:
     if tensor.lanes != 1 or tensor.bits % 8 or not tensor.bits:
         raise BufferError(f"its elements have {tensor.bits} bits and {tensor.lanes} lanes")
     size = tensor.bits // 8
-    kind = _KINDS.get(tensor.code)
-    dtype = np.dtype(f"V{size}" if kind is None else "?" if kind == "b" else f"{kind}{size}")
+    try:
+        dtype = np.dtype(f"{_KINDS.get(tensor.code, 'V')}{size}")
+    except TypeError:  # complex numbers of two halves
+        dtype = np.dtype(f"V{size}")
     shape = tuple(tensor.shape[: tensor.ndim])
     if 0 in shape:
         return np.empty(shape, dtype)
@@ -141,17 +151,18 @@ def _of_capsule(capsule: object, knows_read_only: bool) -> np.ndarray:
     return array
 
 
-def tensor_maker(value: Any) -> Callable[[np.ndarray], Any] | None:
-    """What makes tensors of the library of `value` from fresh arrays, without a copy; None for a library that has no
-    from_dlpack. Arrays of raw bytes become tensors of the type of `value`'s elements."""
-    from_dlpack = _from_dlpack(value)
+def tensor_maker(value: Any) -> Callable[[np.ndarray], Any]:
+    """What makes tensors of the library of `value`, of the type of its elements, from fresh arrays, without a copy.
+
+    They stay arrays where `value` is no tensor of another library, or of one that has no from_dlpack.
+    """
+    from_dlpack = _from_dlpack(value) if is_foreign(value) else None
     if from_dlpack is None:
-        return None
+        return lambda array: array
 
     def make(array: np.ndarray) -> Any:
-        if array.dtype.kind != "V":
-            return from_dlpack(array)
-        return from_dlpack(array.view(f"i{array.itemsize}")).view(value.dtype)
+        tensor = from_dlpack(array.view(f"i{array.itemsize}") if array.dtype.kind == "V" else array)
+        return tensor if tensor.dtype == value.dtype else tensor.view(value.dtype)
 
     return make
 

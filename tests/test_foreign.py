@@ -11,9 +11,15 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.foreign import as_array
+from dmlsplit.formats.onnx import read
 
 X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
 SPLIT = dml.SplitOperatorDesc.from_lengths(X, 2, (2, 1, 3))
+
+
+numpy_exports_read_only = pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="this numpy does not export what is read-only"
+)
 
 
 class Tensor:
@@ -21,6 +27,7 @@ class Tensor:
 
     def __init__(self, array, device=(1, 0), old=False):
         self.array, self.device, self.old = array, device, old
+        self.dtype = array.dtype
 
     def __dlpack_device__(self):
         return self.device
@@ -42,6 +49,23 @@ def library(monkeypatch):
     module.from_dlpack = from_dlpack
     monkeypatch.setitem(sys.modules, "tensors", module)
     monkeypatch.setattr(Tensor, "__module__", "tensors")
+
+
+def nodes_of_models(data_type):
+    """A Split of 6 rows into 2 and 4, and the Concat of those."""
+    onnx = pytest.importorskip("onnx")
+    helper, number = onnx.helper, getattr(onnx.TensorProto, data_type)
+    x, a, b, y = (
+        helper.make_tensor_value_info(name, number, (rows, 2))
+        for name, rows in (("x", 6), ("a", 2), ("b", 4), ("y", 6))
+    )
+    nodes = [
+        helper.make_node("Split", ["x", "lengths"], ["a", "b"], name="cut", axis=0),
+        helper.make_node("Concat", ["a", "b"], ["y"], name="glue", axis=0),
+    ]
+    lengths = helper.make_tensor("lengths", onnx.TensorProto.INT64, (2,), (2, 4))
+    graph = helper.make_graph(nodes, "g", [x], [a, b, y], [lengths])
+    return read(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]))
 
 
 class Interface:
@@ -91,6 +115,7 @@ def test_the_array_keeps_the_memory():
     assert gone() is None
 
 
+@numpy_exports_read_only
 def test_tensors_are_given_back(library):
     array = np.arange(12.0).reshape(6, 2)
     parts = dml.split(Tensor(array), 0, (2, 4))
@@ -122,6 +147,7 @@ def test_operators_read_and_write_them(wrap):
     assert dml.BufferTensorDesc.from_array(wrap(array)) == X
 
 
+@numpy_exports_read_only
 def test_read_only_outputs_are_refused():
     op = dml.compile(SPLIT)
     array = np.zeros((1, 1, 6, 2), "f4")
@@ -161,6 +187,44 @@ def test_what_its_library_does_not_export():
 
     with pytest.raises(TypeError, match=r"arrays\[0\] is .*it requires grad"):
         dml.join([Graded(np.zeros(4))], 0)
+
+
+def test_what_is_negated_when_it_is_read():
+    """As torch has it of x.conj().imag, and exports the elements as they lie there."""
+
+    class Negated(Tensor):
+        def is_neg(self):
+            return True
+
+    with pytest.raises(TypeError, match=r"array is .*negated .*resolve_neg"):
+        dml.split(Negated(np.zeros(4)), 0, sections=2)
+
+
+def test_reasons_are_one_line():
+    class Traced(Tensor):
+        def __dlpack__(self, **words):
+            raise TypeError("a tracer\nin the function f")
+
+    with pytest.raises(TypeError, match=r"array is .*does not export: a tracer$"):
+        dml.split(Traced(np.zeros(4)), 0, sections=2)
+
+
+@numpy_exports_read_only
+@pytest.mark.parametrize("wrap", [Tensor, Interface])
+def test_nodes_of_models(library, wrap):
+    split, concat = nodes_of_models("FLOAT")
+    array = np.arange(12, dtype="f4").reshape(6, 2)
+    parts = split.execute(wrap(array))
+    whole = concat.execute(parts)
+    if wrap is Tensor:
+        assert [type(part) for part in parts] == [Tensor, Tensor]
+        parts, whole = [part.array for part in parts], whole.array
+    assert (parts[1] == array[2:]).all()
+    assert (whole == array).all()
+    with pytest.raises(dml.InputError, match=r"cut: the input is float32, not float64"):
+        split.execute(wrap(array.astype("f8")))
+    with pytest.raises(dml.InputError, match=r"glue: input 1 is a .*Tensor on CUDA device 0"):
+        concat.execute([array[:2], Tensor(array[2:], (2, 0))])
 
 
 class Raw:
@@ -209,15 +273,26 @@ class TestTorch:
     def torch(self):
         return pytest.importorskip("torch")
 
-    @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool", "float8_e5m2", "complex64"])
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool", "float8_e5m2", "complex64", "uint4"])
     def test_round_trip(self, torch, dtype):
-        tensor = torch.arange(24).reshape(6, 4).to(getattr(torch, dtype))
+        numbers = torch.arange(24, dtype=torch.uint8).reshape(6, 4)
+        tensor = numbers.view(torch.uint4) if dtype == "uint4" else numbers.to(getattr(torch, dtype))
         parts = dml.split(tensor.T, -1, (1, 5))
         assert all(part.dtype == tensor.dtype for part in parts)
         assert [tuple(part.shape) for part in parts] == [(4, 1), (4, 5)]
-        assert bytes(dml.join(parts, 1).T.contiguous().view(torch.uint8).numpy()) == bytes(
+        assert bytes(dml.join(parts, 1).view(torch.uint8).numpy().reshape(4, 6, -1).swapaxes(0, 1).tobytes()) == bytes(
             tensor.view(torch.uint8).numpy()
         )
+
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+    def test_nodes_of_models(self, torch, dtype):
+        split, concat = nodes_of_models({"float32": "FLOAT", "bfloat16": "BFLOAT16"}[dtype])
+        tensor = torch.arange(12, dtype=getattr(torch, dtype)).reshape(6, 2)
+        parts = split.execute(tensor)
+        assert torch.equal(parts[1], tensor[2:])
+        assert torch.equal(concat.execute(parts), tensor)
+        with pytest.raises(dml.InputError, match=r"cut: the input is b?float.*, not torch.float8_e5m2"):
+            split.execute(tensor.to(torch.float8_e5m2))
 
     def test_outputs(self, torch):
         x = torch.arange(12, dtype=torch.float32).reshape(1, 1, 6, 2)
@@ -230,6 +305,8 @@ class TestTorch:
             dml.split(torch.zeros(4, requires_grad=True), 0, sections=2)
         with pytest.raises(TypeError, match=r"torch.Tensor"):
             dml.split(torch.zeros(4, device="meta"), 0, sections=2)
+        with pytest.raises(TypeError, match=r"torch.Tensor .*resolve_neg"):
+            dml.split(torch.ones(4, dtype=torch.complex64).conj().imag, 0, sections=2)
 
 
 def test_jax():

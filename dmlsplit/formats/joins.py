@@ -13,6 +13,7 @@ from dmlsplit.diagnostics import Report
 from dmlsplit.dims import Dim, Shape, agrees, shape_text
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
+from dmlsplit.foreign import tensor_maker
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.operator_nodes import OperatorNode
 from dmlsplit.formats.sessions import InSession
@@ -64,7 +65,8 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
         """The node's output for its inputs, bit for bit as the framework defines it, copied by the C core.
 
         The arrays have the node's element type and shapes that agree with `input_shapes`; of strings they are arrays of
-        str (dtype object, U or T). InputError for what does not fit, and for a node that its framework refuses.
+        str (dtype object, U or T). Where the first is a tensor of another library that DLPack exports, so is the
+        output. InputError for what does not fit, and for a node that its framework refuses.
         """
         given = self._checked(arrays)
         axis = self._axis(tuple([array.shape for array in given]))
@@ -80,18 +82,20 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
             return whole
         # As raw bytes: extension types are no concern of the kernels.
         dtype = given[0].dtype
-        return join([array.view(np.dtype(f"V{dtype.itemsize}")) for array in given], axis).view(dtype)
+        output = join([array.view(np.dtype(f"V{dtype.itemsize}")) for array in given], axis).view(dtype)
+        made: npt.NDArray[np.generic] = tensor_maker(arrays[0])(output)
+        return made
 
     def _checked(self, arrays: Sequence[npt.NDArray[np.generic]]) -> list[npt.NDArray[np.generic]]:
         element = self._known_element()
         if isinstance(arrays, np.ndarray) or len(arrays) != len(self.input_shapes):
             got = "one array" if isinstance(arrays, np.ndarray) else f"{len(arrays)} arrays"
             raise InputError(f"{self.path}: {len(self.input_shapes)} arrays are expected, not {got}")
-        for i, (array, shape) in enumerate(zip(arrays, self.input_shapes, strict=True)):
-            self._check_array(array, element, f"input {i}")
+        given = [self._array(array, element, f"input {i}") for i, array in enumerate(arrays)]
+        for i, (array, shape) in enumerate(zip(given, self.input_shapes, strict=True)):
             if shape is not None and not agrees(array.shape, shape):
                 raise InputError(f"{self.path}: input {i} has the shape {shape_text(shape)}, not {array.shape}")
-        return [np.asarray(array) for array in arrays]
+        return given
 
     def _axis(self, shapes: tuple[tuple[int, ...], ...]) -> int:
         """The axis for inputs of these shapes, by the framework's rules where the model does not fix them."""

@@ -16,6 +16,7 @@ from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.dims import Dim, Shape, agrees, shape_text
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
+from dmlsplit.foreign import tensor_maker
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.operator_nodes import OperatorNode
 from dmlsplit.formats.sessions import InSession
@@ -72,10 +73,11 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         """The node's outputs for an input, bit for bit as the framework defines them, copied by the C core.
 
         The array has the node's element type and a shape that agrees with `input_shape`; of strings it is one of str
-        (dtype object, U or T). An output that the model leaves out is in the list all the same. InputError for what
-        does not fit, and for a node that its framework refuses.
+        (dtype object, U or T). A tensor of another library that DLPack exports gives tensors of that library. An
+        output that the model leaves out is in the list all the same. InputError for what does not fit, and for a node
+        that its framework refuses.
         """
-        self._check_array(array, self._known_element(), "the input")
+        given, array = array, self._array(array, self._known_element(), "the input")
         if self.input_shape is not None and not agrees(array.shape, self.input_shape):
             raise InputError(f"{self.path}: the input's shape is {shape_text(self.input_shape)}, not {array.shape}")
         axis, lengths = self._cut(array.shape)
@@ -87,7 +89,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
             return [array.ravel()[piece] for piece in split(places, axis, lengths)]
         # As raw bytes: extension types are no concern of the kernels.
         raw = array.view(np.dtype(f"V{array.dtype.itemsize}"))
-        return [piece.view(array.dtype) for piece in split(raw, axis, lengths)]
+        return [*map(tensor_maker(given), [piece.view(array.dtype) for piece in split(raw, axis, lengths)])]
 
     def _cut(self, shape: tuple[int, ...]) -> tuple[int, Sequence[int]]:
         """Axis and lengths for an input of this shape, by the framework's rules where the model does not fix them."""

@@ -13,6 +13,7 @@ from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.dims import Dim, Shape, numbers, shape_text
 from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.errors import InputError
+from dmlsplit.foreign import as_array, is_foreign
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.sessions import SessionNode
 from dmlsplit.geometry import ROLES
@@ -128,12 +129,21 @@ class OperatorNode(SessionNode, Generic[DescT]):
             raise InputError(f"{self.path}: the element type is not known")
         return self.element
 
-    def _check_array(self, array: object, element: ElementType, what: str) -> None:
-        """InputError for what is no plain array of the node's element type."""
+    def _array(self, given: Any, element: ElementType, what: str) -> np.ndarray:
+        """An array of the node's element type, or a tensor of another library as one; InputError for all else."""
+        array = given
+        if is_foreign(given):
+            try:
+                array = as_array(given)
+            except TypeError as error:
+                raise InputError(f"{self.path}: {what} is {error}") from None
+            if array.dtype.kind == "V" and str(given.dtype).rpartition(".")[2] == element.name:  # torch.bfloat16
+                array = array.view(element.dtype())
         if isinstance(array, np.ma.MaskedArray) or not isinstance(array, np.ndarray):
             raise InputError(f"{self.path}: {what} is {type(array).__name__}, not a plain numpy array")
         if not (array.dtype.kind in "OUT" if element.name == "string" else array.dtype == element.dtype()):
-            raise InputError(f"{self.path}: {what} is {element.name}, not {array.dtype}")
+            raise InputError(f"{self.path}: {what} is {element.name}, not {getattr(given, 'dtype', array.dtype)}")
+        return array
 
     def _check_facts(self, facts: NodeFacts) -> None:
         """InputError where the framework's rules refuse the node for the arrays that it is executed on."""
