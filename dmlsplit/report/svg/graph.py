@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from typing import Final
 
 from dmlsplit.graphs.descriptors import GraphDesc
@@ -27,8 +28,8 @@ _STRIP: Final = 24.0
 class _Unchecked(Compiler):
     """A graph that is refused has dispatches, too: what they touch does not fit."""
 
-    def _fit(self, dispatch: Dispatch) -> Dispatch:
-        return dispatch
+    def _fitting(self, dispatches: Iterable[Dispatch]) -> list[Dispatch]:
+        return list(dispatches)
 
 
 def picture(graph: GraphDesc, directml: Release | str, title: str) -> str:
