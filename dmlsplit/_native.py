@@ -285,9 +285,7 @@ def kernels() -> tuple[Kernel, ...]:
 
     return tuple(
         Kernel(
-            text(lib.dmlsplit_kernel_name(i)),
-            text(lib.dmlsplit_kernel_isa(i)),
-            bool(lib.dmlsplit_kernel_available(i)),
+            text(lib.dmlsplit_kernel_name(i)), text(lib.dmlsplit_kernel_isa(i)), bool(lib.dmlsplit_kernel_available(i))
         )
         for i in range(lib.dmlsplit_kernel_count())
     )

@@ -83,12 +83,7 @@ class _Recipe:
     __slots__ = ("_dispatcher", "_plan", "fresh", "whole_shape")
 
     def __init__(
-        self,
-        direction: int,
-        dtype: np.dtype[Any],
-        axis: int,
-        whole: _native.Layout,
-        parts: Sequence[_native.Layout],
+        self, direction: int, dtype: np.dtype[Any], axis: int, whole: _native.Layout, parts: Sequence[_native.Layout]
     ) -> None:
         self.whole_shape, _ = whole
         self.fresh = FreshArrays([shape for shape, _ in parts], dtype)

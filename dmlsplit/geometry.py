@@ -101,10 +101,7 @@ Dimensions: TypeAlias = tuple[int, ...]
 def dimensions_read(desc: BufferTensorDesc) -> tuple[Dimensions | None, Dimensions | None]:
     """Sizes and strides as far as DimensionCount reads them; None for a null pointer."""
     count = desc.dimension_count
-    return (
-        None if desc.sizes is None else desc.sizes[:count],
-        None if desc.strides is None else desc.strides[:count],
-    )
+    return (None if desc.sizes is None else desc.sizes[:count], None if desc.strides is None else desc.strides[:count])
 
 
 class TensorLayout(NamedTuple):

@@ -10,19 +10,7 @@ import click
 from dmlsplit import _signals
 from dmlsplit._version import __version__
 from dmlsplit.atomic_files import inputs_noted
-from dmlsplit.cli import (
-    _streams,
-    check,
-    config,
-    doctor,
-    draw,
-    legalize,
-    levels,
-    plan,
-    rule,
-    run,
-    split,
-)
+from dmlsplit.cli import _streams, check, config, doctor, draw, legalize, levels, plan, rule, run, split
 from dmlsplit.errors import DmlSplitError
 
 FAILURE: Final = 2

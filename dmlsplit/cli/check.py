@@ -57,11 +57,7 @@ if TYPE_CHECKING:
     help="Report only this rule, or this scope: tensor/.",
 )
 @click.option(
-    "--ignore",
-    metavar="RULE",
-    multiple=True,
-    shell_complete=complete_rule,
-    help="Do not report this rule or scope.",
+    "--ignore", metavar="RULE", multiple=True, shell_complete=complete_rule, help="Do not report this rule or scope."
 )
 @click.option(
     "--fail-on",
@@ -83,11 +79,7 @@ if TYPE_CHECKING:
     "--write-baseline", metavar="FILE", help="Write the errors and warnings found to FILE; they do not count this time."
 )
 @click.option(
-    "--jobs",
-    metavar="N",
-    type=Integer(least=1),
-    default=1,
-    help="Read N files at once, in processes of their own.",
+    "--jobs", metavar="N", type=Integer(least=1), default=1, help="Read N files at once, in processes of their own."
 )
 def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **options: Any) -> int:
     """Judge the Split and Join operators of FILE...

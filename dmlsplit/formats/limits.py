@@ -53,12 +53,7 @@ class Limit(Enum):
     ONNX_FOLDING = 64, "nodes", "the way from a length back to the constants that it is computed of"
     ONNX_CALLS = 1000, "calls", "functions with a Split or Concat, those that functions call included"
     ONNX_CALL_DEPTH = 32, "calls", "functions with a Split or Concat that call one another"
-    ONNX_COPIED = (
-        32 << 20,
-        "bytes of memory",
-        "functions with a Split or Concat at all their calls, as estimated",
-        16,
-    )
+    ONNX_COPIED = (32 << 20, "bytes of memory", "functions with a Split or Concat at all their calls, as estimated", 16)
     ONNX_EXPANDED = (
         64 << 20,
         "bytes of memory",

@@ -16,15 +16,7 @@ from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.limits import Limit
 from dmlsplit.printable import printable
 from dmlsplit.report.table import Table
-from dmlsplit.report.text import (
-    SEVERITY_STYLES,
-    Part,
-    Tally,
-    groups,
-    node_diagnostics,
-    node_table,
-    result_parts,
-)
+from dmlsplit.report.text import SEVERITY_STYLES, Part, Tally, groups, node_diagnostics, node_table, result_parts
 from dmlsplit.results import Result
 
 LAST_WIDTH: Final = 16

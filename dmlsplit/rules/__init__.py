@@ -49,15 +49,7 @@ from dmlsplit.rules._model import (
     TensorRule,
 )
 from dmlsplit.rules._sources import Source
-from dmlsplit.rules._views import (
-    Aspect,
-    BindingSlot,
-    BindingView,
-    BufferRange,
-    OperatorView,
-    SlotKind,
-    TensorView,
-)
+from dmlsplit.rules._views import Aspect, BindingSlot, BindingView, BufferRange, OperatorView, SlotKind, TensorView
 from dmlsplit.rules.graph import GraphRule
 
 __all__ = [

@@ -289,11 +289,7 @@ GRAPH_REFUSED = _habit(
     GRAPH,
 )
 SESSION_FAILS_ELSEWHERE = _habit(
-    "session-fails-elsewhere",
-    _E,
-    "Session creation fails at another node.",
-    "Then this one does not run either.",
-    "",
+    "session-fails-elsewhere", _E, "Session creation fails at another node.", "Then this one does not run either.", ""
 )
 SIZES_UNKNOWN = _habit(
     "sizes-unknown",

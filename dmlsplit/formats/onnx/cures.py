@@ -86,12 +86,7 @@ CURES: Final = (
     Cure("reshape-factor", Fault.PRODUCT, "put a Reshape to (0, ..., 0) behind y * x"),
     Cure("max-factor", Fault.PRODUCT, "put Max(t, t) in front of the Sigmoid, or behind y * x"),
     Cure("clip-sigmoid", Fault.PRODUCT, "put Clip(0, 1) behind the Sigmoid"),
-    Cure(
-        "regroup",
-        Fault.PRODUCT,
-        "compute y * (x * sigmoid(x)) instead",
-        bit_exact=False,
-    ),
+    Cure("regroup", Fault.PRODUCT, "compute y * (x * sigmoid(x)) instead", bit_exact=False),
     Cure("factor-output", Fault.PRODUCT, "make y * x a graph output, too", adds_output=True),
     Cure("max-branch", Fault.REPEATED, "put Max(v, v) in front of all but one of the Concat's inputs"),
     Cure("tile", Fault.REPEATED, "take a Tile in place of the Concat", condition="Concat(v, v) only"),
@@ -102,12 +97,7 @@ CURES: Final = (
         condition="g has one input; v is no graph output made by a node that g is fused into",
     ),
     Cure("max-input", Fault.OVERWRITTEN, "put Max(v, v) in front of the Concat"),
-    Cure(
-        "concat-output",
-        Fault.OVERWRITTEN,
-        "make the Concat's output a graph output, too",
-        adds_output=True,
-    ),
+    Cure("concat-output", Fault.OVERWRITTEN, "make the Concat's output a graph output, too", adds_output=True),
     Cure("second-reader", Fault.OVERWRITTEN, "give the Concat a second reader (ReduceSum)", adds_output=True),
     Cure("cut-and-join", Fault.OVERWRITTEN, "put two Slices and a Concat behind the Concat"),
     Cure(
@@ -125,11 +115,7 @@ CURES: Final = (
     Cure("gather", Fault.REFUSED, "take the part with a Gather in place of the Split"),
     Cure("negative-pad", Fault.REFUSED, "take the part with a Pad of negative pads in place of the Split"),
     Cure("max-part", Fault.REFUSED, "put Max(t, t) behind the part"),
-    Cure(
-        "split-first",
-        Fault.REFUSED,
-        "split the operand of the node that feeds the Split",
-    ),
+    Cure("split-first", Fault.REFUSED, "split the operand of the node that feeds the Split"),
     Cure(
         "part-output",
         Fault.REFUSED,

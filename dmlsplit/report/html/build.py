@@ -18,16 +18,7 @@ from dmlsplit.legalize import Legalization
 from dmlsplit.open_sizes import OpenNode
 from dmlsplit.printable import printable
 from dmlsplit.report import svg
-from dmlsplit.report.html.view import (
-    Detail,
-    File,
-    Page,
-    Rewritten,
-    Row,
-    TargetVerdict,
-    TensorRow,
-    Tensors,
-)
+from dmlsplit.report.html.view import Detail, File, Page, Rewritten, Row, TargetVerdict, TensorRow, Tensors
 from dmlsplit.report.svg.subject import numbers_text, subject, type_text
 from dmlsplit.report.text import NodeCells, place
 from dmlsplit.results import Answer, Judged, NodeSummary, Note

@@ -174,12 +174,7 @@ def _corners(
     top = base - height
     front = ((x, top), (x + width, top), (x + width, base), (x, base))
     lid = ((x, top), (x + depth, top - depth), (x + width + depth, top - depth), (x + width, top))
-    side = (
-        (x + width, top),
-        (x + width + depth, top - depth),
-        (x + width + depth, base - depth),
-        (x + width, base),
-    )
+    side = ((x + width, top), (x + width + depth, top - depth), (x + width + depth, base - depth), (x + width, base))
     return front, lid, side
 
 

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 import onnx
 
 from dmlsplit.formats.onnx.mending.fields import Field, Part, Span, fields, integer, joined, message
-from dmlsplit.formats.onnx.mending.source import (
-    ATTRIBUTE,
-    NODE_OF_FUNCTION,
-    NODE_OF_GRAPH,
-    SourceModel,
-    origin,
-)
+from dmlsplit.formats.onnx.mending.source import ATTRIBUTE, NODE_OF_FUNCTION, NODE_OF_GRAPH, SourceModel, origin
 
 
 def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:

@@ -121,11 +121,7 @@ def _empty_tensor(form: Form, tensor: NamedTensor, axis: int | None) -> list[onn
 
 # Element types.
 
-_CARRIERS: Final = {
-    "BOOL": ("INT32", T.INT32),
-    "INT8": ("INT32", T.INT32),
-    "UINT8": ("INT32", T.INT32),
-}
+_CARRIERS: Final = {"BOOL": ("INT32", T.INT32), "INT8": ("INT32", T.INT32), "UINT8": ("INT32", T.INT32)}
 """Types that hold every value of a type: a Cast there and back gives the same bits."""
 _NO_CARRIER: Final = "ONNX has no cast to a type that the target takes and back that keeps every bit"
 

@@ -26,12 +26,7 @@ class _Change(NamedTuple):
 
 
 def in_context(
-    graph: SessionGraph,
-    index: int,
-    path: str,
-    answer: RuntimeAnswer,
-    leading: Set[int] | None,
-    refusal: Refusal | None,
+    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, leading: Set[int] | None, refusal: Refusal | None
 ) -> RuntimeAnswer:
     """The answer of a node in its graph; `leading`: `leading_out` of the fused graph that it is in, None where it is in
     none; `refusal`: what CompileGraph says against that."""

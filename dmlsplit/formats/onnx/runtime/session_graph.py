@@ -24,13 +24,7 @@ from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.splits import name_of
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Runtime, SessionOptions
-from dmlsplit.runtimes.neighbours import (
-    CPU_INPUTS,
-    KEEPS_ON_CPU,
-    NEIGHBOURS,
-    ON_CPU,
-    SMALL_INITIALIZER,
-)
+from dmlsplit.runtimes.neighbours import CPU_INPUTS, KEEPS_ON_CPU, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER
 from dmlsplit.runtimes.shapes import merged
 
 T = TypeVar("T")
