@@ -4,7 +4,7 @@
 
 #include "dms_kernel.h"
 
-enum { DMS_MOST_CHANNELS = 16, DMS_SMALL_ROW = 64, DMS_SMALL_PIECE = 48 };  /* parts, and bytes */
+enum { DMS_MOST_CHANNELS = 16 };        /* parts */
 
 /* A stretch of rows that follow each other without gaps, in the whole and in every part. */
 typedef struct dms_channels {

@@ -22,16 +22,6 @@ typedef struct search {
     uint32_t *budget;
 } search;
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static int64_t floor_divide(int64_t a, int64_t b)   /* b > 0 */
 {
     return a / b - (a % b < 0);
@@ -105,7 +95,7 @@ dms_overlap dms_self_overlap(uint32_t rank, const uint64_t *sizes, const int64_t
         step *at = &s.steps[i];
         nested = nested && at->stride - reach >= s.element_size;
         reach += at->most * at->stride;
-        divisor = common_divisor(at->stride, divisor);
+        divisor = (int64_t)dms_common_divisor((uint64_t)at->stride, (uint64_t)divisor);
         at->reach = reach;
         at->divisor = divisor;
         if (!dms_mul_u64(bytes, (uint64_t)at->most + 1, &bytes) || bytes > (uint64_t)reach + element_size)

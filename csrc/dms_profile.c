@@ -34,10 +34,10 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
     }
 }
 
-/* From 0.6 times the largest cache on (bytes read and written) stores that pass by the caches win: what is stored would be evicted before anybody
+/* From 0.45 times the largest cache on (bytes read and written) stores that pass by the caches win: what is stored would be evicted before anybody
  * reads it, and no line is read before it is written: 0.55 to 0.75 times the time of memcpy at 128 MB. With a cache that is warm and nobody else's,
- * the break-even of plain copies is at 0.7 (measured on Zen 4 and Zen 5); but the input is warm as seldom as the cache is ours alone, and then
- * streaming wins from 0.4 on. Threads do not change it: those that share the cache share the bytes, too.
+ * the break-even of plain copies is at 0.7 (measured on Zen 4 and Zen 5); but the input is warm as seldom as the cache is ours alone: then streaming
+ * wins from 0.4 on, and where the output is read next from 0.5 (Zen 5). Threads do not change it: those that share the cache share the bytes, too.
  * Servers and virtual machines report caches that are not theirs: where 105 MiB were reported, copies of which the output is read once broke even
  * at 16 to 18 MB, and transposes, whose plain stores wait for one line after the other, at twice the second-level cache (Intel). There copies of 32 MB
  * took 0.85 times as long when pages were fetched, and prefetchw plain ones 0.8; on Zen 5 1.15 and 1.1 times. */
@@ -48,7 +48,7 @@ static void detect(dmlsplit_profile *profile)
     read_caches(4, profile);
     if (profile->last_level == 0)
         read_caches(0x8000001Du, profile);
-    profile->stream_copies = profile->last_level > 0 ? profile->last_level / 100 * 60 : MOST_COPIES;
+    profile->stream_copies = profile->last_level > 0 ? profile->last_level / 100 * 45 : MOST_COPIES;
     if (profile->stream_copies > MOST_COPIES)
         profile->stream_copies = MOST_COPIES;
     profile->stream_turns = profile->stream_copies;

@@ -5,6 +5,8 @@
  */
 #include "dms_verdict.h"
 
+#include "dms_checked.h"
+
 /* Differences of two places of one tensor take 66 bits. Where a compiler has no such integers, a tensor that reaches over 2^61 elements counts as
  * one whose overlap is undecided. */
 #if defined(__SIZEOF_INT128__)
@@ -161,16 +163,6 @@ static bool find(search *s, uint32_t left, wide total, bool nonzero)
     return false;
 }
 
-static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 bool dms_elements_meet(const DML_BUFFER_TENSOR_DESC *t)
 {
     search s;
@@ -196,7 +188,7 @@ bool dms_elements_meet(const DML_BUFFER_TENSOR_DESC *t)
     uint64_t divisor = 0;
     for (uint32_t i = 0; i < count; i++) {
         s.dims[i].divisor = divisor;
-        divisor = greatest_common_divisor(s.dims[i].stride, divisor);
+        divisor = dms_common_divisor(s.dims[i].stride, divisor);
     }
     s.budget = SEARCH_STEPS;
     return find(&s, count, 0, false);

@@ -8,6 +8,10 @@
  * times memcpy's time at 134 MB in place of 0.72; 1 KB was dearer within the caches. */
 #define BLOCK_BYTES 2048
 
+/* Rows and pieces (these on average) up to so many bytes are as well copied by moves as row by row; past the caches, where rows have to collect lines
+ * between moves, all that have no wider piece than the last. */
+enum { SMALL_ROW = 64, SMALL_PIECE = 80, WIDEST_STREAMED = 128 };
+
 uint64_t dms_full_parts(const dmlsplit_plan *plan)
 {
     uint64_t count = 0;
@@ -24,8 +28,12 @@ const char *dms_refuse_channels(const dmlsplit_plan *plan)
         return "there is one row only";
     if (parts < 2 || parts > DMS_MOST_CHANNELS)
         return "there are not 2 to 16 parts";
-    if (row > DMS_SMALL_ROW && row > parts * DMS_SMALL_PIECE)
-        return "rows are longer than 64 bytes, and pieces than 48 on average";
+    uint64_t widest = 0;
+    for (uint64_t i = 1; i < space->operand_count; i++)
+        widest = space->operands[i].length > widest ? space->operands[i].length : widest;
+    const bool staged = dms_is_streamed(&plan->copies) && widest * space->element_size <= WIDEST_STREAMED;
+    if (row > SMALL_ROW && row > parts * SMALL_PIECE && !staged)
+        return "rows are longer than 64 bytes, and pieces than 80 on average, or 128 bytes at the most past the caches";
     for (uint64_t i = 0; i < space->operand_count; i++) {
         const dms_operand *operand = &space->operands[i];
         const int64_t size = (int64_t)(operand->length * space->element_size);

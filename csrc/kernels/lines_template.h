@@ -1,7 +1,7 @@
 /* lines_template.h - a stream of bytes, stored past the caches as whole lines of memory wherever it begins
  *
- * Included after vector_<isa>.h. Bytes come from memory (put_bytes), are written behind those that wait (drain_lines), or come as vectors of a line
- * (put_vector):
+ * Included after vector_<isa>.h. Bytes are written behind those that wait (drain_lines), come as vectors of a line (put_vector), or from
+ * memory (put_bytes in rows_template.h):
  *
  *     memory   ....|..ppppqq|qqqqqqqq|qqq.....|       p, q: what comes
  *                   ^ begin  ^ streamed  ^ fill: waits for what comes next
@@ -41,51 +41,6 @@ static inline DMS_TARGET void DMS_NAME(drain_lines)(dms_lines *w, size_t size)
     for (size_t i = 0; i < DMS_LINE; i += VECTOR)
         store(w->bytes + i, load(w->bytes + at + i));
     w->line += at;
-}
-
-/* Adds less than a line to bytes, where one line has room for it. */
-static DMS_TARGET inline void DMS_NAME(keep_bytes)(dms_lines *w, const char *from, size_t size)
-{
-#if VECTOR == DMS_LINE                  /* the whole line as one value: no load has to wait for several smaller stores */
-    const __mmask64 mine = first_bytes(size) << w->fill;
-    store(w->bytes, _mm512_mask_loadu_epi8(load(w->bytes), mine, (const void *)((uintptr_t)from - w->fill)));
-#else
-    dms_copy_short(w->bytes + w->fill, from, size);
-#endif
-    w->fill += (uint32_t)size;
-}
-
-/* Adds bytes that go to an address: to the next one of the stream, or to where another stream begins. */
-static DMS_TARGET inline void DMS_NAME(put_bytes)(dms_lines *w, char *to, const char *from, size_t size, const dms_stores *stores)
-{
-    enum { LONG = 1024 };               /* bytes: shorter pieces were slower for lines being fetched far ahead, pages are worth it */
-    if ((uintptr_t)w->line + w->fill != (uintptr_t)to) {        /* line is NULL at first */
-        dms_finish_lines(w);
-        *w = dms_start_lines(to, w->bytes);
-    }
-    if (w->fill + size < DMS_LINE) {
-        DMS_NAME(keep_bytes)(w, from, size);
-        return;
-    }
-    if (w->fill > 0) {
-        const size_t head = DMS_LINE - w->fill;
-        DMS_NAME(keep_bytes)(w, from, head);
-        DMS_NAME(store_first)(w);
-        w->line += DMS_LINE;
-        w->fill = 0;
-        from += head;
-        size -= head;
-    }
-    char *line = w->line;
-    const bool fetched = size >= LONG || stores->page > 0;
-    for (; size >= DMS_LINE; size -= DMS_LINE, line += DMS_LINE, from += DMS_LINE) {
-        if (fetched)
-            DMS_FETCH(from, stores);
-        DMS_NAME(stream_line)(line, from);
-    }
-    w->line = line;
-    if (size > 0)
-        DMS_NAME(keep_bytes)(w, from, size);
 }
 
 #if VECTOR == DMS_LINE
