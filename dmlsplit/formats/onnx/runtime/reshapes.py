@@ -1,7 +1,9 @@
 """Concats that put together the shape for a Reshape: ONNX Runtime puts a constant in the place of most of them.
 
 Source: reshape_fusion.cc of ONNX Runtime. Of the elements of the shape a size that the Reshape keeps becomes 0, and one
-other that is not known -1; where there are more of these the Concat stays. Observed with all versions.
+other that is not known -1; where there are more of these the Concat stays. What is constant in an outer graph is not
+known. Observed with all versions.
+
 """
 
 from __future__ import annotations
@@ -68,12 +70,10 @@ def _shape(graph: SessionGraph, index: int) -> Shape:
         return Shape(Fate.STAYS)
     whole = graph.shape(data)
     unknown = Shape(Fate.UNKNOWN, readers[0], is_static(whole))
-    if graph.parent is not None:
-        return unknown  # constants of outer graphs are not all looked at
     elements: list[int] = []
     elsewhere = 0
     for read in (graph.source(text(each)) for each in node.input):
-        if graph.is_constant(read):
+        if read in graph.constants:
             values = integers(graph.scope, read)
             if values is None:
                 return unknown
@@ -107,8 +107,10 @@ def _size_of(graph: SessionGraph, name: str) -> tuple[str, int | None]:
         node = None if origin is None else graph.nodes[origin]
         if node is None or node.op_type != op_type or (op_type == "Shape" and node.attribute):
             return "", None
+        if any(text(name) not in graph.constants for name in node.input[1:]):
+            return "", None
         if op_type == "Gather":
-            found = integers(graph.scope, text(node.input[1])) if graph.is_constant(text(node.input[1])) else None
+            found = integers(graph.scope, text(node.input[1]))
             place = found[0] if found is not None and len(found) == 1 else None
         read = text(node.input[0])
     return graph.source(read), place

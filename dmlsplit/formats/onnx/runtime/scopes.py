@@ -224,7 +224,28 @@ def _hand_down(graph: onnx.GraphProto, outer: Mapping[str, onnx.TensorProto]) ->
     own = {text(tensor.name) for tensor in graph.initializer} | {text(name) for n in graph.node for name in n.output}
     read = {text(name) for node in graph.node for name in node.input}
     graph.initializer.extend(tensor for name, tensor in outer.items() if name in read - own)
-    known = {**outer, **{text(t.name): t for t in graph.initializer if t.data_type == onnx.TensorProto.INT64}}
+    constants = [*graph.initializer, *filter(None, map(_constant, graph.node))]
+    known = {**outer, **{text(t.name): t for t in constants if t.data_type == onnx.TensorProto.INT64}}
     for node in graph.node:
         for inner in given.subgraphs(node):
             _hand_down(inner, known)
+
+
+def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    """What a Constant with a tensor or integers gives, as an initializer."""
+    if node.op_type != "Constant" or domain_of(node) != "" or not node.output:
+        return None
+    for attribute in node.attribute:
+        made = onnx.TensorProto()
+        match text(attribute.name):
+            case "value":
+                made.CopyFrom(attribute.t)
+            case "value_int":
+                made = numpy_helper.from_array(np.array(attribute.i, np.int64))
+            case "value_ints":
+                made = numpy_helper.from_array(np.array(attribute.ints, np.int64))
+            case _:
+                continue
+        made.name = node.output[0]
+        return made
+    return None
