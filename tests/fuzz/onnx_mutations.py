@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
@@ -11,135 +11,12 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from onnx import AttributeProto, TensorProto, helper
 
-from tests.formats.onnx_models import BOOL, FLOAT, INT64, graph, ints, model, node, value, with_reference
+from tests.formats.onnx_models import graph, node, with_reference
+from tests.fuzz.onnx_seeds import FUNCTIONS, OPERATORS, OPSET, SEEDS
 from tests.fuzz.values import INTEGERS, LOCATIONS, long_name, strange_name
 
 MAX_BYTES = 200_000
 """Of a model to which more is added."""
-OPERATORS = (
-    *("Split", "SplitToSequence", "Identity", "Relu", "Add", "Mul", "Div", "Mod", "Concat", "Gather", "Shape", "Size"),
-    *("Reshape", "Slice", "Squeeze", "Unsqueeze", "Transpose", "Constant", "ConstantOfShape", "Cast", "Where", "If"),
-    *("Loop", "Scan", "ReduceProd", "ReduceSum", "Range", "Expand", "Tile", "Pad", "Resize", "Max", "Flatten"),
-)
-FUNCTIONS = helper.make_opsetid("f", 1)
-OPSET = helper.make_opsetid("", 18)
-
-
-def external(name: str, location: str = "w.bin", count: int = 2) -> TensorProto:
-    """Integers that are the first of a file: w.bin has 2, 2, 3, 1, ..."""
-    tensor = TensorProto(name=name, data_type=INT64, dims=[count], data_location=TensorProto.EXTERNAL)
-    for key, text in (("location", location), ("offset", "0"), ("length", str(8 * count))):
-        tensor.external_data.add(key=key, value=text)
-    return tensor
-
-
-def functions() -> onnx.ModelProto:
-    """A function with an attribute calls another one, which splits in a graph that it is given."""
-    axis = with_reference(node("Split", ["x"], ["a", "b"], num_outputs=2), "axis", "axis")
-    inner = helper.make_function("f", "inner", ["x"], ["a", "b"], [axis], [OPSET], ["axis"])
-    call = with_reference(node("inner", ["x"], ["y", "z"], domain="f"), "axis", "axis")
-    branch = with_reference(
-        node("If", ["c"], ["a"], else_branch=graph([node("Identity", ["x"], ["o"])], [], ["o"])),
-        "then_branch",
-        "body",
-        AttributeProto.GRAPH,
-    )
-    outer = helper.make_function("f", "outer", ["x", "c"], ["a", "z"], [call, branch], [OPSET, FUNCTIONS], ["axis"])
-    outer.attribute.append("body")
-    split = graph([node("Split", ["x"], ["o", "p"], num_outputs=2, axis=1)], [], ["o"], name="given")
-    nodes = [
-        node("outer", ["x", "c"], ["a", "b"], domain="f", axis=0, body=split),
-        node("outer", ["a", "c"], ["d", "e"], domain="f", axis=1, body=split),
-    ]
-    return model(nodes, [value("x", [4, 6]), value("c", [], BOOL)], ["a", "e"], functions=[inner, outer], domains=["f"])
-
-
-def subgraphs() -> onnx.ModelProto:
-    """Splits in the branches of an If, in a Loop, and of what is outside."""
-    then = graph([node("Split", ["x", "l"], ["p", "q"], axis=1)], [], ["p"], name="then")
-    other = graph([node("Split", ["y"], ["p", "q"], num_outputs=2)], [], ["p"], name="else")
-    body = graph(
-        [
-            node("Identity", ["go"], ["on"]),
-            node("Split", ["s"], ["t", "u"], axis=0, num_outputs=2),
-            node("Concat", ["t", "u"], ["v"], axis=0),
-        ],
-        [value("i", [], INT64), value("go", [], BOOL), value("s", [4, 6])],
-        [value("on", [], BOOL), value("v", [4, 6])],
-        name="body",
-    )
-    nodes = [
-        node("Relu", ["x"], ["y"]),
-        node("If", ["c"], ["a"], then_branch=then, else_branch=other),
-        node("Loop", ["n", "c", "x"], ["b"], body=body),
-    ]
-    inputs = [value("x", [4, 6]), value("c", [], BOOL)]
-    return model(nodes, inputs, ["a", "b"], initializers=[ints("l", 2, 4), helper.make_tensor("n", INT64, [], [3])])
-
-
-def computed() -> onnx.ModelProto:
-    """Lengths from a shape, by constants of every form."""
-    sparse = helper.make_sparse_tensor(helper.make_tensor("v", INT64, [1], [2]), ints("i", 1), [2])
-    nodes = [
-        node("Shape", ["x"], ["s"]),
-        node("Constant", [], ["k"], value_ints=[1]),
-        node("Constant", [], ["two"], value=ints("", 2)),
-        node("Constant", [], ["sparse"], sparse_value=sparse),
-        node("Gather", ["s", "k"], ["g"], axis=0),
-        node("Div", ["g", "two"], ["h"]),
-        node("Sub", ["g", "h"], ["r"]),
-        node("Concat", ["h", "r"], ["l"], axis=0),
-        node("Split", ["x", "l"], ["a", "b"], axis=1),
-        node("ConstantOfShape", ["two"], ["ones"], value=ints("", 3)),
-        node("Add", ["ones", "sparse"], ["m"]),
-        node("Split", ["x", "m"], ["d", "e"], axis=-1),
-        node("Cast", ["l"], ["f"], to=FLOAT),
-        node("Split", ["x", "w"], ["j", "o"], axis=1),
-        node("SplitToSequence", ["x", "l"], ["q"], axis=1),
-    ]
-    lengths = external("w")
-    return model(nodes, [value("x", ["n", 6])], ["a", "b", "d", "e", "j"], initializers=[lengths])
-
-
-def folded_external() -> onnx.ModelProto:
-    """External data in the attributes of nodes that are folded, in a constant and in a subgraph."""
-    inside = graph([node("Split", ["x", "w"], ["o", "p"])], [], ["o"], [external("w", "sub/w.bin")])
-    nodes = [
-        node("ConstantOfShape", ["two"], ["l"], value=external("", count=1)),
-        node("Constant", [], ["k"], value=external("")),
-        node("Add", ["k", "k"], ["m"], zzz=external("")),
-        node("Split", ["x", "l"], ["a", "b"]),
-        node("Split", ["x", "m"], ["d", "e"], axis=1),
-        node("If", ["c"], ["i"], then_branch=inside, else_branch=inside),
-    ]
-    inputs = [value("x", [4, 8]), value("c", [], BOOL)]
-    return model(nodes, inputs, ["a", "d", "i"], initializers=[ints("two", 2)])
-
-
-def plain(opset: int, *inputs: str, **attributes: object) -> onnx.ModelProto:
-    nodes = [
-        node("Relu", ["x"], ["y"], name="r"),
-        node("Split", ["y", *inputs], ["a", "b"], name="s", **attributes),
-        node("Split", ["a", *inputs], ["d", "e"], **attributes),
-    ]
-    return model(nodes, [value("x", [4, 6])], ["b", "d"], opset=opset, initializers=[ints("l", 2, 2)])
-
-
-SEEDS: tuple[Callable[[], onnx.ModelProto], ...] = (
-    functions,
-    functions,
-    subgraphs,
-    subgraphs,
-    computed,
-    computed,
-    folded_external,
-    folded_external,
-    lambda: plain(18, num_outputs=2, axis=1),
-    lambda: plain(13, "l"),
-    lambda: plain(11, split=[2, 2], axis=-2),
-    lambda: plain(2, axis=1),
-    lambda: plain(1, axis=1),
-)
 
 
 class Mutator:

@@ -6,7 +6,8 @@ import re
 
 import onnx
 
-from tests.formats.onnx_graphs.models import CHANGES, Line, Sketch, behind
+from tests.formats.onnx_graphs.models import CHANGES
+from tests.formats.onnx_graphs.sketch import Line, Sketch, behind
 
 
 def silu(s: Sketch, x: str) -> str:

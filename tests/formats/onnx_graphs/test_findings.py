@@ -15,8 +15,8 @@ from dmlsplit.formats.onnx.fusion.findings import findings
 from dmlsplit.runtimes import SessionOptions, find_runtime
 from tests.effort import calls
 from tests.formats.onnx_graphs import models, patterns
-from tests.formats.onnx_graphs.models import Sketch
 from tests.formats.onnx_graphs.recorded import parts_of, session_model
+from tests.formats.onnx_graphs.sketch import Sketch
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
 

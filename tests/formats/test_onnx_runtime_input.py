@@ -1,0 +1,154 @@
+"""What is asked of ONNX Runtime: how it is given, what the model does not have, what contradicts itself."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto, helper
+
+import dmlsplit.formats.onnx
+from dmlsplit.errors import InputError
+from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
+from tests.formats.onnx_sessions import FLOAT, SPLIT, VERSION, X, ask, in_words, model, node, outcome, rules, tensor
+
+
+def test_an_output_that_a_call_gives_no_name_has_one():
+    function = '<domain: "own", opset_import: ["" : 17]> F (w) => (o, u) { o, u = Split<axis=1>(w) }'
+    (found,) = on_onnxruntime(
+        in_words('g (float[4,6] x) => (float[?,?] y) { y, "" = own.F(x) }', functions=function), VERSION
+    )
+    assert found.answer.outcome == "DML"
+    with pytest.raises(InputError, match="F leaves out outputs of the function that it calls"):
+        on_onnxruntime(in_words("g (float[4,6] x) => (float[?,?] y) { y = own.F(x) }", functions=function), VERSION)
+
+
+def test_sizes_of_the_run_reach_nodes_further_down():
+    nodes = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=1, name="S")]
+    found = ask(nodes, [tensor("x", ["N", 6])], ["a", "b"], given={"run_shapes": {"x": (5, 6)}})
+    assert outcome(found) == [("S", "DML", "run", 0)]
+    assert found[0].answer.operators[0].input_tensor.sizes == (1, 1, 5, 6)
+
+
+def test_a_free_dimension_is_static():
+    found = ask([SPLIT], [tensor("x", ["N", 6])], ["a", "b"], given={"free_dimensions": {"N": 3}})
+    assert outcome(found) == [("S", "DML", "init", 0)]
+
+
+def test_values_of_the_run_are_lengths():
+    nodes = [node("Split", ["x", "lengths"], ["a", "b"], axis=1, name="S")]
+    inputs = [X, tensor("lengths", [2], TensorProto.INT64)]
+    given = {"run_shapes": {"x": (2, 6)}, "run_values": {"lengths": (1, 5)}}
+    found = ask(nodes, inputs, ["a", "b"], given=given)
+    assert [part.sizes[-1] for part in found[0].answer.operators[0].output_tensors] == [1, 5]
+
+
+def test_a_function_is_followed():
+    body = [
+        node("Split", ["v"], ["p", "q"], axis=1, name="cut"),
+        node("Concat", ["q", "p"], ["w"], axis=1, name="join"),
+    ]
+    swap = helper.make_function("own", "Swap", ["v"], ["w"], body, [helper.make_opsetid("", 17)])
+    found = ask([node("Swap", ["x"], ["y"], domain="own", name="call")], [X], ["y"], functions=[swap])
+    assert outcome(found) == [("call/cut", "DML", "init", 0), ("call/join", "DML", "init", 0)]
+
+
+def test_a_function_that_calls_itself_is_one_clear_error():
+    endless = helper.make_function(
+        "own", "F", ["v"], ["w"], [node("F", ["v"], ["w"], domain="own")], [helper.make_opsetid("", 17)]
+    )
+    with pytest.raises(InputError, match="call themselves"):
+        ask([node("F", ["x"], ["y"], domain="own")], [X], ["y"], functions=[endless])
+
+
+def test_the_json_of_an_answer():
+    (found,) = ask([SPLIT], [X], ["a", "b"])
+    written = json.loads(json.dumps(answer_json(found.answer)))
+    assert list(written) == ["version", "outcome", "at", "operators", "hresults", "compile"]
+    assert written["operators"][0]["Type"] == "DML_OPERATOR_SPLIT"
+    assert (written["hresults"], written["compile"]) == (["0x00000000"], {"call": "CompileGraph", "flags": 0})
+
+
+def test_a_path_and_bytes_are_read_alike(tmp_path):
+    made = model([SPLIT], [X], ["a", "b"])
+    path = tmp_path / "model.onnx"
+    onnx.save(made, path)
+    assert on_onnxruntime(path, VERSION) == on_onnxruntime(made.SerializeToString(), VERSION)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"run_shapes": {"z": (1,)}}, "there is no tensor 'z'"),
+        ({"run_shapes": {"x": (3, 6)}}, "the model has"),
+        ({"free_dimensions": {"N": 1}}, "there is no symbolic dimension 'N'"),
+        ({"run_values": {"z": (1,)}}, "there is no tensor 'z'"),
+    ],
+)
+def test_what_the_model_does_not_have(given, message):
+    with pytest.raises(InputError, match=message):
+        ask([SPLIT], [X], ["a", "b"], given=given)
+
+
+def test_what_is_no_model():
+    with pytest.raises(InputError, match="not an ONNX model"):
+        on_onnxruntime(b"\xff\xff", VERSION)
+    with pytest.raises(ValueError, match="unknown version"):
+        on_onnxruntime(model([SPLIT], [X], ["a", "b"]), "0.1")
+
+
+def test_sizes_that_are_computed_are_known_at_the_first_run():
+    """As of the anchors of a detector: Range, ConstantOfShape and Expand of sizes."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Squeeze", ["n"], ["m"])]
+    nodes += [node("Range", ["zero", "m", "step"], ["r"]), node("ConstantOfShape", ["n"], ["f"])]
+    nodes += [node("Cast", ["r"], ["rf"], to=FLOAT), node("Add", ["f", "rf"], ["g"]), node("Expand", ["g", "n"], ["e"])]
+    nodes.append(node("Concat", ["e", "g"], ["y"], axis=0, name="C"))
+    constants = {"one": [1], "zero": np.int64(0), "step": np.int64(1)}
+    (found,) = ask(nodes, [tensor("x", ["N", "M"])], ["y"], constants, given={"run_shapes": {"x": (2, 6)}})
+    assert (found.answer.outcome, found.answer.at) == ("DML", "run"), "what the CPU reads does not keep it there"
+    assert [part.sizes for part in found.answer.operators[0].input_tensors] == [(1, 1, 1, 6)] * 2
+
+
+@pytest.mark.parametrize(
+    ("other", "opset", "named"),
+    [
+        (node("Identity", ["a"], []), 17, "Identity writes 0 tensors: 1"),
+        (node("Identity", [], ["y"]), 17, "Identity y reads 0 tensors"),
+        (node("Where", ["a"], ["y"]), 17, "Where y reads 1 tensors: 3"),
+        (node("Where", ["a"], ["y"]), 1, "Where y has an operator that opset 1 does not have"),
+        (node("Slice", ["a", "", ""], ["y"]), 17, "Slice y lacks an input"),
+    ],
+    ids=["output", "input", "two inputs", "operator", "unnamed input"],
+)
+def test_a_node_that_contradicts_its_operator_is_one_clear_error(other, opset, named):
+    with pytest.raises(InputError) as error:
+        ask([SPLIT, other], [X], ["a", "b"], opset=opset)
+    assert str(error.value).startswith(named)
+
+
+def test_an_opset_that_no_int_holds_is_too_new():
+    found = ask([SPLIT, node("Relu", ["a"], ["y"])], [X], ["b", "y"], opset=2**62)
+    assert rules(found) == [["opset-too-new"]]
+
+
+def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
+    from dmlsplit.formats.onnx.runtime import session
+    from dmlsplit.formats.sessions import graph_diagnostics, judged_in_session
+    from dmlsplit.target import find_target
+
+    tried = []
+
+    def refuse(proto):
+        tried.append(proto)
+        raise InputError("it contradicts itself")
+
+    monkeypatch.setattr(session, "check_arity", refuse)
+    nodes = [node("Split", ["x"], [f"a{i}", f"b{i}"], axis=1, name=f"S{i}") for i in range(5)]
+    for each in dmlsplit.formats.onnx.read(model(nodes, [X], ["a0"], opset=13)):
+        assert graph_diagnostics(each, find_target()) == ()
+        _, answer = judged_in_session(each, find_target(onnxruntime=VERSION))
+        assert [d.message for d in answer.diagnostics] == ["it contradicts itself"]
+    assert len(tried) == 1
