@@ -126,34 +126,30 @@ __all__ = [
 
 notebook.install()
 
-# name -> module that defines it; imported when the name is first asked for
 _LAZY = {
-    "__version__": "dmlsplit._version",
-    "BindingDesc": "dmlsplit.device",
-    "BoundOperator": "dmlsplit.execution",
-    "Buffer": "dmlsplit.buffer",
-    "BufferArrayBinding": "dmlsplit.device",
-    "BufferBinding": "dmlsplit.device",
-    "Capabilities": "dmlsplit.device",
-    "CompiledOperator": "dmlsplit.execution",
-    "Device": "dmlsplit.device",
-    "GraphDesc": "dmlsplit.graphs",
-    "GraphReport": "dmlsplit.graphs",
-    "InputGraphEdgeDesc": "dmlsplit.graphs",
-    "IntermediateGraphEdgeDesc": "dmlsplit.graphs",
-    "NeighbourOperatorDesc": "dmlsplit.graphs",
-    "OutputGraphEdgeDesc": "dmlsplit.graphs",
-    "compile": "dmlsplit.execution",
-    "join": "dmlsplit.arrays",
-    "split": "dmlsplit.arrays",
-    "check_files": "dmlsplit.checking",
-    "dumps": "dmlsplit.formats.json",
-    "loads": "dmlsplit.formats.json",
-    "minimum_feature_level": "dmlsplit.validation",
-    "supported_feature_levels": "dmlsplit.validation",
-    "supported_releases": "dmlsplit.validation",
-    "validate": "dmlsplit.judging",
+    name: module
+    for module, names in {
+        "dmlsplit._version": ("__version__",),
+        "dmlsplit.arrays": ("join", "split"),
+        "dmlsplit.buffer": ("Buffer",),
+        "dmlsplit.checking": ("check_files",),
+        "dmlsplit.device": ("BindingDesc", "BufferArrayBinding", "BufferBinding", "Capabilities", "Device"),
+        "dmlsplit.execution": ("BoundOperator", "CompiledOperator", "compile"),
+        "dmlsplit.formats.json": ("dumps", "loads"),
+        "dmlsplit.graphs": (
+            "GraphDesc",
+            "GraphReport",
+            "InputGraphEdgeDesc",
+            "IntermediateGraphEdgeDesc",
+            "NeighbourOperatorDesc",
+            "OutputGraphEdgeDesc",
+        ),
+        "dmlsplit.judging": ("validate",),
+        "dmlsplit.validation": ("minimum_feature_level", "supported_feature_levels", "supported_releases"),
+    }.items()
+    for name in names
 }
+"""Name -> module that defines it; imported when the name is first asked for."""
 
 
 def __getattr__(name: str) -> object:

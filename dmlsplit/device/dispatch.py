@@ -90,7 +90,7 @@ def prepare_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run
         message = f"{d.message}: which value remains is not promised"
         found.append(ORDER_NOT_PROMISED.diagnostic(d.location, message, expected=d.expected, actual=d.actual))
     whole, parts = op.geometry.roles.whole_and_parts([*inputs, *outputs])
-    return _Copies(op, whole, parts, one_thread=bool(unordered)).prepared(), found
+    return _Copies(op, whole, parts, bool(unordered)).prepared(), found
 
 
 def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
@@ -201,14 +201,14 @@ class _Bound:
         self.function(*self.arguments)
 
 
+@dataclass(frozen=True, slots=True)
 class _Copies:
     """The copies between a whole tensor and its parts."""
 
-    def __init__(
-        self, op: DispatchableOperator, whole: MemoryRange, parts: Sequence[MemoryRange], one_thread: bool
-    ) -> None:
-        self._op, self._whole, self._parts = op, whole, parts
-        self._one_thread = one_thread
+    _op: DispatchableOperator
+    _whole: MemoryRange
+    _parts: Sequence[MemoryRange]
+    _one_thread: bool
 
     def prepared(self) -> Run:
         op = self._op

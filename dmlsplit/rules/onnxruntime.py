@@ -44,7 +44,7 @@ class Habit(Notice):
     cure: str = ""
 
 
-def _habit(name: str, severity: Severity, summary: str, explanation: str, cure: str, *sources: Source) -> Habit:
+def _habit(name: str, severity: Severity, summary: str, explanation: str, *sources: Source, cure: str = "") -> Habit:
     return Habit(f"onnxruntime/{name}", summary, explanation, (OBSERVED, *sources), severity, Basis.OBSERVED, cure=cure)
 
 
@@ -56,39 +56,39 @@ VERSION_NOT_OBSERVED = _habit(
     "This version was not observed.",
     "The wheels up to 1.17.3, and 1.18.1, have no onnxruntime.dll to be asked. 1.18.1 is answered for as 1.18.0, which "
     "ships the same DirectML; of older versions nothing is predicted.",
-    "",
 )
 OPSET_TOO_NEW = _habit(
     "opset-too-new",
     _E,
     "The model's opset is newer than this version of ONNX Runtime knows.",
     "The model is not loaded, whatever operators it has.",
-    "convert the model to an older opset (onnx.version_converter), or use a newer ONNX Runtime",
     LOADING,
+    cure="convert the model to an older opset (onnx.version_converter), or use a newer ONNX Runtime",
 )
 IR_VERSION_TOO_NEW = _habit(
     "ir-version-too-new",
     _E,
     "The model's IR version is newer than this version of ONNX Runtime knows.",
     "The model is not loaded, even where its opset is known.",
-    "write the model with an older IR version (onnx.helper.make_model(..., ir_version=)), or use a newer ONNX Runtime",
     LOADING,
+    cure="write the model with an older IR version (onnx.helper.make_model(..., ir_version=)), or use a newer "
+    "ONNX Runtime",
 )
 TYPE_NOT_LOADED = _habit(
     "type-not-loaded",
     _E,
     "ONNX Runtime has no such tensors, or the operator does not take them at this opset.",
     "Complex tensors are not supported at all, BFLOAT16 not before opset 13. The model is not loaded.",
-    "cast to a supported type around the node",
     RESOLVING,
+    cure="cast to a supported type around the node",
 )
 NO_KERNEL = _habit(
     "no-kernel",
     _E,
     "No kernel implements this version of the operator.",
     "Split 1 and Concat 1 are known and not implemented: session creation fails.",
-    "convert the model to opset 11 or newer (onnx.version_converter)",
     KERNELS,
+    cure="convert the model to opset 11 or newer (onnx.version_converter)",
 )
 INFERENCE_FAILS = _habit(
     "inference-fails",
@@ -96,9 +96,9 @@ INFERENCE_FAILS = _habit(
     "Shape inference refuses the node.",
     "Where shapes and lengths are known, ONNX Runtime infers shapes as it loads the model and refuses what "
     "contradicts itself. The size of the split axis is kept in 32 bits with a sign there.",
-    "correct the axis or the lengths; an axis of 2^31 or more has to be split without given lengths",
     INFERENCE,
     RESOLVING,
+    cure="correct the axis or the lengths; an axis of 2^31 or more has to be split without given lengths",
 )
 FOLDED = _habit(
     "folded",
@@ -107,7 +107,6 @@ FOLDED = _habit(
     "All its inputs are initializers: constant folding runs it on the CPU, from optimization level 1 on. Or a Concat "
     "puts the shape for one Reshape together: in its place comes a constant with 0 for what the Reshape keeps and -1 "
     "for what is not known, if that is one size at most.",
-    "",
     FOLDING,
     RESHAPING,
 )
@@ -116,7 +115,6 @@ BRANCH_NOT_TAKEN = _habit(
     _N,
     "The node is removed: the If around it always takes the other branch.",
     "The condition is a constant. From optimization level 1 on the branch that is taken comes in the place of the If.",
-    "",
     FOLDING,
 )
 TYPE_ON_CPU = _habit(
@@ -124,16 +122,16 @@ TYPE_ON_CPU = _habit(
     _W,
     "DirectML's kernel does not take this element type: the node runs on the CPU.",
     "STRING and BFLOAT16 have no kernel of the execution provider.",
-    "cast BFLOAT16 to FLOAT16 or FLOAT around the node to keep it on the GPU",
     KERNELS,
+    cure="cast BFLOAT16 to FLOAT16 or FLOAT around the node to keep it on the GPU",
 )
 DOUBLE_ON_CPU = _habit(
     "double-on-cpu",
     _W,
     "The device has no doubles: the node runs on the CPU.",
     "DOUBLE needs Direct3D 12's DoublePrecisionFloatShaderOps.",
-    "cast to FLOAT around the node to keep it on the GPU",
     PARTITIONER,
+    cure="cast to FLOAT around the node to keep it on the GPU",
 )
 PREFERS_CPU = _habit(
     "prefers-cpu",
@@ -141,7 +139,6 @@ PREFERS_CPU = _habit(
     "The node computes with sizes: it runs on the CPU.",
     "A node whose inputs are all results of Shape or Size, small initializers or the model's inputs is left "
     "on the CPU, which needs them.",
-    "",
     PREFERENCE,
 )
 CPU_FALLBACK_DISABLED = _habit(
@@ -149,7 +146,7 @@ CPU_FALLBACK_DISABLED = _habit(
     _E,
     "The node would run on the CPU, which session.disable_cpu_ep_fallback forbids.",
     "Session creation fails where any node is left to the CPU.",
-    "allow the fallback, or change the node's element type",
+    cure="allow the fallback, or change the node's element type",
 )
 RANK = _habit(
     "rank",
@@ -157,16 +154,16 @@ RANK = _habit(
     "A tensor has more than 8 dimensions.",
     "The execution provider takes the node and cannot make its kernel; there is no fallback to the CPU. "
     "Session creation fails, or the first Run where sizes or lengths are known only then.",
-    "merge dimensions with Reshape around the node",
     HELPER,
+    cure="merge dimensions with Reshape around the node",
 )
 OUTPUT_OMITTED = _habit(
     "output-omitted",
     _E,
     "An output has no name, and DirectML gets no tensor for it.",
     "The descriptor holds a tensor of DML_TENSOR_TYPE_INVALID, and CreateOperator refuses it.",
-    "give the output a name, which nothing has to read",
     SPLIT,
+    cure="give the output a name, which nothing has to read",
 )
 SECOND_OUTPUT_EMPTY = _habit(
     "second-output-empty",
@@ -174,24 +171,23 @@ SECOND_OUTPUT_EMPTY = _habit(
     "The second output, and no other, has no elements: session creation fails.",
     "Looking for empty tensors, the partitioner leaves out the index of the input with the lengths, 1, among "
     "the outputs as well. The node gets into a fused graph and makes no operator there.",
-    "swap the empty output with another, drop it, or give the lengths at opset 11 as an attribute",
     PARTITIONER,
+    cure="swap the empty output with another, drop it, or give the lengths at opset 11 as an attribute",
 )
 EMPTY_TENSOR = _habit(
     "empty-tensor",
     _W,
     "A tensor has no elements: nothing is submitted to DirectML.",
     "The whole node is skipped. Its other outputs are never written.",
-    "leave out the empty part",
     SPLIT,
     ADAPTER,
+    cure="leave out the empty part",
 )
 EMPTY_INPUTS_LEFT_OUT = _habit(
     "empty-inputs-left-out",
     _N,
     "Inputs without elements are left out of the JOIN.",
     "The node is outside of a fused graph then; with no input left nothing is submitted.",
-    "",
     CONCAT,
 )
 NEGATIVE_LENGTH = _habit(
@@ -200,39 +196,38 @@ NEGATIVE_LENGTH = _habit(
     "A length is negative.",
     "num_outputs makes all parts but the last of the size divided and rounded up; what is left for the last "
     "may be less than nothing. It reaches DirectML modulo 2^32, or fails session creation before.",
-    "choose num_outputs so that something is left for the last part, or give the lengths",
     HELPER,
     INFERENCE,
+    cure="choose num_outputs so that something is left for the last part, or give the lengths",
 )
 SIZE_BEYOND_32_BITS = _habit(
     "size-beyond-32-bits",
     _E,
     "A size does not fit 32 bits: session creation fails.",
     "Sizes are narrowed to 32 bits, with a check, before any operator is made.",
-    "make the tensor smaller: DirectML has no such sizes",
     PARTITIONER,
+    cure="make the tensor smaller: DirectML has no such sizes",
 )
 LENGTHS_DO_NOT_FIT = _habit(
     "lengths-do-not-fit",
     _E,
     "The lengths do not fit the size of the axis as the model runs.",
     "The kernel checks them against the real sizes.",
-    "correct the lengths",
     HELPER,
+    cure="correct the lengths",
 )
 REFUSED_BY_DIRECTML = _habit(
     "refused-by-directml",
     _E,
     "DirectML refuses the descriptor.",
     "There is no fallback to the CPU: session creation fails, or the first Run where sizes are known only then.",
-    "see the rules that the descriptor breaks; dmlsplit legalize rewrites it where that is possible",
+    cure="see the rules that the descriptor breaks; dmlsplit legalize rewrites it where that is possible",
 )
 MADE_AT_RUN = _habit(
     "made-at-run",
     _N,
     "The operator is made at the first Run, outside of a fused graph.",
     "A fused graph needs static shapes, of inputs and outputs, and lengths that are constant.",
-    "",
     PARTITIONER,
     ADAPTER,
 )
@@ -241,7 +236,6 @@ OUTSIDE_GRAPH = _habit(
     _N,
     "The operator is compiled alone, as the session is made.",
     "A fused graph takes no node with an empty tensor or with outputs whose shapes are not static.",
-    "",
     PARTITIONER,
 )
 GRAPH_WITHOUT_OUTPUTS = _habit(
@@ -249,15 +243,14 @@ GRAPH_WITHOUT_OUTPUTS = _habit(
     _E,
     "Nothing reads what a fused graph computes: session creation fails.",
     "Nodes that lead to no output are taken out of the DirectML graph. CompileGraph refuses one without nodes.",
-    "remove the nodes that nothing reads",
     GRAPH,
+    cure="remove the nodes that nothing reads",
 )
 NOT_READ = _habit(
     "not-read",
     _N,
     "Nothing reads the node's outputs: it is taken out of the fused graph before that is compiled.",
     "Its kernel is made all the same, hence its descriptor judged.",
-    "",
     GRAPH,
 )
 COMPUTED_ONCE = _habit(
@@ -266,7 +259,6 @@ COMPUTED_ONCE = _habit(
     "Another node computes the same: only one of the two is left.",
     "Equal small initializers become one, and of nodes with equal operators, inputs and attributes those stay that "
     "give outputs of the graph, else the one that ONNX Runtime comes to first.",
-    "",
     SHARING,
     COMMON,
 )
@@ -276,8 +268,8 @@ TWINS_DIFFER = _habit(
     "Two Splits of one tensor look the same to ONNX Runtime, and have different numbers of outputs.",
     "The elimination of common subexpressions compares operator, inputs and attributes, not how many outputs "
     "there are: an output of one Split takes the place of an output of the other, of another size.",
-    "give one of them its lengths explicitly",
     COMMON,
+    cure="give one of them its lengths explicitly",
 )
 GRAPH_REFUSED = _habit(
     "graph-refused",
@@ -285,23 +277,26 @@ GRAPH_REFUSED = _habit(
     "CompileGraph refuses the fused graph that the node is in.",
     "Mostly an intermediate is cut into blocks that lie one after another, by Split or Slice, one of them is read, by "
     "one elementwise operator, and that works in place: all builds of DirectML answer E_INVALIDARG.",
-    "move the elementwise operator in front of the Split or Slice, or take the block with Gather or a negative Pad",
     GRAPH,
+    cure="move the elementwise operator in front of the Split or Slice, or take the block with Gather or a "
+    "negative Pad",
 )
 SESSION_FAILS_ELSEWHERE = _habit(
-    "session-fails-elsewhere", _E, "Session creation fails at another node.", "Then this one does not run either.", ""
+    "session-fails-elsewhere",
+    _E,
+    "Session creation fails at another node.",
+    "Then this one does not run either.",
 )
 SIZES_UNKNOWN = _habit(
     "sizes-unknown",
     _W,
     "What happens depends on sizes that the model leaves open.",
     "The session is made; the operator is made at the first Run, for its sizes.",
-    "give the sizes of the first Run (--shape, --dim)",
+    cure="give the sizes of the first Run (--shape, --dim)",
 )
 CONTEXT_UNKNOWN = _habit(
     "context-unknown",
     _W,
     "What happens depends on what ONNX Runtime makes of the nodes around.",
     "Optimization may change this node or its graph, in ways that are not followed here.",
-    "",
 )

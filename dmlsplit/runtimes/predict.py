@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NoReturn
 
 from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Report
@@ -111,25 +111,17 @@ def placement(
         return Placement(answer=stop.answer)
 
 
+@dataclass(slots=True)
 class _Predictor:
     """One node on its way through a session."""
 
-    def __init__(
-        self,
-        facts: RuntimeFacts,
-        runtime: Runtime,
-        path: str,
-        first_run: FirstRun | None,
-        options: SessionOptions,
-        graph_nodes: int | None,
-    ) -> None:
-        self.facts = facts
-        self.runtime = runtime
-        self.path = path
-        self.first_run = first_run
-        self.options = options
-        self.graph_nodes = graph_nodes
-        self.notes: list[Diagnostic] = []
+    facts: RuntimeFacts
+    runtime: Runtime
+    path: str
+    first_run: FirstRun | None
+    options: SessionOptions
+    graph_nodes: int | None
+    notes: list[Diagnostic] = field(default_factory=list)
 
     # The way of a node, in ONNX Runtime's order.
 
@@ -144,8 +136,7 @@ class _Predictor:
     def before_operators(self) -> None:
         """Loading, shape inference, folding, the choice of the provider; what is not known of them."""
         if not self.runtime.observed:
-            self._note("version-not-observed", f"what {self.runtime.version} does was not observed")
-            self._stop(Outcome.UNKNOWN)
+            self._stop(Outcome.UNKNOWN, "version-not-observed", f"what {self.runtime.version} does was not observed")
         for name, message in refusals(self.facts, self.runtime):
             self._fail(name, message)
         self._place()
@@ -154,10 +145,8 @@ class _Predictor:
     def _place(self) -> None:
         facts, options = self.facts, self.options
         if facts.folded:
-            self._note(
-                "folded", "it is a constant as the session is made: its inputs are, or a Reshape takes it for a shape"
-            )
-            self._stop(Outcome.CPU, INIT)
+            message = "it is a constant as the session is made: its inputs are, or a Reshape takes it for a shape"
+            self._stop(Outcome.CPU, "folded", message, INIT)
         reason = None
         if facts.data_type in _ON_CPU:
             reason = ("type-on-cpu", f"{facts.data_type} has no kernel of DirectML")
@@ -169,16 +158,14 @@ class _Predictor:
             return
         if not options.cpu_fallback:
             self._fail("cpu-fallback-disabled", f"{reason[1]}, and the fallback to the CPU is disabled")
-        self._note(*reason)
-        self._stop(Outcome.CPU)
+        self._stop(Outcome.CPU, *reason)
 
     def _check_shapes(self) -> None:
         if not self.facts.shapes_known and not all(is_static(shape) for shape in self.facts.shapes):
-            self._note("context-unknown", "the shapes that ONNX Runtime infers here are not known")
-            self._stop(Outcome.UNKNOWN)
+            self._stop(Outcome.UNKNOWN, "context-unknown", "the shapes that ONNX Runtime infers here are not known")
         if self.facts.given in (LengthsFrom.CONSTANT, LengthsFrom.OUTER) and self.facts.lengths is None:
-            self._note("context-unknown", "the lengths are constant, and computed in a way that is not followed")
-            self._stop(Outcome.UNKNOWN)
+            message = "the lengths are constant, and computed in a way that is not followed"
+            self._stop(Outcome.UNKNOWN, "context-unknown", message)
 
     def in_graph(self) -> bool:
         """Whether the partitioner takes the node for a fused graph. Its narrowing of sizes may end the session."""
@@ -241,12 +228,12 @@ class _Predictor:
             if all(is_static(shape) for shape in facts.shapes):
                 sizes = [numbers(shape) for shape in facts.shapes]
             else:
-                return self._unknown("sizes-unknown", "sizes are open, which the first Run gives")
+                self._stop(Outcome.UNKNOWN, "sizes-unknown", "sizes are open, which the first Run gives", RUN)
         lengths: Sizes = ()
         if facts.is_split:
             known = self._run_lengths(sizes[0])
             if known is None:
-                return self._unknown("sizes-unknown", "the lengths are computed as the model runs")
+                self._stop(Outcome.UNKNOWN, "sizes-unknown", "the lengths are computed as the model runs", RUN)
             lengths = known
         self._note("made-at-run", "it is not part of a fused graph")
         self._check_rank(len(sizes[0]), RUN)
@@ -378,16 +365,12 @@ class _Predictor:
         self._note("empty-tensor", "a tensor has no elements: nothing is submitted, and no output is written")
         return RuntimeAnswer(self.runtime, Outcome.DML, diagnostics=tuple(self.notes))
 
-    def _unknown(self, name: str, message: str) -> RuntimeAnswer:
-        self._note(name, message)
-        return RuntimeAnswer(self.runtime, Outcome.UNKNOWN, RUN, diagnostics=tuple(self.notes))
-
     def _note(self, name: str, message: str) -> None:
         self.notes.append(diagnostic(name, self.path, message))
 
-    def _stop(self, outcome: Outcome, at: str | None = None) -> None:
+    def _stop(self, outcome: Outcome, name: str, message: str, at: str | None = None) -> NoReturn:
+        self._note(name, message)
         raise _Stop(RuntimeAnswer(self.runtime, outcome, at, diagnostics=tuple(self.notes)))
 
-    def _fail(self, name: str, message: str, at: str = INIT) -> None:
-        self._note(name, message)
-        self._stop(Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS, at)
+    def _fail(self, name: str, message: str, at: str = INIT) -> NoReturn:
+        self._stop(Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS, name, message, at)

@@ -27,13 +27,21 @@ class TargetVerdict(NamedTuple):
         return {"ok": "good", "not ok": "bad", "not read": "bad"}.get(self.word, "plain")
 
 
-_BY_USE: Final = {
-    Use.AS_IT_IS: ("runs", "✓", "y", "good"),
-    Use.REWRITTEN: ("runs rewritten", "↻", "w", "again"),
-    Use.REFUSED: ("refused", "✕", "n", "bad"),
-    Use.UNKNOWN: ("not known", "?", "u", "plain"),
+class Look(NamedTuple):
+    """A use in a word and as a sign, and the classes of its cell and of its badge."""
+
+    word: str
+    sign: str
+    cell: str
+    badge: str
+
+
+LOOKS: Final = {
+    Use.AS_IT_IS: Look("runs", "✓", "y", "good"),
+    Use.REWRITTEN: Look("runs rewritten", "↻", "w", "again"),
+    Use.REFUSED: Look("refused", "✕", "n", "bad"),
+    Use.UNKNOWN: Look("not known", "?", "u", "plain"),
 }
-"""In a word, as a sign, the class of a cell and that of a badge."""
 
 
 class Cell(NamedTuple):
@@ -44,16 +52,8 @@ class Cell(NamedTuple):
     reason: int
 
     @property
-    def sign(self) -> str:
-        return _BY_USE[self.use][1]
-
-    @property
-    def kind(self) -> str:
-        return _BY_USE[self.use][2]
-
-    @property
-    def word(self) -> str:
-        return _BY_USE[self.use][0]
+    def look(self) -> Look:
+        return LOOKS[self.use]
 
 
 class Reason(NamedTuple):
@@ -64,12 +64,8 @@ class Reason(NamedTuple):
     lines: Sequence[str]
 
     @property
-    def word(self) -> str:
-        return _BY_USE[self.use][0]
-
-    @property
-    def kind(self) -> str:
-        return _BY_USE[self.use][3]
+    def look(self) -> Look:
+        return LOOKS[self.use]
 
 
 class TensorRow(NamedTuple):
