@@ -49,6 +49,11 @@ def _table_of(kind: ValueKind, words: str) -> ValueKind:
 
 _SIZE: Final = {"type": "integer", "minimum": 0}
 _TEXT: Final = ValueKind("a text", {"type": "string"}, lambda value: isinstance(value, str))
+_PATH: Final = ValueKind(
+    "a path",
+    {"type": "string", "pattern": "^[^\\u0000]*$"},
+    lambda value: isinstance(value, str) and "\0" not in value,
+)
 _TEXTS: Final = ValueKind("a list of texts", {"type": "array", "items": {"type": "string"}}, _is_texts)
 _TEXT_OR_TEXTS: Final = ValueKind(
     "a text or a list of texts",
@@ -75,7 +80,7 @@ KEYS: Final[Mapping[str, ValueKind]] = {
     "select": _TEXTS,
     "ignore": _TEXTS,
     "fail-on": _SEVERITY,
-    "baseline": _TEXT,
+    "baseline": _PATH,
     **_OF_MODELS,
     "per-file-ignores": _table_of(_TEXTS, 'a table of lists of rules: "old/*.onnx" = ["node/"]'),
     "models": ValueKind(

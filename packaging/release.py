@@ -60,7 +60,8 @@ def changelog(root: Path) -> Iterator[str]:
 def generated_pages(root: Path) -> Iterator[str]:
     done = subprocess.run([sys.executable, "docs/generate.py", "--check"], cwd=root, capture_output=True, text=True)
     if done.returncode:
-        yield f"docs/generate.py --check: {(done.stdout + done.stderr).strip() or 'failed'}"
+        said = done.stdout.strip() or (done.stderr.splitlines() or ["failed"])[-1]
+        yield f"docs/generate.py --check: {said}"
 
 
 def git(root: Path, *words: str) -> str:

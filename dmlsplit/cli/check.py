@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from dmlsplit.cli._arguments import (
     target_options,
 )
 from dmlsplit.diagnostics import Severity
+from dmlsplit.errors import InputError
 from dmlsplit.formats.models import Given, is_model
 from dmlsplit.report import text
 from dmlsplit.report.baseline import Baseline
@@ -125,6 +127,17 @@ class CheckOptions:
         _streams.refuse_to_replace(self.out, [self.baseline], "the baseline")
         _streams.refuse_to_replace(self.out, [self.write_baseline], "what --write-baseline writes")
 
+    def known(self) -> Baseline | None:
+        """The baseline. InputError where there is no such file, unless it is the one that this run writes."""
+        if self.baseline is None:
+            return None
+        try:
+            return Baseline.read(self.baseline)
+        except FileNotFoundError:
+            if self.write_baseline is None or os.path.abspath(self.write_baseline) != os.path.abspath(self.baseline):
+                raise InputError("is not there; check --write-baseline makes it", file=self.baseline) from None
+            return Baseline(self.baseline)
+
     def console(self) -> Console | None:
         """Where a person reads the report, if one does."""
         if self.format_ != "text" or self.out is not None or not _streams.person_reads(sys.stdout):
@@ -163,7 +176,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
     of_file = _configuration.questions(question)
     refuse_closed_input(names)
     options.refuse_to_replace(names)
-    known = None if options.baseline is None else Baseline.read(options.baseline)
+    known = options.known()
     found = None if options.write_baseline is None else Baseline(options.write_baseline)
     tally = Tally()
     console = options.console()

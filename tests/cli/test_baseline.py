@@ -48,6 +48,17 @@ def test_equal_ones_are_counted(check):
     assert check({"a.jsonl": f"{BAD}\n{BAD}\n{BAD}\n"}, "--baseline", "known.json")[:2] == (1, [SUM])
 
 
+def test_one_that_is_not_there_yet(check, tmp_path):
+    """A project may name its baseline before it has one: the run that writes it needs none."""
+    status, _, err = check({"a.json": BAD}, "--baseline", "known.json")
+    assert (status, err) == (2, "dmlsplit: known.json: is not there; check --write-baseline makes it\n")
+    assert check({}, "a.json", "--baseline", "known.json", "--write-baseline", "other.json")[0] == 2
+    assert not (tmp_path / "other.json").exists()
+    (tmp_path / "dmlsplit.toml").write_text('baseline = "known.json"')
+    assert check({}, "a.json", "--write-baseline", "known.json") == (0, [SUM], "")
+    assert check({}, "a.json") == (0, [], "")
+
+
 def test_the_verdict_stays(cli, check, tmp_path):
     check({"a.json": BAD}, "--write-baseline", "known.json")
     out = cli("check", "a.json", "--baseline", "known.json").out
@@ -106,7 +117,7 @@ ENTRY = {
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "known.json: No such file or directory"),
+        (None, "known.json: is not there"),
         ("", "known.json:1:1: the text is empty"),
         ("[]", "expected an object, not an array"),
         ("{}", "Field 'schema' is required."),

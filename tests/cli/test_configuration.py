@@ -108,6 +108,7 @@ WRONG = {
     '[shapes]\nx = "1,2"': "a table of shapes",
     '[models."a"]\nshape = 1': "models.'a'.shape is no setting; did you mean shapes?",
     "[models]\na = 1": "a table of tables",
+    'baseline = "a\\u0000"': "baseline is 'a\\x00'; a path is expected",
     'fail-on = "note"': '"warning" or "error" is expected',
     "a = \nb = 1": ":1:5: is no TOML",
     "a = '\x00'": "is no TOML",
