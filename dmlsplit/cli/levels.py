@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -267,15 +266,7 @@ def _reason(diagnostic: Diagnostic) -> list[str]:
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
-    start, rest = " " * indent, " " * (indent + 2)
-    return textwrap.wrap(
-        line,
-        _streams.width(),
-        initial_indent=start,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return _streams.wrapped(line, _streams.width(), " " * indent, " " * (indent + 2))
 
 
 def _matrix(answers: Sequence[Answered], asked: Columns, columns: int) -> Iterator[str]:

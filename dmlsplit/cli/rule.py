@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -189,12 +188,5 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
 
 
 def _filled(paragraph: str, width: int, indent: str = "") -> Iterator[list[Part]]:
-    for line in textwrap.wrap(
-        paragraph,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    ):
+    for line in _streams.wrapped(paragraph, width, indent, indent):
         yield [(line, "")]

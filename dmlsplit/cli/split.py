@@ -239,7 +239,7 @@ def _regular_file_size(file: str) -> int:
 @contextmanager
 def _progress(total: int) -> Iterator[Advance]:
     """A bar with rate and time left where a person looks on; it is gone in the end."""
-    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if not _streams.person_reads(sys.stderr):
         yield lambda count: None
         return
     from rich.console import Console

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.dims import Shape, compatible, is_static, merged, shape_text
+from dmlsplit.diagnostics import Report
+from dmlsplit.dims import Shape, compatible, is_static, merged
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
-from dmlsplit.formats.openvino.splits import path_of
+from dmlsplit.formats.openvino.splits import path_of, shape_unknown
 from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, PortTensor
 from dmlsplit.formats.openvino.types import element_type, type_name
-from dmlsplit.location import Location
-from dmlsplit.printable import printable
-from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules import judge_node
 from dmlsplit.rules.openvino import OpenVinoConcat
 
 
@@ -88,18 +86,7 @@ class Concat:
 
     def _report(self) -> Report:
         path = path_of(self.graph, self.layer)
-        found = (*judge_node(self.facts, path), *self._unknown(path))
+        inputs = [(i, tensor) for i, tensor in enumerate(self.inputs) if i not in self.facts.missing]
+        unknown = [shape_unknown(tensor, "inputs", i, path=path) for i, tensor in inputs if not is_static(tensor.shape)]
+        found = (*judge_node(self.facts, path), *unknown)
         return Report(found, self.facts.specification, None, "Concat").located(lambda _: self.layer.place)
-
-    def _unknown(self, path: str) -> Iterator[Diagnostic]:
-        """What DirectML would have to know."""
-        for i, tensor in enumerate(self.inputs):
-            if i in self.facts.missing or is_static(tensor.shape):
-                continue
-            shape = shape_text(tensor.shape)
-            origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
-            hint = f"--shape gives that of '{origin}', on which it depends"
-            here = Location(("inputs", i), path)
-            yield RULES["node/shape-unknown"].diagnostic(
-                here, f"has the shape {shape}; {hint}", expected=hint, actual=shape
-            )

@@ -12,7 +12,7 @@ from dmlsplit.formats.openvino.constants import Value, Weights, resolve
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, PortTensor
 from dmlsplit.formats.openvino.types import element_type, type_name
-from dmlsplit.location import Location
+from dmlsplit.location import Location, Step
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.openvino import INPUTS, INTEGER_TYPES, OpenVinoSplit
@@ -105,16 +105,18 @@ class Split:
         path = path_of(self.graph, self.layer)
         found = list(judge_node(self.facts, path))
         if not is_static(self.facts.data_shape) and "data" not in self.facts.missing_inputs:
-            found.append(self._shape_unknown(path))
+            found.append(shape_unknown(self.data, "data", path=path))
         report = Report(tuple(found), self.facts.specification, None, self.facts.op)
         return report.located(lambda _: self.layer.place)
 
-    def _shape_unknown(self, path: str) -> Diagnostic:
-        shape = shape_text(self.facts.data_shape)
-        origin = "" if self.data.origin is None else printable(self.data.origin.name, 60)
-        hint = f"--shape gives that of '{origin}', on which it depends"
-        message = f"has the shape {shape}; {hint}"
-        return RULES["node/shape-unknown"].diagnostic(Location(("data",), path), message, expected=hint, actual=shape)
+
+def shape_unknown(tensor: PortTensor, *place: Step, path: str) -> Diagnostic:
+    """That DirectML would have to know the shape of an input of the layer at `path`, and how to give it."""
+    shape = shape_text(tensor.shape)
+    origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
+    hint = f"--shape gives that of '{origin}', on which it depends"
+    here = Location(place, path)
+    return RULES["node/shape-unknown"].diagnostic(here, f"has the shape {shape}; {hint}", expected=hint, actual=shape)
 
 
 def path_of(graph: Graph, layer: Layer) -> str:
