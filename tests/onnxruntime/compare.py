@@ -121,7 +121,7 @@ def predicted(sample: Sample, version: str) -> list[NodeOnRuntime]:
     return on_onnxruntime(
         sample.model,
         version,
-        run_shapes={entry.name: entry.shape for entry in run},
+        run_shapes={**{entry.name: entry.shape for entry in run}, **sample.computed},
         run_values={entry.name: entry.values for entry in run if entry.values is not None},
         free_dimensions=sample.free_dimensions,
         options=options,

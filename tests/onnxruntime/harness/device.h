@@ -9,6 +9,7 @@ namespace harness {
 struct Capabilities {
     std::uint32_t doublePrecisionShaderOps = 1;
     std::uint32_t direct3dFeatureLevel = 0xC100;  // D3D_FEATURE_LEVEL_12_1; 0x1000 is a compute-only device
+    std::uint32_t computed = 0;                   // what is read of all that is computed, as integers of 64 bits
 };
 
 // An ID3D12Device that lives as long as the process; there is one.

@@ -1,6 +1,9 @@
 // Asks ONNX Runtime with its DirectML execution provider what it does with models, on a device that is none.
 //
-//     harness FOLDER [double-precision=0] [d3d-feature-level=0x1000]      FOLDER: onnxruntime.dll and DirectML.dll
+//     harness FOLDER [double-precision=0] [d3d-feature-level=0x1000] [computed=16]
+//
+// FOLDER holds onnxruntime.dll and DirectML.dll; `computed` is what the CPU reads, as integers, of what the device
+// would have computed.
 //
 // A query is a few lines of words and ends with an empty one; what is not a number is percent-encoded.
 //
@@ -244,6 +247,7 @@ Capabilities parseCapabilities(int count, char** words) {
     const std::map<std::string, std::uint32_t*> members = {
         {"double-precision", &device.doublePrecisionShaderOps},
         {"d3d-feature-level", &device.direct3dFeatureLevel},
+        {"computed", &device.computed},
     };
     for (int i = 0; i < count; ++i) {
         const std::string option = words[i];

@@ -53,14 +53,24 @@ def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> l
 
 
 def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
-    """For graphs, each behind those in its nodes, the place of a node that is not fused."""
+    """For graphs, each behind those in its nodes, the place of a node that is not fused.
+
+    Fused graphs are made in the order of the walk over nodes, kernels in that of the file.
+    """
     number = {id(graph): i for i, graph in enumerate(graphs)}
 
-    def nesting(graph: SessionGraph) -> tuple[int, ...]:
-        return () if graph.parent is None else (*nesting(graph.parent), number[id(graph)])
+    def way(graph: SessionGraph) -> tuple[tuple[int, int], ...]:
+        """The nodes that it is within, as the walk comes to them, and which graph it is in there."""
+        around = graph.parent
+        if around is None:
+            return ()
+        return *way(around), (around.walk.get(graph.scope.steps[-1][0], -1), number[id(graph)])
 
-    outward = {number[id(graph)]: i for i, graph in enumerate(sorted(graphs, key=nesting))}
-    return [Place(i, outward[i], None, 0) for i in range(len(graphs))]
+    behind = max(len(graph.nodes) for graph in graphs), 0
+    inward = {id(graph): i for i, graph in enumerate(sorted(graphs, key=lambda graph: (*way(graph), behind)))}
+    outward = sorted(graphs, key=lambda graph: [place for _, place in way(graph)])
+    found = {id(graph): Place(inward[id(graph)], i, None, 0) for i, graph in enumerate(outward)}
+    return [found[id(graph)] for graph in graphs]
 
 
 def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> list[tuple[NodeOnRuntime, Place]]:

@@ -178,6 +178,11 @@ class SessionGraph:
 
         return list(depth_first(sorted(leaves, key=number.__getitem__), before))
 
+    @cached_property
+    def walk(self) -> Mapping[int, int]:
+        """For each of these nodes which of them it is."""
+        return {index: place for place, index in enumerate(self.order())}
+
     def _is_followed(self, index: int) -> bool:
         """Whether a node reads what this one writes."""
         return any(self._ends.get(text(name)) for name in self.nodes[index].output)
