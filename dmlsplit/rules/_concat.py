@@ -89,14 +89,14 @@ def declared_fits(n: ConcatFacts) -> Iterator[Condition]:
 
 
 def types_differ(n: ConcatFacts) -> Findings:
-    """Inputs of another element type than those before them."""
+    """onnx/concat-types-differ and openvino/concat-types-differ."""
     for i, data_type in enumerate(n.data_types):
         if data_type is not None and data_type != n.data_type:
             yield Finding(("inputs", i), f"is {data_type}, others are {n.data_type}", n.data_type, data_type)
 
 
 def ranks_differ(n: ConcatFacts) -> Findings:
-    """Inputs of another number of dimensions than those before them."""
+    """onnx/concat-rank-differs and openvino/concat-rank-differs."""
     for i, shape in enumerate(n.shapes):
         if shape is not None and n.rank is not None and len(shape) != n.rank:
             message = f"has {len(shape)} dimensions, the inputs before it have {n.rank}"
@@ -104,7 +104,7 @@ def ranks_differ(n: ConcatFacts) -> Findings:
 
 
 def sizes_differ(n: ConcatFacts) -> Findings:
-    """Inputs of other sizes off the axis."""
+    """onnx/concat-shape-differs and openvino/concat-shape-differs."""
     axis, output = n.axis_index, n.output_shape
     if axis is None or output is None:
         return

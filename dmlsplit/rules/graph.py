@@ -9,8 +9,8 @@ from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Rule
 from dmlsplit.rules._sources import LEARN, OURS, Source
 
-EXECUTED: Final = Source("observed: graphs executed by 22 DirectML builds, feature levels 2_1 to 6_4")
-COMPILED: Final = Source("observed: CompileGraph of 7 DirectML builds, feature levels 2_1 to 6_4")
+EXECUTED: Final = Source("observed: graphs executed by DirectML builds of feature levels 2_1 to 6_4")
+COMPILED: Final = Source("observed: CompileGraph of DirectML builds of feature levels 2_1 to 6_4")
 GRAPH_PAGE: Final = Source("DML_GRAPH_DESC", f"{LEARN}/win32/api/directml/ns-directml-dml_graph_desc")
 COMPILE_PAGE: Final = Source(
     "IDMLDevice1::CompileGraph", f"{LEARN}/win32/api/directml/nf-directml-idmldevice1-compilegraph"
@@ -129,7 +129,7 @@ NEIGHBOUR_RANK: Final = GraphRule(
     "graph/neighbour-rank",
     "A neighbour of a Split or Join has a number of dimensions that the build does not take.",
     "Builds of feature level 2_1 take tensors of 4 dimensions, some operators of 5; all later ones take 1 to 8.",
-    (Source("observed: CreateOperator of 5 DirectML builds, feature levels 2_1 to 6_2"),),
+    (Source("observed: CreateOperator of DirectML builds of feature levels 2_1 to 6_2"),),
     releases="tensorflow-directml-1.15.3.dev200619",
     cure="describe the tensors with four dimensions",
     refuses=True,

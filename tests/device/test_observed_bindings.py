@@ -1,4 +1,4 @@
-"""What three builds answered, call by call, to 38 bindings and 7 sizes that wrap: every build's device says the same.
+"""What builds answered, call by call, to 38 bindings and 7 sizes that wrap: every build's device says the same.
 
 They did not differ in the bindings, but for the code of an invalid argument, and live tests ask all of them again
 (tests/directml); a size that wraps is judged otherwise by each.

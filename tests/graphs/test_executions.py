@@ -1,4 +1,4 @@
-"""Graphs that 22 builds executed: what the model says of each output, and what came out."""
+"""Graphs that builds executed: what the model says of each output, and what came out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs that are wrong whatever becomes of them: what CompileGraph of seven builds returned for each."""
+"""Graphs that are wrong whatever becomes of them: what CompileGraph of builds returned for each."""
 
 from __future__ import annotations
 

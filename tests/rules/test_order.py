@@ -2,13 +2,15 @@
 
 import random
 from contextlib import suppress
+from dataclasses import fields, replace
 from itertools import chain
 
 import pytest
 
 import dmlsplit as dml
 from dmlsplit import validation
-from dmlsplit.rules import OPERATOR_RULES, TENSOR_RULES, OperatorRule
+from dmlsplit.rules import NODE_RULES, OPERATOR_RULES, TENSOR_RULES, OperatorRule
+from dmlsplit.rules._facts import judge_facts
 from tests.oracle import operator, records
 
 TARGETS = ({"feature_level": "6_4"}, {"feature_level": "2_1"}, {"directml": "1.8.0"}, {"directml": "1.15.4"})
@@ -75,3 +77,24 @@ def test_reports_do_not_depend_on_the_order_of_checks(monkeypatch, seed):
     assert found == expected
     fired = {d["rule"] for d in chain.from_iterable(report["diagnostics"] for report in expected)}
     assert len(fired) > 20
+
+
+def with_fault(facts, rule):
+    """The same node with the members that make the rule's bad example bad."""
+    values = {f.name: getattr(rule.bad, f.name) for f in fields(rule.bad)}
+    return replace(facts, **{name: value for name, value in values.items() if value != getattr(rule.good, name)})
+
+
+@pytest.mark.parametrize("rules", NODE_RULES.values(), ids=[facts.__name__ for facts in NODE_RULES])
+def test_nodes_of_three_faults_are_judged_alike_in_any_order(rules):
+    rng = random.Random(0)
+    fired = set()
+    for _ in range(20):
+        order = shuffled(rules, rng)
+        for _ in range(50):
+            first, second, third = rng.choices(rules, k=3)
+            facts = with_fault(with_fault(first.bad, second), third)
+            expected = sorted(map(str, judge_facts(rules, facts, "n")))
+            assert sorted(map(str, judge_facts(order, facts, "n"))) == expected
+            fired.add(len(expected))
+    assert max(fired) > 2, "several faults are found at once"
