@@ -151,6 +151,27 @@ static void sort_dimensions(dms_space *space)
     move_dimensions(space, order, space->rank);
 }
 
+/* Pieces of an even number of contiguous elements are pieces of half as many of twice the size, up to what kernels move as one. So FLOAT64 as pairs of
+ * UINT32 is what it was. */
+static void widen_axis(dms_space *space)
+{
+    enum { WIDEST = 16 };
+    uint64_t odd = 0;                   /* the bits of all lengths */
+    const bool is_power = (space->element_size & (space->element_size - 1)) == 0;
+    if (!is_power || space->axis == DMS_NO_AXIS || !is_contiguous(space, space->axis))
+        return;
+    for (uint64_t i = 0; i < space->operand_count; i++)
+        odd |= space->operands[i].length;
+    for (; odd % 2 == 0 && space->element_size < WIDEST; odd /= 2) {
+        space->element_size *= 2;
+        DMS_COUNT_STEPS(space->operand_count);
+        for (uint64_t i = 0; i < space->operand_count; i++) {
+            space->operands[i].length /= 2;
+            space->operands[i].strides[space->axis] = (int64_t)space->element_size;
+        }
+    }
+}
+
 void dms_fold(dms_space *space)
 {
     drop_ones(space);
@@ -159,4 +180,5 @@ void dms_fold(dms_space *space)
     merge_all(space);                   /* equal signs may let more pairs continue each other */
     absorb_contiguous(space);
     sort_dimensions(space);
+    widen_axis(space);
 }

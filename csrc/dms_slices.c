@@ -12,14 +12,7 @@
  *     |    block    |    block    |        rows:  aaaa bbbb cccc dddd ...   the cut is before b
  *     ..aaaabbbbccccddddeeee....           slice 0 writes a, b, c and half of d; slice 1 the other half, then the kernel goes on
  */
-#include "dms_checked.h"
-#include "dms_kernel.h"
-
-enum {
-    BLOCK = 128,                        /* bytes that two threads should not write together: a line on Apple's Arm, two neighbours on x86 */
-    LEAST_GAPS = 24,                    /* rows of a slice, as a multiple of those that hold a block: they keep shares equal within a tenth */
-    LONG_PIECE = 4096                   /* rows of such pieces are as well copied by bytes, part after part */
-};
+#include "dms_slices.h"
 
 /* Bytes of a slice: what takes less is done before another thread has heard of it. */
 #ifdef DMS_TESTING
@@ -29,45 +22,7 @@ uint64_t dms_least_slice = 65536, dms_fallback_bytes;
 #define LEAST_BYTES 65536
 #endif
 
-typedef enum method { CUT_NOT, CUT_ROWS, CUT_LINES, CUT_BYTES } method;
-
-/* What one call does. */
-typedef struct slice {
-    const dmlsplit_plan *plan;
-    const dms_buffers *buffers;
-    uint64_t index, count;
-    uint64_t rows, gap;                 /* CUT_ROWS, CUT_LINES: how many there are, and how many hold a block */
-    method method;
-} slice;
-
-static uint64_t lower(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uintptr_t block_end(uintptr_t address)
-{
-    return (address + BLOCK - 1) / BLOCK * BLOCK;
-}
-
-/* value * index / count for what may not be multiplied. */
-static uint64_t share(uint64_t value, uint64_t index, uint64_t count)
-{
-    return value / count * index + value % count * index / count;
-}
-
-static bool is_split(const dmlsplit_plan *plan)
-{
-    return plan->direction == DMLSPLIT_SPLIT;
-}
-
 /* ---- Which way ---- */
-
-/* Bytes between the first and the last step of a loop. */
-static uint64_t reach_of(int64_t stride, uint64_t size)
-{
-    return (size - 1) * (uint64_t)(stride < 0 ? -stride : stride);
-}
 
 /* Bytes of a row of an operand, 0 where not every row lies behind the rows before it. */
 static uint64_t row_bytes(const dms_space *space, const dms_operand *operand)
@@ -82,60 +37,12 @@ static uint64_t row_bytes(const dms_space *space, const dms_operand *operand)
     return row;
 }
 
-/* Whether the runs of a nest follow each other in the order of its loops. */
-static bool ascends(const dms_loop *loops, uint32_t rank, uint64_t run)
-{
-    uint64_t extent = run;
-    for (uint32_t d = rank; d-- > 0;) {
-        if (loops[d].target_stride < 0 || (uint64_t)loops[d].target_stride < extent)
-            return false;
-        extent += reach_of(loops[d].target_stride, loops[d].size);
-    }
-    return true;
-}
-
-/* A kernel that turns a matrix cannot be cut anywhere: one line of the target is no work for it. */
-static bool turns(const dms_kernel *kernel)
-{
-    return strncmp(kernel->name, "transpose", 9) == 0 || strncmp(kernel->name, "planes", 6) == 0;
-}
-
 static uint64_t line_count(const dms_nest *nest)
 {
     uint64_t count = 1;
     for (uint32_t d = 0; d + 1 < nest->rank; d++)
         count *= nest->loops[d].size;
     return count;
-}
-
-/* The loops of the whole in descending order of its strides, from its lowest address on. */
-static uint32_t whole_loops(const dmlsplit_plan *plan, dms_loop *loops)
-{
-    const dms_space *space = &plan->space;
-    const dms_operand *whole = &space->operands[0];
-    uint32_t rank = 0;
-    for (uint32_t d = 0; d < space->rank; d++) {
-        const dms_loop loop = {d == space->axis ? whole->length : space->sizes[d], (int64_t)dms_abs_i64(whole->strides[d]), 0};
-        uint32_t at = rank;
-        if (loop.size < 2)
-            continue;
-        for (; at > 0 && loops[at - 1].target_stride < loop.target_stride; at--)
-            loops[at] = loops[at - 1];
-        loops[at] = loop;
-        rank++;
-    }
-    return rank;
-}
-
-static bool cuts_bytes(const dmlsplit_plan *plan)
-{
-    dms_loop loops[DMLSPLIT_MAX_RANK];
-    if (!is_split(plan))
-        return ascends(loops, whole_loops(plan, loops), plan->space.element_size);
-    for (uint64_t i = 0; i < plan->shape_count; i++)
-        if (!ascends(plan->shapes[i].nest.loops, plan->shapes[i].nest.rank, plan->shapes[i].nest.run))
-            return false;
-    return true;
 }
 
 /* Rows that hold a block in everything that is written; 0: rows do not follow each other. */
@@ -178,6 +85,8 @@ static void choose_for_turns(slice *s, uint64_t length, uint64_t *count)
     }
 }
 
+enum { LONG_PIECE = 4096 };             /* rows of such pieces are as well copied by bytes, part after part */
+
 static slice choose(const dmlsplit_plan *plan, uint64_t count)
 {
     slice s = {plan, NULL, 0, 1, plan->rows, 0, CUT_NOT};
@@ -189,11 +98,11 @@ static slice choose(const dmlsplit_plan *plan, uint64_t count)
         const bool is_long = plan->shapes[0].kernel != NULL && plan->bytes / plan->rows / plan->part_count >= LONG_PIECE;
         s.gap = gap_of_rows(plan);
         const uint64_t most = s.gap == 0 ? 1 : s.rows / (LEAST_GAPS * s.gap);
-        if (most >= count || !is_long || !cuts_bytes(plan)) {
+        if (most >= count || !is_long || !dms_cuts_bytes(plan)) {
             s.method = CUT_ROWS;
             count = lower(count, most);
         }
-    } else if (!cuts_bytes(plan)) {
+    } else if (!dms_cuts_bytes(plan)) {
         count = 1;
     } else if (length_of_lines(plan) > 0) {
         choose_for_turns(&s, length_of_lines(plan), &count);
@@ -206,23 +115,7 @@ static slice choose(const dmlsplit_plan *plan, uint64_t count)
 
 /* ---- Rows and lines ---- */
 
-/* A contiguous piece of a row. */
-typedef struct piece {
-    char *to;
-    const char *from;
-    size_t size;
-    uintptr_t row;                      /* address at which the row begins in what is written */
-} piece;
-
-/* A nest at its place, and the kernel that copies any part of it. */
-typedef struct copy {
-    const dms_kernel *kernel;
-    const dms_nest *nest;
-    char *target;
-    const char *source;
-} copy;
-
-static copy find_copy(const slice *s, uint64_t number)
+copy dms_find_copy(const slice *s, uint64_t number)
 {
     const dms_part *part = &s->plan->parts[number];
     const dms_nest *nest = &part->shape->nest;
@@ -233,14 +126,13 @@ static copy find_copy(const slice *s, uint64_t number)
     return c;
 }
 
-/* Moves both pointers to a run by its number in the order of so many loops. */
-static void find_run(const dms_loop *loops, uint32_t rank, uint64_t number, char **target, const char **source)
-{
-    for (uint32_t d = rank; d-- > 0; number /= loops[d].size) {
-        *target += (int64_t)(number % loops[d].size) * loops[d].target_stride;
-        *source += (int64_t)(number % loops[d].size) * loops[d].source_stride;
-    }
-}
+/* A contiguous piece of a row. */
+typedef struct piece {
+    char *to;
+    const char *from;
+    size_t size;
+    uintptr_t row;                      /* address at which the row begins in what is written */
+} piece;
 
 static piece find_piece(const slice *s, uint64_t number, uint64_t line, uint64_t row)
 {
@@ -250,7 +142,7 @@ static piece find_piece(const slice *s, uint64_t number, uint64_t line, uint64_t
     const bool split = is_split(s->plan);
     piece p;
     if (s->method == CUT_LINES) {
-        const copy c = find_copy(s, number);
+        const copy c = dms_find_copy(s, number);
         const dms_loop *last = &c.nest->loops[c.nest->rank - 1];
         p.to = c.target + (int64_t)row * last->target_stride;
         p.from = c.source + (int64_t)row * last->source_stride;
@@ -346,180 +238,6 @@ static void copy_rows(const slice *s)
         copy_edge(s, s->rows - s->gap, s->rows, false);
 }
 
-/* ---- Bytes ---- */
-
-/* How many bytes of a nest lie below an address. */
-static uint64_t bytes_below(const dms_loop *loops, uint32_t rank, uint64_t run, uintptr_t begin, uintptr_t address)
-{
-    uint64_t runs = 0, rest = address > begin ? address - begin : 0;
-    for (uint32_t d = 0; d < rank; d++) {
-        const uint64_t stride = (uint64_t)loops[d].target_stride, index = lower(rest / stride, loops[d].size);
-        runs = runs * loops[d].size + index;
-        rest = index == loops[d].size ? 0 : rest - index * stride;  /* beyond the last step: none of the next one's */
-    }
-    return runs * run + lower(rest, run);
-}
-
-/* The address of a byte of a nest by its number in the order of the loops. */
-static uintptr_t address_of(const dms_loop *loops, uint32_t rank, uint64_t run, uintptr_t begin, uint64_t byte)
-{
-    uint64_t unit = byte / run;
-    begin += (uintptr_t)(byte % run);
-    for (uint32_t d = rank; d-- > 0; unit /= loops[d].size)
-        begin += (uintptr_t)((d > 0 ? unit % loops[d].size : unit) * (uint64_t)loops[d].target_stride);
-    return begin;
-}
-
-/* The kernel that was chosen, but for what is left of a matrix that is too small for it. */
-static void run_box(const copy *c, dms_loop *loops, uint32_t rank, size_t run, char *target, const char *source)
-{
-    const dms_kernel *const last = &dms_kernel_table[DMS_KERNEL_COUNT - 1];
-    dms_nest box = *c->nest;
-    box.loops = loops;
-    box.rank = rank;
-    box.run = run;
-    const dms_kernel *const kernel = c->kernel->accept_nest(&box) == NULL ? c->kernel : last;
-#ifdef DMS_TESTING
-    uint64_t bytes = kernel == c->kernel ? 0 : run;
-    for (uint32_t d = 0; d < rank; d++)
-        bytes *= loops[d].size;
-    dms_fallback_bytes += bytes;
-#endif
-    kernel->run_nest(&box, target, source);
-}
-
-/* Runs [first, last) of the loops from depth on; those before take one step. */
-static void run_boxes(const copy *c, dms_loop *loops, uint32_t depth, uint64_t first, uint64_t last, char *target, const char *source)
-{
-    if (first >= last)
-        return;
-    if (depth == c->nest->rank) {
-        run_box(c, loops, depth, c->nest->run, target, source);
-        return;
-    }
-    const dms_loop *loop = &c->nest->loops[depth];
-    uint64_t inner = 1;
-    for (uint32_t d = depth + 1; d < c->nest->rank; d++)
-        inner *= c->nest->loops[d].size;
-    while (first < last) {              /* at most the end of one step, whole steps, the begin of another */
-        const uint64_t step = first / inner, begin = first % inner, whole = begin == 0 ? (last - first) / inner : 0;
-        const uint64_t end = whole > 0 ? first + whole * inner : lower(last, (step + 1) * inner);
-        char *const to = target + (int64_t)step * loop->target_stride;
-        const char *const from = source + (int64_t)step * loop->source_stride;
-        loops[depth].size = whole > 0 ? whole : 1;
-        memcpy(loops + depth + 1, loop + 1, (c->nest->rank - depth - 1) * sizeof *loops);
-        if (whole > 0)
-            run_box(c, loops, c->nest->rank, c->nest->run, to, from);
-        else
-            run_boxes(c, loops, depth + 1, begin, end - step * inner, to, from);
-        first = end;
-    }
-}
-
-/* Bytes [begin, end) of one run. */
-static void run_some(const copy *c, uint64_t number, size_t begin, size_t end)
-{
-    char *to = c->target;
-    const char *from = c->source;
-    find_run(c->nest->loops, c->nest->rank, number, &to, &from);
-    run_box(c, NULL, 0, end - begin, to + begin, from + begin);
-}
-
-static void copy_some(const copy *c, uint64_t first, uint64_t last)
-{
-    const size_t run = c->nest->run;
-    dms_loop loops[DMLSPLIT_MAX_RANK];
-    if (first < last && first / run == (last - 1) / run && last - first < run) {
-        run_some(c, first / run, (size_t)(first % run), (size_t)(last - first / run * run));
-        return;
-    }
-    if (first < last && first % run > 0)
-        run_some(c, first / run, (size_t)(first % run), run);
-    memcpy(loops, c->nest->loops, c->nest->rank * sizeof loops[0]);
-    run_boxes(c, loops, 0, (first + run - 1) / run, last / run, c->target, c->source);
-    if (first < last && last % run > 0)
-        run_some(c, last / run, 0, (size_t)(last % run));
-}
-
-/* A byte of what is written, first in a block: everything that is written before it belongs to the slices before. */
-typedef struct place {
-    uint64_t part;                      /* that it is in, of a split */
-    uintptr_t address;
-} place;
-
-static uint64_t part_bytes(const dmlsplit_plan *plan, const dms_part *part)
-{
-    return part->shape == NULL ? 0 : plan->bytes / plan->space.operands[0].length * part->shape->operand->length;
-}
-
-/* Lines are turned together: a cut among many of them is between two. */
-static uint64_t round_to_lines(const copy *c, uint64_t byte, uint64_t least)
-{
-    if (!turns(c->kernel))
-        return byte;
-    const uint64_t line = c->nest->run * c->nest->loops[c->nest->rank - 1].size;
-    for (uint64_t lines = 64; lines > 0; lines /= 2)
-        if (lines * line <= least / LEAST_GAPS)
-            return byte / (lines * line) * (lines * line);
-    return byte;
-}
-
-/* Where the slice with this index begins. */
-static place find_place(const slice *s, uint64_t index)
-{
-    const dmlsplit_plan *plan = s->plan;
-    place at = {0, 0};
-    uint64_t byte = share(plan->bytes, index, s->count);
-    if (index == 0)
-        return at;
-    if (index == s->count) {
-        at.part = plan->part_count;
-        at.address = UINTPTR_MAX;
-        return at;
-    }
-    if (!is_split(plan)) {
-        dms_loop loops[DMLSPLIT_MAX_RANK];
-        const uint32_t rank = whole_loops(plan, loops);
-        const uintptr_t begin = (uintptr_t)s->buffers->whole + (uintptr_t)plan->begin;
-        at.address = block_end(address_of(loops, rank, plan->space.element_size, begin, byte));
-        return at;
-    }
-    for (; at.part < plan->part_count; at.part++) {
-        const uint64_t size = part_bytes(plan, &plan->parts[at.part]);
-        if (byte < size) {
-            const copy c = find_copy(s, at.part);
-            const dms_nest *const nest = c.nest;
-            const uint64_t rounded = round_to_lines(&c, byte, plan->bytes / s->count);
-            at.address = block_end(address_of(nest->loops, nest->rank, nest->run, (uintptr_t)c.target, rounded));
-            if (bytes_below(nest->loops, nest->rank, nest->run, (uintptr_t)c.target, at.address) < size)
-                break;
-            byte = size;                /* the block reaches beyond the part: the next one begins in it, perhaps */
-        }
-        byte -= size;
-    }
-    return at;
-}
-
-static uint64_t bytes_before(const slice *s, const copy *c, uint64_t part, place at)
-{
-    if (is_split(s->plan) && part != at.part)
-        return part < at.part ? UINT64_MAX : 0;
-    return bytes_below(c->nest->loops, c->nest->rank, c->nest->run, (uintptr_t)c->target, at.address);
-}
-
-static void copy_bytes(const slice *s)
-{
-    const place begin = find_place(s, s->index), end = find_place(s, s->index + 1);
-    for (uint64_t i = 0; i < s->plan->part_count; i++) {
-        const uint64_t size = part_bytes(s->plan, &s->plan->parts[i]);
-        if (size == 0 || (is_split(s->plan) && (i < begin.part || i > end.part)))
-            continue;
-        const copy c = find_copy(s, i);
-        const uint64_t first = s->index == 0 ? 0 : lower(bytes_before(s, &c, i, begin), size);
-        copy_some(&c, first, s->index + 1 == s->count ? size : lower(bytes_before(s, &c, i, end), size));
-    }
-}
-
 /* ---- Runs ---- */
 
 uint32_t dms_slices(const dmlsplit_plan *plan, uint32_t most)
@@ -537,7 +255,7 @@ void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32
     if (s.method == CUT_NOT)
         dms_run_all(plan, buffers);
     else if (s.method == CUT_BYTES)
-        copy_bytes(&s);
+        dms_copy_bytes(&s);
     else
         copy_rows(&s);
 }
