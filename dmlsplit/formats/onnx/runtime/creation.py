@@ -70,6 +70,8 @@ class Place:
             return self.compilation
         if rule in ("negative-length", "size-beyond-32-bits") and not answer.operators:
             return self.partitioning
+        if rule == "second-output-empty":
+            return 2, self.graph, self.fused or 0, 1, -1  # between the kernels and the operators
         return self.operator if len(answer.operators) > 1 else self.kernel
 
     def up_to(self, first: Moment, answer: RuntimeAnswer) -> RuntimeAnswer:
