@@ -2,10 +2,10 @@
  *
  * Each tile is read row by row and written column by column, so that every line of memory that it touches is used whole while it is cached:
  *
- *     source rows                staged tile          target rows
- *     from[0]  abcd....          abcd                 to[0]  aeim....
- *     from[1]  efgh....    ->    efgh        ->       to[1]  bfjn....
- *     from[2]  ijkl....          ijkl                 to[2]  cgko....
+ *     source rows           target rows
+ *     from[0]  abcd....     to[0]  aeim....
+ *     from[1]  efgh....     to[1]  bfjn....
+ *     from[2]  ijkl....     to[2]  cgko....
  */
 #include "../dms_channels.h"
 #include "../dms_transpose.h"
@@ -13,17 +13,14 @@
 static DMS_ALWAYS_INLINE void turn_elements(const dms_tile *tile, size_t size)
 {
     for (size_t j = 0; j < tile->columns; j++) {
-        char *to = tile->to[j] + tile->to_offset;
-        const char *from = tile->staged + j * size;
+        char *const to = tile->to[j] + tile->to_offset;
         for (size_t i = 0; i < tile->rows; i++)
-            memcpy(to + i * size, from + i * DMS_STAGED_PITCH, size);
+            memcpy(to + i * size, tile->from[i] + tile->from_offset + (int64_t)(j * size), size);
     }
 }
 
 static void turn(dms_tile *tile)
 {
-    for (size_t i = 0; i < tile->rows; i++)
-        dms_copy_short(tile->staged + i * DMS_STAGED_PITCH, tile->from[i] + tile->from_offset, tile->columns * tile->element_size);
     switch (tile->element_size) {
     case 1: turn_elements(tile, 1); break;
     case 2: turn_elements(tile, 2); break;
@@ -34,20 +31,21 @@ static void turn(dms_tile *tile)
     tile->to_offset += (int64_t)(tile->rows * tile->element_size);
 }
 
-static const dms_turner plain_turner = {turn, 0};
+static const dms_turner plain_turner = {turn, NULL, 0};
 
 /* The first tile of these columns: to and to_offset say where they go. */
 static void start_columns(dms_tile *tile)
 {
-    const bool staged = tile->strategy == DMS_STAGED_LINES;
-    const size_t pitch = staged ? DMS_STAGED_ROWS * tile->element_size + DMS_LINE : DMS_LINE;
-    for (size_t j = 0; dms_is_carried(tile) && j < tile->columns; j++) {
+    const bool collected = tile->sink == DMS_COLLECTED;
+    const size_t pitch = collected ? tile->height * tile->element_size + DMS_LINE : DMS_LINE;
+    if (!dms_is_carried(tile))
+        return;
+    for (size_t j = 0; j < tile->columns; j++) {
         tile->carries[j] = dms_start_lines(tile->to[j] + tile->to_offset, tile->turned + j * pitch);
-        if (staged)
+        if (collected)
             tile->to[j] = tile->carries[j].bytes + tile->carries[j].fill;
     }
-    if (dms_is_carried(tile))
-        tile->to_offset = 0;
+    tile->to_offset = 0;
 }
 
 /* Stores what is left of the columns. */
@@ -67,53 +65,47 @@ static size_t smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-/* What matters of where source and target lie. Rows are aliased where they are a multiple of 2 KB apart, as their lines share few sets of the
- * first-level cache. target_places: the bits that the addresses of all rows of the target have between them. */
+/* How the rows of the target lie: the address of one of them, and all the bits that the distances between them have. */
 typedef struct sides {
-    bool source_aliased, target_aliased;
-    uintptr_t target_places;
+    uintptr_t first, apart;
 } sides;
 
-static bool are_aliased(const char *first, const char *second)
+/* Rows of the target that all begin at one place in a line are whole lines after a head; others are carried on, in registers by words. */
+static dms_sink choose_sink(const dms_turner *turner, const sides *s, size_t element_size, const dms_stores *stores)
 {
-    enum { PERIOD = 2048 };
-    return ((uintptr_t)second - (uintptr_t)first) % PERIOD == 0;
+    if (turner->vector == 0 || !dms_is_streamed(stores))
+        return DMS_STORED;
+    if (s->apart % DMS_LINE == 0 && s->first % element_size == 0)
+        return DMS_LINES;
+    return turner->vector == DMS_LINE && (s->first | s->apart) % 2 == 0 ? DMS_CARRIED : DMS_COLLECTED;
 }
 
-/* Squares are carried on by words: what is streamed to odd addresses is staged. So are elements of 4 bytes and more whose rows are aliased on both
- * sides, where lines would be evicted between the squares that need them: 512 x 512 of 4 bytes took 1.9 times memcpy's time in place of 4.3. */
-static dms_strategy choose_strategy(const dms_turner *turner, const sides *s, size_t element_size, const dms_stores *stores)
+/* A square has a line in each row and column. A tile is a few of them high, which are turned one below the other: what each row of the target gets
+ * at once is worth a stream to the CPU, and rows that are a power of two apart, whose lines share few sets of the cache, do no harm. With plain stores
+ * it is narrow, for the same reason in the source, and the CPU fetches what follows; past the caches it is wide, and the next one below is fetched
+ * meanwhile. Measured (Zen 5), as multiples of memcpy's time, and in place of tiles of one square's height: 2048 x 2048 of one byte 3.1, 3.9;
+ * of two bytes past the caches 1.8, 2.5; 1024 x 1024 of four bytes 2.2, 4.0. */
+static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, uint64_t rows, const sides *s, const dms_stores *stores)
 {
-    const bool aliased = s->source_aliased && s->target_aliased;
-    if (turner->square == 0)
-        return DMS_STAGED;
-    if (!dms_is_streamed(stores))
-        return aliased && element_size >= 4 ? DMS_STAGED : DMS_SQUARES;
-    if (turner->square < DMS_LINE || s->target_places % 2 != 0)
-        return DMS_STAGED_LINES;
-    return s->target_places % DMS_LINE == 0 ? DMS_SQUARES_STREAMED : DMS_SQUARES_LINES;
-}
-
-/* Which tiles to turn one after the other. Squares lead along the side whose rows share sets, line after line of few rows: along the source, with
- * one square's rows of it as far as pointers reach; along the target, with one line of many rows of the source; along both, with a few
- * lines. 1,024 columns of 4 bytes took 1.1 times memcpy's time in place of 1.6 along the other side; a join of these 1.3 in place of 1.8. */
-static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const sides *s, const dms_stores *stores)
-{
-    enum { WIDE = 4096, STREAMED = 2048, MEDIUM = 512 };
-    size_t bytes = DMS_STAGED_BYTES;
+    enum { SQUARES = 16, HIGH = 8, HIGH_LINES = 4, WIDE = 4096, WIDE_CARRIED = 2048 };
+    const size_t side = DMS_LINE / element_size;
     tile->turn = turner->turn;
     tile->element_size = element_size;
-    tile->strategy = choose_strategy(turner, s, element_size, stores);
+    tile->sink = choose_sink(turner, s, element_size, stores);
     tile->claimed = stores->regime == DMS_CLAIMED;
-    tile->height = DMS_STAGED_ROWS;
+    tile->height = tile->sink == DMS_STORED ? HIGH * side : tile->sink == DMS_LINES ? HIGH_LINES * side : side;
+    tile->width = (tile->sink == DMS_LINES ? WIDE : WIDE_CARRIED) / element_size;
+    if (tile->sink == DMS_STORED)
+        tile->width = SQUARES / ((smaller(rows, tile->height) + side - 1) / side) * side;
+    tile->width = smaller(tile->width, dms_is_carried(tile) ? DMS_MOST_CARRIED : DMS_TILE_MOST);
+    tile->head = dms_is_carried(tile) ? 0 : (uintptr_t)(0 - s->first) % DMS_LINE / element_size;
     tile->next = 0;
-    if (!dms_is_staged(tile)) {
-        bytes = tile->strategy != DMS_SQUARES ? STREAMED : !s->target_aliased ? WIDE : s->source_aliased ? MEDIUM : DMS_LINE;
-        tile->height = bytes > DMS_LINE ? DMS_LINE / element_size : DMS_TILE_MOST;
-    }
-    for (size_t i = 0; dms_is_staged(tile) && i < DMS_STAGED_ROWS; i++)
-        tile->staged_rows[i] = tile->staged + i * DMS_STAGED_PITCH;
-    tile->width = smaller(bytes / element_size, dms_is_carried(tile) ? DMS_MOST_CARRIED : DMS_TILE_MOST);
+}
+
+/* How many of the rows that are left the next tile takes. */
+static size_t next_rows(const dms_tile *tile, uint64_t left, bool first)
+{
+    return smaller(left, first && tile->head > 0 ? tile->head : tile->height);
 }
 
 /* ---- Nests ---- */
@@ -145,10 +137,8 @@ const char *dms_refuse_transpose(const dms_nest *nest)
 /* rows: contiguous in the target, columns: in the source. */
 static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source)
 {
-    const size_t size = tile->element_size;
-    /* The first tile ends where a line of the target does. */
-    const size_t head = tile->strategy > DMS_SQUARES ? 0 : (uintptr_t)(0 - (uintptr_t)target) % DMS_LINE / size;
-    tile->next = (int64_t)smaller(rows->size, tile->height) * rows->source_stride;
+    if (tile->sink != DMS_STORED)
+        tile->next = (int64_t)tile->height * rows->source_stride;
     for (size_t i = 0; i < tile->height && i < rows->size; i++)
         tile->from[i] = source + (int64_t)i * rows->source_stride;
     for (uint64_t column = 0; column < columns->size; column += tile->columns) {
@@ -158,8 +148,8 @@ static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *co
             tile->to[j] = target + (int64_t)(column + j) * columns->target_stride;
         start_columns(tile);
         for (uint64_t row = 0; row < rows->size; row += tile->rows) {
-            tile->rows = smaller(rows->size - row, row == 0 && head > 0 ? head : tile->height);
-            tile->from_offset = (int64_t)row * rows->source_stride + (int64_t)(column * size);
+            tile->rows = next_rows(tile, rows->size - row, row == 0);
+            tile->from_offset = (int64_t)row * rows->source_stride + (int64_t)(column * tile->element_size);
             tile->turn(tile);
         }
         finish_columns(tile);
@@ -179,24 +169,21 @@ dms_matrix dms_find_matrix(const dms_nest *nest)
     return m;
 }
 
-static sides sides_of_matrix(const dms_matrix *m, const char *target, const char *source)
+static sides sides_of_matrix(const dms_matrix *m, const char *target)
 {
-    sides s;
-    s.target_places = (uintptr_t)target | (uintptr_t)m->columns->target_stride;
+    sides s = {(uintptr_t)target, (uintptr_t)m->columns->target_stride};
     for (uint32_t d = 0; d < m->count; d++)
-        s.target_places |= (uintptr_t)m->around[d].target_stride;
-    s.source_aliased = are_aliased(source, source + m->rows->source_stride);
-    s.target_aliased = are_aliased(target, target + m->columns->target_stride);
+        s.apart |= (uintptr_t)m->around[d].target_stride;
     return s;
 }
 
 void dms_transpose(const dms_nest *nest, char *target, const char *source, const dms_turner *turner)
 {
     const dms_matrix m = dms_find_matrix(nest);
-    const sides s = sides_of_matrix(&m, target, source);
+    const sides s = sides_of_matrix(&m, target);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_tile tile;
-    start_tiles(&tile, turner, nest->run, &s, &nest->stores);
+    start_tiles(&tile, turner, nest->run, m.rows->size, &s, &nest->stores);
     dms_first(m.count, index);
     do
         turn_matrix(&tile, m.rows, m.columns, target, source);
@@ -254,30 +241,29 @@ static char *next_part(const stretch *s, uint64_t *part)
     return dms_part_base(s->buffers, (*part)++) + operand->offset + dms_row_offset(&s->plan->space, operand, s->index);
 }
 
-/* Looks at all parts only where it matters whether they are aligned. */
+/* Looks at all parts only where it matters whether they are alike. */
 static sides sides_of_columns(const stretch *s, bool split, bool streamed)
 {
+    sides found = {(uintptr_t)s->whole, (uintptr_t)s->step};
     uint64_t part = 0;
-    const char *const first = next_part(s, &part), *at = next_part(s, &part);
-    const bool whole_aliased = are_aliased(s->whole, s->whole + s->step), parts_aliased = at != NULL && are_aliased(first, at);
-    sides found;
-    found.source_aliased = split ? whole_aliased : parts_aliased;
-    found.target_aliased = split ? parts_aliased : whole_aliased;
-    found.target_places = split ? (uintptr_t)first : (uintptr_t)s->whole | (uintptr_t)s->step;
-    for (; split && streamed && at != NULL; at = next_part(s, &part))
-        found.target_places |= (uintptr_t)at;
+    if (!split)
+        return found;
+    found.first = (uintptr_t)next_part(s, &part);
+    found.apart = 0;
+    for (const char *at; streamed && (at = next_part(s, &part)) != NULL;)
+        found.apart |= (uintptr_t)at - found.first;
     return found;
 }
 
 /* A part is a row of the target: as many as a tile has columns, down all rows; then the next ones. */
 static void split_columns(dms_tile *tile, const stretch *s)
 {
-    const size_t size = tile->element_size;
     char *at;
     uint64_t part = 0, column = 0;
+    if (tile->sink != DMS_STORED)
+        tile->next = (int64_t)tile->height * s->step;
     for (size_t i = 0; i < tile->height && i < s->rows; i++)
         tile->from[i] = s->whole + (int64_t)i * s->step;
-    tile->next = (int64_t)tile->height * s->step;
     for (;; column += tile->columns) {
         tile->columns = 0;
         while (tile->columns < tile->width && (at = next_part(s, &part)) != NULL)
@@ -287,8 +273,8 @@ static void split_columns(dms_tile *tile, const stretch *s)
         tile->to_offset = 0;
         start_columns(tile);
         for (uint64_t row = 0; row < s->rows; row += tile->rows) {
-            tile->rows = smaller(s->rows - row, tile->height);
-            tile->from_offset = (int64_t)row * s->step + (int64_t)(column * size);
+            tile->rows = next_rows(tile, s->rows - row, row == 0);
+            tile->from_offset = (int64_t)row * s->step + (int64_t)(column * tile->element_size);
             tile->turn(tile);
         }
         finish_columns(tile);
@@ -299,47 +285,73 @@ static void split_columns(dms_tile *tile, const stretch *s)
 static bool take_parts(dms_tile *tile, const stretch *s, uint64_t *part)
 {
     const char *at;
+    const size_t most = next_rows(tile, tile->height, *part == 0);
     size_t rows = 0;
-    while (rows < tile->height && (at = next_part(s, part)) != NULL)
+    while (rows < most && (at = next_part(s, part)) != NULL)
         tile->from[rows++] = at;
     if (rows > 0)                       /* else those of the last tile count still */
         tile->rows = rows;
     return rows > 0;
 }
 
-/* A part is a row of the source: as many as a tile has rows, along all of their elements; then the next ones. */
-static void join_columns(dms_tile *tile, const stretch *s)
+/* The rows of the whole that elements of these parts go to, from one on. */
+static void take_rows(dms_tile *tile, const stretch *s, uint64_t row, int64_t place)
 {
-    const size_t size = tile->element_size;
-    int64_t place = 0;
-    tile->next = (int64_t)(tile->width * size);
-    for (size_t j = 0; j < tile->width && j < s->rows; j++)
-        tile->to[j] = s->whole + (int64_t)j * s->step;
-    for (uint64_t part = 0; take_parts(tile, s, &part); place += (int64_t)(tile->rows * size))
-        for (uint64_t row = 0; row < s->rows; row += tile->columns) {
-            tile->columns = smaller(s->rows - row, tile->width);
-            tile->from_offset = (int64_t)(row * size);
-            tile->to_offset = (int64_t)row * s->step + place;
-            tile->turn(tile);
-        }
+    tile->columns = smaller(s->rows - row, tile->width);
+    tile->from_offset = (int64_t)(row * tile->element_size);
+    tile->to_offset = place;
+    for (size_t j = 0; j < tile->columns; j++)
+        tile->to[j] = s->whole + (int64_t)(row + j) * s->step;
 }
 
-/* The same, but all parts for as many elements as a tile has columns, so that what rows of the whole have of a line can be carried on. */
-static void join_columns_carried(dms_tile *tile, const stretch *s)
+/* A part is a row of the source: as many as a tile has rows, along all of their elements; then the next ones. Or, so that what rows of the whole have
+ * of a line can be carried on, all parts for as many elements as a tile has columns. */
+static void join_columns(dms_tile *tile, const stretch *s)
 {
-    const size_t size = tile->element_size;
-    tile->next = (int64_t)(tile->width * size);
-    for (uint64_t row = 0; row < s->rows; row += tile->columns) {
-        tile->columns = smaller(s->rows - row, tile->width);
-        tile->from_offset = (int64_t)(row * size);
-        tile->to_offset = 0;
-        for (size_t j = 0; j < tile->columns; j++)
-            tile->to[j] = s->whole + (int64_t)(row + j) * s->step;
+    int64_t place = 0;
+    if (tile->sink != DMS_STORED)
+        tile->next = (int64_t)(tile->width * tile->element_size);
+    for (uint64_t part = 0; !dms_is_carried(tile) && take_parts(tile, s, &part); place += (int64_t)(tile->rows * tile->element_size))
+        for (uint64_t row = 0; row < s->rows; row += tile->columns) {
+            take_rows(tile, s, row, place);
+            tile->turn(tile);
+        }
+    for (uint64_t row = 0; dms_is_carried(tile) && row < s->rows; row += tile->columns) {
+        take_rows(tile, s, row, 0);
         start_columns(tile);
         for (uint64_t part = 0; take_parts(tile, s, &part);)
             tile->turn(tile);
         finish_columns(tile);
     }
+}
+
+/* Past the caches: short rows of the whole without gaps between them are whole lines together, by way of memory that is cached. */
+static bool is_gathered(const dmlsplit_plan *plan, const stretch *s, const dms_turner *turner)
+{
+    enum { SHORT = 512 };
+    return dms_is_streamed(&plan->turns) && turner->vector > 0 && s->step <= SHORT &&
+           s->step == (int64_t)(plan->space.operands[0].length * plan->space.element_size);
+}
+
+static void gather_columns(dms_tile *tile, const stretch *s, const dms_turner *turner)
+{
+    const size_t step = (size_t)s->step;
+    uint64_t part = 0;
+    dms_lines lines = dms_start_lines(s->whole, tile->turned);
+    tile->sink = DMS_STORED;
+    tile->height = DMS_TILE_MOST;
+    tile->head = 0;
+    tile->width = smaller(DMS_TILE_MOST, DMS_MOST_TURNED / 4 / step);
+    tile->next = (int64_t)(tile->width * tile->element_size);
+    (void)take_parts(tile, s, &part);
+    for (uint64_t row = 0; row < s->rows; row += tile->columns) {
+        take_rows(tile, s, row, 0);
+        for (size_t j = 0; j < tile->columns; j++)
+            tile->to[j] = lines.bytes + lines.fill + j * step;
+        tile->turn(tile);
+        turner->drain(&lines, tile->columns * step);
+    }
+    dms_finish_lines(&lines);
 }
 
 void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner)
@@ -358,11 +370,11 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
             s.rows = last - row;
         s.whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], s.index);
         const sides found = sides_of_columns(&s, split, dms_is_streamed(&plan->turns));
-        start_tiles(&tile, turner, (size_t)space->element_size, &found, &plan->turns);
+        start_tiles(&tile, turner, (size_t)space->element_size, split ? s.rows : plan->part_count, &found, &plan->turns);
         if (split)
             split_columns(&tile, &s);
-        else if (dms_is_carried(&tile))
-            join_columns_carried(&tile, &s);
+        else if (is_gathered(plan, &s, turner))
+            gather_columns(&tile, &s, turner);
         else
             join_columns(&tile, &s);
     }

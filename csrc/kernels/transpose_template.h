@@ -16,16 +16,16 @@
  *     e0 f0 g0 h0 | e4 ...                           ->   a4 b4 c4 d4 | e4 ...                              column 4
  *     i0 ...                                              a8 ...                                            column 8
  *
- * Past the caches go whole lines only: columns of squares where these are lines, else a turned tile that is collected behind what the tile before it
- * left over, and drained line by line.
+ * Vectors that are shorter than a line are put together, so that each row of the target gets whole lines. Past the caches, squares that are no whole
+ * lines of memory are collected behind what the square before them left over, and drained line by line:
  *
  *     row j of turned, before   ..ppp               p: carried, ..: not ours
- *     one tile later            ..pppttt|tttttttt|tt      t: turned; two lines are drained, two bytes carried
+ *     one tile later            ..pppttt|tt         t: turned; a line is drained, two bytes carried
  */
 #include "../dms_transpose.h"
 #include "lines_template.h"
 
-enum { GROUPS = VECTOR / 16 };
+enum { GROUPS = VECTOR / 16, LINE_VECTORS = DMS_LINE / VECTOR };
 
 static DMS_TARGET DMS_ALWAYS_INLINE vector interleave(vector a, vector b, size_t size, bool high)
 {
@@ -67,23 +67,25 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_group(vector *v, size_t size)
     }
 }
 
-/* Part of a tile: its first rows x columns elements are there, with offsets that are those of its own corner. */
+/* What there is of a square: as many rows and columns as a line has elements, or less. */
+typedef enum square_kind { WHOLE, NARROW, PARTIAL } square_kind;   /* all; all rows; or less */
+
 typedef struct square {
     const char *const *from;
     char *const *to;
     int64_t from_offset, to_offset;
-    size_t rows, columns;
-    int64_t ahead;                      /* how far it is to what is fetched meanwhile */
-    dms_lines *carries;                 /* those of its columns, where carried */
+    size_t rows, columns;               /* in the tile, from the square's corner on */
+    dms_lines *carries;
 } square;
 
-/* What a square's code is made for. All of its rows and columns are there, and go through the caches, past them, or past them by way of what is
- * carried on; or some rows or columns are missing. */
-typedef enum square_kind { WHOLE, STREAMED, CARRIED, PARTIAL, PARTIAL_CARRIED } square_kind;
-
-/* What the CPU does not fetch by itself: of many rows of one line, the one so many rows ahead; else the next line of each row. Bytes of 2048 x 2048
- * took 3.5 to 4.6 times memcpy's time in place of 4.8, an NHWC view of bytes 2.9 in place of 4.1 (Zen 5). */
-enum { FETCHED = 32 };
+static DMS_TARGET DMS_ALWAYS_INLINE void store_line(char *to, const vector *line, bool streamed)
+{
+    for (size_t i = 0; i < LINE_VECTORS; i++)
+        if (streamed)
+            stream(to + i * VECTOR, line[i]);
+        else
+            store(to + i * VECTOR, line[i]);
+}
 
 #if VECTOR == DMS_LINE
 
@@ -92,15 +94,16 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector load_some(const char *from, size_t si
     return _mm512_maskz_loadu_epi8(first_bytes(size), from);
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void store_some(char *to, vector v, size_t size)
+/* Less than a line. */
+static DMS_TARGET DMS_ALWAYS_INLINE void store_some(char *to, const vector *line, size_t size)
 {
-    _mm512_mask_storeu_epi8(to, first_bytes(size), v);
+    _mm512_mask_storeu_epi8(to, first_bytes(size), *line);
 }
 
 /* Adds to the lines of a column. */
-static DMS_TARGET DMS_ALWAYS_INLINE void carry_column(dms_lines *lines, vector v, size_t size)
+static DMS_TARGET DMS_ALWAYS_INLINE void carry_line(dms_lines *lines, const vector *line, size_t size)
 {
-    DMS_NAME(put_vector)(lines, v, rotation_by(lines->fill), size, true);
+    DMS_NAME(put_vector)(lines, *line, rotation_by(lines->fill), size, true);
 }
 
 #else
@@ -112,81 +115,75 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector load_some(const char *from, size_t si
     return load(bytes);
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void store_some(char *to, vector v, size_t size)
+static DMS_TARGET DMS_ALWAYS_INLINE void store_some(char *to, const vector *line, size_t size)
 {
-    char bytes[VECTOR];
-    store(bytes, v);
+    char bytes[DMS_LINE];
+    store_line(bytes, line, false);
     dms_copy_short(to, bytes, size);
 }
 
-#define carry_column(lines, v, size) ((void)(lines))    /* squares are no lines, and never carried */
+#define carry_line(lines, line, size) ((void)(lines))   /* such lines are collected */
 
 #endif
 
-static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row, size_t size, square_kind kind)
+static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row, size_t column, size_t size, square_kind kind)
 {
-    if (kind >= PARTIAL)
-        return row < s->rows ? load_some(s->from[row] + s->from_offset, s->columns * size < VECTOR ? s->columns * size : VECTOR)
-                             : load_some(s->from[0] + s->from_offset, 0);
-    const char *const from = s->from[row] + s->from_offset;
-    if (kind != WHOLE)
-        DMS_PREFETCH_AT(from, s->ahead);
-    else if (s->rows > FETCHED + VECTOR)    /* no square has more rows than a vector bytes */
-        DMS_PREFETCH_AT(s->from[row + FETCHED], s->from_offset);
-    else
-        DMS_PREFETCH_AT(from, DMS_LINE);
-    return load(from);
+    const size_t left = s->columns - column;
+    if (kind == PARTIAL && row >= s->rows)
+        row = 0;                        /* nobody looks at it */
+    const char *const from = s->from[row] + s->from_offset + (int64_t)(column * size);
+    return kind == WHOLE || left >= VECTOR / size ? load(from) : load_some(from, left * size);
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, vector v, size_t size, square_kind kind)
+static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *line, size_t size, square_kind kind, dms_sink sink)
 {
-    const size_t bytes = s->rows * size < VECTOR ? s->rows * size : VECTOR;
-    if (kind >= PARTIAL && column >= s->columns)
+    const size_t bytes = kind == PARTIAL && s->rows * size < DMS_LINE ? s->rows * size : DMS_LINE;
+    if (kind != WHOLE && column >= s->columns)
         return;
-    switch (kind) {
-    case WHOLE: store(s->to[column] + s->to_offset, v); break;
-    case STREAMED: stream(s->to[column] + s->to_offset, v); break;
-    case PARTIAL: store_some(s->to[column] + s->to_offset, v, bytes); break;
-    default: carry_column(&s->carries[column], v, bytes); break;
-    }
+    if (VECTOR == DMS_LINE && sink == DMS_CARRIED)
+        carry_line(&s->carries[column], line, bytes);
+    else if (bytes == DMS_LINE)
+        store_line(s->to[column] + s->to_offset, line, sink == DMS_LINES);
+    else
+        store_some(s->to[column] + s->to_offset, line, bytes);
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(const square *s, size_t size, square_kind kind)
+/* Columns [first, first + VECTOR / size) of a square. */
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_columns(const square *s, size_t first, size_t size, square_kind kind, dms_sink sink)
 {
-    const size_t n = 16 / size;
-    vector v[GROUPS][16], columns[GROUPS];
-    for (size_t group = 0; group < GROUPS; group++) {
-        for (size_t k = 0; k < n; k++)
-            v[group][k] = load_row(s, group * n + k, size, kind);
-        turn_group(v[group], size);
-    }
-    for (size_t k = 0; k < n; k++) {
-        for (size_t group = 0; group < GROUPS; group++)
-            columns[group] = v[group][k];
-        turn_groups(columns);
-        for (size_t lane = 0; lane < GROUPS; lane++)
-            store_column(s, lane * n + k, columns[lane], size, kind);
-    }
-}
-
-/* Rows that are a power of two apart share few sets of the cache, where they would evict each other before the last of their bytes is read: so
- * each row is read once, and whole. */
-static DMS_TARGET void stage(dms_tile *tile)
-{
-    const size_t bytes = tile->columns * tile->element_size;
-    for (size_t i = 0; i < tile->rows; i++) {
-        const char *from = tile->from[i] + tile->from_offset;
-        char *to = tile->staged + i * DMS_STAGED_PITCH;
-        for (size_t at = 0; tile->strategy == DMS_STAGED_LINES && at < bytes; at += DMS_LINE)
-            DMS_PREFETCH_AT(from + at, tile->next);
-        if (bytes < VECTOR) {
-            dms_copy_short(to, from, bytes);
-            continue;
+    const size_t n = 16 / size, width = VECTOR / size;
+    vector lines[VECTOR][LINE_VECTORS], v[GROUPS][16], columns[GROUPS];
+    for (size_t i = 0; i < LINE_VECTORS; i++) {
+        for (size_t group = 0; group < GROUPS; group++) {
+            for (size_t k = 0; k < n; k++)
+                v[group][k] = load_row(s, i * width + group * n + k, first, size, kind);
+            turn_group(v[group], size);
         }
-        for (size_t at = 0; at < bytes - VECTOR; at += VECTOR)
-            store(to + at, load(from + at));
-        store(to + bytes - VECTOR, load(from + bytes - VECTOR));
+        for (size_t k = 0; k < n; k++) {
+            for (size_t group = 0; group < GROUPS; group++)
+                columns[group] = v[group][k];
+            turn_groups(columns);
+            for (size_t lane = 0; lane < GROUPS; lane++)
+                if (LINE_VECTORS == 1)
+                    store_column(s, first + lane * n + k, &columns[lane], size, kind, sink);
+                else
+                    lines[lane * n + k][i] = columns[lane];
+        }
     }
+    for (size_t j = 0; LINE_VECTORS > 1 && j < width; j++)
+        store_column(s, first + j, lines[j], size, kind, sink);
+}
+
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(const square *s, size_t size, dms_sink sink)
+{
+    const size_t side = DMS_LINE / size;
+    for (size_t first = 0; first < side && first < s->columns; first += VECTOR / size)
+        if (s->rows < side)
+            turn_columns(s, first, size, PARTIAL, sink);
+        else if (s->columns < side)
+            turn_columns(s, first, size, NARROW, sink);
+        else
+            turn_columns(s, first, size, WHOLE, sink);
 }
 
 /* What the columns of the turned tile have of whole lines goes to memory, and their rest to the front. */
@@ -198,40 +195,28 @@ static DMS_TARGET void drain_columns(dms_tile *tile)
     }
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(dms_tile *tile, size_t row, size_t column, size_t size)
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(const dms_tile *tile, size_t row, size_t column, size_t size)
 {
-    const size_t n = VECTOR / size;
-    const bool staged = dms_is_staged(tile);
-    const square s = {(staged ? tile->staged_rows : tile->from) + row, tile->to + column,
-                      (staged ? 0 : tile->from_offset) + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
-                      tile->rows - row, tile->columns - column, tile->next, tile->carries + column};
-    const bool whole = s.rows >= n && s.columns >= n;
-    if (VECTOR == DMS_LINE && tile->strategy == DMS_SQUARES_LINES && whole)
-        turn_square(&s, size, CARRIED);
-    else if (VECTOR == DMS_LINE && tile->strategy == DMS_SQUARES_LINES)
-        turn_square(&s, size, PARTIAL_CARRIED);
-    else if (!whole)
-        turn_square(&s, size, PARTIAL);
-    else if (VECTOR == DMS_LINE && tile->strategy == DMS_SQUARES_STREAMED)
-        turn_square(&s, size, STREAMED);
+    const size_t side = DMS_LINE / size;
+    const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
+                      tile->rows - row, tile->columns - column, (dms_lines *)tile->carries + column};
+    for (size_t i = 0; tile->next != 0 && i < side && i < s.rows; i++)
+        DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
+    for (size_t j = 0; tile->claimed && j < side && j < s.columns; j++)
+        DMS_CLAIM(s.to[j] + s.to_offset, 2 * DMS_LINE);
+    if (tile->sink == DMS_STORED)
+        turn_square(&s, size, DMS_STORED);
     else
-        turn_square(&s, size, WHOLE);
-    if (tile->claimed)
-        for (size_t k = 0; k < n && k < s.columns; k++)
-            DMS_CLAIM(s.to[k] + s.to_offset, 2 * DMS_LINE);
+        turn_square(&s, size, tile->sink);
 }
 
-/* Squares that fill the same lines of the target follow each other; from staged rows, which are cached, all those that fill the same rows. */
+/* Squares that fill the same rows of the target follow each other. */
 static DMS_TARGET DMS_ALWAYS_INLINE void turn_tile(dms_tile *tile, size_t size)
 {
-    const size_t n = VECTOR / size, block = dms_is_staged(tile) ? DMS_STAGED_ROWS : DMS_LINE / size;
-    if (dms_is_staged(tile))
-        stage(tile);
-    for (size_t first = 0; first < tile->rows; first += block)
-        for (size_t column = 0; column < tile->columns; column += n)
-            for (size_t row = first; row < first + block && row < tile->rows; row += n)
-                turn_at(tile, row, column, size);
-    if (tile->strategy == DMS_STAGED_LINES)
+    for (size_t column = 0; column < tile->columns; column += DMS_LINE / size)
+        for (size_t row = 0; row < tile->rows; row += DMS_LINE / size)
+            turn_at(tile, row, column, size);
+    if (tile->sink == DMS_COLLECTED)
         drain_columns(tile);
     else
         tile->to_offset += (int64_t)(tile->rows * size);
@@ -248,7 +233,12 @@ static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
     }
 }
 
-static const dms_turner turner = {DMS_NAME(turn), VECTOR};
+static DMS_TARGET void DMS_NAME(drain)(dms_lines *lines, size_t size)
+{
+    DMS_NAME(drain_lines)(lines, size);
+}
+
+static const dms_turner turner = {DMS_NAME(turn), DMS_NAME(drain), VECTOR};
 
 const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
 {
