@@ -137,7 +137,7 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
     try:
         answer = node.on_onnxruntime(target.runtime, options=options_of(target))
     except InputError as error:
-        note = diagnostic("context-unknown", node.path, error.message)
+        note = diagnostic("onnxruntime/context-unknown", node.path, error.message)
         answer = RuntimeAnswer(target.runtime, Outcome.UNKNOWN, diagnostics=(note,))
     # What a DirectML descriptor lacks is not what ONNX Runtime lacks; its own answer says that.
     own = tuple([d for d in node.report.diagnostics if d.rule != "node/shape-unknown"])

@@ -44,21 +44,21 @@ class Habit(Notice):
     cure: str = ""
 
 
-def _habit(name: str, severity: Severity, summary: str, explanation: str, *sources: Source, cure: str = "") -> Habit:
-    return Habit(f"onnxruntime/{name}", summary, explanation, (OBSERVED, *sources), severity, Basis.OBSERVED, cure=cure)
+def _habit(id: str, severity: Severity, summary: str, explanation: str, *sources: Source, cure: str = "") -> Habit:
+    return Habit(id, summary, explanation, (OBSERVED, *sources), severity, Basis.OBSERVED, cure=cure)
 
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 VERSION_NOT_OBSERVED = _habit(
-    "version-not-observed",
+    "onnxruntime/version-not-observed",
     _N,
     "This version was not observed.",
     "The wheels up to 1.17.3, and 1.18.1, have no onnxruntime.dll to be asked. 1.18.1 is answered for as 1.18.0, which "
     "ships the same DirectML; of older versions nothing is predicted.",
 )
 OPSET_TOO_NEW = _habit(
-    "opset-too-new",
+    "onnxruntime/opset-too-new",
     _E,
     "The model's opset is newer than this version of ONNX Runtime knows.",
     "The model is not loaded, whatever operators it has.",
@@ -66,7 +66,7 @@ OPSET_TOO_NEW = _habit(
     cure="convert the model to an older opset (onnx.version_converter), or use a newer ONNX Runtime",
 )
 IR_VERSION_TOO_NEW = _habit(
-    "ir-version-too-new",
+    "onnxruntime/ir-version-too-new",
     _E,
     "The model's IR version is newer than this version of ONNX Runtime knows.",
     "The model is not loaded, even where its opset is known.",
@@ -75,7 +75,7 @@ IR_VERSION_TOO_NEW = _habit(
     "ONNX Runtime",
 )
 TYPE_NOT_LOADED = _habit(
-    "type-not-loaded",
+    "onnxruntime/type-not-loaded",
     _E,
     "ONNX Runtime has no such tensors, or the operator does not take them at this opset.",
     "Complex tensors are not supported at all, BFLOAT16 not before opset 13. The model is not loaded.",
@@ -83,7 +83,7 @@ TYPE_NOT_LOADED = _habit(
     cure="cast to a supported type around the node",
 )
 NO_KERNEL = _habit(
-    "no-kernel",
+    "onnxruntime/no-kernel",
     _E,
     "No kernel implements this version of the operator.",
     "Split 1 and Concat 1 are known and not implemented: session creation fails.",
@@ -91,7 +91,7 @@ NO_KERNEL = _habit(
     cure="convert the model to opset 11 or newer (onnx.version_converter)",
 )
 INFERENCE_FAILS = _habit(
-    "inference-fails",
+    "onnxruntime/inference-fails",
     _E,
     "Shape inference refuses the node.",
     "Where shapes and lengths are known, ONNX Runtime infers shapes as it loads the model and refuses what "
@@ -101,7 +101,7 @@ INFERENCE_FAILS = _habit(
     cure="correct the axis or the lengths; an axis of 2^31 or more has to be split without given lengths",
 )
 FOLDED = _habit(
-    "folded",
+    "onnxruntime/folded",
     _N,
     "The node becomes a constant as the session is made.",
     "All its inputs are initializers: constant folding runs it on the CPU, from optimization level 1 on. Or a Concat "
@@ -111,14 +111,14 @@ FOLDED = _habit(
     RESHAPING,
 )
 BRANCH_NOT_TAKEN = _habit(
-    "branch-not-taken",
+    "onnxruntime/branch-not-taken",
     _N,
     "The node is removed: the If around it always takes the other branch.",
     "The condition is a constant. From optimization level 1 on the branch that is taken comes in the place of the If.",
     FOLDING,
 )
 TYPE_ON_CPU = _habit(
-    "type-on-cpu",
+    "onnxruntime/type-on-cpu",
     _W,
     "DirectML's kernel does not take this element type: the node runs on the CPU.",
     "STRING and BFLOAT16 have no kernel of the execution provider.",
@@ -126,7 +126,7 @@ TYPE_ON_CPU = _habit(
     cure="cast BFLOAT16 to FLOAT16 or FLOAT around the node to keep it on the GPU",
 )
 DOUBLE_ON_CPU = _habit(
-    "double-on-cpu",
+    "onnxruntime/double-on-cpu",
     _W,
     "The device has no doubles: the node runs on the CPU.",
     "DOUBLE needs Direct3D 12's DoublePrecisionFloatShaderOps.",
@@ -134,7 +134,7 @@ DOUBLE_ON_CPU = _habit(
     cure="cast to FLOAT around the node to keep it on the GPU",
 )
 PREFERS_CPU = _habit(
-    "prefers-cpu",
+    "onnxruntime/prefers-cpu",
     _N,
     "The node computes with sizes: it runs on the CPU.",
     "A node whose inputs are all results of Shape or Size, small initializers or the model's inputs is left "
@@ -142,14 +142,14 @@ PREFERS_CPU = _habit(
     PREFERENCE,
 )
 CPU_FALLBACK_DISABLED = _habit(
-    "cpu-fallback-disabled",
+    "onnxruntime/cpu-fallback-disabled",
     _E,
     "The node would run on the CPU, which session.disable_cpu_ep_fallback forbids.",
     "Session creation fails where any node is left to the CPU.",
     cure="allow the fallback, or change the node's element type",
 )
 RANK = _habit(
-    "rank",
+    "onnxruntime/rank",
     _E,
     "A tensor has more than 8 dimensions.",
     "The execution provider takes the node and cannot make its kernel; there is no fallback to the CPU. "
@@ -158,7 +158,7 @@ RANK = _habit(
     cure="merge dimensions with Reshape around the node",
 )
 OUTPUT_OMITTED = _habit(
-    "output-omitted",
+    "onnxruntime/output-omitted",
     _E,
     "An output has no name, and DirectML gets no tensor for it.",
     "The descriptor holds a tensor of DML_TENSOR_TYPE_INVALID, and CreateOperator refuses it.",
@@ -166,7 +166,7 @@ OUTPUT_OMITTED = _habit(
     cure="give the output a name, which nothing has to read",
 )
 SECOND_OUTPUT_EMPTY = _habit(
-    "second-output-empty",
+    "onnxruntime/second-output-empty",
     _E,
     "The second output, and no other, has no elements: session creation fails.",
     "Looking for empty tensors, the partitioner leaves out the index of the input with the lengths, 1, among "
@@ -175,7 +175,7 @@ SECOND_OUTPUT_EMPTY = _habit(
     cure="swap the empty output with another, drop it, or give the lengths at opset 11 as an attribute",
 )
 EMPTY_TENSOR = _habit(
-    "empty-tensor",
+    "onnxruntime/empty-tensor",
     _W,
     "A tensor has no elements: nothing is submitted to DirectML.",
     "The whole node is skipped. Its other outputs are never written.",
@@ -184,14 +184,14 @@ EMPTY_TENSOR = _habit(
     cure="leave out the empty part",
 )
 EMPTY_INPUTS_LEFT_OUT = _habit(
-    "empty-inputs-left-out",
+    "onnxruntime/empty-inputs-left-out",
     _N,
     "Inputs without elements are left out of the JOIN.",
     "The node is outside of a fused graph then; with no input left nothing is submitted.",
     CONCAT,
 )
 NEGATIVE_LENGTH = _habit(
-    "negative-length",
+    "onnxruntime/negative-length",
     _E,
     "A length is negative.",
     "num_outputs makes all parts but the last of the size divided and rounded up; what is left for the last "
@@ -201,7 +201,7 @@ NEGATIVE_LENGTH = _habit(
     cure="choose num_outputs so that something is left for the last part, or give the lengths",
 )
 SIZE_BEYOND_32_BITS = _habit(
-    "size-beyond-32-bits",
+    "onnxruntime/size-beyond-32-bits",
     _E,
     "A size does not fit 32 bits: session creation fails.",
     "Sizes are narrowed to 32 bits, with a check, before any operator is made.",
@@ -209,7 +209,7 @@ SIZE_BEYOND_32_BITS = _habit(
     cure="make the tensor smaller: DirectML has no such sizes",
 )
 LENGTHS_DO_NOT_FIT = _habit(
-    "lengths-do-not-fit",
+    "onnxruntime/lengths-do-not-fit",
     _E,
     "The lengths do not fit the size of the axis as the model runs.",
     "The kernel checks them against the real sizes.",
@@ -217,14 +217,14 @@ LENGTHS_DO_NOT_FIT = _habit(
     cure="correct the lengths",
 )
 REFUSED_BY_DIRECTML = _habit(
-    "refused-by-directml",
+    "onnxruntime/refused-by-directml",
     _E,
     "DirectML refuses the descriptor.",
     "There is no fallback to the CPU: session creation fails, or the first Run where sizes are known only then.",
     cure="see the rules that the descriptor breaks; dmlsplit legalize rewrites it where that is possible",
 )
 MADE_AT_RUN = _habit(
-    "made-at-run",
+    "onnxruntime/made-at-run",
     _N,
     "The operator is made at the first Run, outside of a fused graph.",
     "A fused graph needs static shapes, of inputs and outputs, and lengths that are constant.",
@@ -232,14 +232,14 @@ MADE_AT_RUN = _habit(
     ADAPTER,
 )
 OUTSIDE_GRAPH = _habit(
-    "outside-graph",
+    "onnxruntime/outside-graph",
     _N,
     "The operator is compiled alone, as the session is made.",
     "A fused graph takes no node with an empty tensor or with outputs whose shapes are not static.",
     PARTITIONER,
 )
 GRAPH_WITHOUT_OUTPUTS = _habit(
-    "graph-without-outputs",
+    "onnxruntime/graph-without-outputs",
     _E,
     "Nothing reads what a fused graph computes: session creation fails.",
     "Nodes that lead to no output are taken out of the DirectML graph. CompileGraph refuses one without nodes.",
@@ -247,14 +247,14 @@ GRAPH_WITHOUT_OUTPUTS = _habit(
     cure="remove the nodes that nothing reads",
 )
 NOT_READ = _habit(
-    "not-read",
+    "onnxruntime/not-read",
     _N,
     "Nothing reads the node's outputs: it is taken out of the fused graph before that is compiled.",
     "Its kernel is made all the same, hence its descriptor judged.",
     GRAPH,
 )
 COMPUTED_ONCE = _habit(
-    "computed-once",
+    "onnxruntime/computed-once",
     _N,
     "Another node computes the same: only one of the two is left.",
     "Equal small initializers become one, and of nodes with equal operators, inputs and attributes those stay that "
@@ -263,7 +263,7 @@ COMPUTED_ONCE = _habit(
     COMMON,
 )
 TWINS_DIFFER = _habit(
-    "twins-differ",
+    "onnxruntime/twins-differ",
     _E,
     "Two Splits of one tensor look the same to ONNX Runtime, and have different numbers of outputs.",
     "The elimination of common subexpressions compares operator, inputs and attributes, not how many outputs "
@@ -272,7 +272,7 @@ TWINS_DIFFER = _habit(
     cure="give one of them its lengths explicitly",
 )
 GRAPH_REFUSED = _habit(
-    "graph-refused",
+    "onnxruntime/graph-refused",
     _E,
     "CompileGraph refuses the fused graph that the node is in.",
     "Mostly an intermediate is cut into blocks that lie one after another, by Split or Slice, one of them is read, by "
@@ -282,20 +282,20 @@ GRAPH_REFUSED = _habit(
     "negative Pad",
 )
 SESSION_FAILS_ELSEWHERE = _habit(
-    "session-fails-elsewhere",
+    "onnxruntime/session-fails-elsewhere",
     _E,
     "Session creation fails at another node.",
     "Then this one does not run either.",
 )
 SIZES_UNKNOWN = _habit(
-    "sizes-unknown",
+    "onnxruntime/sizes-unknown",
     _W,
     "What happens depends on sizes that the model leaves open.",
     "The session is made; the operator is made at the first Run, for its sizes.",
     cure="give the sizes of the first Run (--shape, --dim)",
 )
 CONTEXT_UNKNOWN = _habit(
-    "context-unknown",
+    "onnxruntime/context-unknown",
     _W,
     "What happens depends on what ONNX Runtime makes of the nodes around.",
     "Optimization may change this node or its graph, in ways that are not followed here.",

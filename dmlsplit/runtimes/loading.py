@@ -21,21 +21,21 @@ def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
     """The reasons, in the order in which ONNX Runtime meets them."""
     opset, newest = facts.opset, runtime.newest_opset
     if opset > newest:
-        yield "opset-too-new", f"opset {opset} is newer than {newest}, the newest that it loads"
+        yield "onnxruntime/opset-too-new", f"opset {opset} is newer than {newest}, the newest that it loads"
     version, newest = facts.ir_version, runtime.newest_ir_version
     if version > newest:
-        yield "ir-version-too-new", f"IR version {version} is newer than {newest}, the newest that it loads"
+        yield "onnxruntime/ir-version-too-new", f"IR version {version} is newer than {newest}, the newest that it loads"
     taken = DATA_TYPES[13 if opset >= 13 else 2]
     if facts.data_type.startswith("COMPLEX") or facts.data_type not in taken:
-        yield "type-not-loaded", f"{facts.data_type} is not taken at opset {opset}"
+        yield "onnxruntime/type-not-loaded", f"{facts.data_type} is not taken at opset {opset}"
     rank = facts.rank
     if rank is not None and not -rank <= facts.axis < rank:
-        yield "inference-fails", f"axis {facts.axis} is out of range for rank {rank}"
+        yield "onnxruntime/inference-fails", f"axis {facts.axis} is out of range for rank {rank}"
         return
     for message in _of_split(facts) if facts.is_split else _of_concat(facts):
-        yield "inference-fails", message
+        yield "onnxruntime/inference-fails", message
     if opset < _FIRST_WITH_KERNEL[facts.is_split]:
-        yield "no-kernel", f"{'Split' if facts.is_split else 'Concat'} 1 is not implemented"
+        yield "onnxruntime/no-kernel", f"{'Split' if facts.is_split else 'Concat'} 1 is not implemented"
 
 
 def _of_split(facts: RuntimeFacts) -> Iterator[str]:

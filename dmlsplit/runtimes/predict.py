@@ -45,9 +45,9 @@ MAX_RANK: Final = 8
 """Of DirectML's tensors."""
 
 
-def diagnostic(name: str, path: str, message: str) -> Diagnostic:
-    """The diagnostic of the rule onnxruntime/`name` on the node at `path`, with the cure."""
-    rule = RULES[f"onnxruntime/{name}"]
+def diagnostic(id: str, path: str, message: str) -> Diagnostic:
+    """The diagnostic of a rule of the scope onnxruntime/ on the node at `path`, with the cure."""
+    rule = RULES[id]
     cure = f"; {rule.cure}" if isinstance(rule, Habit) and rule.cure else ""
     return rule.diagnostic(Location(node=path), f"{message}{cure}")
 
@@ -127,7 +127,9 @@ class _Predictor:
 
     def answer(self) -> RuntimeAnswer:
         if self.runtime.like:
-            self._note("version-not-observed", f"{self.runtime.version} is answered for as {self.runtime.like}")
+            self._note(
+                "onnxruntime/version-not-observed", f"{self.runtime.version} is answered for as {self.runtime.like}"
+            )
         self.before_operators()
         if self.in_graph():
             return self._in_graph()
@@ -136,7 +138,11 @@ class _Predictor:
     def before_operators(self) -> None:
         """Loading, shape inference, folding, the choice of the provider; what is not known of them."""
         if not self.runtime.observed:
-            self._stop(Outcome.UNKNOWN, "version-not-observed", f"what {self.runtime.version} does was not observed")
+            self._stop(
+                Outcome.UNKNOWN,
+                "onnxruntime/version-not-observed",
+                f"what {self.runtime.version} does was not observed",
+            )
         for name, message in refusals(self.facts, self.runtime):
             self._fail(name, message)
         self._place()
@@ -146,26 +152,28 @@ class _Predictor:
         facts, options = self.facts, self.options
         if facts.folded:
             message = "it is a constant as the session is made: its inputs are, or a Reshape takes it for a shape"
-            self._stop(Outcome.CPU, "folded", message, INIT)
+            self._stop(Outcome.CPU, "onnxruntime/folded", message, INIT)
         reason = None
         if facts.data_type in _ON_CPU:
-            reason = ("type-on-cpu", f"{facts.data_type} has no kernel of DirectML")
+            reason = ("onnxruntime/type-on-cpu", f"{facts.data_type} has no kernel of DirectML")
         elif facts.data_type == "DOUBLE" and not options.float64:
-            reason = ("double-on-cpu", "the device has no doubles")
+            reason = ("onnxruntime/double-on-cpu", "the device has no doubles")
         elif facts.prefers_cpu:
-            reason = ("prefers-cpu", "it computes with sizes")
+            reason = ("onnxruntime/prefers-cpu", "it computes with sizes")
         if reason is None:
             return
         if not options.cpu_fallback:
-            self._fail("cpu-fallback-disabled", f"{reason[1]}, and the fallback to the CPU is disabled")
+            self._fail("onnxruntime/cpu-fallback-disabled", f"{reason[1]}, and the fallback to the CPU is disabled")
         self._stop(Outcome.CPU, *reason)
 
     def _check_shapes(self) -> None:
         if not self.facts.shapes_known and not all(is_static(shape) for shape in self.facts.shapes):
-            self._stop(Outcome.UNKNOWN, "context-unknown", "the shapes that ONNX Runtime infers here are not known")
+            self._stop(
+                Outcome.UNKNOWN, "onnxruntime/context-unknown", "the shapes that ONNX Runtime infers here are not known"
+            )
         if self.facts.given in (LengthsFrom.CONSTANT, LengthsFrom.OUTER) and self.facts.lengths is None:
             message = "the lengths are constant, and computed in a way that is not followed"
-            self._stop(Outcome.UNKNOWN, "context-unknown", message)
+            self._stop(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
 
     def in_graph(self) -> bool:
         """Whether the partitioner takes the node for a fused graph. Its narrowing of sizes may end the session."""
@@ -188,7 +196,7 @@ class _Predictor:
         self._check_rank(len(sizes[0]), INIT)
         lengths = self._lengths(sizes[0])
         if self.facts.is_split and 0 in self._named(lengths):
-            self._fail("second-output-empty", "output 1 is the only one without elements")
+            self._fail("onnxruntime/second-output-empty", "output 1 is the only one without elements")
         desc = operator_of(self.facts, sizes, lengths)
         operators = [desc, owned_by_directml(desc, self.facts.owned)] if any(self.facts.owned) else [desc]
         answer = self._created(operators, INIT)
@@ -198,7 +206,10 @@ class _Predictor:
         if self.options.compute_only:
             flags = ExecutionFlags.DESCRIPTORS_VOLATILE
         elif self.graph_nodes is None:
-            self._note("context-unknown", "whether its fused graph has 5 nodes or more, hence its flags, is not known")
+            self._note(
+                "onnxruntime/context-unknown",
+                "whether its fused graph has 5 nodes or more, hence its flags, is not known",
+            )
             return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=tuple(self.notes))
         elif self.graph_nodes >= LEAST_NODES_FOR_VOLATILE:
             flags = ExecutionFlags.DESCRIPTORS_VOLATILE
@@ -218,7 +229,7 @@ class _Predictor:
     def _at_init(self) -> RuntimeAnswer:
         sizes = [numbers(shape) for shape in self.facts.shapes]
         self._check_rank(len(sizes[0]), INIT)
-        self._note("outside-graph", "it is not part of a fused graph")
+        self._note("onnxruntime/outside-graph", "it is not part of a fused graph")
         return self._alone(sizes, self._lengths(sizes[0]), INIT)
 
     def _at_run(self) -> RuntimeAnswer:
@@ -228,14 +239,18 @@ class _Predictor:
             if all(is_static(shape) for shape in facts.shapes):
                 sizes = [numbers(shape) for shape in facts.shapes]
             else:
-                self._stop(Outcome.UNKNOWN, "sizes-unknown", "sizes are open, which the first Run gives", RUN)
+                self._stop(
+                    Outcome.UNKNOWN, "onnxruntime/sizes-unknown", "sizes are open, which the first Run gives", RUN
+                )
         lengths: Sizes = ()
         if facts.is_split:
             known = self._run_lengths(sizes[0])
             if known is None:
-                self._stop(Outcome.UNKNOWN, "sizes-unknown", "the lengths are computed as the model runs", RUN)
+                self._stop(
+                    Outcome.UNKNOWN, "onnxruntime/sizes-unknown", "the lengths are computed as the model runs", RUN
+                )
             lengths = known
-        self._note("made-at-run", "it is not part of a fused graph")
+        self._note("onnxruntime/made-at-run", "it is not part of a fused graph")
         self._check_rank(len(sizes[0]), RUN)
         if self._has_empty(sizes, lengths):
             return self._skipped(sizes)
@@ -272,9 +287,11 @@ class _Predictor:
     def _check_run_lengths(self, sizes: Sizes, lengths: Sizes) -> None:
         size = sizes[self.facts.axis_of(len(sizes))]
         if min(lengths) < 0 and self._negative_is_inferred():
-            self._fail("negative-length", f"the last part would have {min(lengths)}", RUN)
+            self._fail("onnxruntime/negative-length", f"the last part would have {min(lengths)}", RUN)
         if sum(lengths) != size or len(lengths) != self.facts.outputs:
-            self._fail("lengths-do-not-fit", f"the lengths {list(lengths)} do not fit an axis of {size}", RUN)
+            self._fail(
+                "onnxruntime/lengths-do-not-fit", f"the lengths {list(lengths)} do not fit an axis of {size}", RUN
+            )
 
     def _negative_is_inferred(self) -> bool:
         """Whether shape inference has found the negative length: Run allocates no such output."""
@@ -290,9 +307,9 @@ class _Predictor:
                 if not isinstance(dim, int):
                     return None
                 if dim < 0:
-                    self._fail("negative-length", f"a part would have {dim}")
+                    self._fail("onnxruntime/negative-length", f"a part would have {dim}")
                 if dim > 0xFFFFFFFF:
-                    self._fail("size-beyond-32-bits", f"a size is {dim}")
+                    self._fail("onnxruntime/size-beyond-32-bits", f"a size is {dim}")
                 sizes.append(dim)
             found.append(tuple(sizes))
         return found
@@ -316,7 +333,9 @@ class _Predictor:
             return self._skipped(sizes)
         kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes
         if len(kept) < len(sizes):
-            self._note("empty-inputs-left-out", f"{len(sizes) - len(kept)} of {len(sizes)} inputs have no elements")
+            self._note(
+                "onnxruntime/empty-inputs-left-out", f"{len(sizes) - len(kept)} of {len(sizes)} inputs have no elements"
+            )
         answer = self._created([operator_of(self.facts, kept, lengths)], at)
         if answer.outcome is not Outcome.DML:
             return answer
@@ -332,12 +351,12 @@ class _Predictor:
             hresults.append(int(report.hresult or 0))
             if report.ok:
                 continue
-            name = "refused-by-directml"
+            name = "onnxruntime/refused-by-directml"
             found = "; ".join(diagnostic.message for diagnostic in report.errors[:2])
             if self.facts.omitted:
-                name, found = "output-omitted", f"output {self.facts.omitted[0]} has no name"
+                name, found = "onnxruntime/output-omitted", f"output {self.facts.omitted[0]} has no name"
             elif isinstance(desc, SplitOperatorDesc) and self._is_negative(desc):
-                name, found = "negative-length", "a negative length reaches DirectML modulo 2^32"
+                name, found = "onnxruntime/negative-length", "a negative length reaches DirectML modulo 2^32"
             self._note(name, found)
             outcome = Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS
             return RuntimeAnswer(
@@ -359,10 +378,12 @@ class _Predictor:
 
     def _check_rank(self, rank: int, at: str) -> None:
         if rank > MAX_RANK:
-            self._fail("rank", f"rank {rank} is more than {MAX_RANK}", at)
+            self._fail("onnxruntime/rank", f"rank {rank} is more than {MAX_RANK}", at)
 
     def _skipped(self, sizes: Sequence[Sizes]) -> RuntimeAnswer:
-        self._note("empty-tensor", "a tensor has no elements: nothing is submitted, and no output is written")
+        self._note(
+            "onnxruntime/empty-tensor", "a tensor has no elements: nothing is submitted, and no output is written"
+        )
         return RuntimeAnswer(self.runtime, Outcome.DML, diagnostics=tuple(self.notes))
 
     def _note(self, name: str, message: str) -> None:

@@ -9,6 +9,7 @@ from dmlsplit.rules import REDIRECTS, RULES, find_rule
 from tests.rules.judging import JUDGING, ids
 
 DOCS = Path(__file__).parents[2] / "docs" / "rules.md"
+PACKAGE = Path(dml.__file__).parent
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
@@ -18,6 +19,11 @@ def test_every_rule_is_complete(rule):
     assert rule.sources
     assert all(source.title for source in rule.sources)
     assert find_rule(rule.id) is rule
+
+
+def test_every_id_is_found_by_grep():
+    source = "".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    assert not [id for id in RULES if f'"{id}"' not in source]
 
 
 def test_old_ids_lead_to_rules():

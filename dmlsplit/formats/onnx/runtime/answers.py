@@ -94,7 +94,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=group.count)
         answer = in_context(graph, kept, path, answer, group.leading, against.get(kept))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
-            note = diagnostic("computed-once", path, f"it computes what {graph.path(kept)} does")
+            note = diagnostic("onnxruntime/computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
         found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), group.place))
     return found

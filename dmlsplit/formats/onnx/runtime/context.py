@@ -31,7 +31,7 @@ def in_context(
     """The answer of a node in its graph; `leading`: `leading_out` of the fused graph that it is in, None where it is in
     none; `refusal`: what CompileGraph says against that."""
     if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, index):
-        note = diagnostic("context-unknown", path, "it may become a constant of the Reshape that reads it")
+        note = diagnostic("onnxruntime/context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is not Outcome.DML or not answer.operators:
         return answer
@@ -47,18 +47,22 @@ def _change(
 ) -> _Change | None:
     """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
     if _has_other_twin(graph, index):
-        return _Change(Outcome.UNKNOWN, "twins-differ", "another Split differs in its outputs only")
+        return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
     fused = leading is not None and answer.compile is not None and answer.compile.call == "CompileGraph"
     if fused and not leading:
-        return _Change(Outcome.SESSION_FAILS, "graph-without-outputs", "nothing reads what its fused graph computes")
+        return _Change(
+            Outcome.SESSION_FAILS, "onnxruntime/graph-without-outputs", "nothing reads what its fused graph computes"
+        )
     if graph.options.optimization >= 1 and index in graph.transposed:
-        return _Change(Outcome.UNKNOWN, "context-unknown", "it stands between Transposes, which may be moved over it")
+        return _Change(
+            Outcome.UNKNOWN, "onnxruntime/context-unknown", "it stands between Transposes, which may be moved over it"
+        )
     if fused and refusal is not None:
         if not refusal.certain:
-            return _Change(Outcome.UNKNOWN, "context-unknown", refusal.why)
-        return _Change(Outcome.SESSION_FAILS, "graph-refused", refusal.why)
+            return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", refusal.why)
+        return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-refused", refusal.why)
     if fused and leading is not None and index not in leading:
-        return _Change(Outcome.DML, "not-read", "nothing reads what it computes")
+        return _Change(Outcome.DML, "onnxruntime/not-read", "nothing reads what it computes")
     return None
 
 

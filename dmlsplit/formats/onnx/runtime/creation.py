@@ -23,8 +23,16 @@ CHECKING: Final[Moment] = (3,)
 """Whether each node has a kernel, and where, is checked when all fused graphs are made."""
 
 _MOMENTS: Final = {
-    **dict.fromkeys(("opset-too-new", "ir-version-too-new", "type-not-loaded", "inference-fails"), LOADING),
-    **dict.fromkeys(("no-kernel", "cpu-fallback-disabled"), CHECKING),
+    **dict.fromkeys(
+        (
+            "onnxruntime/opset-too-new",
+            "onnxruntime/ir-version-too-new",
+            "onnxruntime/type-not-loaded",
+            "onnxruntime/inference-fails",
+        ),
+        LOADING,
+    ),
+    **dict.fromkeys(("onnxruntime/no-kernel", "onnxruntime/cpu-fallback-disabled"), CHECKING),
 }
 """Of failures, by rule."""
 
@@ -63,12 +71,12 @@ class Place:
 
     def failure(self, answer: RuntimeAnswer) -> Moment:
         """When a session fails at the node that this is the answer of."""
-        rule = answer.diagnostics[-1].rule.removeprefix("onnxruntime/")
+        rule = answer.diagnostics[-1].rule
         if rule in _MOMENTS:
             return _MOMENTS[rule]
-        if rule in ("graph-refused", "graph-without-outputs"):
+        if rule in ("onnxruntime/graph-refused", "onnxruntime/graph-without-outputs"):
             return self.compilation
-        if rule in ("negative-length", "size-beyond-32-bits") and not answer.operators:
+        if rule in ("onnxruntime/negative-length", "onnxruntime/size-beyond-32-bits") and not answer.operators:
             return self.partitioning
         if rule == "second-output-empty":
             return 2, self.graph, self.fused or 0, 1, -1  # between the kernels and the operators
@@ -108,7 +116,7 @@ def with_failures(
         fails = answer.outcome is Outcome.SESSION_FAILS
         kept = place.up_to(first.moment, answer)
         if not fails or place.failure(answer) > first.moment:
-            notes = (*answer.diagnostics, diagnostic("session-fails-elsewhere", path, first.why))
+            notes = (*answer.diagnostics, diagnostic("onnxruntime/session-fails-elsewhere", path, first.why))
             kept = replace(kept, outcome=Outcome.SESSION_FAILS, at=INIT, diagnostics=notes)
         changed.append(kept)
     return changed

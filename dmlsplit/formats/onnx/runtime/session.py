@@ -95,10 +95,10 @@ class OnnxSession:
             return found.answer
         removed = self._model_of(options, inputs).removed
         if any(place.path.startswith(f"{path}/") for path in removed):
-            note = diagnostic("branch-not-taken", place.path, "it is in a branch that is never taken")
+            note = diagnostic("onnxruntime/branch-not-taken", place.path, "it is in a branch that is never taken")
             return RuntimeAnswer(runtime, Outcome.CPU, "init", diagnostics=(note,))
         # Less is known of it than an answer takes: a model of no opset, a node without inputs or element type.
-        note = diagnostic("context-unknown", place.path, "the model says too little of the node")
+        note = diagnostic("onnxruntime/context-unknown", place.path, "the model says too little of the node")
         return RuntimeAnswer(runtime, Outcome.UNKNOWN, diagnostics=(note,))
 
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
