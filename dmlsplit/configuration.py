@@ -151,7 +151,7 @@ def find(folder: str) -> Configuration:
     while True:
         for name in (OWN, SHARED):
             path = os.path.join(current, name)
-            if os.path.isfile(path) and (found := _read(path)) is not None:
+            if (os.path.isfile(path) or os.path.islink(path)) and (found := _read(path)) is not None:
                 return found
         above = os.path.dirname(current)
         if above == current:

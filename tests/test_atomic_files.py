@@ -130,9 +130,9 @@ def test_permissions_are_the_old_ones_from_the_start(tmp_path):
 
 
 @posix
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+@pytest.mark.parametrize("make", ["mkfifo", "mkdir"])
 def test_only_files_are_replaced(tmp_path, make):
-    make(tmp_path / "a")
+    getattr(os, make)(tmp_path / "a")
     with pytest.raises(OSError, match=r"Is a directory|is not a regular file"):
         write_file(str(tmp_path / "a"), b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -216,11 +216,46 @@ static uint32_t run_shape(const shape *s, bool split, uint32_t most, size_t skew
     return count;
 }
 
+/* Of a small plan, which is one slice, and of one without elements. */
+static void small(void)
+{
+    static const uint64_t sizes[] = {2, 6, 4}, lengths[] = {1, 0, 5}, no_sizes[] = {2, 0, 4}, no_lengths[] = {0, 0};
+    dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 4, 3, 1, 0, 3, sizes, NULL, lengths, NULL};
+    dmlsplit_plan *plan = NULL;
+    char whole[2 * 6 * 4 * 4], part_a[64], part_c[256];
+    void *parts[] = {part_a, NULL, part_c};
+    check_case = "small";
+    memset(whole, 5, sizeof whole);
+    memset(part_c, 0, sizeof part_c);
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_plan_slices(NULL, 8), 1);
+    CHECK_EQUAL(dmlsplit_plan_slices(plan, 0), 1);
+    CHECK_EQUAL(dmlsplit_plan_slices(plan, UINT32_MAX), 1);     /* too small for more */
+    CHECK_EQUAL(dmlsplit_run_slice(NULL, whole, parts, 0, 1), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, NULL, parts, 0, 1), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, NULL, 0, 1), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 1, 1), DMLSPLIT_BAD_SLICE);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 0, 0), DMLSPLIT_BAD_SLICE);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 2, 3), DMLSPLIT_OK);     /* nothing is left for it */
+    CHECK_EQUAL(part_c[0], 0);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 0, 3), DMLSPLIT_OK);
+    CHECK(memcmp(part_a, whole, 2 * 4 * 4) == 0 && memcmp(part_c, whole, 2 * 5 * 4 * 4) == 0);
+    dmlsplit_plan_destroy(plan);
+    g.sizes = no_sizes;
+    g.lengths = no_lengths;
+    g.part_count = 2;
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_plan_slices(plan, 8), 1);
+    CHECK_EQUAL(dmlsplit_run_slice(plan, NULL, NULL, 0, 1), DMLSPLIT_OK);
+    dmlsplit_plan_destroy(plan);
+}
+
 int main(void)
 {
     static const size_t skews[] = {0, 16, 21, 63};
     enum { SKEWS = sizeof skews / sizeof skews[0] };
     memset(spoilt, SPOILT, sizeof spoilt);
+    small();
     dms_least_slice = 2048;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (uint32_t count = 1; count <= 64; count++)

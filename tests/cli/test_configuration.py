@@ -124,6 +124,14 @@ def test_errors_name_the_file(check, text):
     assert result.err.count("\n") == 1
 
 
+def test_a_link_that_leads_nowhere_is_no_missing_file(cli, tmp_path):
+    (tmp_path / "good.json").write_text(GOOD)
+    (tmp_path / "dmlsplit.toml").symlink_to(tmp_path / "gone")
+    result = cli("check", "good.json")
+    assert result.status == 2
+    assert "dmlsplit.toml: No such file or directory" in result.err
+
+
 def test_no_configuration_in_the_file_given(check):
     result = check("", "--config", "pyproject.toml")
     assert result.status == 2
