@@ -320,7 +320,7 @@ _SAME_FAULT: Final = {
     "onnxruntime/graph-refused": "graph/memory-too-small",
     "onnxruntime/graph-without-outputs": "graph/empty",
 }
-"""What a version of ONNX Runtime says of a node, and what is said of the graph that it becomes part of."""
+"""The rules of ONNX Runtime on a node, and those of the graph that it becomes part of, of one fault."""
 
 
 def _judge_open(

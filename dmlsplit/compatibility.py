@@ -41,7 +41,7 @@ class Columns(NamedTuple):
     noun: str
     columns: tuple[Column, ...]
     not_observed: str = ""
-    """What is said of a column that was not observed."""
+    """The remark on a column that was not observed."""
 
     @property
     def labels(self) -> list[str]:
@@ -86,7 +86,7 @@ RUNTIMES: Final = Columns(
 
 
 class Compatibility(NamedTuple):
-    """What a column makes of an operator: its report as it is, and where that refuses, the rewriting that was tried."""
+    """The answer of a column about an operator: its report, and where that refuses, the rewriting that was tried."""
 
     column: Column
     use: Use
@@ -96,7 +96,7 @@ class Compatibility(NamedTuple):
 
 @lru_cache(256)
 def compatibility(desc: OperatorDesc | GraphDesc, asked: Columns) -> tuple[Compatibility, ...]:
-    """What each level, or each release, makes of an operator or a graph."""
+    """The answer of each level, or each release, about an operator or a graph."""
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
         return tuple([_of_graph(desc, column) for column in asked.columns])
     known = _Known([], {}, {})

@@ -1,4 +1,4 @@
-"""What a project has decided about `dmlsplit check`: dmlsplit.toml, or [tool.dmlsplit] of pyproject.toml.
+"""A project's settings for `dmlsplit check`: dmlsplit.toml, or [tool.dmlsplit] of pyproject.toml.
 
 The file is that of the current folder, or of the nearest folder above that has one. What the command line says takes
 the place of what stands there. Paths and patterns are relative to the file's folder.
@@ -24,7 +24,7 @@ Table = Mapping[str, Any]
 
 
 class ValueKind(NamedTuple):
-    """What a value may be: in words, as a JSON schema, and as the check that the schema stands for."""
+    """A kind of value: in words, as a JSON schema, and as the check that the schema stands for."""
 
     words: str
     schema: dict[str, Any]
@@ -146,7 +146,7 @@ class Configuration:
 
 
 def find(folder: str) -> Configuration:
-    """That of a folder or the nearest one above it; InputError for a file that is no configuration."""
+    """The configuration of a folder or of the nearest one above it; InputError for a file that is no configuration."""
     current = os.path.abspath(folder)
     while True:
         for name in (OWN, SHARED):
@@ -160,7 +160,7 @@ def find(folder: str) -> Configuration:
 
 
 def read(path: str) -> Configuration:
-    """That of a file; InputError where it has none, OSError where it cannot be read."""
+    """The configuration in a file; InputError where there is none, OSError where it cannot be read."""
     found = _read(os.path.abspath(path))
     if found is None:
         raise InputError("has no table [tool.dmlsplit]", file=path)

@@ -111,7 +111,7 @@ class Report:
 
     @property
     def cure(self) -> str:
-        """What helps, in words, "" where that is not known."""
+        """The cure in words, "" where none is known."""
         return ""
 
     def raise_if_errors(self) -> None:

@@ -152,7 +152,7 @@ def _of_capsule(capsule: object, knows_read_only: bool) -> np.ndarray:
 
 
 def tensor_maker(value: Any) -> Callable[[np.ndarray], Any]:
-    """What makes tensors of the library of `value`, of the type of its elements, from fresh arrays, without a copy.
+    """Makes tensors of the library of `value`, of the type of its elements, from fresh arrays, without a copy.
 
     They stay arrays where `value` is no tensor of another library, or of one that has no from_dlpack.
     """

@@ -60,8 +60,8 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenAnswer:
-    """What a target makes of a node of open sizes. `valid`: where its framework's own rules allow it; `cases`: what
-    becomes of it there, the first whose conditions hold; it is not known where none does."""
+    """The answer of a target about a node of open sizes. `valid`: where its framework's own rules allow it; `cases`:
+    what becomes of it there, the first whose conditions hold; it is not known where none does."""
 
     valid: tuple[Condition, ...]
     cases: tuple[Case, ...]
@@ -211,7 +211,7 @@ class OpenNode:
             yield Case(Use.REWRITTEN, depending((*limits, *bounded, *together)))
 
     def _ranks(self, ranks: list[int]) -> Iterator[Condition]:
-        """That an open rank is one of these, which are consecutive."""
+        """The conditions that an open rank is one of these, which are consecutive."""
         if self.whole is not None:
             return
         if len(ranks) == 1:
@@ -221,7 +221,7 @@ class OpenNode:
             yield Condition(DIMENSIONS, "at most", ranks[-1])
 
     def _bounded(self, bits: int, factor: int, target: Target) -> Iterator[Condition]:
-        """That no tensor has too many elements of so many bits, `factor` of which hold one of the node's."""
+        """The conditions that no tensor has too many elements of so many bits; `factor` hold one of the node's."""
         elements = ELEMENTS if self.whole is None else product(self.whole)
         yield Condition(elements, "at most", _most_elements(bits, target) // factor, "elements")
         if self.kind is OperatorType.JOIN and self.whole is not None:
@@ -230,7 +230,7 @@ class OpenNode:
                 yield Condition(product(sizes), "at most", INPUT_ELEMENTS_MAX // factor, "elements in an input")
 
     def _together(self, whole: tuple[Expression, ...], number: int) -> Iterator[Condition]:
-        """That the elements that lie side by side in each tensor are so many at a time."""
+        """The conditions that elements lie side by side in each tensor, so many at a time."""
         inner = (*whole[self.axis + 1 :], self.element.count)
         for part in self.parts:
             sizes = (*(whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)

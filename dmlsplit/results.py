@@ -88,7 +88,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Unanswered:
-    """What could not be judged; the report says why."""
+    """An answer without a judgement; the report says why."""
 
     report: Report
     name: str | None = None

@@ -27,7 +27,7 @@ ASSUMPTIONS: Final[Mapping[str, str]] = {
     NO_TYPED_UAV_LOADS: "it has no typed UAV loads of additional formats",
     COMPUTE_ONLY: "it is compute-only (MCDM), as NPUs are",
 }
-"""What may be assumed of a device, as far as it changes an answer; without, it can do everything."""
+"""The assumptions about a device, as far as it changes an answer; without, it can do everything."""
 _8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
 
 
@@ -118,7 +118,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """What it is, as find_target and the command line call it: feature_level, directml or onnxruntime."""
+        """The kind of target, as find_target and the command line call it: feature_level, directml or onnxruntime."""
         return "onnxruntime" if self.runtime is not None else "feature_level" if self.release is None else "directml"
 
     @property

@@ -1,4 +1,4 @@
-"""What commands share: arguments and options, and what they stand for: judges, operators of a file, rules."""
+"""Arguments and options that commands share, and the targets, operators of a file and rules that they stand for."""
 
 from __future__ import annotations
 
@@ -241,7 +241,8 @@ def refuse_closed_input(files: Iterable[str]) -> None:
 
 
 def rule_filter(select: Iterable[str], ignore: Iterable[str]) -> Keep:
-    """What --select and --ignore say: ids (old ones too) or scopes such as `tensor/`; UsageError for an unknown one."""
+    """The rules that --select and --ignore leave. Both are ids, old ones too, or scopes such as `tensor/`; UsageError
+    for an unknown one."""
     selected = _rule_ids(select, "--select") or frozenset(RULES)
     ignored = _rule_ids(ignore, "--ignore")
     return (selected - ignored).__contains__

@@ -44,7 +44,7 @@ def _refuse_unknown(found: Configuration, defaults: dict[str, Any]) -> None:
 
 
 def questions(question: Question) -> Callable[[str], Question]:
-    """What is asked of each file: as on the command line, and what the configuration says of this one."""
+    """The question about each file: that of the command line, with the settings of this file."""
     found = click.get_current_context().obj
     if not isinstance(found, Configuration) or not found.path:
         return lambda file: question

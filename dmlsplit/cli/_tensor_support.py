@@ -1,4 +1,4 @@
-"""What `dmlsplit levels` shows without a file: documented tensor support by level, observed support by release, and
+"""The tables of `dmlsplit levels` without a file: documented tensor support by level, observed support by release, and
 which versions of ONNX Runtime there are."""
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _in_sessions(read: Entry, asked: Columns) -> Answered:
 
 
 def _open(newest: Answer, node: SplitNode | JoinNode, asked: Columns) -> Answered:
-    """What the columns make of a node for all sizes that its model leaves open, where these are all that is open."""
+    """The answers of the columns about a node for all sizes that its model leaves open, if no more is open."""
     answers = {column.label: answer_by(node, column.target) for column in asked.columns}
     found = {label: answer for label, answer in answers.items() if answer is not None and answer.cases}
     return Answered(

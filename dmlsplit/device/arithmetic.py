@@ -1,4 +1,4 @@
-"""What the operators that were observed beside a Split or Join compute, element by element, in numpy.
+"""The arithmetic of the operators that were observed beside a Split or Join, element by element, in numpy.
 
 A GPU rounds in other places: its results may differ in the last bits. FLOAT16 is computed in 32 bits. Source: the pages
 of the operators' structs.
@@ -70,7 +70,7 @@ def copied(x: Array) -> Array:
 
 
 def function_of(node: NeighbourOperatorDesc) -> Function:
-    """What a neighbour computes of its inputs; Unmodelled where that, or one of its members, is not known."""
+    """The function of a neighbour's inputs; Unmodelled where it, or one of its members, is not known."""
     row = BY_NUMBER.get(node.type)
     if row is None:
         raise Unmodelled(f"what operator {node.type} computes is not emulated")

@@ -1,4 +1,4 @@
-"""What a compiled graph does when it is dispatched: shaders, one after another, on the memory that is bound.
+"""The dispatch of a compiled graph: shaders, one after another, on the memory that is bound.
 
 As the release does it: its dispatches, each on the memory that CompileGraph gives it, whatever comes of that. As it
 should be: each node by itself, with memory of its own for every tensor.
@@ -89,7 +89,7 @@ def _rounded(size: int) -> int:
 
 
 def as_released(graph: GraphDesc, compiled: CompiledGraph) -> Shaders:
-    """What a build makes of the graph; Unmodelled where that is known to be wrong, but not how."""
+    """The dispatches of a build for the graph; Unmodelled where they are known to be wrong, but not how."""
     shaders: list[Shader] = []
     temporaries: dict[str, int] = {}
     for dispatch in compiled.dispatches:

@@ -1,7 +1,7 @@
 """A DML_GRAPH_DESC in C memory, and back: DirectML.h's structs as a 64-bit program lays them out.
 
-A node of the C struct holds an IDMLOperator, which does not tell what it was created with. So whoever reads a graph
-says what each operator is, by its address, and whoever writes one says where the operators are.
+A node of the C struct holds an IDMLOperator, which does not tell what it was created with. So a caller that reads a
+graph says what each operator is, by its address, and one that writes it says where the operators are.
 
 Source of the layouts: DirectML.h, DML_TARGET_VERSION >= 0x2100; they are the same on x64 and ARM64.
 """

@@ -48,7 +48,7 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
     input_names: tuple[str, ...] = ()
     output_name: str = ""
     facts: NodeFacts | None = field(default=None, repr=False)
-    """What the report was made from; with it, `execute` judges a node of unknown sizes anew for those of the arrays."""
+    """They made the report; with them, `execute` judges a node of unknown sizes anew for those of the arrays."""
     in_session: InSession | None = field(default=None, repr=False, compare=False)
     """The node in the session of its model; None where its model is not ONNX's."""
 

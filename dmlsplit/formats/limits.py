@@ -86,7 +86,7 @@ class LimitError(InputError):
 
 
 class Budget:
-    """What a file of `size` bytes has used of its limits."""
+    """The use that a file of `size` bytes has made of its limits."""
 
     def __init__(self, size: int) -> None:
         self._size = size

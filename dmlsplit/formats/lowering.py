@@ -124,7 +124,7 @@ def is_rewritten(node: OperatorNode[Any], found: Legalization[Any]) -> bool:
 
 
 def _steps(node: OperatorNode[Any]) -> Iterator[str]:
-    """What the descriptor itself changed of the framework's node."""
+    """The changes that the descriptor itself is of the framework's node."""
     assert node.element is not None
     assert node.element.data_type is not None
     count, held = node.element.count, node.element.data_type

@@ -13,7 +13,7 @@ from dmlsplit.formats.operators import Entry, failed, fault_of, read_operators
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES
 
-if TYPE_CHECKING:  # numpy is not for who reads JSON only
+if TYPE_CHECKING:  # a reader of JSON needs no numpy
     from dmlsplit.dims import Dim
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
@@ -35,7 +35,7 @@ class FrontEnd(Protocol):
         allow_paths: Sequence[str],
         require_known_names: bool,
     ) -> ModelNodes:
-        """What is in the model of a file, in its order.
+        """The nodes in the model of a file, in its order.
 
         `shapes`, `dims`, `allow_paths` and `require_known_names` are those of Given; its free_dimensions are passed,
         by that name, where there are any. InputError, with line and column
@@ -45,7 +45,7 @@ class FrontEnd(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the caller says of models: shapes of tensors, sizes of symbols, further folders for their files.
+    """The caller's knowledge of models: shapes of tensors, sizes of symbols, further folders for their files.
 
     Of several models not each need have every tensor and symbol: `require_known_names` says whether each must.
     `free_dimensions` are sizes of symbols that ONNX Runtime is told of as the session is made; shapes and dims are
@@ -124,7 +124,7 @@ def _nowhere(location: Location) -> Position | None:
 
 
 def without_nodes(entry: Entry) -> Entry:
-    """The entry as the descriptor that the node stands for, for who judges descriptors as they are."""
+    """The entry as the descriptor that the node stands for, for commands that judge descriptors as they are."""
     if entry.node is None:
         return entry
     obstacle = entry.node.obstacle()

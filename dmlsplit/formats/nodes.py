@@ -56,7 +56,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
     input_name: str = ""
     output_names: tuple[str, ...] = ()
     facts: NodeFacts | None = field(default=None, repr=False)
-    """What the report was made from; with it, `execute` judges a node of unknown sizes anew for those of the array."""
+    """They made the report; with them, `execute` judges a node of unknown sizes anew for those of the array."""
     in_session: InSession | None = field(default=None, repr=False, compare=False)
     """The node in the session of its model; None where its model is not ONNX's."""
 
@@ -122,7 +122,7 @@ class OtherNode:
 
 @dataclass(frozen=True, slots=True)
 class ModelNodes:
-    """What a front end found in a model, in its order."""
+    """The nodes that a front end found in a model, in its order."""
 
     items: tuple[SplitNode | JoinNode | OtherNode, ...]
 

@@ -21,7 +21,7 @@ _MAX_HEADER: Final = Limit.NPY_HEADER.most
 
 
 class Header(NamedTuple):
-    """What an .npy file says of its array; the data begin at `data_offset`."""
+    """The header of an .npy file; the data begin at `data_offset`."""
 
     shape: tuple[int, ...]
     fortran_order: bool

@@ -55,7 +55,7 @@ class OperatorNode(SessionNode, Generic[DescT]):
 
     @property
     def path(self) -> str:
-        """What diagnostics call the node, safe to print: its name, or that of an output, after that of its graph."""
+        """The node's name in diagnostics, safe to print: its own, or that of an output, after that of its graph."""
         name = self.name or next(filter(None, self.named_outputs), "") or self.op
         return printable(f"{self.graph}/{name}" if self.graph else name)
 

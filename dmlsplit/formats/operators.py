@@ -54,7 +54,7 @@ class Entry:
     locate: Callable[[Location], Position | None]
     node: SplitNode | JoinNode | None = None
     operator: str | None = None
-    """What a node without descriptor is called."""
+    """The name of a node without descriptor."""
     graph: GraphDesc | None = None
     """A DML_GRAPH, in the place of an operator."""
 
@@ -89,12 +89,12 @@ def _kind_of(name: str) -> Kind | None:
 
 
 def failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
-    """What stands for an operator, or a file, that cannot be read."""
+    """The entry for an operator, or a file, that cannot be read."""
     return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
 
 
 def fault_of(error: Exception) -> InputError:
-    """What is said of a file, in one line, where an exception ended its reading or judging, foreseen or not."""
+    """The fault of a file, in one line, whose reading or judging an exception ended, foreseen or not."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, OSError):

@@ -51,7 +51,7 @@ class Session(Protocol):
         the model."""
 
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
-        """What is wrong with the DirectML graphs around a node. InputError for what contradicts the model."""
+        """The faults of the DirectML graphs around a node. InputError for sizes that contradict the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class InSession:
 
 
 class SessionNode:
-    """What a node of a framework's model is asked about ONNX Runtime."""
+    """The questions about ONNX Runtime that a node of a framework's model answers."""
 
     __slots__ = ()
     if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SessionNode:
 
         @property
         def path(self) -> str:
-            """What diagnostics call the node."""
+            """The node's name in diagnostics."""
 
     def on_onnxruntime(
         self,
@@ -91,7 +91,7 @@ class SessionNode:
         free_dimensions: Mapping[str, int] | None = None,
         options: SessionOptions = DEFAULTS,
     ) -> RuntimeAnswer:
-        """What a version of ONNX Runtime with its DirectML execution provider does with the node, in its model.
+        """The answer of a version of ONNX Runtime with its DirectML execution provider about the node in its model.
 
         `run_shapes` and `run_values` are the model's inputs at the first Run: shapes, and the elements of integers that
         lengths come from; `free_dimensions` ONNX Runtime's overrides of symbolic dimensions at session creation.
@@ -147,7 +147,7 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
 
 
 def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagnostic, ...]:
-    """What is wrong with the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
+    """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
 
     A release or a level stands for the newest ONNX Runtime that ships it. Where none does nothing is said.
     """

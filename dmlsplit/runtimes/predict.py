@@ -68,7 +68,7 @@ class _Stop(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What precedes the making of an operator: the node's own part in it.
+    """The way of a node up to the making of an operator, as far as it is the node's own.
 
     `in_graph`: whether the node can be part of a fused graph. `answer`: the whole answer, where no operator is made.
     """
@@ -86,7 +86,7 @@ def predict(
     options: SessionOptions = DEFAULTS,
     graph_nodes: int | None = 1,
 ) -> RuntimeAnswer:
-    """What `runtime` does with a node.
+    """The answer of `runtime` about a node.
 
     `path` is the node's name for diagnostics. `first_run`: the sizes of the first Run, None where they are not known.
     `graph_nodes`: the nodes of the fused graph that the node gets into where it gets into one, itself included; None

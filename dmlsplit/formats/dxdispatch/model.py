@@ -1,4 +1,4 @@
-"""What a DxDispatch model says: resources, dispatchables and commands, each with its place in the text.
+"""The content of a DxDispatch model: resources, dispatchables and commands, each with its place in the text.
 
 Source: DxDispatch, src/model/JsonParsers.cpp and Model.cpp.
 """

@@ -65,7 +65,7 @@ class RunResult:
 
     @property
     def exit_status(self) -> int:
-        """That of `dmlsplit run`: 2 where a write failed, 1 where a descriptor is refused, else 0."""
+        """The exit status of `dmlsplit run`: 2 where a write failed, 1 where a descriptor is refused, else 0."""
         return 2 if self.failures else 1 if self.reports else 0
 
 
@@ -124,7 +124,7 @@ class BindPoint:
 
 
 def _bind_points(operator: Geometry) -> tuple[BindPoint, BindPoint]:
-    """That of the inputs, and that of the outputs."""
+    """The bind point of the inputs, and that of the outputs."""
     roles = operator.roles
     return roles.sides(BindPoint(roles.whole, 1), BindPoint(roles.parts, len(operator.parts)))
 
@@ -139,7 +139,7 @@ class _Runner:
     write: Callable[[str], object]
     on_failure: Callable[[InputError], object]
     found: list[Diagnostic]
-    """What the device has warned of since it was last emptied."""
+    """The device's warnings since the list was last emptied."""
     buffers: dict[str, Buffer] = field(default_factory=dict)
     persistent: dict[str, BufferBinding] = field(default_factory=dict)
     failures: list[InputError] = field(default_factory=list)
@@ -160,7 +160,7 @@ class _Runner:
             self._initialize(name, dispatchable)
 
     def _initialize(self, name: str, dispatchable: Dispatchable) -> None:
-        """What initialization copies: later changes of the resource do not reach the operator."""
+        """Initializes an operator, which copies: later changes of the resource do not reach it."""
         operator = self.operators[name]
         inputs, _ = _bind_points(operator.geometry)
         bindings = dispatchable.bindings
@@ -244,7 +244,7 @@ class _Runner:
         self.found.clear()
 
     def _ranges(self, point: BindPoint, bindings: Bindings, position: Position) -> list[BufferBinding]:
-        """What is bound to a bind point's tensors."""
+        """The ranges that are bound to a bind point's tensors."""
         bound = bindings.get(point.name)
         if bound is None:
             raise self.model.error(position, f"nothing is bound to {point.name}")

@@ -18,7 +18,7 @@ Members: TypeAlias = dict[str, Any]
 Sources: TypeAlias = Mapping[str, Sequence[tuple[str, int]]]
 """For "input", "output" and "temporary": the resource of each buffer, and the byte at which it begins."""
 _BYTES: Final = TensorDataType.INT8
-"""What a buffer without a type of its own is shown as."""
+"""The type that a buffer without one of its own is shown as."""
 
 
 def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Members:
@@ -154,7 +154,7 @@ def _commands(names: Sequence[str], found: Legalization, buffers: Sources) -> li
 
 
 def _bindings(operator: OperatorDesc, regions: Sequence[Region], buffers: Sources) -> tuple[Members, Members]:
-    """What is bound to an operator's inputs and to its outputs; what has no buffer yet is left out."""
+    """The bindings of an operator's inputs and of its outputs; a tensor without a buffer yet has none."""
     bound = []
     for region in regions:
         name, start = buffers[region.buffer][region.index] if region.buffer in buffers else ("", 0)

@@ -80,7 +80,7 @@ class Concat:
         return tensors
 
     def _output_shape(self) -> Shape | None:
-        """What the specification gives, and where that leaves sizes open, what the port declares."""
+        """The specification's shape; sizes that it leaves open are those that the port declares."""
         shape, declared = self.facts.output_shape, self.facts.declared_shape
         return merged(shape, declared) if compatible(shape, declared) else shape
 

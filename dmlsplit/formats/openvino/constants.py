@@ -30,13 +30,13 @@ _DTYPES: Final[Mapping[str, str]] = {
     "i4": "|u1",
     "u4": "|u1",
 }
-"""What holds the elements in the .bin, which is little endian everywhere; two elements of 4 bits share a byte."""
+"""The types of elements in the .bin, which is little endian everywhere; two elements of 4 bits share a byte."""
 
 Number: TypeAlias = int | float
 
 
 class Value(NamedTuple):
-    """What is known of a tensor's value; `unknown` says why `numbers` is None."""
+    """A tensor's value, as far as it is known; `unknown` says why `numbers` is None."""
 
     type: str | None
     shape: Shape | None

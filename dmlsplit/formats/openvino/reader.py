@@ -84,7 +84,7 @@ def read_model(
 
 
 def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple[Position, Item]]:
-    """What is found in the model and in the bodies inside it, with its place."""
+    """The nodes in the model and in the bodies inside it, each with its place."""
     graphs, names = [model], Names()
     while graphs:
         graph = graphs.pop()

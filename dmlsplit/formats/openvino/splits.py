@@ -91,7 +91,7 @@ class Split:
         return tensors
 
     def _output_shapes(self) -> tuple[Shape | None, ...]:
-        """What the specification gives, and where that leaves sizes open, what the ports declare."""
+        """The specification's shapes; sizes that it leaves open are those that the ports declare."""
         pairs = zip(self.facts.output_shapes, self.facts.declared_shapes, strict=True)
         return tuple([merged(shape, declared) if compatible(shape, declared) else shape for shape, declared in pairs])
 
@@ -111,7 +111,7 @@ class Split:
 
 
 def shape_unknown(tensor: PortTensor, *place: Step, path: str) -> Diagnostic:
-    """That DirectML would have to know the shape of an input of the layer at `path`, and how to give it."""
+    """The diagnostic of an input, of the layer at `path`, whose shape DirectML would have to know: how to give it."""
     shape = shape_text(tensor.shape)
     origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
     hint = f"--shape gives that of '{origin}', on which it depends"
@@ -120,7 +120,7 @@ def shape_unknown(tensor: PortTensor, *place: Step, path: str) -> Diagnostic:
 
 
 def path_of(graph: Graph, layer: Layer) -> str:
-    """What a layer is called in the paths of diagnostics."""
+    """The name of a layer in the paths of diagnostics."""
     name = layer.name or f"{layer.type}_{layer.id}"
     return printable(f"{graph.name}/{name}" if graph.name else name)
 

@@ -1,4 +1,4 @@
-"""What is known of the tensors of a graph: shapes, element types, and the shapes that the caller gives.
+"""The facts that are known of the tensors of a graph: shapes, element types, and the shapes that the caller gives.
 
 An IR declares the shape of every port; nothing is inferred here but what follows at once: a Parameter's or the caller's
 shape is carried through layers that keep it, and a Split's outputs follow from its input.
@@ -53,8 +53,8 @@ class Output(NamedTuple):
 
 
 class PortTensor(NamedTuple):
-    """What is known of an output. `origin` is the one that the shape depends on: where it is not known, the caller can
-    give it there."""
+    """An output, as far as it is known. `origin` is the one that the shape depends on: where it is not known, the
+    caller can give it there."""
 
     shape: Shape | None
     type: str | None
@@ -104,7 +104,7 @@ class GivenShapes:
 
 
 def put_out(graph: Graph, layer: Layer, first: PortTensor | None, given: GivenShapes) -> dict[PortId, PortTensor]:
-    """What a layer other than a split puts out; `first` is its first input."""
+    """The outputs of a layer other than a split; `first` is its first input."""
     tensors = {}
     for port in layer.outputs:
         shape, type = _declared(layer, port)
@@ -116,7 +116,7 @@ def put_out(graph: Graph, layer: Layer, first: PortTensor | None, given: GivenSh
 
 
 def _declared(layer: Layer, port: Port) -> tuple[Shape | None, str | None]:
-    """What a Parameter's or Const's attributes say of its output, or else the port."""
+    """The output by the attributes of a Parameter or Const, else by the port."""
     if layer.type not in ("Parameter", "Const"):
         return port.shape, type_name(port.precision)
     type = type_name(layer.data.get("element_type", port.precision))

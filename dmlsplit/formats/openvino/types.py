@@ -43,5 +43,5 @@ def type_name(text: str | None) -> str | None:
 
 
 def element_type(name: str | None) -> ElementType | None:
-    """What holds the elements; None for a type that is not known."""
+    """The type that holds the elements; None for a type that is not known."""
     return ELEMENT_TYPES.get(_NUMPY_NAMES.get(name or "", ""))

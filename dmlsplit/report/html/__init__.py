@@ -65,7 +65,7 @@ def chunks(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
 
 
 def mended(file: str, found: Mending, target: str) -> Iterator[str]:
-    """What became of the model in `file`, piece by piece: each change with the nodes before and after, side by side.
+    """The page on the mended model in `file`, in pieces: each change with the nodes before and after, side by side.
 
     MissingPackageError where jinja2 is missing, before the first piece is asked for.
     """

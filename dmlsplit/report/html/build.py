@@ -307,7 +307,7 @@ def _sentence(diagnostic: Diagnostic) -> str:
 
 
 def _chosen(report: Report, found: Sequence[Compatibility]) -> Compatibility | None:
-    """The rewriting to show: for who was asked, else for the lowest level or the oldest release that has one."""
+    """The rewriting to show: that for the target, else that of the lowest level or the oldest release that has one."""
     helped = [answer for answer in found if answer.use is Use.REWRITTEN]
     asked = [answer for answer in helped if report.judged_by in answer.column.speaks_for]
     return next(iter(asked + helped), None)

@@ -1,4 +1,4 @@
-"""The graph that a fault is in: its nodes, who reads what, and the making of nodes that take their places."""
+"""The graph that a fault is in: its nodes, the readers of tensors, and the making of nodes that take their places."""
 
 from __future__ import annotations
 
