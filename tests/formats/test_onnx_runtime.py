@@ -178,13 +178,12 @@ def submitted(words):
         ("a, , b = Split<axis=0>(x) r = Relu(x) c, , d = Split<axis=0>(r)", [("a", 0, False), ("c", 1, False)]),
         # All kernels of a fused graph are made before the operators that are handed weights.
         ("c = Concat<axis=1>(x, w) k = Relu(c) a, , b = Split<axis=0>(k)", [("c", 1, False), ("a", 1, False)]),
+        ("a, b = Split<axis=0>(x, n) c = Concat<axis=1>(a, w)", [("a", 0, False), ("c", 1, False)]),
     ],
 )
 def test_what_is_behind_the_first_failure_is_not_submitted(nodes, expected):
-    assert (
-        submitted(f"g (float[6,4] x) => (float[?,?] a, float[?,?] c) <float[6,1] w = {{1,2,3,4,5,6}}> {{ {nodes} }}")
-        == expected
-    )
+    constants = "<float[6,1] w = {1,2,3,4,5,6}, int64[2] n = {6,0}>"
+    assert submitted(f"g (float[6,4] x) => (float[?,?] a, float[?,?] c) {constants} {{ {nodes} }}") == expected
 
 
 @pytest.mark.parametrize(
