@@ -318,7 +318,7 @@ def offsets_of(node: Node) -> list[tuple[int, ...]]:
     """Where each output begins in the input, in elements."""
     if node.family is Family.SPLIT:
         return list(split_offsets(node))
-    return [node.offsets or (0,) * len(node.output.sizes)]
+    return [node.offsets or (0,) * len(tensor.sizes) for tensor in node.outputs]
 
 
 def join_places(node: Node, strides: Sequence[int]) -> Iterator[int]:

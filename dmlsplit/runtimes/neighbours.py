@@ -87,6 +87,12 @@ NEIGHBOURS: Final[Mapping[str, Neighbour]] = {
 }
 """By operator of the default domain."""
 
+CONTRIBUTED: Final[Mapping[str, Neighbour]] = {
+    **_rows("QuickGelu Gelu BiasGelu FusedMatMul SkipLayerNormalization", Neighbour(_FLOATS)),
+    **_rows("FusedConv", Neighbour(frozenset())),
+}
+"""The same of ONNX Runtime's own, com.microsoft."""
+
 CPU_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
     **{operator: row.cpu_inputs for operator, row in NEIGHBOURS.items()},
     "Split": (1,),
@@ -98,13 +104,18 @@ CPU_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
 """Inputs that the CPU reads, of operators whose types are not followed here, too: what computes them does not keep the
 operator on the CPU."""
 
+DATA_DEPENDENT: Final = frozenset(
+    {"NonZero", "Unique", "Compress", "NonMaxSuppression", "SequenceAt", "ConcatFromSequence", "StringSplit"}
+)
+"""Operators whose outputs have sizes that nothing but a run gives, unless inference knows them."""
+
 ON_CPU: Final = frozenset(
     {
         *("SplitToSequence", "SequenceAt", "SequenceConstruct", "ConcatFromSequence", "SequenceEmpty"),
         *("Loop", "Scan", "StringNormalizer", "TfIdfVectorizer", "Unique", "Compress", "Det", "Multinomial"),
     }
 )
-"""Operators that the execution provider does not implement."""
+"""Operators that the execution provider does not implement, or those of sequences, which it never fuses."""
 
 ACTIVATIONS: Final = frozenset(
     {

@@ -62,7 +62,7 @@ def observed(record: Record) -> Observed:
                 at = "run"
             case "CreateOperator":
                 operator = operator_of(event["desc"])
-                if operator is not None:
+                if operator is not None and not _is_of_sequence(operator):
                     operators[event["id"]] = operator
                     found.submitted.add(Submitted(operator, int(event["hr"], 16), at))
             case "CompileOperator" if event["id"] in operators and event["hr"] == "0x00000000":
@@ -83,6 +83,13 @@ def observed(record: Record) -> Observed:
         ):
             found.on_cpu += 1
     return found
+
+
+def _is_of_sequence(operator: OperatorDesc) -> bool:
+    """Whether a Join is that of a ConcatFromSequence: those of Concats have at least four dimensions."""
+    if not isinstance(operator, JoinOperatorDesc) or operator.output_tensor is None:
+        return False
+    return len(operator.output_tensor.sizes or ()) < 4
 
 
 def operator_of(desc: Mapping[str, Any]) -> OperatorDesc | None:

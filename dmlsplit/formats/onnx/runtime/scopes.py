@@ -40,6 +40,12 @@ _FOR_SHAPES: Final[Mapping[str, Sizes]] = {
 }
 """The same of a Run, which has them all."""
 
+_SHAPED_AS: Final = {
+    **dict.fromkeys(("QuickGelu", "Gelu", "FastGelu", "BiasGelu", "SkipLayerNormalization"), "Identity"),
+    "FusedConv": "Conv",
+}
+"""Operators of com.microsoft: operators of ONNX whose first output has the same shape."""
+
 
 class SessionModel:
     """A model without local functions, and what is known of its names.
@@ -204,14 +210,18 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
 def _for_inference(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model as onnx's inference survives it, and finds most in it.
 
-    It ends the process at a Split with more outputs than num_outputs, and it does not look for constants of an outer
-    graph, as ONNX Runtime does.
+    It ends the process at a Split with more outputs than num_outputs, it does not look for constants of an outer graph,
+    and it does not know ONNX Runtime's own operators.
     """
     copy = deepcopy(model)
     for node in all_nodes(copy.graph.node):
         numbers = [a.i for a in node.attribute if a.name == "num_outputs"]
         if node.op_type == "Split" and any(number < len(node.output) for number in numbers):
             node.domain = "dmlsplit.unsafe"
+        if node.domain == "com.microsoft" and node.op_type in _SHAPED_AS:
+            node.domain, node.op_type = "", _SHAPED_AS[node.op_type]
+            if node.op_type == "Identity":
+                del node.input[1:], node.output[1:]
     _hand_down(copy.graph, {})
     domains = {node.domain for node in all_nodes(copy.graph.node)} - {entry.domain for entry in copy.opset_import}
     for domain in domains - {"", "ai.onnx"}:

@@ -24,7 +24,16 @@ from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.splits import name_of
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Runtime, SessionOptions
-from dmlsplit.runtimes.neighbours import CPU_INPUTS, KEEPS_ON_CPU, NEIGHBOURS, ON_CPU, SMALL_INITIALIZER
+from dmlsplit.runtimes.neighbours import (
+    CONTRIBUTED,
+    CPU_INPUTS,
+    DATA_DEPENDENT,
+    KEEPS_ON_CPU,
+    NEIGHBOURS,
+    ON_CPU,
+    SMALL_INITIALIZER,
+    Neighbour,
+)
 from dmlsplit.runtimes.shapes import merged
 
 T = TypeVar("T")
@@ -252,7 +261,7 @@ class SessionGraph:
             if index in settled:
                 continue
             names = {text(name) for name in node.input if name} - self.constants
-            if names & found or any(self._is_open_integer(name) for name in names):
+            if node.op_type in DATA_DEPENDENT or names & found or any(self._is_open_integer(name) for name in names):
                 found.update(text(name) for name in node.output if name)
         return found
 
@@ -302,13 +311,13 @@ class SessionGraph:
         return self._implemented[index]
 
     def _is_implemented(self, node: onnx.NodeProto) -> bool | None:
-        if domain_of(node) != "":
-            return None
-        if node.op_type in ON_CPU:
+        domain, known = domain_of(node), neighbour_of(node)
+        if domain == "" and node.op_type in ON_CPU:
             return False
-        known = NEIGHBOURS.get(node.op_type)
         if known is None:
-            return True if node.op_type in JUDGED else None
+            return True if domain == "" and node.op_type in JUDGED else None
+        if not known.types:
+            return False
         read = [text(name) for name in node.input[node.op_type == "Where" :][:1]]
         data_type = self.scope.type_of(read[0])[0] if read else None
         return known.takes(data_type, self.scope.origin.opset, self.runtime)
@@ -320,7 +329,7 @@ class SessionGraph:
         if node.op_type == "Identity" and self.options.optimization >= 1 and self.fuses:
             # It may be removed, too, where it gives an output of the graph.
             return Placed(index, on_dml, None)
-        known = NEIGHBOURS.get(node.op_type)
+        known = neighbour_of(node)
         if on_dml is False or not self.fuses or (known is not None and not known.in_graph):
             return Placed(index, on_dml, False)
         cpu_inputs = known.cpu_inputs if known is not None else ()
@@ -346,6 +355,12 @@ class SessionGraph:
     def is_initializer(self, name: str) -> bool:
         """Whether the partitioner finds a tensor of this name in this very graph."""
         return name in self.constants or name in self.defaults
+
+
+def neighbour_of(node: onnx.NodeProto) -> Neighbour | None:
+    """The row of a node's operator, where it has one."""
+    rows = {"": NEIGHBOURS, "com.microsoft": CONTRIBUTED}.get(domain_of(node), {})
+    return rows.get(text(node.op_type))
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:
