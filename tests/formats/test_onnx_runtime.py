@@ -205,9 +205,26 @@ def test_a_split_that_nothing_reads_fails_the_session():
     assert (outcome(found), rules(found)) == ([("S", "session-fails", "init", None)], [["graph-without-outputs"]])
 
 
-def test_a_concat_that_nothing_reads_beside_others_is_not_compiled():
-    found = ask([SPLIT, node("Concat", ["a", "a"], ["c"], axis=0, name="C")], [X], ["a", "b"])
+@pytest.mark.parametrize("read", [["a", "a"], ["a", "w"]])
+def test_a_concat_that_nothing_reads_beside_others_is_not_compiled(read):
+    """Its kernel is made, but no operator that the weights would be handed to."""
+    nodes = [SPLIT, node("Concat", read, ["c"], axis=0, name="C")]
+    found = ask(nodes, [X], ["a", "b"], {"w": np.zeros((2, 3), np.float32)})
     assert (outcome(found)[1], rules(found)[1]) == (("C", "DML", "init", None), ["not-read"])
+    assert len(found[1].answer.operators) == 1
+
+
+def test_what_a_run_alone_gives_the_sizes_of_is_joined_as_the_model_runs():
+    nodes = [node("NonZero", ["x"], ["n"]), node("Concat", ["n", "n"], ["c"], axis=0, name="C")]
+    assert outcome(ask(nodes, [X], ["c"])) == [("C", "unknown", "run", None)]
+    assert outcome(ask(nodes, [X], ["c"], given={"run_shapes": {"n": (2, 3)}})) == [("C", "DML", "run", 0)]
+
+
+def test_operators_of_onnx_runtime_beside_a_concat():
+    words = "g (float[6,4] x) => (float[?,?] y) { q = com.microsoft.QuickGelu(x) y = Concat<axis=1>(q, x) }"
+    made = in_words(words)
+    made.opset_import.add(domain="com.microsoft", version=1)
+    assert outcome(on_onnxruntime(made, VERSION)) == [("y", "DML", "init", 0)]
 
 
 def test_what_is_computed_as_an_output_is_has_the_sizes_that_are_declared_of_that():

@@ -39,7 +39,9 @@ def in_context(
     if changed is None:
         return answer
     notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
-    if changed.habit == "not-read":  # there is a kernel of it, but no operator that goes into the fused graph
+    if (
+        changed.habit == "onnxruntime/not-read"
+    ):  # there is a kernel of it, but no operator that goes into the fused graph
         answer = replace(answer, operators=answer.operators[:1], hresults=answer.hresults[:1])
     return replace(answer, outcome=changed.outcome, compile=None, diagnostics=notes)
 

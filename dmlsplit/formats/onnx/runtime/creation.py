@@ -78,7 +78,7 @@ class Place:
             return self.compilation
         if rule in ("onnxruntime/negative-length", "onnxruntime/size-beyond-32-bits") and not answer.operators:
             return self.partitioning
-        if rule == "second-output-empty":
+        if rule == "onnxruntime/second-output-empty":
             return 2, self.graph, self.fused or 0, 1, -1  # between the kernels and the operators
         return self.operator if len(answer.operators) > 1 else self.kernel
 
