@@ -27,17 +27,15 @@ def node_of(facts):
     report = Report(judge_node(facts, "n"), facts.specification, None, "n")
     is_onnx = isinstance(facts, OnnxSplit | OnnxConcat)
     element = (onnx_type if is_onnx else openvino_type)(facts.data_type)
+    common = {"name": "n", "version": 1, "data_type": facts.data_type, "lengths": facts.lengths, "report": report}
+    common |= {"element": element, "facts": facts}
     if isinstance(facts, OnnxSplit | OpenVinoSplit):
         shape = facts.input_shape if is_onnx else facts.data_shape
         op = "Split" if is_onnx else facts.op
         axis = facts.axis_index if facts.axis_index is not None else facts.axis
-        return SplitNode(
-            "n", op, 1, shape, facts.data_type, axis, facts.lengths, facts.output_shapes, report, element, facts=facts
-        )
-    return JoinNode(
-        "n", "Concat", 1, facts.shapes, facts.data_type, facts.axis_index, facts.lengths, facts.output_shape, report,
-        element, facts=facts,
-    )  # fmt: skip
+        return SplitNode(op=op, axis=axis, input_shape=shape, output_shapes=facts.output_shapes, **common)
+    shapes = {"input_shapes": facts.shapes, "output_shape": facts.output_shape}
+    return JoinNode(op="Concat", axis=facts.axis_index, **shapes, **common)
 
 
 def open_dim(rng, size, openvino=False):

@@ -3,54 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from dmlsplit.descriptors import JoinOperatorDesc
-from dmlsplit.diagnostics import Report
-from dmlsplit.dims import Dim, Shape, agrees, shape_text
+from dmlsplit.dims import Shape, agrees, shape_text
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.foreign import tensor_maker
-from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.operator_nodes import OperatorNode
-from dmlsplit.formats.sessions import InSession
-from dmlsplit.rules import NodeFacts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JoinNode(OperatorNode[JoinOperatorDesc]):
-    """One Concat of a model; as SplitNode, with inputs and one output.
-
-    `axis` is resolved to 0..rank-1 where the rank is known; `lengths` are the inputs' sizes on it. Sizes are None, or a
-    symbol's name, where the model says no more.
-    """
+    """One Concat of a model; as SplitNode, with inputs and one output. `lengths` are the inputs' sizes on the axis."""
 
     operator_type: ClassVar = OperatorType.JOIN
     desc_type: ClassVar = JoinOperatorDesc
-    name: str
-    op: str
-    version: int
     input_shapes: tuple[Shape | None, ...]
-    data_type: str | None
-    """The framework's name of the element type: FLOAT, f32."""
-    axis: int | None
-    lengths: tuple[Dim, ...] | None
     output_shape: Shape | None
-    report: Report
-    element: ElementType | None = field(repr=False)
-    graph: str = ""
     input_names: tuple[str, ...] = ()
     output_name: str = ""
-    facts: NodeFacts | None = field(default=None, repr=False)
-    """They made the report; with them, `execute` judges a node of unknown sizes anew for those of the arrays."""
-    in_session: InSession | None = field(default=None, repr=False, compare=False)
-    """The node in the session of its model; None where its model is not ONNX's."""
 
     @property
     def whole_shape(self) -> Shape | None:

@@ -5,23 +5,20 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from dmlsplit.descriptors import SplitOperatorDesc
-from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.dims import Dim, Shape, agrees, shape_text
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.foreign import tensor_maker
-from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.operator_nodes import OperatorNode
-from dmlsplit.formats.sessions import InSession
 from dmlsplit.printable import printable
-from dmlsplit.rules import NodeFacts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,36 +26,16 @@ if TYPE_CHECKING:
     from dmlsplit.formats.joins import JoinNode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SplitNode(OperatorNode[SplitOperatorDesc]):
-    """One Split of a model.
-
-    `op` and `version` say by which specification it is judged (Split 13, VariadicSplit 1). `axis` is resolved to
-    0..rank-1 where the rank is known; `lengths` and the shapes hold None, or a symbol's name, where the model says no
-    more. `report` is the framework's verdict. `graph` names the subgraph or function that holds the node, "" the
-    model's own graph.
-    """
+    """One Split of a model."""
 
     operator_type: ClassVar = OperatorType.SPLIT
     desc_type: ClassVar = SplitOperatorDesc
-    name: str
-    op: str
-    version: int
     input_shape: Shape | None
-    data_type: str | None
-    """The framework's name of the element type: FLOAT, f32."""
-    axis: int | None
-    lengths: tuple[Dim, ...] | None
     output_shapes: tuple[Shape | None, ...]
-    report: Report
-    element: ElementType | None = field(repr=False)
-    graph: str = ""
     input_name: str = ""
     output_names: tuple[str, ...] = ()
-    facts: NodeFacts | None = field(default=None, repr=False)
-    """They made the report; with them, `execute` judges a node of unknown sizes anew for those of the array."""
-    in_session: InSession | None = field(default=None, repr=False, compare=False)
-    """The node in the session of its model; None where its model is not ONNX's."""
 
     @property
     def whole_shape(self) -> Shape | None:

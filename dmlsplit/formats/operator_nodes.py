@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import numpy as np
@@ -15,7 +17,7 @@ from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.foreign import as_array, is_foreign
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.sessions import SessionNode
+from dmlsplit.formats.sessions import InSession, SessionNode
 from dmlsplit.geometry import ROLES
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
@@ -28,30 +30,43 @@ if TYPE_CHECKING:
     from dmlsplit.legalize import Legalization
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorNode(SessionNode, Generic[DescT]):
-    """A node with the report of its framework's rules."""
+    """A node with the report of its framework's rules.
 
-    __slots__ = ()
+    `op` and `version` say by which specification it is judged (Split 13, VariadicSplit 1). `axis` is resolved to
+    0..rank-1 where the rank is known; `lengths` and the shapes hold None, or a symbol's name, where the model says no
+    more. `report` is the framework's verdict. `graph` names the subgraph or function that holds the node, "" the
+    model's own graph.
+    """
+
     operator_type: ClassVar[OperatorType]
     desc_type: ClassVar[type[Any]]
-    if TYPE_CHECKING:
-        name: str
-        op: str
-        graph: str
-        data_type: str | None
-        axis: int | None
-        lengths: tuple[Dim, ...] | None
-        report: Report
-        element: ElementType | None
-        facts: NodeFacts | None
+    name: str
+    op: str
+    version: int
+    data_type: str | None
+    """The framework's name of the element type: FLOAT, f32."""
+    axis: int | None
+    lengths: tuple[Dim, ...] | None
+    """The sizes of the parts on the axis."""
+    report: Report
+    element: ElementType | None = field(repr=False)
+    graph: str = ""
+    facts: NodeFacts | None = field(default=None, repr=False)
+    """They made the report; with them, `execute` judges a node of unknown sizes anew for those of its arrays."""
+    in_session: InSession | None = field(default=None, repr=False, compare=False)
+    """The node in the session of its model; None where its model is not ONNX's."""
 
-        @property
-        def whole_shape(self) -> Shape | None:
-            """The shape of the tensor that is cut, or made."""
+    @property
+    @abstractmethod
+    def whole_shape(self) -> Shape | None:
+        """The shape of the tensor that is cut, or made."""
 
-        @property
-        def named_outputs(self) -> Sequence[str]:
-            """Names of the outputs, "" of those that have none."""
+    @property
+    @abstractmethod
+    def named_outputs(self) -> Sequence[str]:
+        """Names of the outputs, "" of those that have none."""
 
     @property
     def path(self) -> str:

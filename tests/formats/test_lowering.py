@@ -15,7 +15,18 @@ HELD = [e.name for e in ELEMENT_TYPES.values() if e.data_type is not None]
 def node(shape=(2, 6), axis=1, lengths=(1, 2, 3), element="float32"):
     outputs = tuple((*shape[:axis], n, *shape[axis + 1 :]) for n in lengths)
     report = Report((), "ONNX Split 13", None, "Split")
-    return SplitNode("n", "Split", 13, shape, element, axis, lengths, outputs, report, ELEMENT_TYPES.get(element))
+    return SplitNode(
+        name="n",
+        op="Split",
+        version=13,
+        input_shape=shape,
+        data_type=element,
+        axis=axis,
+        lengths=lengths,
+        output_shapes=outputs,
+        report=report,
+        element=ELEMENT_TYPES.get(element),
+    )
 
 
 def random_array(shape, dtype):

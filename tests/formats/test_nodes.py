@@ -14,7 +14,18 @@ from dmlsplit.rules import RULES
 def node(shape=(2, 6), axis=1, lengths=(1, 2, 3), element="float32", diagnostics=()):
     outputs = tuple((*shape[:axis], n, *shape[axis + 1 :]) for n in lengths or ()) if shape else ()
     report = Report(tuple(diagnostics), "test", None, "Split")
-    return SplitNode("n", "Split", 13, shape, element, axis, lengths, outputs, report, ELEMENT_TYPES.get(element))
+    return SplitNode(
+        name="n",
+        op="Split",
+        version=13,
+        input_shape=shape,
+        data_type=element,
+        axis=axis,
+        lengths=lengths,
+        output_shapes=outputs,
+        report=report,
+        element=ELEMENT_TYPES.get(element),
+    )
 
 
 def test_the_descriptor_is_packed_and_unlimited():

@@ -66,20 +66,20 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
     found = judge_node(facts, path)
     report = Report((*found, *_unknown(facts, path, hint)), facts.specification, None, "Concat")
     return JoinNode(
-        text(node.name),
-        "Concat",
-        facts.version,
-        facts.shapes,
-        facts.data_type,
-        facts.axis_index if facts.rank is not None else facts.given_axis,
-        facts.lengths,
-        _laid_out(node, facts, scope) if report.ok else None,
-        report,
-        element_type(facts.data_type),
-        scope.label,
-        tuple([text(name) for name in node.input]),
-        text(node.output[0]) if node.output else "",
-        facts,
+        name=text(node.name),
+        op="Concat",
+        version=facts.version,
+        input_shapes=facts.shapes,
+        data_type=facts.data_type,
+        axis=facts.axis_index if facts.rank is not None else facts.given_axis,
+        lengths=facts.lengths,
+        output_shape=_laid_out(node, facts, scope) if report.ok else None,
+        report=report,
+        element=element_type(facts.data_type),
+        graph=scope.label,
+        input_names=tuple([text(name) for name in node.input]),
+        output_name=text(node.output[0]) if node.output else "",
+        facts=facts,
     )
 
 

@@ -122,20 +122,20 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
     if report.ok:
         shapes, lengths = _laid_out(node, facts, scope)
     return SplitNode(
-        text(node.name),
-        "Split",
-        facts.version,
-        facts.input_shape,
-        facts.data_type,
-        facts.axis_index if facts.rank is not None else facts.axis or 0,
-        lengths,
-        shapes,
-        report,
-        element_type(facts.data_type),
-        scope.label,
-        text(node.input[0]) if node.input else "",
-        tuple([text(name) for name in node.output]),
-        facts,
+        name=text(node.name),
+        op="Split",
+        version=facts.version,
+        input_shape=facts.input_shape,
+        data_type=facts.data_type,
+        axis=facts.axis_index if facts.rank is not None else facts.axis or 0,
+        lengths=lengths,
+        output_shapes=shapes,
+        report=report,
+        element=element_type(facts.data_type),
+        graph=scope.label,
+        input_name=text(node.input[0]) if node.input else "",
+        output_names=tuple([text(name) for name in node.output]),
+        facts=facts,
     )
 
 
