@@ -5,6 +5,7 @@ operators     the neighbours of a Split or Join that were observed
 structure     what every graph must be: edges, indices, counts
 releases      how builds of DirectML differ in compiling graphs
 memory        the model: passes over the graph, down to dispatches and the memory that each one touches
+regions       whether regions of memory meet
 execution     what the dispatches compute, without numbers
 validation    evaluate_graph(graph, target): the report
 examples      graphs that break the rules of dmlsplit.rules.graph, and cured ones

@@ -7,18 +7,17 @@ there. What a wrong read comes to is passed on to what is computed from it.
 from __future__ import annotations
 
 import bisect
-import math
+import enum
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn, Tensor, Unmodelled, same_place
+from dmlsplit.graphs.regions import at_first_index, overlap
 
 MOST_COMPARISONS: Final = 100
 """Of regions, per dispatch on average; beyond, a graph is too entangled to say."""
-MOST_RUNS: Final = 4096
-"""Of a region that is compared run by run."""
 NEVER_NEGATIVE: Final = {"ABS", "EXP", "HARD_SIGMOID", "RELU", "SIGMOID", "SOFTPLUS"}
 """Operators whose results are not negative, so that an ABS or RELU of them changes nothing."""
 KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MIN", "MULTIPLY", "SLICE1", "SPLIT"}
@@ -27,6 +26,14 @@ KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MI
 
 Correctness: TypeAlias = Literal["right", "wrong", "unknown"]
 """Whether a graph output holds what the operators, one by one, would give."""
+
+
+class Extent(enum.Enum):
+    """The elements of a tensor that are wrong."""
+
+    ALL = "all, or all that matter"
+    BEHIND_FIRST = "all but those of the first index"
+    SOME = "it is not known which"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,14 @@ class WrongOutput:
     message: str
     negatives_only: bool = False
     """Only numbers below 0 are wrong, and not above it."""
+    extent: Extent = Extent.ALL
+
+    def beside(self, other: WrongOutput | None) -> WrongOutput:
+        """This one, of a tensor that another is of, too."""
+        if other is None or other.extent is self.extent:
+            return self
+        either = Extent.ALL in (self.extent, other.extent)
+        return replace(self, extent=Extent.ALL if either else Extent.SOME)
 
 
 @dataclass(slots=True)
@@ -50,6 +65,7 @@ class _Write:
     rectifies: bool = False
     copied: Tensor | None = None
     """What it copies, or a part of it."""
+    fault: WrongOutput | None = None
 
 
 @dataclass(slots=True)
@@ -81,7 +97,6 @@ class Execution:
     def __init__(self, plan: CompiledGraph, *, passes_on: bool = True) -> None:
         self.plan = plan
         self.memory = _Memory()
-        self.wrong: dict[Tensor, WrongOutput] = {}
         self.arisen: dict[WrongOutput, Tensor] = {}
         self.same: dict[Tensor, Tensor] = {}
         """Of a copy: what it is a copy of."""
@@ -91,13 +106,15 @@ class Execution:
         for time, dispatch in enumerate(plan.dispatches):
             faults = list(self._faults(dispatch))
             self._note_value(dispatch)
-            if faults and passes_on:
-                self.wrong.setdefault(dispatch.output, faults[-1])
-            for fault in () if passes_on else faults:
-                self.arisen.setdefault(fault, dispatch.output)
+            fault = None
+            for each in faults:
+                if passes_on:
+                    fault = each.beside(fault)
+                else:
+                    self.arisen.setdefault(each, dispatch.output)
             copied = self._value(dispatch.reads[0][0]) if dispatch.copies else None
-            node, name = dispatch.node, dispatch.name
-            self.memory.write(_Write(time, dispatch.writes, dispatch.output, node, name, dispatch.rectifies, copied))
+            node, name, rectifies = dispatch.node, dispatch.name, dispatch.rectifies
+            self.memory.write(_Write(time, dispatch.writes, dispatch.output, node, name, rectifies, copied, fault))
         self.faults = [self._held(home) for home in plan.homes]
         if not passes_on:
             for home, held in zip(plan.homes, self.faults, strict=True):
@@ -106,14 +123,17 @@ class Execution:
 
     def _faults(self, dispatch: Dispatch) -> Iterator[WrongOutput]:
         """The faults of what a dispatch writes: its own, then those of what it reads."""
-        if dispatch.wrong is not None and not self._equal(dispatch.wrong.instead):
-            yield WrongOutput(dispatch.wrong.rule, dispatch.node, dispatch.wrong.message)
+        wrong = dispatch.wrong
+        if wrong is not None and not self._equal(wrong.instead):
+            extent = Extent.BEHIND_FIRST if wrong.behind_first else Extent.ALL
+            yield WrongOutput(wrong.rule, dispatch.node, wrong.message, extent=extent)
         for tensor, region in dispatch.reads:
             found = self._read(tensor, region)
             if found is not None and found.negatives_only and not dispatch.copies:
                 found = None if dispatch.name == "RELU" else replace(found, negatives_only=False)
             if found is not None:
-                yield found
+                alike = dispatch.by_element and region.sizes == dispatch.writes.sizes
+                yield found if alike or found.extent is Extent.ALL else replace(found, extent=Extent.SOME)
 
     def _held(self, home: Tensor) -> WrongOutput | None:
         assert home.region is not None
@@ -201,10 +221,11 @@ class Execution:
                 for w in found
                 if len(sources) + len(found) == 2 or self._overlap(held or w.region, region)
             ]
-            if needed and source in self.wrong:
-                if not self.wrong[source].negatives_only:
-                    return self.wrong[source]
-                mild = self.wrong[source]
+            for write, _ in needed:
+                fault = self._reaching(write, region, alone=len(sources) + len(found) == 2)
+                if fault is not None and not fault.negatives_only:
+                    return fault
+                mild = fault or mild
             written += needed
             larger.update(w.time for w in found if held)
         if not written:
@@ -232,6 +253,24 @@ class Execution:
                     return fault
                 mild = mild or fault
         return mild
+
+    def _reaching(self, write: _Write, region: BufferView, *, alone: bool) -> WrongOutput | None:
+        """What is wrong of what is read of a write's place, which it alone has written if `alone`."""
+        fault = write.fault
+        if fault is None or fault.extent is Extent.ALL:
+            return fault
+        if fault.extent is Extent.SOME:
+            if region != write.region:
+                raise Unmodelled("what is cut out of a tensor that is wrong in parts may be right")
+            return fault
+        first, rest = at_first_index(write.region)
+        if not self._overlap(rest, region):
+            return None
+        if not self._overlap(first, region):
+            return replace(fault, extent=Extent.ALL) if alone else replace(fault, extent=Extent.SOME)
+        of_region = at_first_index(region)
+        apart = alone and not self._overlap(of_region[0], rest) and not self._overlap(of_region[1], first)
+        return fault if apart else replace(fault, extent=Extent.SOME)
 
     def _displaced(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
         """The fault where the whole input of a Split was joined in the place of a part that begins elsewhere."""
@@ -267,87 +306,5 @@ def _within(tensor: Tensor, outer: Tensor) -> bool:
     while tensor.joined is not None:
         tensor = tensor.joined[0]
         if tensor is outer:
-            return True
-    return False
-
-
-def overlap(one: BufferView, other: BufferView) -> bool:
-    """Whether two regions have an element in common; Unmodelled where that would take too long to find out."""
-    if one.buffer != other.buffer or one.end <= other.offset or other.end <= one.offset:
-        return False
-    first, second = _rows(one), _rows(other)
-    if first.count == 1 and second.count == 1:
-        return True
-    if len(first.outer) <= 1 and len(second.outer) <= 1:
-        return _rows_meet(first, second)
-    if first.count > MOST_RUNS or second.count > MOST_RUNS:
-        raise Unmodelled("parts of several Joins lie between each other")
-    return _runs_meet(first, second)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """A region as runs of bytes without a gap: `outer` are the (count, step) of the dimensions around a run."""
-
-    offset: int
-    run: int
-    outer: tuple[tuple[int, int], ...]
-
-    @property
-    def count(self) -> int:
-        return math.prod(count for count, _ in self.outer)
-
-    def starts(self) -> list[int]:
-        found = [self.offset]
-        for count, step in self.outer:
-            found = [start + i * step for start in found for i in range(count)]
-        return sorted(found)
-
-
-def _rows(region: BufferView) -> _Rows:
-    dimensions = [(size, step) for size, step in zip(region.sizes, region.steps, strict=True) if size > 1]
-    run = region.element_bytes
-    outer: list[tuple[int, int]] = []
-    for size, step in sorted(dimensions, key=lambda dimension: dimension[1]):
-        if step == run and not outer:
-            run *= size
-        elif outer and step == outer[-1][0] * outer[-1][1]:
-            outer[-1] = (outer[-1][0] * size, outer[-1][1])
-        else:
-            outer.append((size, step))
-    return _Rows(region.offset, run, tuple(reversed(outer)))
-
-
-def _rows_meet(one: _Rows, other: _Rows) -> bool:
-    """Rows of at most one step each."""
-    (count, step), (count2, step2) = (*one.outer, (1, 0))[0], (*other.outer, (1, 0))[0]
-    if count > count2:
-        return _rows_meet(other, one)
-    if step == step2 or count == 1:
-        # Rows of `one` against the rows of `other` that are nearest.
-        rows = range(count) if count <= 2 else (0, count - 1)
-        if count > 2 and step == step2:
-            shift = (one.offset - other.offset) % step
-            meets = shift < other.run or shift + one.run > step
-            first = (one.offset - other.offset) // step
-            return meets and first < count2 and first + count >= 0
-        return any(_row_meets(one.offset + i * step, one.run, other, count2, step2) for i in rows)
-    return _runs_meet(one, other)
-
-
-def _row_meets(start: int, run: int, rows: _Rows, count: int, step: int) -> bool:
-    if count == 1:
-        return start < rows.offset + rows.run and rows.offset < start + run
-    first = max(0, -(-(start - rows.run - rows.offset + 1) // step))
-    return first < count and rows.offset + first * step < start + run
-
-
-def _runs_meet(one: _Rows, other: _Rows) -> bool:
-    if one.count > MOST_RUNS or other.count > MOST_RUNS:
-        raise Unmodelled("parts of several Joins lie between each other")
-    starts: Sequence[int] = other.starts()
-    for start in one.starts():
-        i = bisect.bisect_left(starts, start - other.run + 1)
-        if i < len(starts) and starts[i] < start + one.run:
             return True
     return False

@@ -267,9 +267,17 @@ class Compiler(Passes):
                     begins = reads[0][1].offset
                 region = self._region(tensor)
                 in_place = len(found) == 1 and same_place(found[0][1], region)
-                rectifies = in_place and node.keeps_positive
                 yield Dispatch(
-                    node.number, name, tuple(found), tensor, region, copies, node.wrong, None, begins, rectifies
+                    node.number,
+                    name,
+                    tuple(found),
+                    tensor,
+                    region,
+                    copies,
+                    copies or node.family.computes,
+                    node.wrong,
+                    binding=begins,
+                    rectifies=in_place and node.keeps_positive,
                 )
 
     def _without_idle(self, dispatches: Sequence[Dispatch], homes: list[Tensor]) -> list[Dispatch]:
@@ -289,7 +297,7 @@ class Compiler(Passes):
         whole = self._region(node.output)
         for read, place in zip(reads, join_places(node, node.output.strides), strict=True):
             region = BufferView(whole.buffer, whole.offset + place, read[1].sizes, whole.steps, whole.element_bytes)
-            yield Dispatch(node.number, "JOIN", (read,), node.output, region, True, None, whole.offset)
+            yield Dispatch(node.number, "JOIN", (read,), node.output, region, True, True, view_offset=whole.offset)
 
     def _read_region(self, operand: Operand) -> tuple[Tensor, BufferView]:
         region = self._region(operand.tensor)

@@ -300,20 +300,19 @@ class Passes(Program):
 
     def _break_splits(self) -> None:
         """A Split of five dimensions is compiled as one of four: what lies behind the first index is not found."""
-        uses = self._uses()
-        for node in self.nodes:
-            sizes = node.operands[0].tensor.sizes
-            if node.family is Family.SPLIT and len(sizes) == 5 and sizes[0] > 1:
-                if node.axis == 0:
-                    message = "a Split of five dimensions along the first one"
-                    raise Refused(node.number or 0, message, "graph/five-dimensions")
-                if self.traits.five_dimensions is FiveDimensions.UNKNOWN:
-                    raise Unmodelled("what a Split of five dimensions computes was not observed of this build")
-                if self._cuts_first_dimension(node, uses):
-                    raise Unmodelled("what is cut out of a broken part may be right")
-                node.wrong = Wrong(
-                    "graph/five-dimensions", "all but the elements of the first index come from wrong places"
-                )
+        broken = [
+            node
+            for node in self.nodes
+            if node.family is Family.SPLIT and len(node.output.sizes) == 5 and node.operands[0].tensor.sizes[0] > 1
+        ]
+        for node in broken:
+            if node.axis == 0:
+                message = "a Split of five dimensions along the first one"
+                raise Refused(node.number or 0, message, "graph/five-dimensions")
+            message = "all but the elements of the first index come from wrong places"
+            node.wrong = Wrong("graph/five-dimensions", message, behind_first=True)
+        if broken and self.traits.five_dimensions is FiveDimensions.UNKNOWN:
+            raise Unmodelled("what a Split of five dimensions computes was not observed of this build")
 
     def _too_narrow(self, node: Node, sizes: Sequence[int], strides: Sequence[int]) -> bool:
         """Whether an operator of at most four dimensions would have to read, or write, five that do not fold."""
@@ -329,21 +328,6 @@ class Passes(Program):
         step = min((stride for size, stride in zip(sizes[:-1], strides[:-1], strict=True) if size > 1), default=1)
         folds = same_layout(sizes[:-1], strides[:-1], [row * step for row in rows[:-1]]) and sizes[-1] > 1
         return not (self.traits.narrow_activations_take_rows and folds)
-
-    def _cuts_first_dimension(self, node: Node, uses: Uses) -> bool:
-        """Whether something that comes of a node may be made of elements of one first index only."""
-        seen: set[Node] = {node}
-        stack = [node]
-        while stack:
-            for tensor in stack.pop().outputs:
-                for reader, k in uses[tensor]:
-                    cuts = reader.family is Family.SLICE or (reader.family is Family.SPLIT and reader.axis == 0)
-                    if cuts or reader.operands[k].view:
-                        return True
-                    if reader not in seen:
-                        seen.add(reader)
-                        stack.append(reader)
-        return False
 
     def _keep_joins(self) -> None:
         """Where one input of a Join would begin at an odd place, the Join copies all of them itself."""

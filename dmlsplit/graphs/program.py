@@ -49,6 +49,8 @@ class Wrong:
     message: str
     instead: tuple[tuple[Tensor, Tensor], ...] = ()
     """What it reads, and what it should read: where their values are equal nothing is wrong."""
+    behind_first: bool = False
+    """Of each output all elements but those of the first index are wrong."""
 
 
 @dataclass(eq=False, slots=True)
@@ -179,6 +181,8 @@ class Dispatch:
     writes: BufferView
     copies: bool = False
     """Its output is its input."""
+    by_element: bool = False
+    """Each element of its output is made of the elements at the same place of its inputs."""
     wrong: Wrong | None = None
     view_offset: int | None = None
     """Where the binding of the output begins, if elsewhere than the region."""

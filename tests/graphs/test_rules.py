@@ -206,3 +206,37 @@ def test_what_a_fusion_does_not_read_any_more_is_not_computed():
     product = g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", r, e), g("ACTIVATION_SIGMOID", r))
     assert dml.validate(g.graph(h, product), directml="1.15.4").outputs == ("right", "wrong")
     assert set(dml.validate(g.graph(h, product), directml="1.14.1").outputs) == {"right"}
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize(
+    ("axis", "start", "length", "outcome"),
+    [
+        pytest.param(0, 0, 1, "right", id="the first index"),
+        pytest.param(0, 1, 3, "wrong", id="what lies behind it"),
+        pytest.param(0, 3, 1, "wrong", id="the last index"),
+        pytest.param(4, 0, 2, "wrong", id="some of every index"),
+    ],
+)
+def test_what_is_cut_out_of_a_broken_part(axis, start, length, outcome, joined):
+    """As executed: the elements of the first index are those that they should be."""
+    g = Sketch()
+    part = g("ACTIVATION_RELU", g.split(g.input(4, 1, 4, 2, 3), 3, (1, 1))[0])
+    if joined:
+        part = g.join([g.input(4, 1, 4, 1, 3), part], 1)
+    cut = g.slice(part, axis, start, length)
+    assert dml.validate(g.graph(g("ACTIVATION_SIGMOID", cut)), directml="1.5.0").outputs == (outcome,)
+
+
+def test_what_is_cut_twice_out_of_a_join_with_a_broken_part_may_be_right():
+    g = Sketch()
+    part = g.split(g.input(4, 1, 4, 2, 3), 3, (1, 1))[0]
+    cut = g.slice(g.join([g.input(4, 1, 4, 1, 3), part], 1), 0, 0, 2)
+    desc = g.graph(g("ACTIVATION_SIGMOID", g.slice(cut, 0, 0, 1)))
+    assert dml.validate(desc, directml="1.5.0").outputs == ("unknown",)
+
+
+def test_a_second_broken_split_is_refused():
+    g = Sketch()
+    part = g.split(g.input(4, 4, 4, 2, 3), 3, (1, 1))[0]
+    assert dml.validate(g.graph(*g.split(part, 0, (1, 3))), directml="1.5.0").compiles is False

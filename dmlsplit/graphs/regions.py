@@ -1,0 +1,105 @@
+"""Whether regions of memory have elements in common: rows with steps, compared without going through the elements."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dmlsplit.graphs.program import BufferView, Unmodelled
+
+MOST_RUNS: Final = 4096
+"""Of a region that is compared run by run."""
+
+
+def at_first_index(region: BufferView) -> tuple[BufferView, BufferView]:
+    """What lies at the first index of the first dimension, and behind it; of one index only, it is both."""
+    count = region.sizes[0]
+    first = replace(region, sizes=(1, *region.sizes[1:]))
+    if count == 1:
+        return first, first
+    return first, replace(region, offset=region.offset + region.steps[0], sizes=(count - 1, *region.sizes[1:]))
+
+
+def overlap(one: BufferView, other: BufferView) -> bool:
+    """Whether two regions have an element in common; Unmodelled where that would take too long to find out."""
+    if one.buffer != other.buffer or one.end <= other.offset or other.end <= one.offset:
+        return False
+    first, second = _rows(one), _rows(other)
+    if first.count == 1 and second.count == 1:
+        return True
+    if len(first.outer) <= 1 and len(second.outer) <= 1:
+        return _rows_meet(first, second)
+    if first.count > MOST_RUNS or second.count > MOST_RUNS:
+        raise Unmodelled("parts of several Joins lie between each other")
+    return _runs_meet(first, second)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A region as runs of bytes without a gap: `outer` are the (count, step) of the dimensions around a run."""
+
+    offset: int
+    run: int
+    outer: tuple[tuple[int, int], ...]
+
+    @property
+    def count(self) -> int:
+        return math.prod(count for count, _ in self.outer)
+
+    def starts(self) -> list[int]:
+        found = [self.offset]
+        for count, step in self.outer:
+            found = [start + i * step for start in found for i in range(count)]
+        return sorted(found)
+
+
+def _rows(region: BufferView) -> _Rows:
+    dimensions = [(size, step) for size, step in zip(region.sizes, region.steps, strict=True) if size > 1]
+    run = region.element_bytes
+    outer: list[tuple[int, int]] = []
+    for size, step in sorted(dimensions, key=lambda dimension: dimension[1]):
+        if step == run and not outer:
+            run *= size
+        elif outer and step == outer[-1][0] * outer[-1][1]:
+            outer[-1] = (outer[-1][0] * size, outer[-1][1])
+        else:
+            outer.append((size, step))
+    return _Rows(region.offset, run, tuple(reversed(outer)))
+
+
+def _rows_meet(one: _Rows, other: _Rows) -> bool:
+    """Rows of at most one step each."""
+    (count, step), (count2, step2) = (*one.outer, (1, 0))[0], (*other.outer, (1, 0))[0]
+    if count > count2:
+        return _rows_meet(other, one)
+    if step == step2 or count == 1:
+        # Rows of `one` against the rows of `other` that are nearest.
+        rows = range(count) if count <= 2 else (0, count - 1)
+        if count > 2 and step == step2:
+            shift = (one.offset - other.offset) % step
+            meets = shift < other.run or shift + one.run > step
+            first = (one.offset - other.offset) // step
+            return meets and first < count2 and first + count >= 0
+        return any(_row_meets(one.offset + i * step, one.run, other, count2, step2) for i in rows)
+    return _runs_meet(one, other)
+
+
+def _row_meets(start: int, run: int, rows: _Rows, count: int, step: int) -> bool:
+    if count == 1:
+        return start < rows.offset + rows.run and rows.offset < start + run
+    first = max(0, -(-(start - rows.run - rows.offset + 1) // step))
+    return first < count and rows.offset + first * step < start + run
+
+
+def _runs_meet(one: _Rows, other: _Rows) -> bool:
+    if one.count > MOST_RUNS or other.count > MOST_RUNS:
+        raise Unmodelled("parts of several Joins lie between each other")
+    starts: Sequence[int] = other.starts()
+    for start in one.starts():
+        i = bisect.bisect_left(starts, start - other.run + 1)
+        if i < len(starts) and starts[i] < start + one.run:
+            return True
+    return False
