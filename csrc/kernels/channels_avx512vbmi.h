@@ -1,6 +1,6 @@
 /* channels_avx512vbmi.h - small rows by byte permutes of 512-bit vectors
  *
- * 2, 3 or 4 parts of equal width, here 3 of 1 byte: as many vectors as there are parts hold whole rows of all of them, and each vector of a part
+ * 2 to 5 parts of equal width, here 3 of 1 byte: as many vectors as there are parts hold whole rows of all of them, and each vector of a part
  * takes its bytes from these by one table (tables and vectors change places in a join, and nothing else):
  *
  *     whole    abcabcab|cabcabca|bcabcabc       part a   aaaaaaaa   table  0  3  6 |  9 12 15 | 18 21
@@ -17,39 +17,42 @@
 #include <stdlib.h>
 
 
-/* Source bytes of the target's byte t, counted through the vectors 0 to count - 1. width is a power of two. */
-static void fill_table(uint8_t *table, unsigned target, unsigned count, unsigned shift, bool split)
-{
-    for (unsigned t = 0; t < DMS_LINE; t++) {
-        const unsigned unit = t >> shift, within = t & ((1u << shift) - 1);
-        const unsigned in_whole = ((target << 6) + t) >> shift;
-        const unsigned from_whole = (unit * count + target) << shift;
-        const unsigned from_parts = (in_whole % count << 6) + (in_whole / count << shift);
-        table[t] = (uint8_t)((split ? from_whole : from_parts) + within);
-    }
-}
+enum { MOST = 5 };                      /* vectors of a gather */
 
 typedef struct gather_tables {
     unsigned shift;                     /* of the width */
-    uint8_t table[4][DMS_LINE];
+    uint8_t table[MOST][DMS_LINE];      /* low bits of the source bytes, counted through the vectors, */
+    uint64_t fifth[MOST];               /* and where they are in the last of five */
 } gather_tables;
 
+/* width is a power of two. */
 static void fill_tables(gather_tables *tables, unsigned count, size_t width, bool split)
 {
-    tables->shift = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;
-    for (unsigned i = 0; i < count; i++)
-        fill_table(tables->table[i], i, count, tables->shift, split);
+    const unsigned shift = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;
+    tables->shift = shift;
+    for (unsigned target = 0; target < count; target++) {
+        tables->fifth[target] = 0;
+        for (unsigned t = 0; t < DMS_LINE; t++) {
+            const unsigned in_whole = ((target << 6) + t) >> shift;
+            const unsigned from_whole = ((t >> shift) * count + target) << shift;
+            const unsigned from_parts = (in_whole % count << 6) + (in_whole / count << shift);
+            const unsigned from = (split ? from_whole : from_parts) + (t & ((1u << shift) - 1));
+            tables->table[target][t] = (uint8_t)from;
+            tables->fifth[target] |= (uint64_t)(from >= 4 * DMS_LINE) << t;
+        }
+    }
 }
 
-/* A permute looks at the low bits of the table only: 7 of them choose from two vectors, 6 from one. upper: where it is at 128 or above. */
-static DMS_TARGET DMS_ALWAYS_INLINE vector gather(const vector *from, unsigned count, vector table, __mmask64 upper)
+/* A permute looks at the low bits of the table only: 7 of them choose from two vectors, 6 from one. upper: where bit 7 is set. */
+static DMS_TARGET DMS_ALWAYS_INLINE vector gather(const vector *from, unsigned count, vector table, __mmask64 upper, __mmask64 fifth)
 {
     const vector low = _mm512_permutex2var_epi8(from[0], table, from[1]);
     if (count == 2)
         return low;
     if (count == 3)
         return _mm512_mask_permutexvar_epi8(low, upper, table, from[2]);
-    return _mm512_mask_blend_epi8(upper, low, _mm512_permutex2var_epi8(from[2], table, from[3]));
+    const vector four = _mm512_mask_blend_epi8(upper, low, _mm512_permutex2var_epi8(from[2], table, from[3]));
+    return count == 4 ? four : _mm512_mask_permutexvar_epi8(four, fifth, table, from[4]);
 }
 
 /* What is left of size bytes for the vector with this index. */
@@ -68,15 +71,16 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
     const uint64_t block = DMS_LINE >> shift;
     const unsigned targets = split ? count : 1;
     const size_t source_step = split ? count * DMS_LINE : DMS_LINE;
-    vector table[4], from[4], waiting[4], rotation[4];
-    __mmask64 upper[4], filled[4];
-    const char *source[4];
-    char *line[4];
+    vector table[MOST], from[MOST], waiting[MOST], rotation[MOST];
+    __mmask64 upper[MOST], fifth[MOST], filled[MOST];
+    const char *source[MOST];
+    char *line[MOST];
     uint64_t rows = c->rows;
     size_t begin = 0, fill = 0;
     for (unsigned i = 0; i < count; i++) {
         table[i] = load((const char *)tables->table[i]);
         upper[i] = _mm512_movepi8_mask(table[i]);
+        fifth[i] = tables->fifth[i];
         source[i] = split ? c->whole + i * DMS_LINE : c->parts[i];
     }
     for (unsigned i = 0; i < targets; i++) {
@@ -92,7 +96,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
         }
         for (unsigned i = 0; i < count; i++) {
             const unsigned w = split ? i : 0;
-            DMS_NAME(put_vector)(&lines[w], gather(from, count, table[i], upper[i]), rotation[w], DMS_LINE, false);
+            DMS_NAME(put_vector)(&lines[w], gather(from, count, table[i], upper[i], fifth[i]), rotation[w], DMS_LINE, false);
         }
         rows -= block;
     }
@@ -109,7 +113,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
         }
         for (unsigned i = 0; i < count; i++) {
             const unsigned w = split ? i : 0;
-            vector now = gather(from, count, table[i], upper[i]);
+            vector now = gather(from, count, table[i], upper[i], fifth[i]);
             if (fill > 0) {
                 const vector rotated = ROTATE(now, rotation[w]);
                 now = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
@@ -134,7 +138,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
             from[i] = _mm512_maskz_loadu_epi8(first_bytes(split ? left_over(rest * count, i) : rest), source[i]);
         for (unsigned i = 0; i < count; i++) {
             const unsigned w = split ? i : 0;
-            DMS_NAME(put_vector)(&lines[w], gather(from, count, table[i], upper[i]), rotation[w], split ? rest : left_over(rest * count, i), false);
+            DMS_NAME(put_vector)(&lines[w], gather(from, count, table[i], upper[i], fifth[i]), rotation[w], split ? rest : left_over(rest * count, i), false);
         }
     }
 }
@@ -157,14 +161,15 @@ typedef void append_function(dms_lines *lines, const dms_channels *c, const gath
 APPEND_ROWS_ALL(2)
 APPEND_ROWS_ALL(3)
 APPEND_ROWS_ALL(4)
+APPEND_ROWS_ALL(5)
 
 static const dms_stores plain_stores = {DMS_PLAIN, 0, 0};
 
 static DMS_TARGET void append(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores, unsigned count, bool split)
 {
 #define REGIMES(name) {name, name##_claimed, name##_streamed}
-    static append_function *const functions[3][2][3] = {
-        {REGIMES(join_2), REGIMES(split_2)}, {REGIMES(join_3), REGIMES(split_3)}, {REGIMES(join_4), REGIMES(split_4)},
+    static append_function *const functions[MOST - 1][2][3] = {
+        {REGIMES(join_2), REGIMES(split_2)}, {REGIMES(join_3), REGIMES(split_3)}, {REGIMES(join_4), REGIMES(split_4)}, {REGIMES(join_5), REGIMES(split_5)},
     };
     functions[count - 2][split][stores->regime](lines, c, tables, stores);
 }
@@ -172,8 +177,8 @@ static DMS_TARGET void append(dms_lines *lines, const dms_channels *c, const gat
 /* One stretch of rows. */
 static DMS_TARGET void copy_equal(const dms_channels *c, const gather_tables *tables, unsigned count, bool split, const dms_stores *stores)
 {
-    _Alignas(DMS_LINE) char waiting[4][DMS_LINE];
-    dms_lines lines[4];
+    _Alignas(DMS_LINE) char waiting[MOST][DMS_LINE];
+    dms_lines lines[MOST];
     const unsigned targets = split ? count : 1;
     for (unsigned i = 0; i < targets; i++)
         lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, waiting[i]);
@@ -182,7 +187,7 @@ static DMS_TARGET void copy_equal(const dms_channels *c, const gather_tables *ta
         dms_finish_lines(&lines[i]);
 }
 
-/* ---- Twice: 6, 8, 12 or 16 parts as 3 or 4 groups of 2 or 4, by way of a few lines in the first-level cache
+/* ---- Twice: 6, 8, 10, 12 or 16 parts as 3 to 5 groups of 2 or 4, by way of a few lines in the first-level cache
  *
  *     whole abcdefabcdef...  ->  staged  abab.. cdcd.. efef..  ->  parts  aa.. bb.. cc.. dd.. ee.. ff..
  */
@@ -207,7 +212,7 @@ static dms_channels members_of(const dms_channels *c, unsigned group, unsigned m
 
 static DMS_TARGET void copy_cascade(const dms_channels *c, const cascade *k, bool split, const dms_stores *stores)
 {
-    _Alignas(DMS_LINE) char staged[4][STAGED_BYTES], waiting[16][DMS_LINE];
+    _Alignas(DMS_LINE) char staged[MOST][STAGED_BYTES], waiting[16][DMS_LINE];
     const unsigned targets = split ? k->groups * k->members : 1;
     const size_t width = (size_t)1 << k->inner.shift;
     const uint64_t block = STAGED_BYTES / (width * k->members);
@@ -241,8 +246,8 @@ static DMS_TARGET void copy_cascade(const dms_channels *c, const cascade *k, boo
 static unsigned members_for(uint64_t count)
 {
     switch (count) {
-    case 2: case 3: case 4: return 1;
-    case 6: case 8: return 2;
+    case 2: case 3: case 4: case 5: return 1;
+    case 6: case 8: case 10: return 2;
     case 12: case 16: return 4;
     default: return 0;
     }
@@ -263,7 +268,7 @@ const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
     if (members == 4 && width == 4)
         return "columns are as many as a transpose likes";
     if (width == 0 || (width & (width - 1)) != 0 || members == 0 || width * members > 16)
-        return "there are not 2 to 4 parts of 1, 2, 4, 8 or 16 bytes, or 6, 8, 12 or 16 parts in groups of 16 bytes at most";
+        return "there are not 2 to 5 parts of 1, 2, 4, 8 or 16 bytes, or 6, 8, 10, 12 or 16 parts in groups of 16 bytes at most";
     return NULL;
 }
 
