@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,8 @@ def legalize(file: str, out: str | None, target: Target, given: Given, **options
       dmlsplit legalize model.onnx --onnxruntime 1.24.4 -o fixed.onnx --diff
       dmlsplit legalize model.onnx --onnxruntime 1.24.4 --page changes.html
     """
+    if os.path.isdir(file):
+        raise click.UsageError(f"'{file}' is a folder; one model is rewritten at a time")
     written_back = WriteBackOptions(**options)
     if is_written_back(file, out) or (written_back.asks and out is None and is_written_back(file, file)):
         return write_back(file, out, target, given, written_back)

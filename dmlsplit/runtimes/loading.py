@@ -39,6 +39,9 @@ def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
 
 
 def _of_split(facts: RuntimeFacts) -> Iterator[str]:
+    if not facts.outputs:
+        yield "there are no outputs"
+        return
     if facts.opset >= 18 and facts.given is LengthsFrom.EQUAL:
         yield "neither lengths nor num_outputs are given"
     size = static_axis(facts)

@@ -152,3 +152,11 @@ class TestExternalData:
         assert result.status == 2
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["weights.bin"]
         assert (tmp_path / "out/weights.bin").read_bytes() == b"mine"
+
+
+def test_a_folder_is_refused_in_one_line(cli, tmp_path):
+    for arguments in ([], ["-o", "fixed.onnx"], ["--dry-run"]):
+        result = cli("legalize", ".", "--feature-level", "2_0", *arguments)
+        assert (result.status, result.out) == (2, "")
+        (line,) = result.err.splitlines()
+        assert line.startswith("dmlsplit: '.' is a folder; one model is rewritten at a time")

@@ -128,6 +128,7 @@ def test_without_fusion_a_node_is_compiled_alone():
         ({"axis": 4}, "inference-fails"),
         ({"axis": 0, "shapes": ((),), "given": LengthsFrom.EQUAL, "lengths": None}, "inference-fails"),
         ({"outputs": 4, "given": LengthsFrom.EQUAL, "lengths": None}, "inference-fails"),
+        ({"outputs": 0, "given": LengthsFrom.EQUAL, "lengths": None}, "inference-fails"),
         ({"opset": 18, "given": LengthsFrom.EQUAL, "lengths": None}, "inference-fails"),
         ({"shapes": ((1, 1, 2**31, 1),), "lengths": (1, 2**31 - 1)}, "inference-fails"),
         ({"shapes": ((2,) * 8 + (6,),), "axis": 8}, "rank"),

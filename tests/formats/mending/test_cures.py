@@ -12,7 +12,7 @@ from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx.cures import CURES, Fault
 from dmlsplit.formats.onnx.mending.cures import CARRIERS, OTHERS
 from tests.effort import calls
-from tests.formats.mending.wrong import WRONG, gate, made, overwritten, repeated
+from tests.formats.mending.wrong import WRONG, gate, made, overwritten, refused, repeated
 from tests.formats.onnx_models import ints, node
 
 
@@ -66,6 +66,41 @@ def test_an_operator_that_rounds_is_not_moved():
     result = onnx.load_from_string(written.model)
     (sigmoid,) = [n for n in result.graph.node if n.op_type == "Sigmoid"]
     assert list(sigmoid.input) == ["j"]
+
+
+@pytest.mark.parametrize(("wrong", "op"), [(gate(), "Slice"), (refused("Tanh"), "Gather")])
+def test_what_takes_the_place_of_a_node_has_its_documentation_and_metadata(wrong, op):
+    made = onnx.ModelProto()
+    made.CopyFrom(wrong)
+    for each in made.graph.node:
+        each.doc_string = "mine"
+        entry = each.metadata_props.add()
+        entry.key, entry.value = "layer", "1"
+    result = onnx.load_from_string(front_end.legalize(made, onnxruntime="1.24.4").model)
+    new = [n for n in result.graph.node if n.op_type == op]
+    assert new
+    for each in new:
+        assert each.doc_string.startswith("mine\ndmlsplit: ")
+        assert [(entry.key, entry.value) for entry in each.metadata_props] == [("layer", "1")]
+
+
+def refused_with_equal_names(count):
+    nodes, inputs, outputs = [], {}, {}
+    for i in range(count):
+        nodes += [
+            node("Sigmoid", [f"x{i}"], [f"v{i}"], name="sigmoid"),
+            node("Split", [f"v{i}"], [f"a{i}", f"b{i}"], axis=1, name="split"),
+            node("Tanh", [f"a{i}"], [f"y{i}"], name="tanh"),
+        ]
+        inputs[f"x{i}"], outputs[f"y{i}"] = [1, 8, 4, 4], [1, 4, 4, 4]
+    return made(nodes, inputs, outputs)
+
+
+def test_nodes_of_one_name_are_each_mended():
+    wrong = refused_with_equal_names(3)
+    written = front_end.legalize(wrong, onnxruntime="1.24.4")
+    assert [change.names for change in written.changes] == [("gather",)] * 3
+    assert run(onnx.load_from_string(written.model)) == run(wrong)
 
 
 def test_a_part_that_a_slice_takes():

@@ -299,4 +299,10 @@ def test_a_branch_that_a_function_is_handed_is_not_the_functions():
 
 def test_a_node_that_is_not_valid_is_refused():
     made = model([node("Split", ["x"], ["a", "b"], axis=7)], [value("x", [2, 4])], ("a",), opset=13, ir_version=8)
-    assert "not valid by ONNX" in reasons(made, directml="1.15.4")
+    assert "it is not valid by ONNX: axis: is 7, must be in -2..1" in reasons(made, directml="1.15.4")
+
+
+@pytest.mark.parametrize("target", [{"onnxruntime": "1.24.4"}, {"feature_level": "3_0"}])
+def test_a_split_without_outputs_is_refused(target):
+    made = model([node("Split", ["x"], [], axis=1)], [value("x", [2, 4])], ("x",), opset=13, ir_version=8)
+    assert "it is not valid by ONNX: outputs: are none" in reasons(made, **target)

@@ -49,7 +49,7 @@ def _sliced(around: Surroundings, split: int) -> Replacement | None:
         if name and around.is_read(name):
             made += _slice(around, whole, name, axis, start, start + length)
         start += length
-    return {split: made}
+    return {split: around.inheriting(split, made)}
 
 
 def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, end: int) -> list[onnx.NodeProto]:
@@ -234,7 +234,8 @@ def _gathered(around: Surroundings, used: _Used) -> Replacement | None:
     axis, taken = known
     indices = around.integers(part, taken)
     whole = text(around.nodes[cut].input[0])
-    return {cut: [indices, around.node("Gather", [whole, text(indices.output[0])], part, axis=axis)]}
+    gather = around.node("Gather", [whole, text(indices.output[0])], part, axis=axis)
+    return {cut: around.inheriting(cut, [indices, gather])}
 
 
 def _max_part(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -28,8 +29,9 @@ _ROUNDS: Final = 24
 _BUFFER: Final = re.compile(r"\btemporary \d+")
 """What a message calls memory, whose number another cure may change."""
 
-_Key: TypeAlias = tuple[Fault, str, str]
-"""A fault, the path of the node that does it, and what happens: a cure may leave another of them at the same node."""
+_Key: TypeAlias = tuple[Fault, str, str, int]
+"""A fault, the path of the node that does it, and what happens: a cure may leave another of them at the same node. The
+number is for nodes of one name."""
 _PLACES: Final = 4
 """Ways to apply one cure that are tried, the nearest first."""
 Answered: TypeAlias = Callable[[onnx.ModelProto], list[GraphFinding]]
@@ -74,10 +76,13 @@ def cured(
             trial.unknown = unknown
             return trial
         work.spots = work.spots or spots
+        alike: Counter[tuple[Fault, str, str]] = Counter()
         for finding in wrong:
             if finding.fault is None:
                 return _refused(model, finding)
-            key = finding.fault, finding.node, _BUFFER.sub("memory", finding.happens)
+            name = finding.fault, finding.node, _BUFFER.sub("memory", finding.happens)
+            key = *name, alike[name]
+            alike[name] += 1
             asked.setdefault(key, finding)
             chosen[key] = chosen.get(key, -1) + 1
         trial = work.tried(chosen, asked)

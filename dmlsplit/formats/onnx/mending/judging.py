@@ -23,6 +23,7 @@ from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
 from dmlsplit.formats.onnx.runtime.session import OnnxSession
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import options_of
+from dmlsplit.location import steps_text
 from dmlsplit.runtimes import NEWEST, Outcome, Runtime, runtime_of_release, runtimes
 from dmlsplit.runtimes.predict import placement
 from dmlsplit.target import Target
@@ -122,7 +123,7 @@ def faults(view: View) -> Iterator[str]:
     """Why the target does not take a node; nothing where it takes it, or too little is known to say so."""
     node = view.node
     if not node.report.ok:
-        yield f"it is not valid by ONNX: {node.report.errors[0].message}"
+        yield invalid(node)
         return
     if view.in_session and view.answer is not None and view.answer.outcome in _FAILING:
         errors = [each for each in view.answer.diagnostics if each.severity is Severity.ERROR]
@@ -132,6 +133,12 @@ def faults(view: View) -> Iterator[str]:
     desc = submitted_descriptor(node)
     if desc is not None:
         yield from (diagnostic.message for diagnostic in evaluate(desc, view.target).errors)
+
+
+def invalid(node: SplitNode | JoinNode) -> str:
+    """The first reason for which a node is not valid by ONNX."""
+    error = node.report.errors[0]
+    return f"it is not valid by ONNX: {steps_text(error.location.steps)}: {error.message}"
 
 
 def submitted_descriptor(node: SplitNode | JoinNode) -> OperatorDesc | None:

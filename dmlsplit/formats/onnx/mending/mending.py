@@ -19,6 +19,7 @@ from dmlsplit.formats.onnx.mending.graph_cures import cured
 from dmlsplit.formats.onnx.mending.judging import (
     failing_elsewhere,
     faults,
+    invalid,
     runtime_of_graphs,
     session_of,
     views_of,
@@ -142,9 +143,9 @@ def _node(
 ) -> list[onnx.NodeProto] | None:
     """The nodes that replace one node, right for all its calls; None where it stays."""
     site = group[0].site
-    invalid = next((view.site.node.report for view in group if not view.site.node.report.ok), None)
-    if invalid is not None:
-        raise CannotMend(f"it is not valid by ONNX: {invalid.errors[0].message}")
+    for view in group:
+        if not view.site.node.report.ok:
+            raise CannotMend(invalid(view.site.node))
     form: Form | None = None
     names, reasons = [], []
     for rewriting in REWRITINGS:

@@ -131,6 +131,16 @@ class Surroundings:
         made.doc_string = self.document
         return made
 
+    def inheriting(self, index: int, made: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        """New nodes, of which those with outputs of the node that they replace have its documentation and metadata."""
+        replaced = self.original(self.nodes[index])
+        for node in made:
+            if not set(node.output).isdisjoint(replaced.output):
+                node.doc_string = replaced.doc_string
+                add_document(node, self.document)
+                node.metadata_props.extend(replaced.metadata_props)
+        return made
+
     def integers(self, name: str, values: Sequence[int]) -> onnx.NodeProto:
         return self.constant_node(self.fresh(name, "numbers"), np.array(values, np.int64))
 

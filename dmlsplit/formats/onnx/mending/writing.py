@@ -45,6 +45,6 @@ def _copy_data(files: AtomicFiles, source: str, target: str) -> None:
             return
         raise InputError(f"'{printable(target)}' is there already, where external data would be copied to")
     files.make_folder(os.path.dirname(target))
-    with naming(source), open(source, "rb") as read, open(files.create(target), "wb") as stream:
+    with naming(source), open(source, "rb") as read, naming(target), open(files.create(target), "wb") as stream:
         while piece := read.read(_COPIED_AT_ONCE):
             stream.write(piece)
