@@ -75,25 +75,16 @@ def read_model(
     """
     inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
     try:
-        import onnx
+        import onnx  # noqa: F401
         from google.protobuf.message import DecodeError, EncodeError
     except ImportError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
-    from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.formats.limits import Budget
-    from dmlsplit.formats.onnx import functions, given, loading, tensors
+    from dmlsplit.formats.onnx import functions, given, loading
     from dmlsplit.formats.onnx.reading import Reader
     from dmlsplit.formats.onnx.runtime.session import OnnxSession, in_session
 
-    read_external: tensors.ReadExternal = tensors.no_external_data
-    if isinstance(source, onnx.ModelProto):
-        model = source
-    elif isinstance(source, bytes):
-        model = loading.parse(source)
-    else:
-        model = loading.load(source)
-        folder = os.path.dirname(os.path.abspath(source))
-        read_external = tensors.external_reader(AllowedFolders(folder, allow_paths))
+    model, read_external = loading.of_source(source, allow_paths)
     try:
         asked = model = loading.without_weights(model)
         functions.check_references(model)

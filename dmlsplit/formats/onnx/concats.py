@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx
 from onnx import AttributeProto, defs
 
 from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.dims import Dim, Shape, printable_shape, shape_text
+from dmlsplit.dims import Dim, Shape, printable_shape
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.scope import Scope
-from dmlsplit.formats.onnx.splits import name_of
+from dmlsplit.formats.onnx.splits import name_of, shape_unknown
 from dmlsplit.formats.onnx.tensors import element_type, text
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
@@ -93,15 +95,10 @@ def _laid_out(node: onnx.NodeProto, facts: OnnxConcat, scope: Scope) -> Shape | 
     return tuple(merged)
 
 
-def _unknown(facts: OnnxConcat, path: str, hint: str) -> list[Diagnostic]:
+def _unknown(facts: OnnxConcat, path: str, hint: str) -> Iterator[Diagnostic]:
     """The facts that DirectML needs and the model does not give."""
-    rule = RULES["node/shape-unknown"]
-    found = []
     for i, shape in enumerate(facts.shapes):
-        if i not in facts.omitted and (shape is None or not all(isinstance(dim, int) for dim in shape)):
-            message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known; {hint}"
-            here = Location(("inputs", i), path)
-            found.append(rule.diagnostic(here, message, expected=hint, actual=shape_text(shape)))
+        if i not in facts.omitted:
+            yield from shape_unknown(shape, Location(("inputs", i), path), hint)
     if facts.shapes and facts.data_type is None:
-        found.append(rule.diagnostic(Location(("inputs",), path), "the element type is not known"))
-    return found
+        yield RULES["node/shape-unknown"].diagnostic(Location(("inputs",), path), "the element type is not known")

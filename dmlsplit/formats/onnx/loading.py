@@ -12,9 +12,9 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.files import note_reference
+from dmlsplit.formats.files import AllowedFolders, note_reference
 from dmlsplit.formats.limits import Limit, LimitError
-from dmlsplit.formats.onnx.tensors import check_rank, text
+from dmlsplit.formats.onnx.tensors import ReadExternal, check_rank, external_reader, no_external_data, text
 from dmlsplit.formats.onnx.wire import check_messages
 from dmlsplit.formats.streams import read_at_most
 
@@ -24,6 +24,19 @@ MAX_VALUE_BYTES: Final = Limit.ONNX_VALUE.most
 MAX_NAME: Final = Limit.ONNX_NAME.most
 _UNUSED: Final = ("doc_string", "metadata_props", "quantization_annotation")
 """A tensor above this has no bearing on shapes or lengths; its data is left out."""
+
+
+def of_source(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto, allow_paths: Iterable[str | os.PathLike[str]]
+) -> tuple[onnx.ModelProto, ReadExternal]:
+    """The model of a file, of its bytes or as it is, and how its external data is read: that of a file only, from its
+    folder and `allow_paths`. InputError for what is no model; OSError."""
+    if isinstance(source, onnx.ModelProto):
+        return source, no_external_data
+    if isinstance(source, bytes):
+        return parse(source), no_external_data
+    folder = os.path.dirname(os.path.abspath(source))
+    return load(source), external_reader(AllowedFolders(folder, allow_paths))
 
 
 def load(path: str | os.PathLike[str]) -> onnx.ModelProto:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import onnx
 from onnx import AttributeProto, defs
 
 from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.dims import Shape, printable_shape, shape_text
+from dmlsplit.dims import Shape, is_static, printable_shape, shape_text
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.nodes import SplitNode
@@ -160,14 +161,17 @@ def _laid_out(node: onnx.NodeProto, facts: OnnxSplit, scope: Scope) -> tuple[tup
     return tuple(shapes), lengths
 
 
+def shape_unknown(shape: Shape | None, place: Location, hint: str) -> Iterator[Diagnostic]:
+    """The diagnostic of an input whose shape is not known, if it is not."""
+    if not is_static(shape):
+        message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known; {hint}"
+        yield RULES["node/shape-unknown"].diagnostic(place, message, expected=hint, actual=shape_text(shape))
+
+
 def _unknown(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: str) -> list[Diagnostic]:
     """The facts that DirectML needs and the model does not give."""
     rule = RULES["node/shape-unknown"]
-    found = []
-    shape: Shape | None = facts.input_shape
-    if shape is None or not all(isinstance(dim, int) for dim in shape):
-        message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known; {hint}"
-        found.append(rule.diagnostic(Location(("input",), path), message, expected=hint, actual=shape_text(shape)))
+    found = list(shape_unknown(facts.input_shape, Location(("input",), path), hint))
     if facts.data_type is None:
         found.append(rule.diagnostic(Location(("input",), path), "the element type is not known"))
     if facts.split_input and facts.split_values is None and not facts.split_malformed:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from dmlsplit.dims import Dim
-from dmlsplit.formats.files import AllowedFolders
-from dmlsplit.formats.onnx import loading, tensors
+from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.sessions import Inputs, answer_json
 from dmlsplit.runtimes import Runtime, SessionOptions, find_runtime
 from dmlsplit.runtimes.facts import DEFAULTS
@@ -49,15 +48,7 @@ def on_onnxruntime(
     from dmlsplit.formats.onnx.runtime.session import OnnxSession  # it asks fusion, which is made of what is here
 
     runtime = find_runtime(version)
-    read_external: tensors.ReadExternal = tensors.no_external_data
-    if isinstance(source, onnx.ModelProto):
-        proto = source
-    elif isinstance(source, bytes):
-        proto = loading.parse(source)
-    else:
-        proto = loading.load(source)
-        folder = os.path.dirname(os.path.abspath(source))
-        read_external = tensors.external_reader(AllowedFolders(folder, allow_paths))
+    proto, read_external = loading.of_source(source, allow_paths)
     session = OnnxSession(loading.without_weights(proto), read_external)
     inputs = Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
     return list(session.nodes(runtime, options, inputs))

@@ -39,9 +39,8 @@ def in_context(
     if changed is None:
         return answer
     notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
-    if (
-        changed.habit == "onnxruntime/not-read"
-    ):  # there is a kernel of it, but no operator that goes into the fused graph
+    if changed.habit == "onnxruntime/not-read":
+        # There is a kernel of it, but no operator that goes into the fused graph.
         answer = replace(answer, operators=answer.operators[:1], hresults=answer.hresults[:1])
     return replace(answer, outcome=changed.outcome, compile=None, diagnostics=notes)
 
@@ -54,13 +53,11 @@ def _change(
         return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
     fused = leading is not None and answer.compile is not None and answer.compile.call == "CompileGraph"
     if fused and not leading:
-        return _Change(
-            Outcome.SESSION_FAILS, "onnxruntime/graph-without-outputs", "nothing reads what its fused graph computes"
-        )
+        message = "nothing reads what its fused graph computes"
+        return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-without-outputs", message)
     if graph.options.optimization >= 1 and index in graph.transposed:
-        return _Change(
-            Outcome.UNKNOWN, "onnxruntime/context-unknown", "it stands between Transposes, which may be moved over it"
-        )
+        message = "it stands between Transposes, which may be moved over it"
+        return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
     if fused and refusal is not None:
         if not refusal.certain:
             return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", refusal.why)
