@@ -93,6 +93,23 @@ CONTRIBUTED: Final[Mapping[str, Neighbour]] = {
 }
 """The same of ONNX Runtime's own, com.microsoft."""
 
+DOMAINS: Final = frozenset(
+    {
+        *("", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training"),
+        *(
+            "com.microsoft",
+            "com.microsoft.nchwc",
+            "com.microsoft.dml",
+            "com.microsoft.experimental",
+            "com.ms.internal.nhwc",
+        ),
+    }
+)
+"""Those that ONNX Runtime has operators of."""
+
+FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
+"""Types that kernels of few operators and versions take."""
+
 CPU_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
     **{operator: row.cpu_inputs for operator, row in NEIGHBOURS.items()},
     "Split": (1,),

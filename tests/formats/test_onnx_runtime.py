@@ -220,6 +220,37 @@ def test_what_a_run_alone_gives_the_sizes_of_is_joined_as_the_model_runs():
     assert outcome(ask(nodes, [X], ["c"], given={"run_shapes": {"n": (2, 3)}})) == [("C", "DML", "run", 0)]
 
 
+def test_a_constant_is_not_dequantized_before_the_session_is_made():
+    words = "<int8[2,4] w = {1,2,3,4,5,6,7,8}, float s = {0.5}> { d = DequantizeLinear(w, s) y = Concat<axis=0>(d, x) }"
+    (found,) = on_onnxruntime(in_words(f"g (float[6,4] x) => (float[?,?] y) {words}"), VERSION)
+    assert [tensor.flags for tensor in found.answer.operators[-1].input_tensors] == [0, 0]
+
+
+def test_a_domain_that_onnx_runtime_does_not_have_may_fail_the_session():
+    made = in_words("g (float[6,4] x) => (float[?,?] y, float[?,?] a) { y = my.Op(x) a, b = Split<axis=0>(x) }")
+    made.opset_import.add(domain="my", version=1)
+    (found,) = on_onnxruntime(made, VERSION)
+    assert (found.answer.outcome, rules([found])) == ("unknown", [["context-unknown"]])
+
+
+def test_the_default_domain_may_be_spelled_out():
+    nodes = [node("Split", ["x"], ["a", "b"], axis=1, domain="ai.onnx"), node("Concat", ["b", "a"], ["c"], axis=0)]
+    assert outcome(ask(nodes, [X], ["c"])) == [("a", "DML", "init", 0), ("c", "DML", "init", 0)]
+
+
+@pytest.mark.parametrize(("version", "axes"), [("1.24.4", [3, 3]), ("1.30.0", [2, 3])])
+def test_functions_of_one_name_are_told_apart_from_1_30_on(version, axes):
+    functions, calls = [], []
+    for overload, axis, read, written in (("one", 0, "x", "y"), ("two", 1, "y", "z")):
+        body = [node("Concat", ["v", "v"], ["w"], axis=axis)]
+        functions.append(helper.make_function("own", "F", ["v"], ["w"], body, [helper.make_opsetid("", 21)]))
+        calls.append(node("F", [read], [written], domain="own"))
+        functions[-1].overload = calls[-1].overload = overload
+    made = model(calls, [X], ["y", "z"], opset=21, ir_version=10, functions=functions)
+    made.opset_import.add(domain="own", version=1)
+    assert [found.answer.operators[0].axis for found in on_onnxruntime(made, version)] == axes
+
+
 def test_operators_of_onnx_runtime_beside_a_concat():
     words = "g (float[6,4] x) => (float[?,?] y) { q = com.microsoft.QuickGelu(x) y = Concat<axis=1>(q, x) }"
     made = in_words(words)

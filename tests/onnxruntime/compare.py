@@ -163,7 +163,8 @@ def disagreements(found: Observed, nodes: Sequence[NodeOnRuntime]) -> Iterator[s
         yield f"session {'created' if found.session else 'fails'}: {found.error}"
         return
     if not found.session:
-        yield from _differences(found, answers, "init")
+        if Outcome.UNKNOWN not in outcomes:
+            yield from _differences(found, answers, "init")
         return
     if Outcome.UNKNOWN in outcomes and not all(
         _waits(node, found) for node in nodes if node.answer.outcome is Outcome.UNKNOWN

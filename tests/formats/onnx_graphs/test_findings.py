@@ -221,6 +221,12 @@ def test_a_transpose_is_not_moved_over_a_convolution():
     assert rules_of(text(f"{BEHIND} u = Tanh(t)  {GATE}")) == ["graph/unknown"]
 
 
+def test_a_neighbour_may_have_several_outputs():
+    words = "v, i = TopK(x, k)  a, b = Split<axis=1>(v)  y = Concat<axis=0>(a, b)"
+    made = text(f"(float[6,8] x) => (float[12,1] y, int64[6,2] i) <int64[1] k = {{2}}> {{ {words} }}")
+    assert rules_of(made) == []
+
+
 def test_numbers_that_inference_finds_count_whatever_names_the_file_has():
     model = text(GLU)
     for value in (*model.graph.output, onnx.helper.make_tensor_value_info("s", onnx.TensorProto.FLOAT, list("NCHW"))):

@@ -299,6 +299,8 @@ class _Builder:
                     "InputWindowSizes": window[1],
                     "InputWindowStrides": window[2],
                 }
+        elif row.name == "Cast" and inputs[0].total_tensor_size_in_bytes != outputs[0].total_tensor_size_in_bytes:
+            kind = Kind.NOT_IN_PLACE
         elif kind is Kind.OBSERVED and any(self._is_odd(desc) for desc in (*inputs, *outputs)):
             kind = Kind.UNKNOWN
         elif row.name == "LeakyRelu":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dmlsplit.dims import is_static
+from dmlsplit.formats.onnx.functions import domain_of
 from dmlsplit.formats.onnx.runtime.context import in_context, leading_out
 from dmlsplit.formats.onnx.runtime.counting import absorbed, stays
 from dmlsplit.formats.onnx.runtime.creation import LOADING, OPTIMIZING, Failure, Place, with_failures
@@ -15,7 +16,9 @@ from dmlsplit.formats.onnx.runtime.refusals import refusals
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import Placed, SessionGraph
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.printable import printable
 from dmlsplit.runtimes import FirstRun, Outcome, Runtime, RuntimeAnswer, RuntimeFacts, SessionOptions, predict
+from dmlsplit.runtimes.neighbours import DOMAINS, FOUR_BITS
 from dmlsplit.runtimes.partitions import PlacedNode, partitions
 from dmlsplit.runtimes.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, placement
 
@@ -128,6 +131,7 @@ def _groups(
             why = f"nothing reads what the fused graph of {graph.path(group[0])} computes"
             failures.append(Failure(found[group[0]].place.compilation, why))
     failures += [Failure(OPTIMIZING, why) for why in _incomplete_gemms(graph)]
+    failures += [Failure(LOADING, why, certain=False) for why in map(partial(_doubt, graph), neighbours) if why]
     failures += [Failure(found[n.index].place.kernel, rank) for n in neighbours if (rank := _beyond_rank(graph, n))]
     return found, failures
 
@@ -167,6 +171,18 @@ def _beyond_rank(graph: SessionGraph, place: Placed) -> str | None:
     if not place.on_dml or rank <= MAX_RANK:
         return None
     return f"{graph.path(place.index)} has a static tensor of rank {rank}"
+
+
+def _doubt(graph: SessionGraph, place: Placed) -> str:
+    """Why a neighbour may keep the session from being made."""
+    node = graph.nodes[place.index]
+    domain, path = domain_of(node), graph.path(place.index)
+    if domain not in DOMAINS:
+        return f"{path} is of the domain {printable(domain, 60)}, which ONNX Runtime does not have by itself"
+    read = [graph.scope.type_of(text(name))[0] for name in node.input[:1]]
+    if place.on_dml is None and read and read[0] in FOUR_BITS:
+        return f"whether there is a kernel for {path} is not known: {read[0]}"
+    return ""
 
 
 def _incomplete_gemms(graph: SessionGraph) -> Iterator[str]:

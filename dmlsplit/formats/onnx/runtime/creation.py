@@ -96,6 +96,7 @@ class Failure:
 
     moment: Moment
     why: str
+    certain: bool = True
 
 
 def with_failures(
@@ -108,9 +109,12 @@ def with_failures(
         for path, place, answer in found
         if answer.outcome is Outcome.SESSION_FAILS
     ]
-    first = min((*failures, *own), key=lambda failure: failure.moment, default=None)
+    failures = list(failures)
+    certain = [*(failure for failure in failures if failure.certain), *own]
+    first = min(certain, key=lambda failure: failure.moment, default=None)
     if first is None:
-        return [answer for _, _, answer in found]
+        doubt = next(iter(failures), None)
+        return [answer if doubt is None else _unknown(path, answer, doubt.why) for path, _, answer in found]
     changed = []
     for path, place, answer in found:
         fails = answer.outcome is Outcome.SESSION_FAILS
@@ -120,3 +124,9 @@ def with_failures(
             kept = replace(kept, outcome=Outcome.SESSION_FAILS, at=INIT, diagnostics=notes)
         changed.append(kept)
     return changed
+
+
+def _unknown(path: str, answer: RuntimeAnswer, why: str) -> RuntimeAnswer:
+    """The answer where it is not known whether the session is made."""
+    notes = (*answer.diagnostics, diagnostic("onnxruntime/context-unknown", path, why))
+    return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=notes)

@@ -20,6 +20,21 @@ MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 JUDGED: Final = ("Split", "Concat")
 
 
+def without_overloads(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model as versions read it that do not tell functions of one name apart: the last one is called."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    last = {(function.domain, function.name): function for function in model.functions}
+    del copy.functions[:]
+    copy.functions.extend(last.values())
+    for function in copy.functions:
+        function.overload = ""
+    bodies = [copy.graph.node, *(function.node for function in copy.functions)]
+    for node in (node for body in bodies for node in all_nodes(body)):
+        node.overload = ""
+    return copy
+
+
 def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tuple[str, ...]]:
     """The same model without local functions, and the names that nodes of functions write, in order.
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 import onnx
 from google.protobuf.message import DecodeError, EncodeError
@@ -21,7 +21,7 @@ from dmlsplit.formats.onnx.functions import check_references
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
 from dmlsplit.formats.onnx.runtime.branches import Taken, has_branches, take
-from dmlsplit.formats.onnx.runtime.inlining import inlined
+from dmlsplit.formats.onnx.runtime.inlining import inlined, without_overloads
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # the graphs are made of what is in this package
 
 
 T = TypeVar("T")
+_FIRST_WITH_OVERLOADS: Final = (1, 25)
+"""No version up to 1.24.4 told functions of one name apart, 1.30.0 did."""
 
 
 class _Once(Generic[T]):
@@ -93,7 +95,7 @@ class OnnxSession:
         found = self._placed(runtime, options, inputs).get(place)
         if found is not None:
             return found.answer
-        removed = self._model_of(options, inputs).removed
+        removed = self._model_of(runtime, options, inputs).removed
         if any(place.path.startswith(f"{path}/") for path in removed):
             note = diagnostic("onnxruntime/branch-not-taken", place.path, "it is in a branch that is never taken")
             return RuntimeAnswer(runtime, Outcome.CPU, "init", diagnostics=(note,))
@@ -117,32 +119,41 @@ class OnnxSession:
         """The same of the whole model, each with its fault and its cure."""
         from dmlsplit.formats.onnx.fusion.findings import findings
 
-        return self._findings.of((runtime, options), lambda: findings(self._model_of(options, None), runtime, options))
+        return self._findings.of(
+            (runtime, options), lambda: findings(self._model_of(runtime, options, None), runtime, options)
+        )
 
     def _placed(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> dict[NodeKey, NodeOnRuntime]:
         asked = self._inputs if inputs is None else inputs
 
         def made() -> dict[NodeKey, NodeOnRuntime]:
-            return _places(answers(self._model_of(options, inputs), runtime, options))
+            return _places(answers(self._model_of(runtime, options, inputs), runtime, options))
 
         return self._answers.of((runtime, options, asked.key), made)
 
-    def _model_of(self, options: SessionOptions, inputs: Inputs | None) -> SessionModel:
+    def _model_of(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> SessionModel:
         asked = self._inputs if inputs is None else inputs
-        return self.model(asked, inputs is not None, optimized=options.optimization >= 1)
+        overloads = runtime.key >= _FIRST_WITH_OVERLOADS
+        return self.model(asked, inputs is not None, optimized=options.optimization >= 1, overloads=overloads)
 
-    def model(self, inputs: Inputs, require_known_names: bool = True, *, optimized: bool = True) -> SessionModel:
-        """The model in a session of these inputs; `optimized`: at any optimization level above 0.
+    def model(
+        self, inputs: Inputs, require_known_names: bool = True, *, optimized: bool = True, overloads: bool = True
+    ) -> SessionModel:
+        """The model in a session of these inputs.
+
+        `optimized`: at any optimization level above 0. `overloads`: functions of one name are told apart.
 
         InputError for what contradicts it, or is not in it.
         """
         require = require_known_names or self._require_known_names
-        return self._models.of((inputs.key, require, optimized), lambda: self._made(inputs, require, optimized))
+        one = not overloads and any(function.overload for function in self._proto.functions)
+        key = inputs.key, require, optimized, one
+        return self._models.of(key, lambda: self._made(inputs, require, optimized, one))
 
-    def _made(self, inputs: Inputs, require_known_names: bool, optimized: bool) -> SessionModel:
+    def _made(self, inputs: Inputs, require_known_names: bool, optimized: bool, one: bool) -> SessionModel:
         check_references(self._proto)
         budget = Budget(self._proto.ByteSize())
-        proto, written = inlined(self._proto, budget)
+        proto, written = inlined(without_overloads(self._proto) if one else self._proto, budget)
         check_arity(proto)
         if inputs.free_dimensions:
             overridden = deepcopy(proto)

@@ -245,7 +245,7 @@ class SessionGraph:
             return False
         if node.op_type == "Constant":
             return True
-        if self.options.optimization < 1 or node.op_type in RANDOM:
+        if self.options.optimization < 1 or node.op_type in RANDOM or node.op_type == "DequantizeLinear":
             return False
         if node.op_type in KEEPS_ON_CPU and node.input and is_static(self.shape(node.input[0])):
             return True
