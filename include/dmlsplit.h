@@ -198,7 +198,7 @@ typedef struct dmlsplit_profile {
     uint64_t last_level;                /* the largest cache that the machine reports, which need not be this thread's alone. Told only */
     uint64_t stream_copies;             /* stores pass by the caches from here on; at most 16 MiB by default */
     uint64_t stream_turns;              /* the same for matrices that are turned, and columns of one element */
-    uint64_t claim;                     /* below that, stores ask for their lines ahead (prefetchw) from here on */
+    uint64_t claim;                     /* below that, stores ask for their lines ahead (prefetchw) from here on; turned bytes do from four times level2 on */
     uint32_t origin;                    /* dmlsplit_origin. Told only */
     uint32_t reserved;                  /* 0 */
 } dmlsplit_profile;

@@ -87,7 +87,7 @@ static dms_sink choose_sink(const dms_turner *turner, const sides *s, size_t ele
  * of two bytes past the caches 1.8, 2.5; 1024 x 1024 of four bytes 2.2, 4.0. */
 static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, uint64_t rows, const sides *s, const dms_stores *stores)
 {
-    enum { SQUARES = 16, HIGH = 8, HIGH_LINES = 4, WIDE = 4096, WIDE_CARRIED = 2048 };
+    enum { SQUARES = 16, HIGH = 8, HIGH_LINES = 3, WIDE = 4096, WIDE_CARRIED = 2048 };
     const size_t side = DMS_LINE / element_size;
     tile->turn = turner->turn;
     tile->element_size = element_size;

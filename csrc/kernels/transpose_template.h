@@ -203,7 +203,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(const dms_tile *tile, size_t ro
     for (size_t i = 0; tile->next != 0 && i < side && i < s.rows; i++)
         DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
     for (size_t j = 0; tile->claimed && j < side && j < s.columns; j++)
-        DMS_CLAIM(s.to[j] + s.to_offset, 2 * DMS_LINE);
+        DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
     if (tile->sink == DMS_STORED)
         turn_square(&s, size, DMS_STORED);
     else

@@ -41,23 +41,7 @@ static const uint8_t iota[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
 #ifdef PERMUTES_BYTES
 
 #define LANES 1
-
-static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
-{
-    (void)step;
-    return load(from);
-}
-
-static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
-{
-    (void)step;
-    store(to, v);
-}
-
-static inline DMS_TARGET vector load_table(const uint8_t *table)
-{
-    return load((const char *)table);
-}
+#include "vector_one_lane.h"
 
 /* The table that moves byte 0 to byte fill, and the end of a vector to its begin. */
 static inline DMS_TARGET vector rotation_by(size_t fill)

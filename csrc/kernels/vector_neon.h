@@ -29,12 +29,7 @@ static inline void stream(char *to, vector v)
     store(to, v);
 }
 
-/* Sixteen bytes for each lane of the vector, step apart. */
-static inline vector load_lanes(const char *from, size_t step)
-{
-    (void)step;
-    return load(from);
-}
+#include "vector_one_lane.h"
 
 #define ZIP_lo(bits) vzip1q_u##bits
 #define ZIP_hi(bits) vzip2q_u##bits
@@ -44,17 +39,6 @@ static inline vector load_lanes(const char *from, size_t step)
 static inline void turn_groups(vector *v)
 {
     (void)v;                            /* there is one lane */
-}
-
-static inline void store_lanes(char *to, size_t step, vector v)
-{
-    (void)step;
-    store(to, v);
-}
-
-static inline vector load_table(const uint8_t *table)
-{
-    return load((const char *)table);
 }
 
 /* Bytes of the table from 16 on give 0, so no mask is needed. */

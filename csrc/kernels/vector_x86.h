@@ -38,22 +38,7 @@ static inline DMS_TARGET void stream(char *to, vector v)    /* aligned */
 
 #if LANES == 1
 
-static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
-{
-    (void)step;
-    return load(from);
-}
-
-static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
-{
-    (void)step;
-    store(to, v);
-}
-
-static inline DMS_TARGET vector load_table(const uint8_t *table)
-{
-    return load((const char *)table);
-}
+#include "vector_one_lane.h"
 
 static inline DMS_TARGET void turn_groups(vector *v)
 {
