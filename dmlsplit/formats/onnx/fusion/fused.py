@@ -41,6 +41,8 @@ class FusedGraph:
 
     judged: dict[object, Any] = field(default_factory=dict, repr=False)
     """Results of judging.judged, by traits."""
+    compiled: dict[object, Any] = field(default_factory=dict, repr=False)
+    """What they rest on, by traits and assumptions."""
 
     @cached_property
     def sources(self) -> Mapping[int, Sequence[tuple[int, int]]]:

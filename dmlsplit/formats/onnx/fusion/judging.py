@@ -119,10 +119,20 @@ def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
 def _compiled(
     graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]
 ) -> CompiledGraph | GraphFault | Unmodelled:
+    key = traits, *assumed.items()
+    if key not in graph.compiled:
+        graph.compiled[key] = _compile(graph, traits, assumed)
+    found: CompiledGraph | GraphFault | Unmodelled = graph.compiled[key]
+    return found
+
+
+def _compile(
+    graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]
+) -> CompiledGraph | GraphFault | Unmodelled:
     try:
         return compile_graph(graph.desc, traits, assumed)
     except Unmodelled as reason:
-        return reason
+        return reason.with_traceback(None)
     except Refused as refused:
         return GraphFault(refused.rule, refused.node, str(refused))
     except Crash as crash:
