@@ -151,7 +151,8 @@ DMLSPLIT_API dmlsplit_status dmlsplit_join(const dmlsplit_plan *plan, const void
 
 /* The same on up to so many threads, the caller's among them (0 and 1: the caller's alone). Each runs one slice. The other threads
  * are started for the call, which costs some 50 us, and joined before it returns; the caller does the share of one that cannot be
- * had. Safe after fork() and from within other threads. Not promised: how many threads do anything (64 at most). */
+ * had. Safe after fork() and from within other threads. Not promised: how many threads do anything (64 at most, and fewer where each
+ * would have little to do). */
 DMLSPLIT_API dmlsplit_status dmlsplit_split_threads(const dmlsplit_plan *plan, const void *whole, void *const *parts, uint32_t threads);
 DMLSPLIT_API dmlsplit_status dmlsplit_join_threads(const dmlsplit_plan *plan, const void *const *parts, void *whole, uint32_t threads);
 
