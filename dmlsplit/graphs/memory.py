@@ -97,10 +97,9 @@ class Compiler(Passes):
             for tensor in node.outputs:
                 self._place_tensor(tensor, uses)
             if node.family is Family.JOIN and not node.kept:
-                places = join_places(node, node.output.strides)
-                if self.traits.join_placement is JoinPlacement.ALL_OR_NONE and any(place % VECTOR for place in places):
-                    node.kept = True
-                else:
+                if self.traits.join_placement is JoinPlacement.ALL_OR_NONE:
+                    node.kept = self._copies_inputs(node, node.output.strides)
+                if not node.kept:
                     joins.append(node)
         for node in joins:
             self._fill(node)
@@ -119,7 +118,9 @@ class Compiler(Passes):
         if blocks:
             chosen = blocks[0]
         elif joins and (traits.joins_reuse_rows or len(readers) == 1) and not viewed:  # views are of packed tensors
-            chosen = joins[-1]
+            rows = joins[-1][0].output.strides
+            others = [node for node, _ in readers if node.family is not Family.JOIN]
+            chosen = None if any(self._too_narrow(node, tensor.sizes, rows) for node in others) else joins[-1]
         producer = tensor.producer
         assert producer is not None
         if traits.one_home_per_node and (is_output or chosen):

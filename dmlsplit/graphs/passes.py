@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -265,7 +266,6 @@ class Passes(Program):
     ) -> bool:
         """`uses`: the readers of each part."""
         traits = self.traits
-        into_rows = narrow = False
         if any(step != 1 for step in node.steps):
             return False
         if node.family is Family.SLICE and not traits.splits_are_slices:
@@ -288,15 +288,14 @@ class Passes(Program):
                 if reader.family is Family.JOIN and not reader.kept:
                     if traits.joins_reuse_rows or is_block(tensor, reader.output) or len(readers) == 1:
                         return False
-                    into_rows = True
                     continue
                 if reader.operands[k].view:
                     return False
                 if traits.splits_are_slices and reader.family is Family.SLICE and not reader.slices_everything:
                     return False
                 if self._too_narrow(reader, tensor.sizes, strides):
-                    narrow = True
-        return into_rows or not narrow
+                    return False
+        return True
 
     def _break_splits(self) -> None:
         """A Split of five dimensions is compiled as one of four: what lies behind the first index is not found."""
@@ -305,47 +304,75 @@ class Passes(Program):
             for node in self.nodes
             if node.family is Family.SPLIT and len(node.output.sizes) == 5 and node.operands[0].tensor.sizes[0] > 1
         ]
+        uses = self._uses()
         for node in broken:
             if node.axis == 0:
+                used = [k for k, tensor in enumerate(node.outputs) if uses[tensor] or tensor in self.output_set]
+                if used == [0] and node.output.sizes[0] > 1:
+                    raise Unmodelled("what the first part of a broken Split along the first dimension is was not seen")
                 message = "a Split of five dimensions along the first one"
                 raise Refused(node.number or 0, message, "graph/five-dimensions")
             message = "all but the elements of the first index come from wrong places"
             node.wrong = Wrong("graph/five-dimensions", message, behind_first=True)
+        for node in self.nodes:
+            single = node.kept and node.axis == 0 and any(operand.sizes[0] == 1 for operand in node.operands)
+            if single and len(node.output.sizes) == 5 and node.output.sizes[0] > 1:
+                message = "a Join of five dimensions along the first one that copies its inputs"
+                raise Refused(node.number or 0, message, "graph/five-dimensions")
         if broken and self.traits.five_dimensions is FiveDimensions.UNKNOWN:
             raise Unmodelled("what a Split of five dimensions computes was not observed of this build")
 
-    def _too_narrow(self, node: Node, sizes: Sequence[int], strides: Sequence[int]) -> bool:
-        """Whether an operator of at most four dimensions would have to read, or write, five that do not fold."""
-        if not self.traits.narrow_activations or len(sizes) < 5:
+    def _too_narrow(self, node: Node, sizes: Sequence[int], strides: Sequence[int], *, leaves: bool = False) -> bool:
+        """Whether an operator of at most four dimensions would have to read, or write, five that do not fold.
+
+        Which do was tried out. With four sizes above 1, and a gap behind the first, it is the innermost size that
+        decides: it has to be as large as the gap, in multiples of what lies behind the first. `leaves`: it
+        writes a graph output.
+        """
+        narrow = node.family in (Family.ACTIVATION, Family.SLICE)
+        if not (narrow and self.traits.narrow_activations) or len(sizes) < 5:
             return False
-        if node.family not in (Family.ACTIVATION, Family.SLICE, Family.JOIN):
+        if sizes[1] == sizes[2] == 1 and not leaves:
             return False
-        if sizes[1] == sizes[2] == 1:
-            return False
+        large = [(size, stride) for size, stride in zip(sizes, strides, strict=True) if size > 1]
         if same_layout(sizes, strides, packed_strides(sizes)):
-            return sum(size > 1 for size in sizes) > 3
-        rows = (*packed_strides(sizes[:-1]), 1)
-        step = min((stride for size, stride in zip(sizes[:-1], strides[:-1], strict=True) if size > 1), default=1)
-        folds = same_layout(sizes[:-1], strides[:-1], [row * step for row in rows[:-1]]) and sizes[-1] > 1
-        return not (self.traits.narrow_activations_take_rows and folds)
+            return len(large) > 3
+        rows = [strides[-2] * stride for stride in packed_strides(sizes[:-1])]
+        if sizes[-1] > 1 and list(strides[:-1]) == rows:
+            return not self.traits.narrow_activations_take_rows
+        behind = [size for size, _ in large[1:]]
+        if len(large) == 4 and packed_strides(behind) == tuple(stride for _, stride in large[1:]):
+            return large[0][1] != math.prod(behind) * behind[-1]
+        return leaves or len(large) != 2 or sizes[0] == 1
+
+    def _slices_rows_to_rows(self, node: Node, strides: Sequence[int]) -> bool:
+        """Whether a Slice that takes no five dimensions as others do would have gaps on both sides."""
+        sizes, before = node.output.sizes, packed_strides(node.operands[0].tensor.sizes)
+        packed = packed_strides(sizes)
+        gaps = not same_layout(sizes, before, packed) and not same_layout(sizes, strides, packed)
+        return self.traits.narrow_activations and len(sizes) >= 5 and gaps
 
     def _keep_joins(self) -> None:
         """Where one input of a Join would begin at an odd place, the Join copies all of them itself."""
         for node in self.nodes:
-            if node.family is not Family.JOIN:
+            if node.family is Family.JOIN:
+                node.kept = self._copies_inputs(node, packed_strides(node.output.sizes))
+
+    def _copies_inputs(self, join: Node, strides: Sequence[int]) -> bool:
+        """Whether an input cannot be computed into a Join's output that lies in these strides."""
+        for operand, place in zip(join.operands, join_places(join, strides), strict=True):
+            tensor, producer = operand.tensor, operand.tensor.producer
+            if place % VECTOR:
+                return True
+            if producer is None or producer.family in (Family.SPLIT, Family.JOIN):
                 continue
-            strides = packed_strides(node.output.sizes)
-            for operand, place in zip(node.operands, join_places(node, strides), strict=True):
-                producer = operand.tensor.producer
-                if place % VECTOR:
-                    node.kept = True
-                if producer is None or producer.family in (Family.SPLIT, Family.JOIN):
-                    continue
-                tensor = operand.tensor
-                if self.traits.vector_joins and block_bytes(tensor, node.axis) % VECTOR:
-                    node.kept = True
-                if self._too_narrow(producer, tensor.sizes, strides):
-                    node.kept = True
+            if self.traits.vector_joins and block_bytes(tensor, join.axis) % VECTOR:
+                return True
+            if producer.family is Family.SLICE and self._slices_rows_to_rows(producer, strides):
+                raise Unmodelled("when a Slice of five dimensions is computed into rows of a Join was not found out")
+            if self._too_narrow(producer, tensor.sizes, strides, leaves=tensor in self.output_set):
+                return True
+        return False
 
 
 def _value_of(tensor: Tensor) -> Tensor:

@@ -198,7 +198,7 @@ FIVE_DIMENSIONS: Final = GraphRule(
     "graph/five-dimensions",
     "A Split of five dimensions in a graph is compiled wrong.",
     "Where the first size is not 1, the elements of the second and later first index come from wrong places. Along the "
-    "first dimension such a Split is refused.",
+    "first dimension such a Split is refused, and so is a Join that copies inputs whose first size is 1.",
     (EXECUTED,),
     releases="tensorflow-directml-1.15.4.dev201216 and 1.15.5.dev210422",
     cure="describe the tensors with four dimensions",

@@ -92,3 +92,33 @@ def test_a_graph_output_that_is_joined_in_the_place_of_a_part_stays_in_its_buffe
         *(("output 0", place) for place in (16, 0)),
     ]
     assert bound(made[3])[0] == ("output 1", 0)
+
+
+@pytest.mark.parametrize(
+    ("whole", "axis", "elided"),
+    [
+        pytest.param((2, 1, 4, 3, 1), 2, False, id="a gap behind the second"),
+        pytest.param((4, 2, 4, 1, 1), 1, True, id="two sizes, the first of them first"),
+        pytest.param((1, 4, 4, 2, 1), 2, False, id="three sizes"),
+        pytest.param((2, 2, 4, 2, 2), 1, True, id="four sizes, the innermost as large as the gap"),
+        pytest.param((2, 2, 4, 2, 4), 1, False, id="four sizes, the innermost larger than the gap"),
+        pytest.param((2, 1, 1, 4, 4), 3, True, id="the second and third are 1"),
+        pytest.param((2, 3, 3, 3, 8), 4, True, id="rows at one distance"),
+        pytest.param((2, 2, 2, 2, 4), 0, False, id="four sizes without a gap"),
+        pytest.param((2, 2, 2, 2, 1), 0, True, id="three sizes without a gap"),
+    ],
+)
+def test_which_parts_of_five_dimensions_an_activation_reads_in_place(whole, axis, elided):
+    """As DirectML 1.7.0 compiled 6,000 such graphs."""
+    g = Sketch()
+    parts = g.split(g.input(*whole), axis, [whole[axis] // 2] * 2)
+    made = dispatches(g.graph(*(g("ACTIVATION_SIGMOID", part) for part in parts)), "1.7.0")
+    assert len(made) == (2 if elided else 4)
+
+
+def test_a_join_of_five_dimensions_that_copies_single_inputs_is_refused_where_such_splits_are_broken():
+    g = Sketch()
+    x = g.input(1, 2, 1, 1, 3)
+    desc = g.graph(g.join([x, x], 0))
+    assert dml.validate(desc, directml="1.5.0").compiles is False
+    assert dml.validate(desc, directml="1.8.0").outputs == ("right",)
