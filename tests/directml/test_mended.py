@@ -9,6 +9,7 @@ import dmlsplit as dml
 from dmlsplit import find_release
 from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx.fusion.findings import JUDGED
 from dmlsplit.formats.onnx.mending.judging import runtime_of_graphs
 from dmlsplit.graphs.operators import BY_NUMBER
 from dmlsplit.runtimes import SessionOptions
@@ -36,11 +37,12 @@ def release(made):
 
 
 def graphs_of(data, release):
-    """The graphs that a model becomes."""
+    """The graphs around Splits and Concats that a model becomes."""
     runtime = runtime_of_graphs(find_target(directml=release.name))
     assert runtime is not None
     parts = parts_of(session_model(onnx.load_from_string(data)), runtime, SessionOptions())
-    descs = [graph.desc for part in parts for graph in part.fused if graph.desc is not None]
+    around = [graph for part in parts for graph in part.fused if not set(JUDGED).isdisjoint(graph.ops)]
+    descs = [graph.desc for graph in around if graph.desc is not None]
     return [desc for desc in descs if all(map(can_be_made, desc.nodes)) and is_of_floats(desc)]
 
 
