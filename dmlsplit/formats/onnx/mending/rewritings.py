@@ -30,6 +30,10 @@ class Rewriting:
     apply: Apply
 
 
+def _has(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
 # Outputs without a name.
 
 
@@ -38,7 +42,7 @@ def _has_omitted(view: View) -> str:
         return ""
     names = view.node.output_names
     missing = sum(not name for name in names) + max(len(view.node.lengths or ()) - len(names), 0)
-    return f"{missing} of its outputs have no name" if missing else ""
+    return f"{missing} of its outputs {_has(missing)} no name" if missing else ""
 
 
 def _name_outputs(form: Form, view: View) -> None:
@@ -82,7 +86,7 @@ def _has_empty(view: View) -> str:
     empty = [shape is not None and 0 in shape for shape in view.shapes]
     if empty[0]:
         return "it has no elements"
-    return f"{sum(empty)} of its parts have no elements" if any(empty) else ""
+    return f"{sum(empty)} of its parts {_has(sum(empty))} no elements" if any(empty) else ""
 
 
 def _cut_empty(form: Form, view: View) -> None:
