@@ -286,6 +286,8 @@ def graph_pictures() -> Iterable[tuple[str, str]]:
         (Fault.REFUSED, "1.15.4", "tanh of a half of sigmoid(x)"),
     ):
         yield fault, svg_graph.picture(graphs.EXAMPLES[fault.rule](False), release, title)
+    whole = graphs.EXAMPLES["graph/whole-for-part"](False)
+    yield "whole", svg_graph.picture(whole, "1.8.0", "a, b = Split(x); Join(b, y) in rows, and relu(b)")
     yield Fault.PRODUCT, svg_graph.picture(scaled_silu(), "1.15.4", "(y * x) * sigmoid(x)")
 
 
