@@ -283,3 +283,25 @@ def test_a_refused_graph_is_reported_once_with_what_the_runtime_says(tmp_path, m
     errors = [error for report in check_files([path], onnxruntime="1.24.4") for error in report.errors]
     assert [error.rule for error in errors] == [rule]
     assert f"({of_runtime}: " in errors[0].message
+
+
+def scaled_gates(count: int) -> onnx.ModelProto:
+    """A Concat, and behind it one scaled SiLU after another, each of which loses an operand."""
+    steps = [f"p{i} = Mul(y, x{i})  s{i} = Sigmoid(x{i})  x{i + 1} = Mul(p{i}, s{i})" for i in range(count)]
+    body = "  ".join(["x0 = Concat<axis=1>(a, b)", *steps])
+    return text(f"(float[1,4,4,4] a, float[1,4,4,4] b, float[1,8,4,4] y) => (float[1,8,4,4] x{count}) {{ {body} }}")
+
+
+def test_the_nearest_concat_is_found_in_linear_time():
+    runtime = find_runtime("1.24.4")
+    (small,), (large,) = (
+        [graph for part in parts_of(session_model(model), runtime, SessionOptions()) for graph in part.fused]
+        for model in (scaled_gates(50), scaled_gates(200))
+    )
+    judged = frozenset({"Concat"})
+    work = [
+        calls(lambda graph=graph: [graph.nearest(node, judged) for node in range(len(graph.ops))])
+        for graph in (small, large)
+    ]
+    assert {large.nearest(node, judged) for node in range(len(large.ops))} == {large.ops.index("Concat")}
+    assert work[1] <= 5 * work[0]

@@ -24,7 +24,7 @@ from dmlsplit.runtime_versions import runtimes
 from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.facts import DEFAULTS
 
-JUDGED: Final = ("Split", "Concat")
+JUDGED: Final = frozenset({"Split", "Concat"})
 _Known: TypeAlias = dict[GraphTraits | None, set[tuple[str, int | None]]]
 """The faults that builds have with one graph: rules and nodes."""
 _FIRST_WITH_CONSTANTS: Final = (1, 18)

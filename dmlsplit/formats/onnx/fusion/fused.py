@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -41,6 +41,7 @@ class FusedGraph:
 
     judged: dict[object, Any] = field(default_factory=dict, repr=False)
     """Results of judging.judged, by traits."""
+    _nearest: dict[frozenset[str], list[int | None]] = field(default_factory=dict, repr=False)
     compiled: dict[object, Any] = field(default_factory=dict, repr=False)
     """What they rest on, by traits and assumptions."""
 
@@ -70,19 +71,32 @@ class FusedGraph:
         """The outputs of nodes that are outputs of the graph."""
         return frozenset((edge.from_node_index, edge.from_node_output_index) for edge in self.desc.output_edges)
 
-    def nearest(self, start: int, wanted: Collection[str]) -> int | None:
+    def nearest(self, start: int, wanted: frozenset[str]) -> int | None:
         """The node of one of these operators that is the fewest edges away: of what `start` reads before of what reads
         it, the first one where no edges lead to any."""
-        todo, seen = deque([start]), {start}
+        if wanted not in self._nearest:
+            self._nearest[wanted] = self._all_nearest(wanted)
+        return self._nearest[wanted][start]
+
+    def _all_nearest(self, wanted: frozenset[str]) -> list[int | None]:
+        """The same of every node: level by level from those that are wanted."""
+        found: list[int | None] = [node if op in wanted else None for node, op in enumerate(self.ops)]
+        first = next((node for node in found if node is not None), None)
+        distance = {node: 0 for node in found if node is not None}
+        todo = deque(distance)
         while todo:
             node = todo.popleft()
-            if self.ops[node] in wanted:
-                return node
-            for other in (*(source for source, _ in self.sources.get(node, ())), *self.readers.get(node, ())):
-                if other not in seen:
-                    seen.add(other)
+            for other in self._beside(node):
+                if other not in distance:
+                    distance[other] = distance[node] + 1
                     todo.append(other)
-        return next((node for node, op in enumerate(self.ops) if op in wanted), None)
+        for node in distance:
+            closer = (other for other in self._beside(node) if distance[other] < distance[node])
+            found[node] = node if not distance[node] else found[next(closer)]
+        return [first if node is None else node for node in found]
+
+    def _beside(self, node: int) -> Sequence[int]:
+        return (*(source for source, _ in self.sources.get(node, ())), *self.readers.get(node, ()))
 
 
 @dataclass(frozen=True, slots=True)
