@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from dmlsplit.graphs.operators import MULTIPLY, SIGMOID, Family
 from dmlsplit.graphs.program import (
@@ -33,6 +34,9 @@ from dmlsplit.graphs.program import (
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.releases import FiveDimensions, Fusion
 from dmlsplit.layout import packed_strides
+
+INNER: Final = 4
+"""Dimensions of the shader that broken Splits of five and more are compiled for."""
 
 
 class Passes(Program):
@@ -299,28 +303,29 @@ class Passes(Program):
 
     def _break_splits(self) -> None:
         """A Split of five dimensions is compiled as one of four: what lies behind the first index is not found."""
-        broken = [
-            node
-            for node in self.nodes
-            if node.family is Family.SPLIT and len(node.output.sizes) == 5 and node.operands[0].tensor.sizes[0] > 1
-        ]
         uses = self._uses()
-        for node in broken:
-            if node.axis == 0:
-                used = [k for k, tensor in enumerate(node.outputs) if uses[tensor] or tensor in self.output_set]
-                if used == [0] and node.output.sizes[0] > 1:
-                    raise Unmodelled("what the first part of a broken Split along the first dimension is was not seen")
-                message = "a Split of five dimensions along the first one"
-                raise Refused(node.number or 0, message, "graph/five-dimensions")
-            message = "all but the elements of the first index come from wrong places"
-            node.wrong = Wrong("graph/five-dimensions", message, behind_first=True)
+        broken = []
         for node in self.nodes:
-            single = node.kept and node.axis == 0 and any(operand.sizes[0] == 1 for operand in node.operands)
-            if single and len(node.output.sizes) == 5 and node.output.sizes[0] > 1:
-                message = "a Join of five dimensions along the first one that copies its inputs"
-                raise Refused(node.number or 0, message, "graph/five-dimensions")
-        if broken and self.traits.five_dimensions is FiveDimensions.UNKNOWN:
-            raise Unmodelled("what a Split of five dimensions computes was not observed of this build")
+            outer = len(node.output.sizes) - INNER
+            if node.family is Family.SPLIT and math.prod(node.operands[0].sizes[:-INNER]) > 1:
+                broken.append(node)
+                message = "all but the elements of the first index come from wrong places"
+                node.wrong = Wrong("graph/five-dimensions", message, behind_first=True)
+                if node.axis < outer:
+                    used = [k for k, tensor in enumerate(node.outputs) if uses[tensor] or tensor in self.output_set]
+                    if used == [0] and math.prod(node.output.sizes[:-INNER]) > 1:
+                        raise Unmodelled("what the first part of a Split along an outer dimension is was not seen")
+                    message = f"a Split of {outer + INNER} dimensions along one before the last four"
+                    raise Refused(node.number or 0, message, "graph/five-dimensions")
+            if node.family is Family.JOIN and node.kept and node.axis < outer and len(node.operands) > 1:
+                if any(math.prod(operand.sizes[:-INNER]) == 1 for operand in node.operands):
+                    message = f"a Join of {outer + INNER} dimensions along one before the last four copies its inputs"
+                    raise Refused(node.number or 0, message, "graph/five-dimensions")
+                if outer > 1:
+                    raise Unmodelled("which Joins of more than five dimensions are refused was not found out")
+        unseen = self.traits.five_dimensions is FiveDimensions.UNKNOWN
+        if any(unseen or len(node.output.sizes) > 5 for node in broken):
+            raise Unmodelled("what a Split of so many dimensions computes was not observed of this build")
 
     def _too_narrow(self, node: Node, sizes: Sequence[int], strides: Sequence[int], *, leaves: bool = False) -> bool:
         """Whether an operator of at most four dimensions would have to read, or write, five that do not fold.
@@ -330,7 +335,7 @@ class Passes(Program):
         writes a graph output.
         """
         narrow = node.family in (Family.ACTIVATION, Family.SLICE)
-        if not (narrow and self.traits.narrow_activations) or len(sizes) < 5:
+        if not (narrow and self.traits.narrow_activations) or len(sizes) != 5:
             return False
         if sizes[1] == sizes[2] == 1 and not leaves:
             return False
@@ -350,7 +355,7 @@ class Passes(Program):
         sizes, before = node.output.sizes, packed_strides(node.operands[0].tensor.sizes)
         packed = packed_strides(sizes)
         gaps = not same_layout(sizes, before, packed) and not same_layout(sizes, strides, packed)
-        return self.traits.narrow_activations and len(sizes) >= 5 and gaps
+        return self.traits.narrow_activations and len(sizes) == 5 and gaps
 
     def _keep_joins(self) -> None:
         """Where one input of a Join would begin at an odd place, the Join copies all of them itself."""

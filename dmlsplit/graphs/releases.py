@@ -57,7 +57,7 @@ class GraphTraits:
     vector_joins: bool = False
     """The same of the inputs of a Join that is computed in place."""
     narrow_activations: bool = False
-    """Activations, and Slices, of five dimensions take no views."""
+    """Activations, and Slices, of five dimensions take no views; those of six to eight do."""
     narrow_activations_take_rows: bool = False
     """Unless the view is of rows that follow each other at one distance."""
     keeps_identities: bool = False

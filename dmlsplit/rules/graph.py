@@ -196,9 +196,10 @@ FUSION_CRASHES: Final = GraphRule(
 )
 FIVE_DIMENSIONS: Final = GraphRule(
     "graph/five-dimensions",
-    "A Split of five dimensions in a graph is compiled wrong.",
+    "A Split of five dimensions or more in a graph is compiled wrong.",
     "Where the first size is not 1, the elements of the second and later first index come from wrong places. Along the "
-    "first dimension such a Split is refused, and so is a Join that copies inputs whose first size is 1.",
+    "first dimension such a Split is refused, and so is a Join that copies inputs whose first size is 1. Of six to "
+    "eight dimensions, all before the last four are what the first is of five; what is computed is unknown.",
     (EXECUTED,),
     releases="tensorflow-directml-1.15.4.dev201216 and 1.15.5.dev210422",
     cure="describe the tensors with four dimensions",
