@@ -219,3 +219,33 @@ def test_a_reshape_to_a_constant_may_be_of_a_static_shape():
     head += "<int64 zero = {0}, int64[1] u0 = {0}, int64[1] c2 = {2}>"
     found = on_onnxruntime(in_words(f"{head} {{ {words} a, b = Split<axis=1>(y) }}"), VERSION, run_shapes={"w": (6,)})
     assert [node.answer.outcome for node in found] == ["CPU", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes", "level", "at"),
+    [
+        ("s = Shape(y) p = Gather(s, i)", "3,2", 99, "init"),
+        ("s = Shape(y) p = Gather(s, i)", "3,2", 0, "run"),
+        ("s = Shape(y) p = Gather(s, i)", "3,N", 99, "run"),
+        ("s = Shape(y) g = Gather(s, i) p = Div(g, j)", "3,N", 99, "run"),
+        ("p = Shape<start=0, end=1>(y)", "3,N", 99, "run"),
+        ("p = Constant<value_ints=[3]>()", "3,N", 99, "init"),
+    ],
+)
+def test_only_the_shape_of_what_is_static_as_a_whole_is_folded(words, sizes, level, at):
+    """What is behind a Split is made with the session where its lengths were folded."""
+    words = f"<int64[1] i = {{0}}, int64[1] j = {{1}}, int64[1] k = {{3}}> {{ {words} l = Concat<axis=0>(p, k)"
+    words += " a, b = Split<axis=0>(x, l) r = Relu(a) c, d = Split<axis=1>(r) }"
+    made = in_words(f"g (float[6,4] x, float[{sizes}] y) => (float[?,?] b, float[?,?] c, float[?,?] d) {words}")
+    found = on_onnxruntime(made, VERSION, run_shapes={"y": (3, 2)}, options=SessionOptions(optimization=level))
+    answers = {each.path: (each.answer.outcome, each.answer.at) for each in found}
+    assert (answers["a"], answers["c"]) == (("DML", at), ("DML", at))
+
+
+@pytest.mark.parametrize(("sizes", "paths"), [("3,2", ["c"]), ("3,N", ["c", "o"])])
+def test_no_branch_is_taken_for_sizes_of_a_shape_that_is_known_in_part(sizes, paths):
+    words = "<int64[1] i = {0}, int64[1] k = {3}> { s = Shape(y) g = Gather(s, i) e = Equal(g, k) b = If(e)"
+    words += "<then_branch = t () => (float[?,?] c) { c = Concat<axis=1>(x, x) },"
+    words += " else_branch = f () => (float[?,?] o) { o = Concat<axis=0>(x, x) }> }"
+    found = on_onnxruntime(in_words(f"g (float[6,4] x, float[{sizes}] y) => (float[?,?] b) {words}"), VERSION)
+    assert [each.path.rpartition("/")[2] for each in found] == paths

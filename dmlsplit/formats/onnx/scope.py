@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import onnx
 
-from dmlsplit.dims import Shape
+from dmlsplit.dims import Shape, is_static
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.formats.onnx.functions import Functions, domain_of
@@ -35,6 +35,8 @@ class Origin:
     """The names of sizes that the model itself has, numbered from 1."""
     read_external: ReadExternal
     budget: Budget
+    partly: bool = True
+    """Whether the sizes that are known of a shape count where others are not."""
 
     @cached_property
     def names(self) -> Mapping[int, str]:
@@ -146,7 +148,9 @@ class Scope:
             return self._read(self._value_of(node))
         if node.op_type in ("Shape", "Size") and node.input:
             shape = self.type_of(text(node.input[0]))[1]
-            return None if shape is None else of_shape(node, shape, self.origin.symbols, self.origin.opset)
+            if shape is None or not (self.origin.partly or is_static(shape)):
+                return None
+            return of_shape(node, shape, self.origin.symbols, self.origin.opset)
         if node.op_type not in FOLDED:
             return None
         inputs = [self.constant(text(i), depth + 1) if i else None for i in node.input]

@@ -29,7 +29,10 @@ _FIRST_WITH_DEFAULTS = 4
 _ROUNDS = 8
 """Inferences of a model, each of which knows what is computed from the shapes of the one before."""
 _FOR_LENGTHS: Final[Mapping[str, Sizes]] = {"Split": (1,)}
-"""Inputs that say of which sizes outputs are, as far as ONNX Runtime knows them as it makes the session."""
+"""Inputs that say of which sizes outputs are, as far as ONNX Runtime folds them before it makes the session.
+
+It folds a Shape of what is static as a whole, and nothing at optimization level 0: inference finds Constants itself.
+"""
 _FOR_SHAPES: Final[Mapping[str, Sizes]] = {
     **_FOR_LENGTHS,
     **dict.fromkeys(("Reshape", "Expand", "Tile"), (1,)),
@@ -63,6 +66,8 @@ class SessionModel:
         budget: Budget,
         inputs: Inputs,
         require_known_names: bool = True,
+        *,
+        optimized: bool = True,
     ) -> None:
         self.ir_version = proto.ir_version
         self.graphs: dict[SessionOptions, Any] = {}
@@ -76,7 +81,7 @@ class SessionModel:
         self._budget = budget
         self._inference = Inference()
         self.defaults = _defaults(proto)
-        self.session = self._scope(_without(proto, self.defaults), {}, _FOR_LENGTHS)
+        self.session = self._scope(_without(proto, self.defaults), {}, _FOR_LENGTHS if optimized else {}, partly=False)
         self.run: Scope | None = None
         # What is overridden has its size already.
         dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
@@ -86,13 +91,20 @@ class SessionModel:
             constants = given.constants(run, inputs.values)
             _put_values(run.graph, inputs.values)
             _forget_symbols(run.graph)
-            self.run = self._scope(run, constants, _FOR_SHAPES)
+            self.run = self._scope(run, constants, _FOR_SHAPES, partly=True)
 
     def _scope(
-        self, model: onnx.ModelProto, constants: Mapping[str, Constant | None], wanted_inputs: Mapping[str, Sizes]
+        self,
+        model: onnx.ModelProto,
+        constants: Mapping[str, Constant | None],
+        wanted_inputs: Mapping[str, Sizes],
+        *,
+        partly: bool,
     ) -> Scope:
         symbols = {name: number for number, name in enumerate(given.symbols_of(model.graph), 1)}
-        origin = Origin(opset_of(model), Functions((), self._budget), symbols, self._read_external, self._budget)
+        origin = Origin(
+            opset_of(model), Functions((), self._budget), symbols, self._read_external, self._budget, partly
+        )
         wanted = _for_inference(model)
         symbols_of = _take_symbols(wanted.graph)
         for _ in range(_ROUNDS):

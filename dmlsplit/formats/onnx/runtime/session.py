@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 import onnx
@@ -164,13 +165,14 @@ class OnnxSession:
             for name in shadowing.computed_again(proto.graph)
         )
         taken = Taken(list(written))
-        model = SessionModel(proto, written, self._read_external, budget, inputs, require_known_names)
+        made = partial(SessionModel, optimized=optimized)
+        model = made(proto, written, self._read_external, budget, inputs, require_known_names)
         while optimized and has_branches(proto):
             copy = deepcopy(proto)
             if not take(copy.graph, model.session, taken):
                 break
             proto = copy
-            model = SessionModel(proto, taken.written, self._read_external, budget, inputs, require_known_names)
+            model = made(proto, taken.written, self._read_external, budget, inputs, require_known_names)
             model.removed = tuple(taken.removed)
         model.refused = refused
         return model

@@ -261,9 +261,15 @@ class SessionGraph:
             if index in settled:
                 continue
             names = {text(name) for name in node.input if name} - self.constants
-            if node.op_type in DATA_DEPENDENT or names & found or any(self._is_open_integer(name) for name in names):
+            by_data = node.op_type in DATA_DEPENDENT or self._has_computed_lengths(node)
+            if by_data or names & found or any(self._is_open_integer(name) for name in names):
                 found.update(text(name) for name in node.output if name)
         return found
+
+    def _has_computed_lengths(self, node: onnx.NodeProto) -> bool:
+        """Whether the lengths of a Split are computed as the model runs, even where they follow from the model."""
+        is_split = node.op_type == "Split" and domain_of(node) == ""
+        return is_split and any(name and not self.is_constant(text(name)) for name in node.input[1:])
 
     def _is_open_integer(self, name: str) -> bool:
         """Whether a tensor may be sizes or lengths that a run gives."""
