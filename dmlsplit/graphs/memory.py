@@ -113,14 +113,7 @@ class Compiler(Passes):
         is_output = tensor in self.output_set
         if is_output and blocks and (direct or tensor not in self.result_set):
             self.copies_for_outputs.add(tensor)
-        viewed = any(node.operands[k].view for node, k in readers)
-        chosen = None
-        if blocks:
-            chosen = blocks[0]
-        elif joins and (traits.joins_reuse_rows or len(readers) == 1) and not viewed:  # views are of packed tensors
-            rows = joins[-1][0].output.strides
-            others = [node for node, _ in readers if node.family is not Family.JOIN]
-            chosen = None if any(self._too_narrow(node, tensor.sizes, rows) for node in others) else joins[-1]
+        chosen = blocks[0] if blocks else self._join_for_rows(tensor, readers)
         producer = tensor.producer
         assert producer is not None
         if traits.one_home_per_node and (is_output or chosen):

@@ -279,6 +279,7 @@ class Passes(Program):
         for (tensor, offset), readers in zip(parts, uses, strict=True):
             if tensor in self.output_set:
                 return False
+            in_rows = self._join_for_rows(tensor, readers) is not None
             if offset % VECTOR and (readers or traits.all_places_aligned):
                 copies = readers and all(only_copies(reader) for reader, _ in readers)
                 if not (traits.splits_are_slices and copies):
@@ -290,7 +291,7 @@ class Passes(Program):
                 if reader.operands[k].stands_for is not None:
                     return False
                 if reader.family is Family.JOIN and not reader.kept:
-                    if traits.joins_reuse_rows or is_block(tensor, reader.output) or len(readers) == 1:
+                    if in_rows or is_block(tensor, reader.output):
                         return False
                     continue
                 if reader.operands[k].view:
@@ -300,6 +301,16 @@ class Passes(Program):
                 if self._too_narrow(reader, tensor.sizes, strides):
                     return False
         return True
+
+    def _join_for_rows(self, tensor: Tensor, readers: Sequence[tuple[Node, int]]) -> tuple[Node, int] | None:
+        """The Join, and which of its inputs, in whose rows a tensor with these readers can lie."""
+        joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
+        viewed = any(node.operands[k].view for node, k in readers)  # views are of packed tensors
+        if not joins or viewed or not (self.traits.joins_reuse_rows or len(readers) == 1):
+            return None
+        rows = joins[-1][0].output.strides
+        others = [node for node, _ in readers if node.family is not Family.JOIN]
+        return None if any(self._too_narrow(node, tensor.sizes, rows) for node in others) else joins[-1]
 
     def _break_splits(self) -> None:
         """A Split of five dimensions is compiled as one of four: what lies behind the first index is not found."""
@@ -343,19 +354,12 @@ class Passes(Program):
         if same_layout(sizes, strides, packed_strides(sizes)):
             return len(large) > 3
         rows = [strides[-2] * stride for stride in packed_strides(sizes[:-1])]
-        if sizes[-1] > 1 and list(strides[:-1]) == rows:
+        if sizes[-1] > 1 and same_layout(sizes[:-1], strides[:-1], rows):
             return not self.traits.narrow_activations_take_rows
         behind = [size for size, _ in large[1:]]
         if len(large) == 4 and packed_strides(behind) == tuple(stride for _, stride in large[1:]):
             return large[0][1] != math.prod(behind) * behind[-1]
         return leaves or len(large) != 2 or sizes[0] == 1
-
-    def _slices_rows_to_rows(self, node: Node, strides: Sequence[int]) -> bool:
-        """Whether a Slice that takes no five dimensions as others do would have gaps on both sides."""
-        sizes, before = node.output.sizes, packed_strides(node.operands[0].tensor.sizes)
-        packed = packed_strides(sizes)
-        gaps = not same_layout(sizes, before, packed) and not same_layout(sizes, strides, packed)
-        return self.traits.narrow_activations and len(sizes) == 5 and gaps
 
     def _keep_joins(self) -> None:
         """Where one input of a Join would begin at an odd place, the Join copies all of them itself."""
@@ -369,12 +373,12 @@ class Passes(Program):
             tensor, producer = operand.tensor, operand.tensor.producer
             if place % VECTOR:
                 return True
-            if producer is None or producer.family in (Family.SPLIT, Family.JOIN):
+            if producer is None or producer.family in (Family.SPLIT, Family.JOIN) or operand.stands_for is not None:
                 continue
             if self.traits.vector_joins and block_bytes(tensor, join.axis) % VECTOR:
                 return True
-            if producer.family is Family.SLICE and self._slices_rows_to_rows(producer, strides):
-                raise Unmodelled("when a Slice of five dimensions is computed into rows of a Join was not found out")
+            if producer.family is Family.SLICE and self.traits.narrow_activations and len(tensor.sizes) == 5:
+                raise Unmodelled("when a Slice of five dimensions is computed into a Join was not found out")
             if self._too_narrow(producer, tensor.sizes, strides, leaves=tensor in self.output_set):
                 return True
         return False

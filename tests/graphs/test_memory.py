@@ -142,6 +142,44 @@ def test_splits_of_six_dimensions_where_those_of_five_are_broken(whole, axis, ou
     assert set(report.outputs) == {"unknown" if outcome == "refused" else outcome}
 
 
+@pytest.mark.parametrize(
+    ("reader", "compiles"), [("ACTIVATION_SIGMOID", False), ("ELEMENT_WISE_ABS", True)], ids=["narrow", "wide"]
+)
+def test_the_whole_is_joined_for_a_part_whose_reader_takes_no_rows(reader, compiles):
+    """The part does not come to lie in the Join's rows, where the activation could not read it: it is elided."""
+    g = Sketch()
+    part = g.split(g.input(3, 4, 3, 4, 4), 1, (1, 3))[0]
+    graph = g.graph(g.join([part] * 2, 3), g(reader, part))
+    assert dml.validate(graph, directml="1.9.1").compiles is compiles
+
+
+def test_a_whole_that_is_joined_for_a_part_does_not_make_the_join_copy():
+    g = Sketch()
+    x, y = g.input(1, 1, 3, 4, 8), g.input(1, 1, 3, 2, 8)
+    part = g.split(g("ACTIVATION_SIGMOID", x), 3, (2, 2))[0]
+    made = dispatches(g.graph(g("ELEMENT_WISE_MULTIPLY", y, part), g.join([part, y, y], 3)), "1.7.0")
+    places = [place for buffer, place in (bound(dispatch)[-1] for dispatch in made) if buffer == "output 1"]
+    assert sorted(places) == [0, 64, 128]
+
+
+def test_a_slice_of_five_dimensions_that_is_joined_is_unknown_where_activations_are_narrow():
+    g = Sketch()
+    x = g.input(1, 6, 1, 2, 12)
+    part = g.slice(x, 1, 5, 1)
+    graph = g.graph(g.join([part] * 2, 4))
+    assert dml.validate(graph, directml="1.9.1").compiles is None
+    assert dml.validate(graph, directml="1.10.1").compiles is True
+
+
+def test_rows_are_at_one_distance_whatever_stands_for_sizes_of_one():
+    """The strides of sizes of 1 are those of the outer Join."""
+    g = Sketch()
+    x = g.input(1, 1, 3, 2, 12)
+    inner = g.join([x, g("ACTIVATION_TANH", x)], 4)
+    made = dispatches(g.graph(g.join([inner, inner], 2)), "1.8.0")
+    assert [bound(dispatch)[-1] for dispatch in made] == [("output 0", place) for place in (48, 0, 576)]
+
+
 def test_a_join_of_five_dimensions_that_copies_single_inputs_is_refused_where_such_splits_are_broken():
     g = Sketch()
     x = g.input(1, 2, 1, 1, 3)
