@@ -23,6 +23,7 @@ def model(nodes, inputs, outputs, initializers=(), opset=17, ir_version=8, funct
     constants = [numpy_helper.from_array(np.asarray(value), name) for name, value in dict(initializers).items()]
     graph = helper.make_graph(nodes, "g", inputs, values, initializer=constants)
     imports = [helper.make_opsetid("", opset)]
+    imports += [helper.make_opsetid(domain, 1) for domain in dict.fromkeys(each.domain for each in functions)]
     return helper.make_model(graph, opset_imports=imports, ir_version=ir_version, functions=functions)
 
 

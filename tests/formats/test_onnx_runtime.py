@@ -247,8 +247,60 @@ def test_functions_of_one_name_are_told_apart_from_1_30_on(version, axes):
         calls.append(node("F", [read], [written], domain="own"))
         functions[-1].overload = calls[-1].overload = overload
     made = model(calls, [X], ["y", "z"], opset=21, ir_version=10, functions=functions)
-    made.opset_import.add(domain="own", version=1)
     assert [found.answer.operators[0].axis for found in on_onnxruntime(made, version)] == axes
+
+
+def with_functions(names, imports, own=True):
+    """A Concat of x beside a call of the first function; each but the last calls the next, "F one" by its overload."""
+    functions = []
+    for name, read in zip(names, [*names[1:], ""], strict=True):
+        inner, _, overload = read.partition(" ")
+        body = [node(inner, ["v"], ["w"], domain="own")] if read else [node("Concat", ["v", "v"], ["w"], axis=0)]
+        if overload:
+            body[0].overload = overload
+        entries = [helper.make_opsetid(domain, 21) for domain in imports]
+        functions.append(helper.make_function("own", name.split(" ")[0], ["v"], ["w"], body, entries))
+        functions[-1].overload = name.partition(" ")[2]
+    calls = [node(names[0], ["x"], ["y"], domain="own"), node("Concat", ["x", "x"], ["z"], axis=1)]
+    made = model(calls, [X], ["y", "z"], opset=21, ir_version=10, functions=functions)
+    if not own:
+        del made.opset_import[1]
+    return made
+
+
+@pytest.mark.parametrize(("version", "expected"), [("1.18.0", "DML"), ("1.24.4", "DML"), ("1.30.0", "unknown")])
+def test_the_overload_of_a_call_in_a_body_is_not_read(version, expected):
+    """1.30.0 looks for a function without one: there is none of the model, and may be an operator of the domain."""
+    found = on_onnxruntime(with_functions(["G", "F one"], ["", "own"]), version)
+    assert {each.answer.outcome for each in found} == {expected}
+    both = with_functions(["G", "F one"], ["", "own"])
+    both.functions.append(both.functions[1])
+    both.functions[2].overload = ""
+    both.functions[2].node[0].attribute[0].i = 1
+    found = on_onnxruntime(both, version)
+    assert {each.path: each.answer.operators[0].axis for each in found} == {"G/F/w": 3, "z": 3}
+
+
+@pytest.mark.parametrize(
+    ("names", "imports", "own", "why"),
+    [
+        (["G", "F"], ["", "own"], True, None),
+        (["G", "F"], [""], True, "the function G does not import the domain 'own'"),
+        (["F"], [], True, "the function F does not import the domain ''"),
+        (["F"], ["ai.onnx"], True, "the function F does not import the domain ''"),
+        (["F"], [""], False, "the model does not import the domain 'own'"),
+    ],
+)
+def test_functions_whose_domains_are_not_imported_fail_the_session(names, imports, own, why):
+    made = with_functions(names, imports, own)
+    for version in ("1.18.0", "1.30.0"):
+        found = on_onnxruntime(made, version)
+        assert {each.answer.outcome for each in found} == {"session-fails" if why else "DML"}
+        assert all(why in each.answer.diagnostics[-1].message for each in found if why)
+    del made.graph.node[0], made.graph.output[0]
+    (found,) = on_onnxruntime(made, VERSION)
+    uncalled = "session-fails" if why and own else "DML"
+    assert found.answer.outcome == uncalled, "functions that are not called have to import theirs as well"
 
 
 def test_operators_of_onnx_runtime_beside_a_concat():

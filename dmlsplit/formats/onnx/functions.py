@@ -28,9 +28,9 @@ def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProt
     return "" if domain in DEFAULT_DOMAINS else domain
 
 
-def key_of_function(function: onnx.FunctionProto) -> Key:
-    """The key by which calls name a function."""
-    return domain_of(function), text(function.name), _overload(function)
+def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
+    """The key of a function of this name, or the one by which a call of it names it."""
+    return domain_of(message), name, text(getattr(message, "overload", ""))
 
 
 class Functions:
@@ -38,7 +38,7 @@ class Functions:
 
     def __init__(self, functions: Iterable[onnx.FunctionProto], budget: Budget) -> None:
         self._budget = budget
-        self._functions = {key_of_function(f): f for f in functions}
+        self._functions = {key_of(f, text(f.name)): f for f in functions}
         self._names = {name for _, name, _ in self._functions}
         self._calls = {key: self._called(f.node) for key, f in self._functions.items()}
         self._sizes = {key: cost_of(f.node).own for key, f in self._functions.items()}
@@ -50,7 +50,7 @@ class Functions:
         """The function that a node calls, None where it is an operator."""
         if node.op_type not in self._names:
             return None
-        key = (domain_of(node), text(node.op_type), _overload(node))
+        key = key_of(node, text(node.op_type))
         return key if key in self._functions else None
 
     def __getitem__(self, key: Key) -> onnx.FunctionProto:
@@ -154,10 +154,6 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
         yield node
         for graph in subgraphs(node):
             yield from all_nodes(graph.node)
-
-
-def _overload(message: onnx.NodeProto | onnx.FunctionProto) -> str:
-    return text(getattr(message, "overload", ""))
 
 
 def check_references(model: onnx.ModelProto) -> None:

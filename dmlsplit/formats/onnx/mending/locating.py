@@ -9,7 +9,7 @@ import onnx
 
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx import loading
-from dmlsplit.formats.onnx.functions import check_references, key_of_function
+from dmlsplit.formats.onnx.functions import check_references, key_of
 from dmlsplit.formats.onnx.fusion.findings import GraphFinding, findings
 from dmlsplit.formats.onnx.given import graphs_of
 from dmlsplit.formats.onnx.mending.sites import Place
@@ -48,7 +48,7 @@ def _numbered(model: onnx.ModelProto) -> Iterator[Spot]:
     """All nodes; the documentation of each becomes its number."""
     number = 0
     todo = [(Place(None), model.graph.node)]
-    todo += [(Place(key_of_function(function)), function.node) for function in model.functions]
+    todo += [(Place(key_of(function, text(function.name))), function.node) for function in model.functions]
     while todo:
         place, nodes = todo.pop()
         for index, node in enumerate(nodes):

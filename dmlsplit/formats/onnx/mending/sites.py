@@ -14,7 +14,7 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import given, loading
-from dmlsplit.formats.onnx.functions import Key, check_references, key_of_function
+from dmlsplit.formats.onnx.functions import Key, check_references, key_of
 from dmlsplit.formats.onnx.reading import Reader
 from dmlsplit.formats.onnx.scope import Scope, Step
 from dmlsplit.formats.onnx.tensors import ReadExternal, text
@@ -70,7 +70,7 @@ def nodes_at(model: onnx.ModelProto, place: Place) -> onnx.GraphProto | onnx.Fun
     if place.key is None:
         graph: onnx.GraphProto | onnx.FunctionProto = model.graph
     else:
-        graph = next(function for function in model.functions if key_of_function(function) == place.key)
+        graph = next(function for function in model.functions if key_of(function, text(function.name)) == place.key)
     for index, name, number in place.steps:
         attribute = next(a for a in graph.node[index].attribute if text(a.name) == name)
         graphs = list(given.graphs_of(attribute))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
+from itertools import chain
 from typing import Final
 
 import onnx
@@ -20,10 +21,25 @@ MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 JUDGED: Final = ("Split", "Concat")
 
 
-def without_overloads(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same model as versions read it that do not tell functions of one name apart: the last one is called."""
+def has_overloads(model: onnx.ModelProto) -> bool:
+    """Whether functions of a model, or calls of them, have overloads."""
+    bodies = [model.graph.node, *(function.node for function in model.functions)]
+    calls = (node for body in bodies for node in all_nodes(body))
+    return bool(model.functions) and any(each.overload for each in chain(model.functions, calls))
+
+
+def with_overloads_as_read(model: onnx.ModelProto, *, told_apart: bool) -> onnx.ModelProto:
+    """The same model with the overloads that a version reads. Observed.
+
+    One that tells functions of one name apart reads none of the nodes of a body: these call the function without one.
+    Others read none at all: the last function of a name is called.
+    """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    if told_apart:
+        for node in (node for function in copy.functions for node in function.node):
+            node.overload = ""
+        return copy
     last = {(function.domain, function.name): function for function in model.functions}
     del copy.functions[:]
     copy.functions.extend(last.values())

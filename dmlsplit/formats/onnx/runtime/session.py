@@ -22,7 +22,8 @@ from dmlsplit.formats.onnx.functions import check_references
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
 from dmlsplit.formats.onnx.runtime.branches import Taken, has_branches, take
-from dmlsplit.formats.onnx.runtime.inlining import inlined, without_overloads
+from dmlsplit.formats.onnx.runtime.imports import not_imported
+from dmlsplit.formats.onnx.runtime.inlining import has_overloads, inlined, with_overloads_as_read
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
@@ -79,6 +80,7 @@ class OnnxSession:
         self._read_external = read_external
         self._inputs = inputs or Inputs()
         self._require_known_names = require_known_names
+        self._has_overloads = has_overloads(proto)
         self._models: _Once[SessionModel] = _Once()
         self._findings: _Once[tuple[GraphFinding, ...]] = _Once()
         self._diagnostics: _Once[Mapping[str, tuple[Diagnostic, ...]]] = _Once()
@@ -147,14 +149,15 @@ class OnnxSession:
         InputError for what contradicts it, or is not in it.
         """
         require = require_known_names or self._require_known_names
-        one = not overloads and any(function.overload for function in self._proto.functions)
-        key = inputs.key, require, optimized, one
-        return self._models.of(key, lambda: self._made(inputs, require, optimized, one))
+        apart = overloads if self._has_overloads else None
+        key = inputs.key, require, optimized, apart
+        return self._models.of(key, lambda: self._made(inputs, require, optimized, apart))
 
-    def _made(self, inputs: Inputs, require_known_names: bool, optimized: bool, one: bool) -> SessionModel:
+    def _made(self, inputs: Inputs, require_known_names: bool, optimized: bool, apart: bool | None) -> SessionModel:
         check_references(self._proto)
         budget = Budget(self._proto.ByteSize())
-        proto, written = inlined(without_overloads(self._proto) if one else self._proto, budget)
+        read = self._proto if apart is None else with_overloads_as_read(self._proto, told_apart=apart)
+        proto, written = inlined(read, budget)
         check_arity(proto)
         if inputs.free_dimensions:
             overridden = deepcopy(proto)
@@ -164,6 +167,7 @@ class OnnxSession:
             f"{printable(name, 60)} is computed in a graph of a node, and known before it: the model is not loaded"
             for name in shadowing.computed_again(proto.graph)
         )
+        refused += tuple(not_imported(read))
         taken = Taken(list(written))
         made = partial(SessionModel, optimized=optimized)
         model = made(proto, written, self._read_external, budget, inputs, require_known_names)
