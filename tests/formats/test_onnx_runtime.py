@@ -303,6 +303,16 @@ def test_functions_whose_domains_are_not_imported_fail_the_session(names, import
     assert found.answer.outcome == uncalled, "functions that are not called have to import theirs as well"
 
 
+@pytest.mark.parametrize(("version", "at"), [("1.18.0", "run"), ("1.19.2", "run"), ("1.20.1", "init")])
+@pytest.mark.parametrize("behind", ["a, b = Split<axis=1>(e)", "r = Relu(e) a, b = Split<axis=1>(r)"])
+def test_the_sizes_of_an_einsum_are_inferred_from_1_20_on(behind, version, at):
+    words = f'{{ e = Einsum<equation="ij,jk->ik">(x, y) {behind} }}'
+    made = in_words(f"g (float[2,6] x, float[6,4] y) => (float[?,?] a, float[?,?] b) {words}")
+    (found,) = on_onnxruntime(made, version, run_shapes={"x": (2, 6)})
+    assert (found.answer.outcome, found.answer.at) == ("DML", at)
+    assert found.answer.operators[-1].input_tensor.sizes == (1, 1, 2, 4)
+
+
 def test_operators_of_onnx_runtime_beside_a_concat():
     words = "g (float[6,4] x) => (float[?,?] y) { q = com.microsoft.QuickGelu(x) y = Concat<axis=1>(q, x) }"
     made = in_words(words)

@@ -68,10 +68,13 @@ class SessionModel:
         require_known_names: bool = True,
         *,
         optimized: bool = True,
+        uninferred: frozenset[str] = frozenset(),
     ) -> None:
         self.ir_version = proto.ir_version
         self.graphs: dict[SessionOptions, Any] = {}
         """Results of SessionGraph.of_model, by options."""
+        self.uninferred = uninferred
+        """Operators whose sizes `session` does not infer."""
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.refused: tuple[str, ...] = ()
         """Why no session is made of it, whatever the version."""
@@ -105,7 +108,7 @@ class SessionModel:
         origin = Origin(
             opset_of(model), Functions((), self._budget), symbols, self._read_external, self._budget, partly
         )
-        wanted = _for_inference(model)
+        wanted = _for_inference(model, frozenset() if partly else self.uninferred)
         symbols_of = _take_symbols(wanted.graph)
         for _ in range(_ROUNDS):
             graph = model.graph
@@ -219,8 +222,8 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
                 dims[place].dim_param = symbol
 
 
-def _for_inference(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model as onnx's inference survives it, and finds most in it.
+def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str]) -> onnx.ModelProto:
+    """The model as onnx's inference survives it, and finds most in it, but no sizes of operators that are `uninferred`.
 
     It ends the process at a Split with more outputs than num_outputs, it does not look for constants of an outer graph,
     and it does not know ONNX Runtime's own operators.
@@ -231,6 +234,10 @@ def _for_inference(model: onnx.ModelProto) -> onnx.ModelProto:
         numbers = [a.i for a in node.attribute if a.name == "num_outputs"]
         if node.op_type == "Split" and any(number < len(node.output) for number in numbers):
             node.domain = "dmlsplit.unsafe"
+        if node.domain == "" and node.op_type in uninferred and node.input:
+            # One to a shape that is computed: what is left is the type.
+            node.op_type, node.input[1:] = "Reshape", [f"{node.input[0]}/unknown"]
+            del node.attribute[:]
         if node.domain == "com.microsoft" and node.op_type in _SHAPED_AS:
             node.domain, node.op_type = "", _SHAPED_AS[node.op_type]
             if node.op_type == "Identity":

@@ -18,17 +18,19 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx import given, shadowing
-from dmlsplit.formats.onnx.functions import check_references
+from dmlsplit.formats.onnx.functions import all_nodes, check_references
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
 from dmlsplit.formats.onnx.runtime.branches import Taken, has_branches, take
 from dmlsplit.formats.onnx.runtime.imports import not_imported
 from dmlsplit.formats.onnx.runtime.inlining import has_overloads, inlined, with_overloads_as_read
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
-from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.formats.onnx.tensors import ReadExternal, text
 from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
 from dmlsplit.printable import printable
+from dmlsplit.runtime_versions import key_of
 from dmlsplit.runtimes import Outcome, Runtime, RuntimeAnswer, SessionOptions
+from dmlsplit.runtimes.neighbours import INFERRED_FROM
 from dmlsplit.runtimes.predict import diagnostic
 
 if TYPE_CHECKING:  # the graphs are made of what is in this package
@@ -81,6 +83,8 @@ class OnnxSession:
         self._inputs = inputs or Inputs()
         self._require_known_names = require_known_names
         self._has_overloads = has_overloads(proto)
+        bodies = [proto.graph.node, *(function.node for function in proto.functions)]
+        self._operators = {text(node.op_type) for body in bodies for node in all_nodes(body)}
         self._models: _Once[SessionModel] = _Once()
         self._findings: _Once[tuple[GraphFinding, ...]] = _Once()
         self._diagnostics: _Once[Mapping[str, tuple[Diagnostic, ...]]] = _Once()
@@ -137,23 +141,41 @@ class OnnxSession:
     def _model_of(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> SessionModel:
         asked = self._inputs if inputs is None else inputs
         overloads = runtime.key >= _FIRST_WITH_OVERLOADS
-        return self.model(asked, inputs is not None, optimized=options.optimization >= 1, overloads=overloads)
+        uninferred = frozenset(name for name, first in INFERRED_FROM.items() if runtime.key < key_of(first))
+        return self.model(
+            asked, inputs is not None, optimized=options.optimization >= 1, overloads=overloads, uninferred=uninferred
+        )
 
     def model(
-        self, inputs: Inputs, require_known_names: bool = True, *, optimized: bool = True, overloads: bool = True
+        self,
+        inputs: Inputs,
+        require_known_names: bool = True,
+        *,
+        optimized: bool = True,
+        overloads: bool = True,
+        uninferred: frozenset[str] = frozenset(),
     ) -> SessionModel:
         """The model in a session of these inputs.
 
         `optimized`: at any optimization level above 0. `overloads`: functions of one name are told apart.
+        `uninferred`: operators whose sizes are not inferred.
 
         InputError for what contradicts it, or is not in it.
         """
         require = require_known_names or self._require_known_names
         apart = overloads if self._has_overloads else None
-        key = inputs.key, require, optimized, apart
-        return self._models.of(key, lambda: self._made(inputs, require, optimized, apart))
+        hidden = uninferred & self._operators
+        key = inputs.key, require, optimized, apart, hidden
+        return self._models.of(key, lambda: self._made(inputs, require, optimized, apart, hidden))
 
-    def _made(self, inputs: Inputs, require_known_names: bool, optimized: bool, apart: bool | None) -> SessionModel:
+    def _made(
+        self,
+        inputs: Inputs,
+        require_known_names: bool,
+        optimized: bool,
+        apart: bool | None,
+        uninferred: frozenset[str],
+    ) -> SessionModel:
         check_references(self._proto)
         budget = Budget(self._proto.ByteSize())
         read = self._proto if apart is None else with_overloads_as_read(self._proto, told_apart=apart)
@@ -169,7 +191,7 @@ class OnnxSession:
         )
         refused += tuple(not_imported(read))
         taken = Taken(list(written))
-        made = partial(SessionModel, optimized=optimized)
+        made = partial(SessionModel, optimized=optimized, uninferred=uninferred)
         model = made(proto, written, self._read_external, budget, inputs, require_known_names)
         while optimized and has_branches(proto):
             copy = deepcopy(proto)

@@ -261,7 +261,7 @@ class SessionGraph:
             if index in settled:
                 continue
             names = {text(name) for name in node.input if name} - self.constants
-            by_data = node.op_type in DATA_DEPENDENT or self._has_computed_lengths(node)
+            by_data = node.op_type in DATA_DEPENDENT | self.model.uninferred or self._has_computed_lengths(node)
             if by_data or names & found or any(self._is_open_integer(name) for name in names):
                 found.update(text(name) for name in node.output if name)
         return found
