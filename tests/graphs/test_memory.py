@@ -171,6 +171,15 @@ def test_a_slice_of_five_dimensions_that_is_joined_is_unknown_where_activations_
     assert dml.validate(graph, directml="1.10.1").compiles is True
 
 
+def test_a_join_of_five_dimensions_that_would_copy_its_inputs_only_if_it_were_packed_is_unknown():
+    g = Sketch()
+    x = g.input(2, 3, 8, 4, 1)
+    inner = g.join([x, g("ACTIVATION_TANH", x)], 1)
+    graph = g.graph(g.join([inner, inner], 1))
+    assert dml.validate(graph, directml="1.9.1").compiles is None
+    assert dml.validate(graph, directml="1.10.1").compiles is True
+
+
 def test_rows_are_at_one_distance_whatever_stands_for_sizes_of_one():
     """The strides of sizes of 1 are those of the outer Join."""
     g = Sketch()
