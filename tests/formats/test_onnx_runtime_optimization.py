@@ -130,6 +130,19 @@ def test_splits_that_differ_in_their_outputs_only_are_not_predicted():
     assert rules(found) == [["twins-differ"]] * 2
 
 
+def test_what_is_behind_two_splits_that_differ_in_their_outputs_may_have_the_sizes_of_either():
+    words = "a, b = Split<axis=1>(x) c, d, e = Split<axis=1>(x) r = Relu(a) j = Concat<axis=1>(r, b)"
+    words += " k = Concat<axis=0>(x, x)"
+    made = in_words(f"g (float[2,6] x) => (float[?,?] j, float[?,?] e, float[?,?] k) {{ {words} }}")
+    found = on_onnxruntime(made, VERSION)
+    assert [(each.path, *each_rules) for each, each_rules in zip(found, rules(found), strict=True)] == [
+        ("a", "twins-differ"),
+        ("c", "twins-differ"),
+        ("j", "context-unknown"),
+        ("k",),
+    ]
+
+
 def test_a_split_between_transposes_is_not_predicted():
     nodes = [node("Transpose", ["x"], ["t"]), node("Split", ["t"], ["a", "b"], axis=0, name="S")]
     nodes.append(node("Transpose", ["a"], ["y"]))

@@ -49,8 +49,11 @@ def _change(
     graph: SessionGraph, index: int, answer: RuntimeAnswer, leading: Set[int] | None, refusal: Refusal | None
 ) -> _Change | None:
     """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
-    if _has_other_twin(graph, index):
-        return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
+    if index in graph.once("behind twins", lambda: _behind_twins(graph)):
+        if _has_other_twin(graph, index):
+            return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
+        message = "it is behind a Split of which another differs in its outputs only"
+        return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
     fused = leading is not None and answer.compile is not None and answer.compile.call == "CompileGraph"
     if fused and not leading:
         message = "nothing reads what its fused graph computes"
@@ -76,6 +79,17 @@ def _may_become_constant(graph: SessionGraph, index: int) -> bool:
         return False
     readers = {reader for name in graph.nodes[index].output for reader in graph.ends(text(name))}
     return bool(readers) and all(i in graph.reshapes and graph.reshapes[i].fate is Fate.CONSTANT for i in readers)
+
+
+def _behind_twins(graph: SessionGraph) -> Set[int]:
+    """The Splits that have other twins, and the nodes that read what these give: it may be of the twin's sizes."""
+    todo = [i for i, node in enumerate(graph.nodes) if node.op_type == "Split" and _has_other_twin(graph, i)]
+    found = set(todo)
+    while todo:
+        behind = set(_readers(graph, todo.pop())) - found - {-1}
+        found |= behind
+        todo += behind
+    return found
 
 
 def _has_other_twin(graph: SessionGraph, index: int) -> bool:
