@@ -230,7 +230,8 @@ def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str]) -> onnx.M
     """
     copy = deepcopy(model)
     for node in all_nodes(copy.graph.node):
-        node.domain = domain_of(node)
+        if node.domain != domain_of(node):  # a domain that is set to "" makes other bytes: inferred a second time
+            node.domain = domain_of(node)
         numbers = [a.i for a in node.attribute if a.name == "num_outputs"]
         if node.op_type == "Split" and any(number < len(node.output) for number in numbers):
             node.domain = "dmlsplit.unsafe"
