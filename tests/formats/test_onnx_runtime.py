@@ -200,6 +200,21 @@ def test_graphs_in_nodes_are_made_first_and_kernels_outside_of_fused_graphs_last
     assert [count for _, count, _ in submitted(f"{words} <then_branch = {then}, else_branch = {other}> }}")] == expected
 
 
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ("c = Concat<axis=0>(a, y) d = Concat<axis=0>(a, a)", [0, 0, 1]),
+        ("d = Concat<axis=0>(a, a) c = Concat<axis=0>(a, y)", [0, 0, 1]),
+        ("c = Concat<axis=0>(a, y) d = Concat<axis=0>(y, y)", [0, 1, 1]),
+    ],
+    ids=["of two", "of two, swapped", "of one"],
+)
+def test_behind_an_empty_second_output_the_first_reader_is_the_last_that_is_made(nodes, expected):
+    words = "g (float[8,3] x, float[8,3] y) => (float[8,0] b, float[?,?] c, float[?,?] d) <int64[2] l = {3,0}>"
+    found = submitted(f"{words} {{ a, b = Split<axis=1>(x, l) {nodes} }}")
+    assert [count for _, count, _ in found] == expected
+
+
 def test_a_split_that_nothing_reads_fails_the_session():
     found = ask([SPLIT, node("Relu", ["x"], ["y"])], [X], ["y"])
     assert (outcome(found), rules(found)) == ([("S", "session-fails", "init", None)], [["graph-without-outputs"]])

@@ -8,7 +8,7 @@ from functools import partial
 
 from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.functions import domain_of
-from dmlsplit.formats.onnx.runtime.context import in_context, leading_out
+from dmlsplit.formats.onnx.runtime.context import in_context, leading_out, readers
 from dmlsplit.formats.onnx.runtime.counting import absorbed, stays
 from dmlsplit.formats.onnx.runtime.creation import LOADING, OPTIMIZING, Failure, Place, with_failures
 from dmlsplit.formats.onnx.runtime.facts import facts_in, first_run
@@ -125,8 +125,10 @@ def _groups(
     failures = []
     for number, group in enumerate(certain):
         count, leading = _count(graph, group, largest.get(group[0], ())), leading_out(graph, group)
-        for position, index in enumerate(group):
-            found[index] = _Group(leading, count, replace(place, fused=number, index=position))
+        positions = {index: position for position, index in enumerate(group)}
+        for index, position in positions.items():
+            reader = min((positions[i] for i in readers(graph, index) if i in positions), default=None)
+            found[index] = _Group(leading, count, replace(place, fused=number, index=position, reader=reader))
         if group == largest.get(group[0]) and facts.keys().isdisjoint(group) and not leading:
             why = f"nothing reads what the fused graph of {graph.path(group[0])} computes"
             failures.append(Failure(found[group[0]].place.compilation, why))

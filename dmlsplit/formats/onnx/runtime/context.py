@@ -86,7 +86,7 @@ def _behind_twins(graph: SessionGraph) -> Set[int]:
     todo = [i for i, node in enumerate(graph.nodes) if node.op_type == "Split" and _has_other_twin(graph, i)]
     found = set(todo)
     while todo:
-        behind = set(_readers(graph, todo.pop())) - found - {-1}
+        behind = set(readers(graph, todo.pop())) - found - {-1}
         found |= behind
         todo += behind
     return found
@@ -113,7 +113,7 @@ def _alike(a: onnx.NodeProto, b: onnx.NodeProto) -> bool:
 def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
     """The nodes of a fused graph that are on a way to what it gives: none where nothing reads that."""
     members = frozenset(group)
-    todo = [i for i in group if not members.issuperset(_readers(graph, i))]
+    todo = [i for i in group if not members.issuperset(readers(graph, i))]
     found = set(todo)
     while todo:
         names = merging.reads(graph.nodes[todo.pop()])
@@ -123,5 +123,6 @@ def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _readers(graph: SessionGraph, index: int) -> Iterator[int]:
+def readers(graph: SessionGraph, index: int) -> Iterator[int]:
+    """The nodes that read what a node gives."""
     return (reader for name in graph.nodes[index].output if name for reader in graph.ends(text(name)))

@@ -41,13 +41,15 @@ _MOMENTS: Final = {
 class Place:
     """The place of a node: its graph, its fused graph in that (None: it is in none), and which node of the two it is.
 
-    `graph` counts the graphs from the inner ones on, `outward` from the outer ones on.
+    `graph` counts the graphs from the inner ones on, `outward` from the outer ones on. `reader` is the first node of
+    the fused graph that reads what the node gives.
     """
 
     graph: int
     outward: int
     fused: int | None
     index: int
+    reader: int | None = None
 
     @property
     def partitioning(self) -> Moment:
@@ -79,7 +81,8 @@ class Place:
         if rule in ("onnxruntime/negative-length", "onnxruntime/size-beyond-32-bits") and not answer.operators:
             return self.partitioning
         if rule == "onnxruntime/second-output-empty":
-            return 2, self.graph, self.fused or 0, 1, -1  # between the kernels and the operators
+            # Nothing is known of what it gives when the reader's kernel has been made, or all have.
+            return 2, self.graph, self.fused or 0, *((1, -1) if self.reader is None else (0, self.reader, 0))
         return self.operator if len(answer.operators) > 1 else self.kernel
 
     def up_to(self, first: Moment, answer: RuntimeAnswer) -> RuntimeAnswer:
