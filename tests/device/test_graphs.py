@@ -82,8 +82,8 @@ def differs(one, other):
     return not np.allclose(one, other, rtol=1e-4, atol=1e-6, equal_nan=True)
 
 
-MOST_RIGHT_BY_CHANCE = 0.1
-"""Of what is called wrong: max(x * x, relu(x)) is max(x * x, x)."""
+MOST_RIGHT_BY_CHANCE = 0.2
+"""Of what is called wrong, which is little: max(x * x, relu(x)) is max(x * x, x), abs(sigmoid(x)) is sigmoid(x)."""
 
 
 @pytest.mark.parametrize(
