@@ -17,9 +17,8 @@ X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
 SPLIT = dml.SplitOperatorDesc.from_lengths(X, 2, (2, 1, 3))
 
 
-numpy_exports_read_only = pytest.mark.skipif(
-    np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="this numpy does not export what is read-only"
-)
+NUMPY_EXPORTS_READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+"""Earlier ones refuse that themselves, and make what they take read-only."""
 
 
 class Tensor:
@@ -39,7 +38,8 @@ class Tensor:
 
 
 def from_dlpack(exported):
-    return Tensor(np.from_dlpack(exported))
+    array = np.from_dlpack(exported)
+    return Tensor(array if NUMPY_EXPORTS_READ_ONLY else array.copy())
 
 
 @pytest.fixture
@@ -115,7 +115,6 @@ def test_the_array_keeps_the_memory():
     assert gone() is None
 
 
-@numpy_exports_read_only
 def test_tensors_are_given_back(library):
     array = np.arange(12.0).reshape(6, 2)
     parts = dml.split(Tensor(array), 0, (2, 4))
@@ -147,7 +146,7 @@ def test_operators_read_and_write_them(wrap):
     assert dml.BufferTensorDesc.from_array(wrap(array)) == X
 
 
-@numpy_exports_read_only
+@pytest.mark.skipif(not NUMPY_EXPORTS_READ_ONLY, reason="numpy before 2.1 exports no read-only array, so none arrives")
 def test_read_only_outputs_are_refused():
     op = dml.compile(SPLIT)
     array = np.zeros((1, 1, 6, 2), "f4")
@@ -209,7 +208,6 @@ def test_reasons_are_one_line():
         dml.split(Traced(np.zeros(4)), 0, sections=2)
 
 
-@numpy_exports_read_only
 @pytest.mark.parametrize("wrap", [Tensor, Interface])
 def test_nodes_of_models(library, wrap):
     split, concat = nodes_of_models("FLOAT")
