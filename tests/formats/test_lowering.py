@@ -4,29 +4,11 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.diagnostics import Report
 from dmlsplit.errors import BindingError, ValidationError
 from dmlsplit.formats.element_types import ELEMENT_TYPES
-from dmlsplit.formats.nodes import SplitNode
+from tests.formats.split_nodes import split_node
 
 HELD = [e.name for e in ELEMENT_TYPES.values() if e.data_type is not None]
-
-
-def node(shape=(2, 6), axis=1, lengths=(1, 2, 3), element="float32"):
-    outputs = tuple((*shape[:axis], n, *shape[axis + 1 :]) for n in lengths)
-    report = Report((), "ONNX Split 13", None, "Split")
-    return SplitNode(
-        name="n",
-        op="Split",
-        version=13,
-        input_shape=shape,
-        data_type=element,
-        axis=axis,
-        lengths=lengths,
-        output_shapes=outputs,
-        report=report,
-        element=ELEMENT_TYPES.get(element),
-    )
 
 
 def random_array(shape, dtype):
@@ -42,7 +24,7 @@ def expected(array, axis, lengths):
 @pytest.mark.parametrize("element", HELD)
 @pytest.mark.parametrize("level", ["1_0", "3_0", "6_4"])
 def test_any_type_keeps_its_bits(element, level):
-    made = node((2, 24), 1, (4, 8, 12), element)
+    made = split_node((2, 24), 1, (4, 8, 12), element)
     found = made.legalize(level)
     assert found.ok
     assert all(dml.validate(operator, feature_level=level).ok for operator in found.operators)
@@ -56,7 +38,7 @@ def test_any_type_keeps_its_bits(element, level):
 
 
 def test_nine_dimensions_are_folded():
-    made = node((2, 1, 3, 1, 2, 1, 2, 1, 6), 8)
+    made = split_node((2, 1, 3, 1, 2, 1, 2, 1, 6), 8)
     found = made.legalize("1_0")
     array = random_array(made.input_shape, np.dtype(np.float32))
     assert [part.shape for part in found.execute(array)] == list(made.output_shapes)
@@ -66,7 +48,7 @@ def test_nine_dimensions_are_folded():
 @pytest.mark.parametrize("element", ["complex64", "complex128"])
 def test_empty_outputs_of_several_elements_each(element):
     for shape, axis, lengths in (((2, 6), 1, (0, 6, 0)), ((6, 2), 0, (6, 0)), ((0, 2), 0, (0,)), ((3,), 0, (0, 3))):
-        made = node(shape, axis, lengths, element)
+        made = split_node(shape, axis, lengths, element)
         array = random_array(shape, made.element.dtype())
         for level in ("1_0", "6_4"):
             found = made.legalize(level)
@@ -79,13 +61,13 @@ def test_empty_outputs_of_several_elements_each(element):
 
 
 def test_empty_outputs_are_made_and_warned_of():
-    found = node(lengths=(0, 6, 0)).legalize("1_0")
+    found = split_node(lengths=(0, 6, 0)).legalize("1_0")
     assert found.ok
     assert [d.rule for d in found.report.diagnostics if d.severity is dml.Severity.WARNING] == ["node/empty-tensor"]
     assert all(0 not in part.sizes for d in found.operators for part in d.output_tensors)
     array = random_array((2, 6), np.dtype(np.float32))
     assert [part.shape for part in found.execute(array)] == [(2, 0), (2, 6), (2, 0)]
-    nothing = node((0, 6)).legalize("1_0")
+    nothing = split_node((0, 6)).legalize("1_0")
     assert nothing.ok
     assert nothing.operators == ()
     assert [part.shape for part in nothing.execute(np.zeros((0, 6), np.float32))] == [(0, 1), (0, 2), (0, 3)]
@@ -93,7 +75,7 @@ def test_empty_outputs_are_made_and_warned_of():
 
 @pytest.mark.parametrize("element", ["string", "int4"])
 def test_what_cannot_be_lowered_says_why(element):
-    found = node(element=element).legalize("6_4")
+    found = split_node(element=element).legalize("6_4")
     assert not found.ok
     assert [d.rule for d in found.report.diagnostics] == ["node/type-not-lowered"]
     assert found.operators == ()
@@ -102,16 +84,16 @@ def test_what_cannot_be_lowered_says_why(element):
 
 
 def test_arrays_of_other_types_are_refused():
-    found = node(element="bool").legalize("6_4")
+    found = split_node(element="bool").legalize("6_4")
     with pytest.raises(BindingError, match="bool is expected"):
         found.execute(np.zeros((2, 6), np.uint8))
-    found = node(element="complex64").legalize("6_4")
+    found = split_node(element="complex64").legalize("6_4")
     with pytest.raises(BindingError, match="C-contiguous"):
         found.dispatch(np.zeros((2, 6), np.complex64), [np.zeros((n, 2), np.complex64).T for n in (1, 2, 3)])
 
 
 def test_targets_are_named_as_everywhere():
-    made = node(element="int64")
+    made = split_node(element="int64")
     assert made.legalize(directml="1.8.0").steps == ()
     assert made.legalize("2_1").steps
     with pytest.raises(ValueError, match="exclude"):

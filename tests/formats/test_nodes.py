@@ -4,39 +4,21 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.diagnostics import Report
 from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ELEMENT_TYPES
-from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.rules import RULES
-
-
-def node(shape=(2, 6), axis=1, lengths=(1, 2, 3), element="float32", diagnostics=()):
-    outputs = tuple((*shape[:axis], n, *shape[axis + 1 :]) for n in lengths or ()) if shape else ()
-    report = Report(tuple(diagnostics), "test", None, "Split")
-    return SplitNode(
-        name="n",
-        op="Split",
-        version=13,
-        input_shape=shape,
-        data_type=element,
-        axis=axis,
-        lengths=lengths,
-        output_shapes=outputs,
-        report=report,
-        element=ELEMENT_TYPES.get(element),
-    )
+from tests.formats.split_nodes import split_node
 
 
 def test_the_descriptor_is_packed_and_unlimited():
-    d = node((1,) * 9 + (6,), 9, (0, 6)).descriptor()
+    d = split_node((1,) * 9 + (6,), 9, (0, 6)).descriptor()
     assert d.input_tensor.sizes == (1,) * 9 + (6,)
     assert [t.sizes[-1] for t in d.output_tensors] == [0, 6]
 
 
 @pytest.mark.parametrize(("element", "count"), [("complex64", 2), ("complex128", 4)])
 def test_a_complex_element_is_an_innermost_dimension(element, count):
-    d = node(element=element).descriptor()
+    d = split_node(element=element).descriptor()
     assert d.input_tensor.sizes == (2, 6, count)
     assert d.input_tensor.data_type == dml.TensorDataType.UINT32
     assert d.axis == 1
@@ -56,10 +38,10 @@ def test_a_complex_element_is_an_innermost_dimension(element, count):
     ],
 )
 def test_what_stands_in_the_way_has_a_rule(changed, rule):
-    assert node(**changed).obstacle().rule == rule
+    assert split_node(**changed).obstacle().rule == rule
     with pytest.raises(InputError, match=r"^n: "):
-        node(**changed).descriptor()
-    assert not node(**changed).legalize("6_4").ok
+        split_node(**changed).descriptor()
+    assert not split_node(**changed).legalize("6_4").ok
 
 
 def test_execution_takes_any_fixed_size_type():
@@ -67,7 +49,7 @@ def test_execution_takes_any_fixed_size_type():
         if element.itemsize == 0 or not hasattr(np, element.name):
             continue
         array = np.arange(12 * element.itemsize, dtype=np.uint8).view(element.dtype()).reshape(2, 6)[:, ::-1]
-        parts = node(element=element.name).execute(array)
+        parts = split_node(element=element.name).execute(array)
         assert [part.dtype for part in parts] == [array.dtype] * 3
         expected = np.split(array.copy().view(f"V{element.itemsize}"), (1, 3), axis=1)
         assert [part.tobytes() for part in parts] == [part.tobytes() for part in expected]
@@ -75,10 +57,10 @@ def test_execution_takes_any_fixed_size_type():
 
 def test_execution_fills_in_what_the_array_says():
     array = np.arange(12, dtype=np.float32).reshape(2, 6)
-    parts = node(shape=("batch", "width"), lengths=(1, 2, None)).execute(array)
+    parts = split_node(shape=("batch", "width"), lengths=(1, 2, None)).execute(array)
     assert [part.shape for part in parts] == [(2, 1), (2, 2), (2, 3)]
     with pytest.raises(InputError, match="not fit"):
-        node(shape=(2, None), lengths=(5, 4, None)).execute(array)
+        split_node(shape=(2, None), lengths=(5, 4, None)).execute(array)
 
 
 @pytest.mark.parametrize(
@@ -93,4 +75,4 @@ def test_execution_fills_in_what_the_array_says():
 )
 def test_execution_refuses_what_does_not_fit(changed, array, message):
     with pytest.raises(InputError, match=message):
-        node(**changed).execute(array)
+        split_node(**changed).execute(array)

@@ -1,0 +1,21 @@
+"""Split nodes of no framework."""
+
+from dmlsplit.diagnostics import Report
+from dmlsplit.formats.element_types import ELEMENT_TYPES
+from dmlsplit.formats.nodes import SplitNode
+
+
+def split_node(shape=(2, 6), axis=1, lengths=(1, 2, 3), element="float32", diagnostics=()):
+    outputs = tuple((*shape[:axis], n, *shape[axis + 1 :]) for n in lengths or ()) if shape else ()
+    return SplitNode(
+        name="n",
+        op="Split",
+        version=13,
+        input_shape=shape,
+        data_type=element,
+        axis=axis,
+        lengths=lengths,
+        output_shapes=outputs,
+        report=Report(tuple(diagnostics), "test", None, "Split"),
+        element=ELEMENT_TYPES.get(element),
+    )
