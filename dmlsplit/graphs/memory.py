@@ -97,7 +97,7 @@ class Compiler(Passes):
             for tensor in node.outputs:
                 self._place_tensor(tensor, uses)
             if node.family is Family.JOIN and node.kept:
-                narrow = self.traits.narrow_activations and len(node.output.sizes) == 5
+                narrow = len(node.output.sizes) in self.traits.narrow_ranks
                 if narrow and not node.output.packed and not self._copies_inputs(node, node.output.strides):
                     raise Unmodelled("what a Join of five dimensions in rows of another copies was not found out")
             elif node.family is Family.JOIN:

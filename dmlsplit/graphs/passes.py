@@ -345,8 +345,7 @@ class Passes(Program):
         decides: it has to be as large as the gap, in multiples of what lies behind the first. `leaves`: it
         writes a graph output.
         """
-        narrow = node.family in (Family.ACTIVATION, Family.SLICE)
-        if not (narrow and self.traits.narrow_activations) or len(sizes) != 5:
+        if node.family not in (Family.ACTIVATION, Family.SLICE) or len(sizes) not in self.traits.narrow_ranks:
             return False
         if sizes[1] == sizes[2] == 1 and not leaves:
             return False
@@ -355,7 +354,7 @@ class Passes(Program):
             return len(large) > 3
         rows = [strides[-2] * stride for stride in packed_strides(sizes[:-1])]
         if sizes[-1] > 1 and same_layout(sizes[:-1], strides[:-1], rows):
-            return not self.traits.narrow_activations_take_rows
+            return not self.traits.narrow_ranks_take_rows
         behind = [size for size, _ in large[1:]]
         if len(large) == 4 and packed_strides(behind) == tuple(stride for _, stride in large[1:]):
             return large[0][1] != math.prod(behind) * behind[-1]
@@ -377,7 +376,7 @@ class Passes(Program):
                 continue
             if self.traits.vector_joins and block_bytes(tensor, join.axis) % VECTOR:
                 return True
-            if producer.family is Family.SLICE and self.traits.narrow_activations and len(tensor.sizes) == 5:
+            if producer.family is Family.SLICE and len(tensor.sizes) in self.traits.narrow_ranks:
                 raise Unmodelled("when a Slice of five dimensions is computed into a Join was not found out")
             if self._too_narrow(producer, tensor.sizes, strides, leaves=tensor in self.output_set):
                 return True

@@ -56,9 +56,9 @@ class GraphTraits:
     """A Split is elided only where its parts are made of whole 16-byte vectors."""
     vector_joins: bool = False
     """The same of the inputs of a Join that is computed in place."""
-    narrow_activations: bool = False
-    """Activations, and Slices, of five dimensions take no views; those of six to eight do."""
-    narrow_activations_take_rows: bool = False
+    narrow_ranks: frozenset[int] = frozenset()
+    """Activations, and Slices, of so many dimensions take no views."""
+    narrow_ranks_take_rows: bool = False
     """Unless the view is of rows that follow each other at one distance."""
     keeps_identities: bool = False
     """Identities are copies, in place where they can be."""
@@ -83,12 +83,13 @@ _OLD: Final = replace(
     one_home_per_node=True,
 )
 _FORGETFUL: Final = replace(_OLD, vector_reads=True, vector_joins=True, forgets_repeats=True)
-_TF_1_15_8: Final = replace(_OLD, narrow_activations=True)
+# Those of six to eight dimensions take views.
+_TF_1_15_8: Final = replace(_OLD, narrow_ranks=frozenset({5}))
 _LEVEL_4_1: Final = replace(
     _TF_1_15_8,
     keeps_identities=True,
     joins_reuse_rows=False,
-    narrow_activations_take_rows=True,
+    narrow_ranks_take_rows=True,
     shares_thin_parts=False,
 )
 _LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
