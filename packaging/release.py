@@ -17,7 +17,7 @@ VERSION = ("dmlsplit/_version.py", r'^__version__: Final = "([^"]+)"$')
 REPEATED = [
     ("include/dmlsplit.h", r'^/\* The library\'s version, "([^"]+)"', 3),
     ("CITATION.cff", r"^version: (\S+)$", 3),
-    ("docs/howto-ci.md", r"^- uses: OWNER/dmlsplit@v(\S+)", 3),
+    ("docs/howto-ci.md", r"^- uses: \S+/dmlsplit@v(\S+)", 3),
     ("docs/howto-ci.md", r"^  rev: v(\S+)$", 3),
     ("docs/howto-c.md", r"^find_package\(dmlsplit (\S+) ", 2),
     ("packaging/conda/recipe.yaml", r'^  version: "([^"]+)"$', 3),
@@ -25,6 +25,14 @@ REPEATED = [
 ]
 """Files that repeat it, how, and how many of its numbers. What reads the header or the file above is not listed."""
 HEADER = ("include/dmlsplit.h", r"^#define DMLSPLIT_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$")
+ADDRESS = ("pyproject.toml", r'^Repository = "(https://[^"]+)"$')
+"""The file that states where the repository lies, under [project.urls], and how."""
+ADDRESS_REPEATED = [
+    ("CITATION.cff", r"^repository-code: (\S+)$"),
+    ("docs/howto-ci.md", r"^- repo: (\S+)$"),
+    ("packaging/conda/recipe.yaml", r"^  homepage: (\S+)$"),
+    ("packaging/vcpkg/ports/dmlsplit/vcpkg.json", r'^  "homepage": "([^"]+)",$'),
+]
 
 
 def stated(root: Path, file: str, pattern: str) -> str:
@@ -42,6 +50,20 @@ def versions(root: Path) -> Iterator[str]:
         found = stated(root, file, pattern)
         if found != wanted:
             yield f"{file}: states {found or 'no version'} where {VERSION[0]} has {wanted}: {pattern}"
+
+
+def address(root: Path) -> Iterator[str]:
+    """Whoever has only a package finds the sources by it; hooks and citations name it, too."""
+    wanted = stated(root, *ADDRESS)
+    if not wanted:
+        yield f"{ADDRESS[0]}: states no address under [project.urls]: {ADDRESS[1]}"
+        return
+    for file, pattern in ADDRESS_REPEATED:
+        found = stated(root, file, pattern)
+        if found != wanted:
+            yield f"{file}: states {found or 'no address'} where {ADDRESS[0]} has {wanted}: {pattern}"
+    if f"uses: {'/'.join(wanted.split('/')[-2:])}@" not in (root / "docs" / "howto-ci.md").read_text("utf-8"):
+        yield "docs/howto-ci.md: the action is not that of the address"
 
 
 def changelog(root: Path) -> Iterator[str]:
@@ -95,7 +117,7 @@ def order(root: Path) -> list[str]:
     return [command.format(version=version, series=version.rpartition(".")[0]) for command in ORDER]
 
 
-CHECKS: list[Callable[[Path], Iterator[str]]] = [versions, changelog, generated_pages, repository]
+CHECKS: list[Callable[[Path], Iterator[str]]] = [versions, address, changelog, generated_pages, repository]
 
 
 def main() -> int:

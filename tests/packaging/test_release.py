@@ -15,6 +15,7 @@ spec.loader.exec_module(release)
 
 VERSION = release.stated(ROOT, *release.VERSION)
 REPEATED = [release.HEADER, *((file, pattern) for file, pattern, _ in release.REPEATED)]
+ADDRESS = "https://example.org/owner/dmlsplit"
 CHANGES = f"# Changes\n\n## Unreleased\n\n## {VERSION} - 2030-01-31\n\n- First.\n\n## 0.0.1 - 2029-01-01\n\n- Older.\n"
 
 
@@ -27,15 +28,32 @@ def git(tree, *words):
     subprocess.run(["git", *identity, *words], cwd=tree, check=True, capture_output=True)
 
 
+def publish(tree):
+    """Writes the address of the repository into every file that states one."""
+    (tree / "pyproject.toml").write_text(f'[project.urls]\nRepository = "{ADDRESS}"\n')
+    for file, old, new in [
+        ("CITATION.cff", "license: ", f"repository-code: {ADDRESS}\nlicense: "),
+        ("docs/howto-ci.md", "URL-OF-THE-REPOSITORY", ADDRESS),
+        ("docs/howto-ci.md", "OWNER/", "owner/"),
+        ("packaging/conda/recipe.yaml", "about:\n", f"about:\n  homepage: {ADDRESS}\n"),
+        ("packaging/vcpkg/ports/dmlsplit/vcpkg.json", '  "license"', f'  "homepage": "{ADDRESS}",\n  "license"'),
+    ]:
+        text = (tree / file).read_text("utf-8")
+        assert old in text, file
+        (tree / file).write_text(text.replace(old, new), "utf-8")
+
+
 @pytest.fixture
 def tree(tmp_path):
     """The files that are looked at, ready to be released; the generator of pages is content with them."""
     if shutil.which("git") is None:
         pytest.skip("no git on the path")
     tree = tmp_path / "tree"
-    for file in {"packaging/release.py", release.VERSION[0], *(file for file, _ in REPEATED)}:
+    addresses = {file for file, _ in release.ADDRESS_REPEATED}
+    for file in {"packaging/release.py", release.VERSION[0], *(file for file, _ in REPEATED), *addresses}:
         (tree / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, tree / file)
+    publish(tree)
     (tree / "CHANGELOG.md").write_text(CHANGES)
     (tree / "docs" / "generate.py").write_text("import sys\nassert sys.argv[1:] == ['--check']\n")
     git(tree, "init", "-q")
@@ -88,6 +106,23 @@ def test_a_file_that_says_no_version_any_more(tree, file, pattern):
 def test_no_version_at_all(tree):
     edit(tree, release.VERSION[0], VERSION, "soon")
     assert run(tree)[1][0] == "dmlsplit/_version.py: states no version of three numbers"
+
+
+def test_no_address(tree):
+    edit(tree, "pyproject.toml", ADDRESS, "")
+    assert run(tree) == (
+        1,
+        [f"pyproject.toml: states no address under [project.urls]: {release.ADDRESS[1]}", "1 left to do"],
+    )
+
+
+def test_another_address(tree):
+    edit(tree, "pyproject.toml", "owner", "other")
+    status, lines = run(tree)
+    assert status == 1
+    for file, pattern in release.ADDRESS_REPEATED:
+        assert any(line.startswith(f"{file}: states {ADDRESS} ") and line.endswith(pattern) for line in lines), file
+    assert "docs/howto-ci.md: the action is not that of the address" in lines
 
 
 @pytest.mark.parametrize(
