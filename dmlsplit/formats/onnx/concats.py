@@ -13,7 +13,7 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.splits import name_of, shape_unknown
-from dmlsplit.formats.onnx.tensors import element_type, text
+from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
@@ -22,7 +22,7 @@ from dmlsplit.rules.onnx.concat_facts import VERSIONS, OnnxConcat
 
 def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
     """The facts of a Concat in the model."""
-    inputs, outputs = [text(name) for name in node.input], [text(name) for name in node.output]
+    inputs, outputs = list(node.input), list(node.output)
     types = [scope.type_of(name) if name else (None, None) for name in inputs]
     declared_type, declared_shape = scope.declared(outputs[0]) if outputs and outputs[0] else (None, None)
     opset = scope.origin.opset
@@ -49,8 +49,8 @@ def _attributes(node: onnx.NodeProto) -> tuple[int | None, tuple[str, ...], tupl
     axis: int | None = None
     others, mistyped = [], []
     for attribute in node.attribute:
-        if text(attribute.name) != "axis":
-            others.append(printable(text(attribute.name)))
+        if attribute.name != "axis":
+            others.append(printable(attribute.name))
         # Before IR version 2 there was no type to state.
         elif attribute.type != AttributeProto.INT and not (
             attribute.type == AttributeProto.UNDEFINED and attribute.HasField("i")
@@ -68,7 +68,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
     found = judge_node(facts, path)
     report = Report((*found, *_unknown(facts, path, hint)), facts.specification, None, "Concat")
     return JoinNode(
-        name=text(node.name),
+        name=node.name,
         op="Concat",
         version=facts.version,
         input_shapes=facts.shapes,
@@ -79,8 +79,8 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
         report=report,
         element=element_type(facts.data_type),
         graph=scope.label,
-        input_names=tuple([text(name) for name in node.input]),
-        output_name=text(node.output[0]) if node.output else "",
+        input_names=tuple(node.input),
+        output_name=node.output[0] if node.output else "",
         facts=facts,
     )
 
@@ -88,7 +88,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
 def _laid_out(node: onnx.NodeProto, facts: OnnxConcat, scope: Scope) -> Shape | None:
     """The output's shape: by the rules, and where these leave sizes open, as the model declares."""
     shape = facts.output_shape
-    declared = printable_shape(scope.type_of(text(node.output[0]))[1]) if node.output and node.output[0] else None
+    declared = printable_shape(scope.type_of(node.output[0])[1]) if node.output and node.output[0] else None
     if shape is None or declared is None or len(shape) != len(declared):
         return shape
     merged: list[Dim] = [dim if size is None else size for size, dim in zip(shape, declared, strict=True)]

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import onnx
 
-from dmlsplit.formats.onnx.given import graphs_of
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import graphs_of
 
 MESSAGE: Final = 64
 """Of a node or attribute besides its content."""
@@ -48,7 +47,7 @@ def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> C
         content = node.ByteSize()
         for attribute in node.attribute:
             content -= attribute.ByteSize()
-            times = 1 + called.copies.get(text(attribute.name), 0)
+            times = 1 + called.copies.get(attribute.name, 0)
             given = cost_of_attribute(attribute, callee)
             own += given.own * times
             for name, number in given.copies.items():
@@ -60,7 +59,7 @@ def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> C
 def cost_of_attribute(attribute: onnx.AttributeProto, callee: Callee = not_followed) -> Cost:
     """The same of an attribute; a reference costs what it refers to."""
     if attribute.ref_attr_name:
-        return Cost(MESSAGE, {text(attribute.ref_attr_name): 1})
+        return Cost(MESSAGE, {attribute.ref_attr_name: 1})
     own, copies = MESSAGE + A_BYTE * attribute.ByteSize(), Counter[str]()
     for graph in graphs_of(attribute):
         inside = cost_of(graph.node, callee)

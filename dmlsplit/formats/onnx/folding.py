@@ -16,7 +16,7 @@ import onnx
 from onnx import defs, helper, numpy_helper
 
 from dmlsplit.dims import Shape
-from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, MAX_RANK, Array, ReadExternal, text, value_of
+from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, MAX_RANK, Array, ReadExternal, value_of
 
 
 class Constant(NamedTuple):
@@ -74,10 +74,10 @@ def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeP
 
     Others are dropped: onnx's evaluator would decode them, and read the files that tensors among them name.
     """
-    types = _attribute_types(text(node.op_type), opset)
+    types = _attribute_types(node.op_type, opset)
     if types is None:
         return None
-    own = {text(a.name): a for a in node.attribute if text(a.name) in types}
+    own = {a.name: a for a in node.attribute if a.name in types}
     # Before IR version 2 there was no type to state.
     if any(a.type not in (types[name], onnx.AttributeProto.UNDEFINED) for name, a in own.items()):
         return None
@@ -176,10 +176,10 @@ def _alone(node: onnx.NodeProto, opset: int, read_external: ReadExternal) -> onn
     The evaluator would look for external data in the current folder.
     """
     attributes = attributes_of(node, opset)
-    types = _attribute_types(text(node.op_type), opset)
+    types = _attribute_types(node.op_type, opset)
     if attributes is None or types is None:
         return None
-    alone = onnx.NodeProto(op_type=text(node.op_type))
+    alone = onnx.NodeProto(op_type=node.op_type)
     for name, attribute in attributes.items():
         copy = alone.attribute.add(name=name, type=types[name])
         match types[name]:

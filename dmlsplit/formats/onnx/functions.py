@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 import onnx
@@ -10,22 +10,15 @@ import onnx
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.costs import ENDLESS, Cost, cost_of, cost_of_attribute
-from dmlsplit.formats.onnx.given import graphs_of, subgraphs
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, graphs_of
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable
 
 Key: TypeAlias = tuple[str, str, str]
 """Domain, name, overload."""
 
-DEFAULT_DOMAINS: Final = ("", "ai.onnx")
 LOOKED_FOR: Final = ("Split", "Concat", "SplitToSequence", "ConcatFromSequence")
 """The operators that are judged, and those that are named and not judged, as are the former in any other domain."""
-
-
-def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:
-    """ "" for ai.onnx as well."""
-    domain = text(node.domain)
-    return "" if domain in DEFAULT_DOMAINS else domain
 
 
 def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
@@ -38,7 +31,7 @@ class Functions:
 
     def __init__(self, functions: Iterable[onnx.FunctionProto], budget: Budget) -> None:
         self._budget = budget
-        self._functions = {key_of(f, text(f.name)): f for f in functions}
+        self._functions = {key_of(f, f.name): f for f in functions}
         self._names = {name for _, name, _ in self._functions}
         self._calls = {key: self._called(f.node) for key, f in self._functions.items()}
         self._sizes = {key: cost_of(f.node).own for key, f in self._functions.items()}
@@ -50,7 +43,7 @@ class Functions:
         """The function that a node calls, None where it is an operator."""
         if node.op_type not in self._names:
             return None
-        key = key_of(node, text(node.op_type))
+        key = key_of(node, node.op_type)
         return key if key in self._functions else None
 
     def __getitem__(self, key: Key) -> onnx.FunctionProto:
@@ -89,9 +82,9 @@ class Functions:
         """
         function = self._functions[key]
         self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
-        given = {text(attribute.name): attribute for attribute in getattr(function, "attribute_proto", ())}
-        given.update({text(attribute.name): attribute for attribute in call.attribute})
-        graph = onnx.GraphProto(name=text(function.name))
+        given = {attribute.name: attribute for attribute in getattr(function, "attribute_proto", ())}
+        given.update({attribute.name: attribute for attribute in call.attribute})
+        graph = onnx.GraphProto(name=function.name)
         graph.node.extend(function.node)
         graph.value_info.extend(getattr(function, "value_info", ()))
         _replace_references(graph.node, given, self._budget)
@@ -112,9 +105,7 @@ class Functions:
             function = self._functions[key]
             cost = cost_of(function.node, self._cost)
             # As if each call left out what has a default.
-            defaults = {
-                text(a.name): cost_of_attribute(a, self._cost) for a in getattr(function, "attribute_proto", ())
-            }
+            defaults = {a.name: cost_of_attribute(a, self._cost) for a in getattr(function, "attribute_proto", ())}
             own = cost.own + sum(default.own * cost.copies.get(name, 0) for name, default in defaults.items())
             self._costs[key] = Cost(min(own, ENDLESS), cost.copies)
             for caller in callers.get(key, ()):
@@ -148,14 +139,6 @@ class Functions:
         return found
 
 
-def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Nodes, and those of their graphs."""
-    for node in nodes:
-        yield node
-        for graph in subgraphs(node):
-            yield from all_nodes(graph.node)
-
-
 def check_references(model: onnx.ModelProto) -> None:
     """InputError where an attribute outside of functions refers to one of a function."""
     found = [attribute for node in all_nodes(model.graph.node) for attribute in node.attribute]
@@ -164,7 +147,7 @@ def check_references(model: onnx.ModelProto) -> None:
             found += [default, *(a for graph in graphs_of(default) for n in all_nodes(graph.node) for a in n.attribute)]
     for attribute in found:
         if attribute.ref_attr_name:
-            name, reference = printable(text(attribute.name)), printable(text(attribute.ref_attr_name))
+            name, reference = printable(attribute.name), printable(attribute.ref_attr_name)
             raise InputError(f"attribute '{name}' refers to '{reference}' of a function, and is in none")
 
 
@@ -175,12 +158,12 @@ def _replace_references(
     for node in nodes:
         for index in range(len(node.attribute) - 1, -1, -1):
             attribute = node.attribute[index]
-            reference = text(attribute.ref_attr_name)
+            reference = attribute.ref_attr_name
             if not reference:
                 for graph in graphs_of(attribute):
                     _replace_references(graph.node, given, budget)
             elif reference in given:
-                name = text(attribute.name)
+                name = attribute.name
                 budget.spend(Limit.ONNX_COPIED, cost_of_attribute(given[reference]).own)
                 attribute.CopyFrom(given[reference])
                 attribute.name = name

@@ -12,7 +12,8 @@ from dmlsplit.dims import Dim, Shape, shape_text
 from dmlsplit.errors import InputError
 from dmlsplit.formats.nodes import given_size, listed
 from dmlsplit.formats.onnx.folding import Constant
-from dmlsplit.formats.onnx.tensors import make_type, text, type_of
+from dmlsplit.formats.onnx.protobuf import all_graphs, computed, values_of
+from dmlsplit.formats.onnx.tensors import make_type, type_of
 from dmlsplit.printable import printable
 
 Shapes: TypeAlias = Mapping[str, Sequence[Dim]]
@@ -34,19 +35,19 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
             raise InputError(f"there is no symbolic dimension '{printable(name)}'; the model has {listed(known)}")
         sizes[name] = given_size(size, f"dimension '{printable(name)}'")
     declared: dict[str, onnx.ValueInfoProto] = {}
-    computed: dict[str, onnx.GraphProto] = {}
-    for graph in _graphs(model.graph):
-        for name, value in {text(value.name): value for value in _values(graph)}.items():
+    computing: dict[str, onnx.GraphProto] = {}
+    for graph in all_graphs(model.graph):
+        for name, value in {value.name: value for value in values_of(graph)}.items():
             declared.setdefault(name, value)
-        for name in _computed(graph):
-            computed.setdefault(name, graph)
+        for name in computed(graph.node):
+            computing.setdefault(name, graph)
     for name, given in shapes.items():
         if name not in declared:
-            if name not in computed:
+            if name not in computing:
                 if not require_known_names:
                     continue
                 raise _no_tensor(name, model.graph)
-            declared[name] = computed[name].value_info.add(name=name)
+            declared[name] = computing[name].value_info.add(name=name)
         _give(declared[name], given, sizes)
     for value in _all_values(model.graph):
         _replace(value, sizes)
@@ -54,8 +55,8 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
 
 def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> dict[str, Constant | None]:
     """The elements that the caller gives tensors of the main graph. InputError for what is none."""
-    known = {text(value.name) for value in _values(model.graph)} | _computed(model.graph)
-    known.update(text(tensor.name) for tensor in model.graph.initializer)
+    values_and_weights = (*values_of(model.graph), *model.graph.initializer)
+    known = {value.name for value in values_and_weights} | computed(model.graph.node)
     found: dict[str, Constant | None] = {}
     for name, value in values.items():
         if name not in known:
@@ -70,26 +71,14 @@ def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> di
     return found
 
 
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """A graph and those in its nodes, the outermost first."""
-    yield graph
-    for node in graph.node:
-        for subgraph in subgraphs(node):
-            yield from _graphs(subgraph)
-
-
-def _computed(graph: onnx.GraphProto) -> set[str]:
-    return {text(name) for node in graph.node for name in node.output if name}
-
-
 def _no_tensor(name: str, graph: onnx.GraphProto) -> InputError:
-    inputs = [text(value.name) for value in graph.input]
+    inputs = [value.name for value in graph.input]
     return InputError(f"there is no tensor '{printable(name)}'; the inputs are {listed(inputs)}")
 
 
 def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int]) -> None:
     kind, shape = type_of(value.type)
-    what = f"shape of '{printable(text(value.name))}'"
+    what = f"shape of '{printable(value.name)}'"
     if value.type.WhichOneof("value") not in (None, "tensor_type"):
         raise InputError(f"{what}: it is no tensor, but {kind}")
     if shape is not None and len(shape) != len(given):
@@ -113,7 +102,7 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
 def _replace(value: onnx.ValueInfoProto, sizes: Dims) -> None:
     if value.type.WhichOneof("value") == "tensor_type":
         for dim in value.type.tensor_type.shape.dim:
-            size = sizes.get(text(dim.dim_param))
+            size = sizes.get(dim.dim_param)
             if size is not None:
                 dim.dim_value = size
 
@@ -124,25 +113,6 @@ def symbols_of(graph: onnx.GraphProto) -> dict[str, None]:
     return {dim: None for shape in shapes for dim in shape if isinstance(dim, str)}
 
 
-def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    yield from graph.output
-    yield from graph.value_info
-    yield from graph.input
-
-
 def _all_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    for found in _graphs(graph):
-        yield from _values(found)
-
-
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in a node's attributes, in order."""
-    for attribute in node.attribute:
-        yield from graphs_of(attribute)
-
-
-def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in an attribute, in order."""
-    if attribute.HasField("g"):
-        yield attribute.g
-    yield from attribute.graphs
+    for found in all_graphs(graph):
+        yield from values_of(found)

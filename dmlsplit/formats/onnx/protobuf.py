@@ -1,13 +1,79 @@
-"""Changes of protobuf messages that protobuf takes several steps for."""
+"""Walks over the messages of ONNX models, and changes that protobuf takes several steps for.
+
+What is here takes models as they are in files; elsewhere strings are what loading.without_weights leaves of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 import onnx
 
 from dmlsplit.formats.onnx.tensors import text
+
+DEFAULT_DOMAINS: Final = ("", "ai.onnx")
+
+
+def domain_of(message: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:
+    """ "" for ai.onnx as well."""
+    domain = text(message.domain)
+    return "" if domain in DEFAULT_DOMAINS else domain
+
+
+def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in an attribute, in order."""
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in a node's attributes, in order."""
+    for attribute in node.attribute:
+        yield from graphs_of(attribute)
+
+
+def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and those in its nodes, the outermost first."""
+    yield graph
+    for node in graph.node:
+        for subgraph in subgraphs(node):
+            yield from all_graphs(subgraph)
+
+
+def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes, and those of their graphs."""
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node):
+            yield from all_nodes(graph.node)
+
+
+def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    """The declarations of a graph, of which the last one of a name counts: an input is what the caller gives."""
+    yield from graph.output
+    yield from graph.value_info
+    yield from graph.input
+
+
+def computed(nodes: Iterable[onnx.NodeProto]) -> set[str]:
+    """The names that nodes write."""
+    return {text(name) for node in nodes for name in node.output if name}
+
+
+def first_output(node: onnx.NodeProto) -> str:
+    """The first name that a node writes, "" where it writes none."""
+    return next((text(name) for name in node.output if name), "")
+
+
+def reads(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that a node reads, and those that graphs in it do."""
+    yield from (text(name) for name in node.input if name)
+    for graph in subgraphs(node):
+        yield from (text(value.name) for value in graph.output)
+        for inner in graph.node:
+            yield from reads(inner)
 
 
 def refill(field: Any, entries: Iterable[Any]) -> None:

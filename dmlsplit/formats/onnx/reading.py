@@ -17,13 +17,13 @@ from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.concats import concat_node
 from dmlsplit.formats.onnx.folding import Constant
-from dmlsplit.formats.onnx.functions import LOOKED_FOR, Functions, Key, all_nodes, domain_of
-from dmlsplit.formats.onnx.given import subgraphs, symbols_of
+from dmlsplit.formats.onnx.functions import LOOKED_FOR, Functions, Key
+from dmlsplit.formats.onnx.given import symbols_of
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
-from dmlsplit.formats.onnx.protobuf import refill
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Origin, Scope, label_of, opset_of
 from dmlsplit.formats.onnx.splits import facts_of, name_of, split_node
-from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, text, type_of
+from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, type_of
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
@@ -105,7 +105,7 @@ class Reader:
         if key in calls:
             message = f"function {printable(':'.join(filter(None, key)))} calls itself"
             found = RULES["onnx/function-recursive"].diagnostic(Location(node=name_of(node, scope)), message)
-            yield OtherNode(text(node.name), text(node.op_type), found)
+            yield OtherNode(node.name, node.op_type, found)
             return
         self._calls += 1
         if self._calls > MAX_CALLS or len(calls) >= MAX_CALL_DEPTH:
@@ -115,14 +115,14 @@ class Reader:
         body, constants = self._body(key, node, scope)
         called = onnx.ModelProto(ir_version=max(model.ir_version, 8), graph=body)
         called.opset_import.extend(function.opset_import)
-        label = label_of(scope.label, text(node.name) or text(node.op_type))
+        label = label_of(scope.label, node.name or node.op_type)
         yield from self.items(called, constants, label, (*calls, key), scope.depth + 1)
 
     def _body(self, key: Key, node: onnx.NodeProto, scope: Scope) -> tuple[onnx.GraphProto, dict[str, Constant | None]]:
         """The body of a call as a graph that knows types and constants of the call's inputs."""
         function, graph = self._functions[key], self._functions.body(key, node)
         constants: dict[str, Constant | None] = {}
-        for formal, actual in zip(map(text, function.input), map(text, node.input), strict=False):
+        for formal, actual in zip(function.input, node.input, strict=False):
             if not actual:
                 continue
             constant = _constant(actual, scope)
@@ -173,7 +173,7 @@ class Reader:
         for index, node in enumerate(scope.graph.node):
             if node.op_type == "Split" and domain_of(node) == "" and self._functions.key_of(node) is None:
                 fed |= _feed_outputs(node, scope, graph)
-            twins = {text(a.name): a for a in graph.node[index].attribute}
+            twins = {a.name: a for a in graph.node[index].attribute}
             for name, child in scope.children(index) if node.attribute else ():
                 if twins[name].HasField("g"):
                     fed |= self._feed(child, twins[name].g)
@@ -181,8 +181,8 @@ class Reader:
 
     def _needs_none(self, graph: onnx.GraphProto) -> bool:
         """Whether all nodes are of inputs and initializers, so that there is nothing to infer."""
-        given = {text(v.name) for v in (*graph.input, *graph.initializer)}
-        constants = given | {text(name) for node in graph.node if node.op_type == "Constant" for name in node.output}
+        given = {v.name for v in (*graph.input, *graph.initializer)}
+        constants = given | {name for node in graph.node if node.op_type == "Constant" for name in node.output}
         for node in graph.node:
             if self._functions.key_of(node) is not None or any(True for _ in subgraphs(node)):
                 if self._functions.splits([node]):
@@ -194,15 +194,15 @@ class Reader:
 
 def _is_given(node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
     """Whether the node can be judged by what the graph says of these names: no more is to be inferred."""
-    names = [text(name) for name in node.input]
+    names = list(node.input)
     if node.op_type == "Concat":
         return set(names) <= set(given)
     return set(names[:1]) <= set(given) and set(filter(None, names[1:2])) <= set(constants)
 
 
 def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) -> bool:
-    data = text(node.input[0]) if node.input else ""
-    if not data or scope.type_of(data)[1] is None or all(scope.type_of(text(name))[1] for name in node.output if name):
+    data = node.input[0] if node.input else ""
+    if not data or scope.type_of(data)[1] is None or all(scope.type_of(name)[1] for name in node.output if name):
         return False
     facts = facts_of(node, scope)
     if facts.data_type is None or any(d.severity is Severity.ERROR for d in judge_node(facts, "")):
@@ -210,8 +210,8 @@ def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) ->
     fed = False
     data_type = _DATA_TYPES[facts.data_type]
     for name, shape in zip(node.output, facts.output_shapes, strict=False):
-        if name and shape is not None and scope.type_of(text(name))[1] is None:
-            scope.set_type(text(name), data_type, shape)
+        if name and shape is not None and scope.type_of(name)[1] is None:
+            scope.set_type(name, data_type, shape)
             graph.value_info.add(name=name).type.CopyFrom(make_type(data_type, shape))
             fed = True
     return fed
@@ -219,14 +219,14 @@ def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) ->
 
 def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
     domain = domain_of(node)
-    operator = printable(f"{domain}.{text(node.op_type)}" if domain else text(node.op_type))
+    operator = printable(f"{domain}.{node.op_type}" if domain else node.op_type)
     found = RULES["input/operator-not-judged"].diagnostic(
         Location(node=name_of(node, scope)),
         f"{operator} is not judged",
         expected="Split or Concat of the domain ai.onnx",
         actual=operator,
     )
-    return OtherNode(text(node.name), operator, found)
+    return OtherNode(node.name, operator, found)
 
 
 def _constant(name: str, scope: Scope) -> Constant | None:
@@ -280,11 +280,11 @@ def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference
 
 def _hint(graph: onnx.GraphProto) -> str:
     """The argument that a caller can pass where a shape is not known."""
-    given = {text(tensor.name) for tensor in graph.initializer}
+    given = {tensor.name for tensor in graph.initializer}
     advice = []
     symbols: dict[str, None] = {}
     for value in graph.input:
-        name, shape = text(value.name), type_of(value.type)[1]
+        name, shape = value.name, type_of(value.type)[1]
         if name in given or (shape is not None and all(isinstance(dim, int) for dim in shape)):
             continue
         sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)

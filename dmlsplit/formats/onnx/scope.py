@@ -13,8 +13,9 @@ import onnx
 from dmlsplit.dims import Shape, is_static
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.folding import FOLDED, Constant, attributes_of, fold, of_shape
-from dmlsplit.formats.onnx.functions import Functions, domain_of
-from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, text, type_name, type_of, value_of
+from dmlsplit.formats.onnx.functions import Functions
+from dmlsplit.formats.onnx.protobuf import domain_of, values_of
+from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, type_name, type_of, value_of
 from dmlsplit.rules.onnx import VERSIONS
 
 Step: TypeAlias = tuple[int, str, int]
@@ -80,14 +81,12 @@ class Scope:
         self.steps = steps
         self._parent = parent
         self._constants = dict(constants or {})
-        self._initializers = {text(tensor.name): tensor for tensor in graph.initializer}
-        self._inputs = {text(value.name) for value in graph.input}
-        self._producers = {text(name): node for node in graph.node for name in node.output if name}
-        self._types = {
-            text(value.name): value.type for values in _values(inferred) for value in values if value.HasField("type")
-        }
+        self._initializers = {tensor.name: tensor for tensor in graph.initializer}
+        self._inputs = {value.name for value in graph.input}
+        self._producers = {name: node for node in graph.node for name in node.output if name}
+        self._types = {value.name: value.type for value in values_of(inferred) if value.HasField("type")}
         self._read_types: dict[str, tuple[str | None, Shape | None]] = {}
-        self._declared = {text(value.name): value.type for value in (*graph.value_info, *graph.output)}
+        self._declared = {value.name: value.type for value in (*graph.value_info, *graph.output)}
 
     def type_of(self, name: str) -> tuple[str | None, Shape | None]:
         """Element type and shape; None for what is unknown."""
@@ -142,18 +141,18 @@ class Scope:
             return None if given or self._parent is None else self._parent.constant(name, depth)
         if domain_of(node) != "" or self.origin.functions.key_of(node) is not None or depth >= MAX_FOLDING:
             return None
-        if text(node.output[0]) != name:
+        if node.output[0] != name:
             return None
         if node.op_type == "Constant":
             return self._read(self._value_of(node))
         if node.op_type in ("Shape", "Size") and node.input:
-            shape = self.type_of(text(node.input[0]))[1]
+            shape = self.type_of(node.input[0])[1]
             if shape is None or not (self.origin.partly or is_static(shape)):
                 return None
             return of_shape(node, shape, self.origin.symbols, self.origin.opset)
         if node.op_type not in FOLDED:
             return None
-        inputs = [self.constant(text(i), depth + 1) if i else None for i in node.input]
+        inputs = [self.constant(i, depth + 1) if i else None for i in node.input]
         if any(constant is None for constant, i in zip(inputs, node.input, strict=True) if i):
             return None
         self.origin.budget.spend(Limit.ONNX_FOLDED)
@@ -188,7 +187,7 @@ class Scope:
         node = self.graph.node[index]
         # Inference keeps the order of nodes, but not that of attributes.
         twins = {a.name: a for a in self.inferred.node[index].attribute}
-        name = text(node.name) or text(node.op_type)
+        name = node.name or node.op_type
         for attribute in node.attribute:
             twin = twins.get(attribute.name, attribute)
             pairs = [(attribute.g, twin.g)] if attribute.HasField("g") else []
@@ -196,18 +195,13 @@ class Scope:
             for number, (graph, inferred) in enumerate(pairs):
                 if len(graph.node) != len(inferred.node):
                     inferred = graph
-                place = f"{name}.{text(attribute.name)}" + (f"[{number}]" if len(pairs) > 1 else "")
+                place = f"{name}.{attribute.name}" + (f"[{number}]" if len(pairs) > 1 else "")
                 label = label_of(self.label, place)
-                steps = (*self.steps, (index, text(attribute.name), number))
+                steps = (*self.steps, (index, attribute.name, number))
                 yield (
-                    text(attribute.name),
+                    attribute.name,
                     Scope(graph, inferred, self.origin, label, self, depth=self.depth + 1, steps=steps),
                 )
-
-
-def _values(graph: onnx.GraphProto) -> tuple[list[onnx.ValueInfoProto], ...]:
-    # The last one wins: an input is what the caller gives.
-    return list(graph.output), list(graph.value_info), list(graph.input)
 
 
 def label_of(outer: str, name: str) -> str:

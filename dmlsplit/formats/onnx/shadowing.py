@@ -11,10 +11,7 @@ from copy import deepcopy
 
 import onnx
 
-from dmlsplit.formats.onnx.functions import all_nodes
-from dmlsplit.formats.onnx.given import subgraphs
-from dmlsplit.formats.onnx.protobuf import refill, rename_tensors
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import all_nodes, computed, refill, rename_tensors, subgraphs
 
 
 def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]:
@@ -23,7 +20,7 @@ def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]
     if not _shadows(model.graph, frozenset()):
         return model, {}
     copy = deepcopy(model)
-    taken = {text(name) for node in all_nodes(copy.graph.node) for name in (*node.input, *node.output)}
+    taken = {name for node in all_nodes(copy.graph.node) for name in (*node.input, *node.output)}
     old: dict[str, str] = {}
     _rename(copy.graph, frozenset(), {}, taken, old)
     return copy, old
@@ -34,12 +31,12 @@ def computed_again(graph: onnx.GraphProto, outer: frozenset[str] = frozenset()) 
 
     The names of the node's own outputs are not known yet.
     """
-    known = set(outer) | {text(value.name) for value in (*graph.input, *graph.initializer)}
+    known = set(outer) | {value.name for value in (*graph.input, *graph.initializer)}
     for node in graph.node:
         for inner in subgraphs(node) if node.attribute else ():
-            yield from sorted(known & _computed(inner))
+            yield from sorted(known & computed(inner.node))
             yield from computed_again(inner, frozenset(known))
-        known.update(map(text, node.output))
+        known.update(node.output)
 
 
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
@@ -50,24 +47,20 @@ def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
         rename_tensors(node, lambda name: old.get(name, name))
         for inner in subgraphs(node):
             for value in (*inner.value_info, *inner.output):
-                value.name = old.get(text(value.name), value.name)
+                value.name = old.get(value.name, value.name)
             put_back(inner, old)
-
-
-def _computed(graph: onnx.GraphProto) -> set[str]:
-    return {text(name) for node in graph.node for name in node.output if name}
 
 
 def _known(graph: onnx.GraphProto) -> set[str]:
     given = (*graph.input, *graph.initializer)
-    return _computed(graph) | {text(value.name) for value in given}
+    return computed(graph.node) | {value.name for value in given}
 
 
 def _shadows(graph: onnx.GraphProto, outer: frozenset[str]) -> bool:
     """Whether a graph in a node, however deep, computes what is known around it."""
     inner = [each for node in graph.node if node.attribute for each in subgraphs(node)]
     known = outer | _known(graph) if inner else outer
-    return any(not known.isdisjoint(_computed(each)) or _shadows(each, known) for each in inner)
+    return any(not known.isdisjoint(computed(each.node)) or _shadows(each, known) for each in inner)
 
 
 def _rename(
@@ -75,19 +68,19 @@ def _rename(
 ) -> None:
     """Renames what the graph, and those in its nodes, compute of the names in `outer`; `names` is what names of outer
     graphs are called now."""
-    names = {**names, **{name: name for name in _known(graph) - _computed(graph)}}
+    names = {**names, **{name: name for name in _known(graph) - computed(graph.node)}}
     known = outer | _known(graph)
     for node in graph.node:  # what is read before it is computed here is the outer graph's
-        reads = [names.get(text(name), name) for name in node.input]
+        reads = [names.get(name, name) for name in node.input]
         for inner in subgraphs(node):
             _rename(inner, known, names, taken, old)
-        for name in map(text, node.output):
+        for name in node.output:
             names[name] = _free(name, taken, old) if name and name in outer else name
-        writes = [names.get(text(name), name) for name in node.output]
+        writes = [names.get(name, name) for name in node.output]
         refill(node.input, reads)
         refill(node.output, writes)
     for value in (*graph.value_info, *graph.output):
-        value.name = names.get(text(value.name), value.name)
+        value.name = names.get(value.name, value.name)
 
 
 def _free(name: str, taken: set[str], old: dict[str, str]) -> str:

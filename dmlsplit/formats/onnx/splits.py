@@ -13,8 +13,9 @@ from dmlsplit.dims import Shape, is_static, printable_shape, shape_text
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.formats.onnx.protobuf import first_output
 from dmlsplit.formats.onnx.scope import Scope
-from dmlsplit.formats.onnx.tensors import element_type, text
+from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
@@ -32,8 +33,8 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
     """The facts of a Split in the model."""
     version = scope.origin.version
     known, others, mistyped = _attributes(node, version)
-    inputs = [text(name) for name in node.input]
-    outputs = [text(name) for name in node.output]
+    inputs = list(node.input)
+    outputs = list(node.output)
     data_type, shape = scope.type_of(inputs[0]) if inputs and inputs[0] else (None, None)
     first = {name: i for i, name in reversed(list(enumerate(outputs)))}
     declared = [scope.declared(name) if name else (None, None) for name in outputs]
@@ -65,7 +66,7 @@ def _attributes(node: onnx.NodeProto, version: int) -> tuple[dict[str, Any], tup
     known: dict[str, Any] = {}
     others, mistyped = [], []
     for attribute in node.attribute:
-        name = text(attribute.name)
+        name = attribute.name
         if name not in ATTRIBUTES.get(version, _NUMBERS):
             others.append(printable(name))
             continue
@@ -108,7 +109,7 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
 
 def name_of(node: onnx.NodeProto, scope: Scope) -> str:
     """The name of a node in paths: its own, or that of its first output, or its operator."""
-    name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
+    name = node.name or first_output(node) or node.op_type
     return printable(f"{scope.label}/{name}" if scope.label else name)
 
 
@@ -123,7 +124,7 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
     if report.ok:
         shapes, lengths = _laid_out(node, facts, scope)
     return SplitNode(
-        name=text(node.name),
+        name=node.name,
         op="Split",
         version=facts.version,
         input_shape=facts.input_shape,
@@ -134,8 +135,8 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
         report=report,
         element=element_type(facts.data_type),
         graph=scope.label,
-        input_name=text(node.input[0]) if node.input else "",
-        output_names=tuple([text(name) for name in node.output]),
+        input_name=node.input[0] if node.input else "",
+        output_names=tuple(node.output),
         facts=facts,
     )
 
@@ -149,7 +150,7 @@ def _parts(facts: OnnxSplit) -> int:
 
 def _laid_out(node: onnx.NodeProto, facts: OnnxSplit, scope: Scope) -> tuple[tuple[Shape | None, ...], Shape | None]:
     """The outputs' shapes and the lengths: by the rules, and where these leave sizes open, as the model declares."""
-    names = [text(name) for name in node.output]
+    names = list(node.output)
     shapes = list(facts.output_shapes)
     for i, (name, shape) in enumerate(zip(names, shapes, strict=False)):
         declared = printable_shape(scope.type_of(name)[1]) if name else None
@@ -175,7 +176,7 @@ def _unknown(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: str) -> li
     if facts.data_type is None:
         found.append(rule.diagnostic(Location(("input",), path), "the element type is not known"))
     if facts.split_input and facts.split_values is None and not facts.split_malformed:
-        name = printable(text(node.input[1]), 60)
+        name = printable(node.input[1], 60)
         message = f"the lengths are computed as the model runs; onnx.read takes values={{'{name}': ...}}"
         found.append(rule.diagnostic(Location(("split",), path), message))
     return found

@@ -33,7 +33,7 @@ from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.runtime.walking import depth_first
-from dmlsplit.formats.onnx.tensors import element_type, text
+from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.graphs.descriptors import (
     GraphDesc,
     GraphNode,
@@ -80,9 +80,7 @@ def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | No
             readers.setdefault(name, []).append(op)
     for op in order:
         if op.unwritten:
-            found.unwritten.append(
-                (op.unwritten, graph.path(op.absorbed[0]), text(graph.nodes[op.absorbed[0]].op_type))
-            )
+            found.unwritten.append((op.unwritten, graph.path(op.absorbed[0]), graph.nodes[op.absorbed[0]].op_type))
     for group in groups:
         if any(_is_refused(graph, order[i]) for i in group):
             continue
@@ -329,7 +327,7 @@ class _Builder:
         """Offsets, sizes and steps of a Slice; None where they are not known, or a step is negative."""
         rank, added = len(sizes), len(sizes) - len(self.graph.shape(op.inputs[0]) or ())
         if self.graph.scope.origin.opset < 10:
-            given = {text(a.name): tuple(a.ints) for a in op.node.attribute}
+            given = {a.name: tuple(a.ints) for a in op.node.attribute}
             starts, ends, axes = (given.get(name) for name in ("starts", "ends", "axes"))
             steps: tuple[int, ...] | None = None
         else:

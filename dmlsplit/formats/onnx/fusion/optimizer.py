@@ -8,7 +8,7 @@ conv_*_fusion.cc, relu_clip_fusion.cc, quick_gelu_fusion.cc, DmlOperatorFusion);
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,10 +16,11 @@ import numpy as np
 import onnx
 
 from dmlsplit.dims import is_static
-from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
-from dmlsplit.formats.onnx.tensors import Array, text
+from dmlsplit.formats.onnx.runtime.walking import depth_first
+from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.runtimes.neighbours import ABSORBS
 
 _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
@@ -74,11 +75,11 @@ class Optimized:
         self.ops = [
             Op(
                 index,
-                text(node.op_type) if domain_of(node) == "" else "",
-                [graph.source(text(name)) for name in node.input],
-                [text(name) for name in node.output],
+                node.op_type if domain_of(node) == "" else "",
+                [graph.source(name) for name in node.input],
+                list(node.output),
                 node,
-                (int(place := graph.model.inlined.get(_first(node), -1) >= 0), max(place, index)),
+                graph.number(index),
             )
             for index, node in graph.alive
             if not graph.removed(index)
@@ -119,7 +120,9 @@ class Optimized:
                 counts[name] = counts.get(name, 0) + 1
         producers = {name: op for op in self.ops for name in op.outputs if name}
         kept: list[Op] = []
-        for op in _in_order(self.ops, producers):
+        for op in depth_first(
+            reversed(self.ops), lambda op: [producers[n] for n in reversed(op.inputs) if n in producers]
+        ):
             op.inputs = [self.alias.get(name, name) for name in op.inputs]
             bound = [name for name in op.outputs if name in outputs]
             if self._does_nothing(op, producers):
@@ -290,25 +293,3 @@ def permutation(node: onnx.NodeProto, rank: int) -> Sequence[int]:
     """Of a Transpose."""
     found = next((tuple(a.ints) for a in node.attribute if a.name == "perm"), tuple(range(rank - 1, -1, -1)))
     return found if sorted(found) == list(range(len(found))) else ()
-
-
-def _first(node: onnx.NodeProto) -> str:
-    return next((text(name) for name in node.output if name), "")
-
-
-def _in_order(ops: Sequence[Op], producers: Mapping[str, Op]) -> Iterable[Op]:
-    """Each node behind those that it reads."""
-    done: set[int] = set()
-    for root in ops:
-        stack = [(root, False)]
-        while stack:
-            op, leaving = stack.pop()
-            if leaving:
-                yield op
-                continue
-            if op.index in done:
-                continue
-            done.add(op.index)
-            stack.append((op, True))
-            before = [producers[name] for name in op.inputs if name in producers]
-            stack += [(each, False) for each in reversed(before) if each.index not in done]

@@ -20,13 +20,19 @@ import onnx
 from onnx import AttributeProto, defs, helper, numpy_helper
 
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.functions import domain_of
-from dmlsplit.formats.onnx.given import graphs_of, subgraphs
 from dmlsplit.formats.onnx.mending._converter import LENGTH
 from dmlsplit.formats.onnx.mending.editing import names_of
 from dmlsplit.formats.onnx.mending.forms import CannotMend
-from dmlsplit.formats.onnx.protobuf import add_document, fresh_name, refill, rename_tensors
-from dmlsplit.formats.onnx.runtime.merging import reads
+from dmlsplit.formats.onnx.protobuf import (
+    add_document,
+    domain_of,
+    fresh_name,
+    graphs_of,
+    reads,
+    refill,
+    rename_tensors,
+    subgraphs,
+)
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable
 

@@ -9,10 +9,8 @@ from typing import TypeAlias
 
 import onnx
 
-from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
-from dmlsplit.formats.onnx.protobuf import refill
-from dmlsplit.formats.onnx.runtime.merging import reads
+from dmlsplit.formats.onnx.protobuf import reads, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import text
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]

@@ -18,7 +18,7 @@ from onnx import AttributeProto, helper, numpy_helper
 from dmlsplit.dims import Dim, Shape
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.onnx.mending.sites import Site
-from dmlsplit.formats.onnx.protobuf import add_document, fresh_name, refill
+from dmlsplit.formats.onnx.protobuf import add_document, first_output, fresh_name, refill
 from dmlsplit.formats.onnx.tensors import text
 
 LENGTHS_ARE_INPUT: Final = 13
@@ -93,7 +93,7 @@ class Form:
 
     def fresh(self, word: str) -> str:
         """A name that nothing else has, the same for the same node at each writing."""
-        output = next((text(name) for name in self.proto.output if name), text(self.proto.op_type))
+        output = first_output(self.proto) or text(self.proto.op_type)
         return fresh_name(self.taken, f"{output}/{word}")
 
     def node(self, op: str, inputs: Iterable[str], outputs: Iterable[str], **attributes: Any) -> onnx.NodeProto:

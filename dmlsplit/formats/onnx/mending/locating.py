@@ -11,8 +11,8 @@ from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.functions import check_references, key_of
 from dmlsplit.formats.onnx.fusion.findings import GraphFinding, findings
-from dmlsplit.formats.onnx.given import graphs_of
 from dmlsplit.formats.onnx.mending.sites import Place
+from dmlsplit.formats.onnx.protobuf import first_output, graphs_of
 from dmlsplit.formats.onnx.runtime.inlining import inlined
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.scope import label_of
@@ -63,7 +63,7 @@ def _numbered(model: onnx.ModelProto) -> Iterator[Spot]:
 
 def _with_paths(nodes: Iterable[onnx.NodeProto], label: str) -> Iterator[tuple[str, onnx.NodeProto]]:
     for node in nodes:
-        name = text(node.name) or next((text(name) for name in node.output if name), "") or text(node.op_type)
+        name = text(node.name) or first_output(node) or text(node.op_type)
         yield printable(f"{label}/{name}" if label else name), node
         for attribute in node.attribute:
             graphs = list(graphs_of(attribute))

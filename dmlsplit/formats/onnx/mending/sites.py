@@ -15,6 +15,7 @@ from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import given, loading
 from dmlsplit.formats.onnx.functions import Key, check_references, key_of
+from dmlsplit.formats.onnx.protobuf import graphs_of
 from dmlsplit.formats.onnx.reading import Reader
 from dmlsplit.formats.onnx.scope import Scope, Step
 from dmlsplit.formats.onnx.tensors import ReadExternal, text
@@ -73,7 +74,7 @@ def nodes_at(model: onnx.ModelProto, place: Place) -> onnx.GraphProto | onnx.Fun
         graph = next(function for function in model.functions if key_of(function, text(function.name)) == place.key)
     for index, name, number in place.steps:
         attribute = next(a for a in graph.node[index].attribute if text(a.name) == name)
-        graphs = list(given.graphs_of(attribute))
+        graphs = list(graphs_of(attribute))
         if number >= len(graphs):
             return None
         graph = graphs[number]

@@ -17,9 +17,9 @@ import onnx
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.given import graphs_of
 from dmlsplit.formats.onnx.loading import parse
 from dmlsplit.formats.onnx.mending.fields import Buffer, Field, Part, Span, fields, integer, joined, message
+from dmlsplit.formats.onnx.protobuf import graphs_of
 from dmlsplit.formats.onnx.tensors import text
 
 _COPIED_AT_ONCE: Final = 1 << 22

@@ -11,11 +11,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from dmlsplit.formats.onnx.functions import domain_of
-from dmlsplit.formats.onnx.given import subgraphs
 from dmlsplit.formats.onnx.mending.sites import Site
-from dmlsplit.formats.onnx.protobuf import add_document, fresh_name, refill
-from dmlsplit.formats.onnx.runtime.merging import reads
+from dmlsplit.formats.onnx.protobuf import add_document, domain_of, fresh_name, reads, refill, subgraphs
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import Array, text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dmlsplit.dims import is_static
-from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.runtime.context import in_context, leading_out, readers
 from dmlsplit.formats.onnx.runtime.counting import absorbed, stays
 from dmlsplit.formats.onnx.runtime.creation import LOADING, OPTIMIZING, Failure, Place, with_failures
@@ -15,7 +15,6 @@ from dmlsplit.formats.onnx.runtime.facts import facts_in, first_run
 from dmlsplit.formats.onnx.runtime.refusals import refusals
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import Placed, SessionGraph
-from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable
 from dmlsplit.runtimes import FirstRun, Outcome, Runtime, RuntimeAnswer, RuntimeFacts, SessionOptions, predict
 from dmlsplit.runtimes.neighbours import DOMAINS, FOUR_BITS
@@ -142,7 +141,7 @@ def _kept(graph: SessionGraph, index: int) -> int:
     """The node itself, or the one that computes its outputs where it is removed."""
     if not graph.removed(index):
         return index
-    origins = (graph.origin(text(name)) for name in graph.nodes[index].output if name)
+    origins = (graph.origin(name) for name in graph.nodes[index].output if name)
     return next((i for i in origins if i is not None and not graph.removed(i)), index)
 
 
@@ -150,8 +149,8 @@ def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> l
     """The nodes of each fused graph; `unknown`: nodes of which it is not known join."""
     rows = [
         PlacedNode(
-            tuple(graph.source(text(name)) for name in graph.nodes[place.index].input),
-            tuple(map(text, graph.nodes[place.index].output)),
+            tuple(graph.source(name) for name in graph.nodes[place.index].input),
+            tuple(graph.nodes[place.index].output),
             unknown if place.in_graph is None else place.in_graph,
         )
         for place in placed
@@ -181,7 +180,7 @@ def _doubt(graph: SessionGraph, place: Placed) -> str:
     domain, path = domain_of(node), graph.path(place.index)
     if domain not in DOMAINS:
         return f"{path} is of the domain {printable(domain, 60)}, which ONNX Runtime does not have by itself"
-    read = [graph.scope.type_of(text(name))[0] for name in node.input[:1]]
+    read = [graph.scope.type_of(name)[0] for name in node.input[:1]]
     if place.on_dml is None and read and read[0] in FOUR_BITS:
         return f"whether there is a kernel for {path} is not known: {read[0]}"
     return ""
@@ -190,7 +189,7 @@ def _doubt(graph: SessionGraph, place: Placed) -> str:
 def _incomplete_gemms(graph: SessionGraph) -> Iterator[str]:
     """Each Gemm of two inputs that an activation is put into: what comes of that has to have three. Observed."""
     for index, _ in graph.alive:
-        producer = graph.origin(text(graph.nodes[index].input[0])) if absorbed(graph, index) else None
+        producer = graph.origin(graph.nodes[index].input[0]) if absorbed(graph, index) else None
         if producer is None or graph.nodes[producer].op_type != "Gemm" or not graph.implemented(producer):
             continue
         if sum(name != "" for name in graph.nodes[producer].input) < 3:

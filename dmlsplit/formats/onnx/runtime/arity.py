@@ -8,10 +8,9 @@ from typing import NamedTuple
 import onnx
 
 from dmlsplit.errors import InputError
-from dmlsplit.formats.onnx.functions import all_nodes, domain_of
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, first_output
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.scope import opset_of
-from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.printable import printable, shortened
 
 _LONGEST_NAME = 60
@@ -34,9 +33,9 @@ def check_arity(model: onnx.ModelProto) -> None:
     """
     opset = min(opset_of(model), _NEWEST)
     for node in all_nodes(model.graph.node):
-        if not opset or domain_of(node) != "" or node.op_type in JUDGED or not onnx.defs.has(text(node.op_type), ""):
+        if not opset or domain_of(node) != "" or node.op_type in JUDGED or not onnx.defs.has(node.op_type, ""):
             continue
-        known = _arity(text(node.op_type), opset)
+        known = _arity(node.op_type, opset)
         if known is None:
             raise InputError(f"{_called(node)} has an operator that opset {opset} does not have")
         for verb, names, (least, most) in (("reads", node.input, known.inputs), ("writes", node.output, known.outputs)):
@@ -58,8 +57,7 @@ def _arity(op_type: str, opset: int) -> Arity | None:
 
 
 def _called(node: onnx.NodeProto) -> str:
-    name = text(node.name) or next((text(name) for name in node.output if name), "")
-    return shortened(printable(f"{text(node.op_type)} {name}".strip()), _LONGEST_NAME)
+    return shortened(printable(f"{node.op_type} {node.name or first_output(node)}".strip()), _LONGEST_NAME)
 
 
 def _allowed(least: int, most: int) -> str:

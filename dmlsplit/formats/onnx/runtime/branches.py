@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import helper
 
-from dmlsplit.formats.onnx.functions import all_nodes, domain_of
-from dmlsplit.formats.onnx.protobuf import refill
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill
 from dmlsplit.formats.onnx.runtime.inlining import name_in_path, rename
 from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.scope import Scope, label_of
-from dmlsplit.formats.onnx.tensors import text
 
 _BRANCHES = ("else_branch", "then_branch")
 """By the condition."""
@@ -42,7 +40,7 @@ def take(graph: onnx.GraphProto, scope: Scope, taken: Taken) -> bool:
     nodes: list[onnx.NodeProto] = []
     found = False
     for index, node in enumerate(graph.node):
-        branches = {text(a.name): a.g for a in node.attribute if a.HasField("g")}
+        branches = {a.name: a.g for a in node.attribute if a.HasField("g")}
         condition = _condition(node, scope) if set(branches) == set(_BRANCHES) else None
         if condition is None:
             for name, child in scope.children(index) if branches else ():
@@ -51,14 +49,14 @@ def take(graph: onnx.GraphProto, scope: Scope, taken: Taken) -> bool:
             nodes.append(node)
             continue
         found = True
-        name = text(node.name) or text(node.op_type)
+        name = node.name or node.op_type
         chosen = _BRANCHES[condition]
         taken.removed.append(label_of(scope.label, f"{name}.{_BRANCHES[not condition]}"))
         paths = [f"{name}.{chosen}/{name_in_path(inner)}" for inner in branches[chosen].node]
         body = _body(branches[chosen], node, f"{name}_{index}/")
         for inner, path in zip(body.node, paths, strict=False):
             inner.name = path
-        taken.written += [text(output) for inner in body.node for output in inner.output if output]
+        taken.written += [output for inner in body.node for output in inner.output if output]
         nodes += body.node
         graph.initializer.extend(body.initializer)
         graph.value_info.extend(body.value_info)
@@ -71,24 +69,24 @@ def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
     """The condition of an If where it is a constant."""
     if node.op_type != "If" or domain_of(node) != "" or len(node.input) != 1:
         return None
-    array = elements(scope, text(node.input[0]))
+    array = elements(scope, node.input[0])
     return bool(array.item()) if array is not None and array.size == 1 else None
 
 
 def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str) -> onnx.GraphProto:
     """The branch in the graph of the If: its outputs have the names of the If's, its other names a prefix."""
     body = deepcopy(branch)
-    computed = {text(name) for inner in branch.node for name in inner.output if name}
-    names = {name: f"{prefix}{name}" for name in computed | {text(tensor.name) for tensor in branch.initializer}}
+    computed = {name for inner in branch.node for name in inner.output if name}
+    names = {name: f"{prefix}{name}" for name in computed | {tensor.name for tensor in branch.initializer}}
     again = []
-    for value, outer in zip(branch.output, map(text, node.output), strict=False):
-        inner = text(value.name)
+    for value, outer in zip(branch.output, node.output, strict=False):
+        inner = value.name
         if outer and inner in computed and names[inner] == f"{prefix}{inner}":
             names[inner] = outer
         elif outer:  # what is no result of a node in it, or has its name already
             again.append((inner, outer))
     rename(body, lambda name: names.get(name, name))
     for value in (*body.initializer, *body.value_info):
-        value.name = names.get(text(value.name), value.name)
+        value.name = names.get(value.name, value.name)
     body.node.extend(helper.make_node("Identity", [names.get(inner, inner)], [outer]) for inner, outer in again)
     return body

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import onnx
 
-from dmlsplit.formats.onnx.runtime import merging
+from dmlsplit.formats.onnx.protobuf import reads
 from dmlsplit.formats.onnx.runtime.refusals import Refusal
 from dmlsplit.formats.onnx.runtime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
-from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Outcome, RuntimeAnswer
 from dmlsplit.runtimes.predict import diagnostic
 
@@ -77,7 +76,7 @@ def _may_become_constant(graph: SessionGraph, index: int) -> bool:
         return shape.fate is Fate.UNKNOWN or graph.runtime.key >= FIRST_WITH_OTHER_TENSORS
     if index in graph.folded:
         return False
-    readers = {reader for name in graph.nodes[index].output for reader in graph.ends(text(name))}
+    readers = {reader for name in graph.nodes[index].output for reader in graph.ends(name)}
     return bool(readers) and all(i in graph.reshapes and graph.reshapes[i].fate is Fate.CONSTANT for i in readers)
 
 
@@ -100,7 +99,7 @@ def _has_other_twin(graph: SessionGraph, index: int) -> bool:
     return any(
         len(other.output) != len(node.output) and _alike(node, other)
         for name in node.input[:1]
-        for i in graph.readers.get(text(name), ())
+        for i in graph.readers.get(name, ())
         for other in (graph.nodes[i],)
     )
 
@@ -116,7 +115,7 @@ def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
     todo = [i for i in group if not members.issuperset(readers(graph, i))]
     found = set(todo)
     while todo:
-        names = merging.reads(graph.nodes[todo.pop()])
+        names = reads(graph.nodes[todo.pop()])
         before = {i for name in names if (i := graph.origin(name)) in members and i not in found}
         found |= before
         todo += before
@@ -125,4 +124,4 @@ def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
 
 def readers(graph: SessionGraph, index: int) -> Iterator[int]:
     """The nodes that read what a node gives."""
-    return (reader for name in graph.nodes[index].output if name for reader in graph.ends(text(name)))
+    return (reader for name in graph.nodes[index].output if name for reader in graph.ends(name))

@@ -6,7 +6,6 @@ import onnx
 
 from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
-from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes.neighbours import ABSORBS, CPU_INPUTS, IN_PATTERNS, KEPT, STAYING
 
 
@@ -15,11 +14,11 @@ def stays(graph: SessionGraph, index: int) -> bool:
     node = graph.nodes[index]
     if graph.options.optimization < 1 or node.op_type in KEPT:
         return True
-    before = [i for name in node.input if (i := graph.origin(text(name))) is not None]
-    after = [i for name in node.output for i in graph.ends(text(name)) if i >= 0]
+    before = [i for name in node.input if (i := graph.origin(name)) is not None]
+    after = [i for name in node.output for i in graph.ends(name) if i >= 0]
     around = {graph.nodes[i].op_type for i in (index, *before, *after)}
     on_cpu = CPU_INPUTS.get(node.op_type, ())
-    read = [text(name) for i, name in enumerate(node.input) if i not in on_cpu]
+    read = [name for i, name in enumerate(node.input) if i not in on_cpu]
     weights = [] if node.op_type in ("Concat", "Split") else list(filter(graph.is_constant, read))
     if weights and (_has_patterns(graph) or any(_may_be_neutral(graph, name) for name in weights)):
         return False
@@ -42,19 +41,19 @@ def absorbed(graph: SessionGraph, index: int) -> bool:
     node = graph.nodes[index]
     if graph.options.optimization < 2 or not node.input:
         return False
-    producer = graph.origin(text(node.input[0]))
+    producer = graph.origin(node.input[0])
     wanted = ABSORBS.get(graph.nodes[producer].op_type, ()) if producer is not None else ()
     if producer is not None and node.op_type in wanted:
         # That what is between them is an output of the graph, too, is not looked at.
-        return [i for i in graph.ends(text(graph.nodes[producer].output[0])) if i >= 0] == [index]
+        return [i for i in graph.ends(graph.nodes[producer].output[0]) if i >= 0] == [index]
     return node.op_type == "Sigmoid" and _is_gate(graph, node)
 
 
 def _is_gate(graph: SessionGraph, sigmoid: onnx.NodeProto) -> bool:
     """Whether all that reads a Sigmoid multiplies it by what it reads itself."""
-    name = graph.source(text(sigmoid.output[0]))
+    name = graph.source(sigmoid.output[0])
     ends = graph.ends(name)
     if len(ends) != 1 or ends[0] < 0 or graph.nodes[ends[0]].op_type != "Mul":
         return False
-    factors = [graph.source(text(factor)) for factor in graph.nodes[ends[0]].input]
-    return sorted(factors) == sorted([name, graph.source(text(sigmoid.input[0]))])
+    factors = [graph.source(factor) for factor in graph.nodes[ends[0]].input]
+    return sorted(factors) == sorted([name, graph.source(sigmoid.input[0])])

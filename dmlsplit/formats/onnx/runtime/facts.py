@@ -13,11 +13,11 @@ from onnx import helper
 from dmlsplit.dims import Shape, is_static
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
-from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
-from dmlsplit.formats.onnx.tensors import text, value_of
+from dmlsplit.formats.onnx.tensors import value_of
 from dmlsplit.runtimes import FirstRun, LengthsFrom, RuntimeFacts
 from dmlsplit.runtimes.facts import Sizes
 
@@ -39,12 +39,12 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
 def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
     """The facts of a Split or Concat in the model; None where there are too few to begin with."""
     node, scope = graph.nodes[index], graph.scope
-    names = [text(name) for name in node.input]
+    names = list(node.input)
     read = names[:1] if node.op_type == "Split" else names
     data_type = next((kind for kind, _ in map(scope.type_of, read) if kind), None)
     if not scope.origin.opset or not read or not all(read) or data_type is None:
         return None
-    attributes = {text(attribute.name): attribute for attribute in node.attribute}
+    attributes = {attribute.name: attribute for attribute in node.attribute}
     facts = RuntimeFacts(
         _TYPES[node.op_type],
         scope.origin.opset,
@@ -53,7 +53,7 @@ def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
         int(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
         len(node.output),
         omitted=tuple([i for i, name in enumerate(node.output) if not name]),
-        declared=tuple([_declared(graph, text(name)) for name in node.output]),
+        declared=tuple([_declared(graph, name) for name in node.output]),
         owned=tuple([_is_owned(graph, name) for name in read]),
         folded=index in graph.folded,
         ir_version=graph.model.ir_version,
@@ -74,7 +74,7 @@ def _declared(graph: SessionGraph, name: str) -> Shape | None:
     if shape is not None or graph.options.optimization < 1 or len(readers) != 1:
         return shape
     reader = graph.nodes[readers[0]]
-    after = text(reader.output[0]) if reader.op_type == "Identity" else ""
+    after = reader.output[0] if reader.op_type == "Identity" else ""
     return graph.scope.declared(after)[1] if after in graph.outputs else None
 
 
@@ -127,7 +127,7 @@ def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
     scope, node = graph.run_scope, graph.nodes[index]
     if scope is None:
         return None
-    names = [text(name) for name in node.input]
+    names = list(node.input)
     is_split = node.op_type == "Split"
     lengths = integers(scope, names[1]) if is_split and len(names) > 1 and names[1] else None
     return FirstRun(tuple([_sizes(scope.type_of(name)[1]) for name in (names[:1] if is_split else names)]), lengths)

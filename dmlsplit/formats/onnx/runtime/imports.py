@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
-from dmlsplit.formats.onnx.functions import Key, all_nodes, key_of
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.functions import Key, key_of
+from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.printable import printable
 from dmlsplit.runtimes.neighbours import DOMAINS
 
@@ -22,14 +22,14 @@ def not_imported(model: onnx.ModelProto) -> Iterator[str]:
     functions that are called in the end, unless ONNX Runtime has the domain by itself.
     """
     for function in model.functions:
-        lacking = {text(node.domain) for node in all_nodes(function.node)} - _imports(function.opset_import)
-        yield from (_reason(f"the function {printable(text(function.name), 60)}", domain) for domain in sorted(lacking))
+        lacking = {node.domain for node in all_nodes(function.node)} - _imports(function.opset_import)
+        yield from (_reason(f"the function {printable(function.name, 60)}", domain) for domain in sorted(lacking))
     lacking = {domain for domain, _, _ in _called(model)} - _imports(model.opset_import) - DOMAINS
     yield from (_reason("the model", domain) for domain in sorted(lacking))
 
 
 def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> set[str]:
-    return {text(entry.domain) for entry in entries}
+    return {entry.domain for entry in entries}
 
 
 def _reason(where: str, domain: str) -> str:
@@ -38,11 +38,11 @@ def _reason(where: str, domain: str) -> str:
 
 def _called(model: onnx.ModelProto) -> set[Key]:
     """The functions that the model's graph calls, or that are called by these."""
-    bodies = {key_of(function, text(function.name)): function.node for function in model.functions}
+    bodies = {key_of(function, function.name): function.node for function in model.functions}
     called: set[Key] = set()
     todo = [model.graph.node]
     while todo and bodies:
-        calls = {key_of(node, text(node.op_type)) for node in all_nodes(todo.pop())} & bodies.keys()
+        calls = {key_of(node, node.op_type) for node in all_nodes(todo.pop())} & bodies.keys()
         todo += [bodies[key] for key in calls - called]
         called |= calls
     return called

@@ -11,10 +11,8 @@ import onnx
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.onnx.functions import Functions, all_nodes
-from dmlsplit.formats.onnx.given import subgraphs
-from dmlsplit.formats.onnx.protobuf import refill, rename_tensors
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.functions import Functions
+from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, refill, rename_tensors, subgraphs
 from dmlsplit.printable import printable
 
 MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
@@ -87,30 +85,29 @@ def _expanded(
         if depth >= MAX_DEPTH:
             raise InputError(f"functions are called over {MAX_DEPTH} deep")
         function = functions[key]
-        name = text(node.name) or text(node.op_type)
+        name = node.name or node.op_type
         if len(node.output) < len(function.output):
             # Versions read past the outputs of the call: what they do then is chance.
             raise InputError(f"{printable(name)} leaves out outputs of the function that it calls")
-        actual = dict(zip(map(text, function.input), map(text, node.input), strict=False))
+        actual = dict(zip(function.input, node.input, strict=False))
         # An output that the call gives no name is one all the same.
-        actual.update({o: text(name) for o, name in zip(map(text, function.output), node.output, strict=False) if name})
+        actual.update({o: name for o, name in zip(function.output, node.output, strict=False) if name})
         body = functions.body(key, node)
         called = list(map(name_in_path, body.node))
         for inner in all_nodes(body.node):
             if not inner.name and inner.op_type in JUDGED:
                 inner.name = name_in_path(inner)  # of the body, whose names change
-        names = dict.fromkeys(map(text, function.input), "") | actual
+        names = dict.fromkeys(function.input, "") | actual
         rename(body, _in_call(names, f"{name}_{index}/"))
         for inner, own in zip(body.node, called, strict=True):
             inner.name = f"{name}/{own}"
-            written.extend(text(output) for output in inner.output if output)
+            written.extend(output for output in inner.output if output)
         yield from _expanded(body.node, functions, depth + 1, written)
 
 
 def name_in_path(node: onnx.NodeProto) -> str:
     """The name of a body's node in paths: a judged node without a name is called by its first output."""
-    first = next((text(name) for name in node.output if name), "") if node.op_type in JUDGED else ""
-    return text(node.name) or first or text(node.op_type)
+    return node.name or (first_output(node) if node.op_type in JUDGED else "") or node.op_type
 
 
 def _in_call(names: Mapping[str, str], prefix: str) -> Callable[[str], str]:
@@ -124,5 +121,5 @@ def rename(graph: onnx.GraphProto, renamed: Callable[[str], str]) -> None:
         rename_tensors(node, renamed)
         for subgraph in subgraphs(node):
             for value in (*subgraph.input, *subgraph.output, *subgraph.initializer, *subgraph.value_info):
-                value.name = renamed(text(value.name))
+                value.name = renamed(value.name)
             rename(subgraph, renamed)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import onnx
 
-from dmlsplit.formats.onnx import given
-from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.protobuf import domain_of, reads
 from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.scope import Scope
-from dmlsplit.formats.onnx.tensors import text
 
 RANDOM: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
 """Operators that compute something else each time."""
@@ -45,9 +43,9 @@ def without_identities(nodes: Sequence[onnx.NodeProto], outputs: set[str]) -> Ke
     sources, removed = {}, set()
     for index, node in enumerate(nodes):
         identity = node.op_type == "Identity" and domain_of(node) == "" and len(node.input) == len(node.output) == 1
-        if identity and text(node.output[0]) not in outputs:
+        if identity and node.output[0] not in outputs:
             removed.add(index)
-            sources[text(node.output[0])] = text(node.input[0])
+            sources[node.output[0]] = node.input[0]
     return Kept(frozenset(removed), _ends(sources))
 
 
@@ -64,15 +62,15 @@ def merged(nodes: Sequence[onnx.NodeProto], outputs: set[str], scope: Scope, kep
     touched = []
     for index in order:
         node = nodes[index]
-        key = _key(node, [values.get(text(name), text(name)) for name in node.input], index)
-        for i, name in enumerate(map(text, node.output)):
+        key = _key(node, [values.get(name, name) for name in node.input], index)
+        for i, name in enumerate(node.output):
             values[name] = first.setdefault((i, *key), name) if name else ""
             if values[name] != name and name not in outputs:
                 sources[name] = values[name]
                 touched.append(index)
     sources = _ends(sources)
     needed = outputs | {sources.get(name, name) for index in order for name in reads(nodes[index])}
-    removed = {i for i in touched if needed.isdisjoint(map(text, nodes[i].output))}
+    removed = {i for i in touched if needed.isdisjoint(nodes[i].output)}
     return Kept(kept.removed | removed, sources)
 
 
@@ -89,15 +87,6 @@ def _ends(sources: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node reads, and those that graphs in it do."""
-    yield from (text(name) for name in node.input if name)
-    for graph in given.subgraphs(node):
-        yield from (text(value.name) for value in graph.output)
-        for inner in graph.node:
-            yield from reads(inner)
-
-
 def _key(node: onnx.NodeProto, read: Sequence[str], index: int) -> _Key:
     """A key that equal nodes share; the index of a node that is equal to none."""
     comparable = all(attribute.type in _COMPARED for attribute in node.attribute)
@@ -108,8 +97,8 @@ def _key(node: onnx.NodeProto, read: Sequence[str], index: int) -> _Key:
 
 def _equal_constants(nodes: Sequence[onnx.NodeProto], scope: Scope) -> dict[str, str]:
     """For each small constant the first that has the same type, shape and elements."""
-    names = [text(tensor.name) for tensor in scope.graph.initializer if math.prod(tensor.dims) <= _MOST_SHARED]
-    names += [text(name) for node in nodes if node.op_type == "Constant" for name in node.output[:1]]
+    names = [tensor.name for tensor in scope.graph.initializer if math.prod(tensor.dims) <= _MOST_SHARED]
+    names += [name for node in nodes if node.op_type == "Constant" for name in node.output[:1]]
     first: dict[_Key, str] = {}
     found = {}
     for name in names:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dmlsplit.dims import is_static
-from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.protobuf import domain_of, first_output
 from dmlsplit.formats.onnx.runtime.scopes import integers
-from dmlsplit.formats.onnx.tensors import text
 
 if TYPE_CHECKING:
     from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
@@ -56,23 +55,23 @@ def shapes_for_reshapes(graph: SessionGraph) -> dict[int, Shape]:
 
 def _shape(graph: SessionGraph, index: int) -> Shape:
     node = graph.nodes[index]
-    name = graph.source(text(node.output[0]))
+    name = graph.source(first_output(node))
     readers = graph.ends(name)
     if len(readers) != 1 or readers[0] < 0:
         return Shape(Fate.STAYS)
     reader = graph.nodes[readers[0]]
     if reader.op_type == "Cast" and graph.scope.type_of(name)[0] == "INT64":
         return Shape(Fate.UNKNOWN)  # one that does nothing is removed
-    if reader.op_type != "Reshape" or len(reader.input) < 2 or graph.source(text(reader.input[1])) != name:
+    if reader.op_type != "Reshape" or len(reader.input) < 2 or graph.source(reader.input[1]) != name:
         return Shape(Fate.STAYS)
-    data = graph.source(text(reader.input[0]))
+    data = graph.source(reader.input[0])
     if data == name or any(a.name == "allowzero" and a.i for a in reader.attribute):
         return Shape(Fate.STAYS)
     whole = graph.shape(data)
     unknown = Shape(Fate.UNKNOWN, readers[0], is_static(whole))
     elements: list[int] = []
     elsewhere = 0
-    for read in (graph.source(text(each)) for each in node.input):
+    for read in (graph.source(each) for each in node.input):
         if read in graph.constants:
             values = integers(graph.scope, read)
             if values is None:
@@ -93,7 +92,7 @@ def _shape(graph: SessionGraph, index: int) -> Shape:
         kept_sizes = [whole[i] if whole is not None and i < len(whole) else None for i in range(len(elements))]
         known = [isinstance(kept, int) for kept, size in zip(kept_sizes, elements, strict=True) if size == 0]
         return Shape(Fate.CONSTANT, readers[0], is_static(whole) if others else all(known))
-    if any(_may_vanish(graph, text(read)) for read in node.input):
+    if any(_may_vanish(graph, read) for read in node.input):
         return unknown
     return Shape(Fate.STAYS_AT_FIRST if others - elsewhere <= 1 else Fate.STAYS, readers[0], is_static(whole))
 
@@ -107,12 +106,12 @@ def _size_of(graph: SessionGraph, name: str) -> tuple[str, int | None]:
         node = None if origin is None else graph.nodes[origin]
         if node is None or node.op_type != op_type or (op_type == "Shape" and node.attribute):
             return "", None
-        if any(text(name) not in graph.constants for name in node.input[1:]):
+        if any(name not in graph.constants for name in node.input[1:]):
             return "", None
         if op_type == "Gather":
-            found = integers(graph.scope, text(node.input[1]))
+            found = integers(graph.scope, node.input[1])
             place = found[0] if found is not None and len(found) == 1 else None
-        read = text(node.input[0])
+        read = node.input[0]
     return graph.source(read), place
 
 

@@ -15,11 +15,11 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, LimitError
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.folding import Constant
-from dmlsplit.formats.onnx.functions import Functions, all_nodes, domain_of
+from dmlsplit.formats.onnx.functions import Functions
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
-from dmlsplit.formats.onnx.protobuf import refill
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
-from dmlsplit.formats.onnx.tensors import Array, ReadExternal, text
+from dmlsplit.formats.onnx.tensors import Array, ReadExternal
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.runtimes.facts import SessionOptions, Sizes
 
@@ -148,9 +148,9 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes]
         if node.op_type not in wanted or domain_of(node) != "" or not _lacks_shape(node, scope):
             continue
         for place in wanted[node.op_type]:
-            name = text(node.input[place]) if place < len(node.input) else ""
+            name = node.input[place] if place < len(node.input) else ""
             twin = graph.node[index]
-            if not name or text(twin.input[place]) != name or scope.producer(name) is None:
+            if not name or twin.input[place] != name or scope.producer(name) is None:
                 continue
             array = elements(scope, name)
             if array is not None and array.dtype.kind in "iuf":
@@ -161,28 +161,28 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes]
 
 
 def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:
-    shapes = [scope.type_of(text(name))[1] for name in node.output if name]
+    shapes = [scope.type_of(name)[1] for name in node.output if name]
     return any(shape is None or None in shape for shape in shapes)
 
 
 def _defaults(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
     if model.ir_version < _FIRST_WITH_DEFAULTS:
         return {}
-    inputs = {text(value.name) for value in model.graph.input}
-    return {name: tensor for tensor in model.graph.initializer if (name := text(tensor.name)) in inputs}
+    inputs = {value.name for value in model.graph.input}
+    return {name: tensor for tensor in model.graph.initializer if (name := tensor.name) in inputs}
 
 
 def _without(model: onnx.ModelProto, defaults: Mapping[str, onnx.TensorProto]) -> onnx.ModelProto:
     if not defaults:
         return model
     copy = deepcopy(model)
-    refill(copy.graph.initializer, [t for t in model.graph.initializer if text(t.name) not in defaults])
+    refill(copy.graph.initializer, [t for t in model.graph.initializer if t.name not in defaults])
     return copy
 
 
 def _put_values(graph: onnx.GraphProto, values: Mapping[str, Sequence[int]]) -> None:
     """Makes the integers of a run initializers, for the inference of what is computed from them."""
-    refill(graph.initializer, [tensor for tensor in graph.initializer if text(tensor.name) not in values])
+    refill(graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in values])
     graph.initializer.extend(numpy_helper.from_array(np.array(v, np.int64), name) for name, v in values.items())
 
 
@@ -193,7 +193,7 @@ def _forget_symbols(graph: onnx.GraphProto) -> None:
             if dim.HasField("dim_param"):
                 dim.ClearField("dim_param")
     for node in graph.node:
-        for inner in given.subgraphs(node):
+        for inner in subgraphs(node):
             _forget_symbols(inner)
 
 
@@ -203,12 +203,12 @@ def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
     What the graph says a second time of its outputs goes, too: inference does not look at it.
     """
     found: dict[str, dict[int, str]] = {}
-    outputs = {text(value.name) for value in graph.output}
-    refill(graph.value_info, [value for value in graph.value_info if text(value.name) not in outputs])
+    outputs = {value.name for value in graph.output}
+    refill(graph.value_info, [value for value in graph.value_info if value.name not in outputs])
     for value in (*graph.value_info, *graph.output):
         for place, dim in enumerate(value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ()):
             if dim.HasField("dim_param"):
-                found.setdefault(text(value.name), {})[place] = dim.dim_param
+                found.setdefault(value.name, {})[place] = dim.dim_param
                 dim.ClearField("dim_param")
     return found
 
@@ -217,7 +217,7 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
     """Gives sizes that no number was found of their names again."""
     for value in (*graph.value_info, *graph.output):
         dims = value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ()
-        for place, symbol in symbols.get(text(value.name), {}).items():
+        for place, symbol in symbols.get(value.name, {}).items():
             if place < len(dims) and dims[place].WhichOneof("value") is None:
                 dims[place].dim_param = symbol
 
@@ -252,13 +252,13 @@ def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str]) -> onnx.M
 
 def _hand_down(graph: onnx.GraphProto, outer: Mapping[str, onnx.TensorProto]) -> None:
     """Copies the integers of outer graphs that a graph in a node reads into it."""
-    own = {text(tensor.name) for tensor in graph.initializer} | {text(name) for n in graph.node for name in n.output}
-    read = {text(name) for node in graph.node for name in node.input}
+    own = {tensor.name for tensor in graph.initializer} | {name for n in graph.node for name in n.output}
+    read = {name for node in graph.node for name in node.input}
     graph.initializer.extend(tensor for name, tensor in outer.items() if name in read - own)
     constants = [*graph.initializer, *filter(None, map(_constant, graph.node))]
-    known = {**outer, **{text(t.name): t for t in constants if t.data_type == onnx.TensorProto.INT64}}
+    known = {**outer, **{t.name: t for t in constants if t.data_type == onnx.TensorProto.INT64}}
     for node in graph.node:
-        for inner in given.subgraphs(node):
+        for inner in subgraphs(node):
             _hand_down(inner, known)
 
 
@@ -268,7 +268,7 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
         return None
     for attribute in node.attribute:
         made = onnx.TensorProto()
-        match text(attribute.name):
+        match attribute.name:
             case "value":
                 made.CopyFrom(attribute.t)
             case "value_int":

@@ -18,14 +18,15 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx import given, shadowing
-from dmlsplit.formats.onnx.functions import all_nodes, check_references
+from dmlsplit.formats.onnx.functions import check_references
+from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
 from dmlsplit.formats.onnx.runtime.branches import Taken, has_branches, take
 from dmlsplit.formats.onnx.runtime.imports import not_imported
 from dmlsplit.formats.onnx.runtime.inlining import has_overloads, inlined, with_overloads_as_read
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
-from dmlsplit.formats.onnx.tensors import ReadExternal, text
+from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
 from dmlsplit.printable import printable
 from dmlsplit.runtime_versions import key_of
@@ -84,7 +85,7 @@ class OnnxSession:
         self._require_known_names = require_known_names
         self._has_overloads = has_overloads(proto)
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
-        self._operators = {text(node.op_type) for body in bodies for node in all_nodes(body)}
+        self._operators = {node.op_type for body in bodies for node in all_nodes(body)}
         self._models: _Once[SessionModel] = _Once()
         self._findings: _Once[tuple[GraphFinding, ...]] = _Once()
         self._diagnostics: _Once[Mapping[str, tuple[Diagnostic, ...]]] = _Once()

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import onnx
 
 from dmlsplit.dims import Shape, is_static
-from dmlsplit.formats.onnx import given
-from dmlsplit.formats.onnx.functions import domain_of
+from dmlsplit.formats.onnx.protobuf import domain_of, first_output, reads, subgraphs
 from dmlsplit.formats.onnx.runtime import merging, transposes
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.merging import NOTHING_REMOVED, RANDOM, without_identities
@@ -22,7 +21,6 @@ from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.walking import depth_first
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.splits import name_of
-from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.neighbours import (
     CONTRIBUTED,
@@ -67,15 +65,15 @@ class SessionGraph:
         self.run_scope = run_scope
         self.parent = parent
         self.nodes = list(scope.graph.node)
-        self.inputs = {text(value.name) for value in scope.graph.input}
-        self.outputs = {text(value.name) for value in scope.graph.output}
-        self.initializers = {text(tensor.name): tensor for tensor in scope.graph.initializer}
+        self.inputs = {value.name for value in scope.graph.input}
+        self.outputs = {value.name for value in scope.graph.output}
+        self.initializers = {tensor.name: tensor for tensor in scope.graph.initializer}
         self.defaults: Mapping[str, onnx.TensorProto] = model.defaults if parent is None else {}
         self.constants = set(self.initializers)
         self.readers: dict[str, list[int]] = {}
-        self.producers = {text(name): i for i, node in enumerate(self.nodes) for name in node.output if name}
+        self.producers = {name: i for i, node in enumerate(self.nodes) for name in node.output if name}
         for index, node in enumerate(self.nodes):
-            for name in set(merging.reads(node)):
+            for name in set(reads(node)):
                 self.readers.setdefault(name, []).append(index)
         self._shapes: dict[str, Shape | None] = {}
         self.kept = without_identities(self.nodes, self.outputs) if options.optimization >= 1 else NOTHING_REMOVED
@@ -89,9 +87,9 @@ class SessionGraph:
         for index, shape in self.reshapes.items():
             if shape.fate is Fate.CONSTANT:
                 self.folded.add(index)
-                self.constants.update(map(text, self.nodes[index].output))
+                self.constants.update(self.nodes[index].output)
         self.open = self._open_names()
-        self.has_subgraphs = any(True for node in self.nodes for _ in given.subgraphs(node))
+        self.has_subgraphs = any(True for node in self.nodes for _ in subgraphs(node))
         self._implemented = self._all_implemented()
         self.preferring_cpu = self._preferring_cpu()
         self._worked_out: dict[object, Any] = {}
@@ -155,7 +153,7 @@ class SessionGraph:
         A tensor that is read in its place may have declared sizes.
         """
         if name not in self._shapes:
-            known, read = (self.scope.type_of(which)[1] for which in (text(name), self.source(text(name))))
+            known, read = (self.scope.type_of(which)[1] for which in (name, self.source(name)))
             self._shapes[name] = read if known is None else known if is_static(known) else merged(known, read)
         return self._shapes[name]
 
@@ -174,15 +172,14 @@ class SessionGraph:
     def order(self) -> list[int]:
         """The nodes that are left, in the order in which ONNX Runtime walks over them.
 
-        Depth first from the nodes that nothing reads, the last one first; of a node's inputs the last node first. Nodes
-        of functions count as added behind all others.
+        Depth first from the nodes that nothing reads, the last one first; of a node's inputs the last node first.
         """
         left = [index for index, _ in self.alive if not self.removed(index)]
-        number = {index: self._number(index) for index in left}
+        number = {index: self.number(index) for index in left}
         leaves = [index for index in left if not self._is_followed(index)]
 
         def before(index: int) -> list[int]:
-            origins = {self.origin(name) for name in merging.reads(self.nodes[index])}
+            origins = {self.origin(name) for name in reads(self.nodes[index])}
             return sorted([i for i in origins if i in number], key=number.__getitem__)
 
         return list(depth_first(sorted(leaves, key=number.__getitem__), before))
@@ -194,12 +191,12 @@ class SessionGraph:
 
     def _is_followed(self, index: int) -> bool:
         """Whether a node reads what this one writes."""
-        return any(self._ends.get(text(name)) for name in self.nodes[index].output)
+        return any(self._ends.get(name) for name in self.nodes[index].output)
 
-    def _number(self, index: int) -> tuple[bool, int]:
-        name = next((text(name) for name in self.nodes[index].output if name), "")
-        place = self.model.inlined.get(name)
-        return (False, index) if place is None else (True, place)
+    def number(self, index: int) -> tuple[int, int]:
+        """Where ONNX Runtime has a node: those of functions count as added behind all others."""
+        place = self.model.inlined.get(first_output(self.nodes[index]))
+        return (0, index) if place is None else (1, place)
 
     @cached_property
     def transposed(self) -> set[int]:
@@ -237,7 +234,7 @@ class SessionGraph:
         for index, node in enumerate(self.nodes):
             if self._folds(node):
                 found.add(index)
-                self.constants.update(text(name) for name in node.output if name)
+                self.constants.update(name for name in node.output if name)
         return found
 
     def _folds(self, node: onnx.NodeProto) -> bool:
@@ -249,8 +246,8 @@ class SessionGraph:
             return False
         if node.op_type in KEEPS_ON_CPU and node.input and is_static(self.shape(node.input[0])):
             return True
-        names = [text(name) for name in node.input if name]
-        return bool(names) and all(map(self.is_constant, names)) and not any(True for _ in given.subgraphs(node))
+        names = [name for name in node.input if name]
+        return bool(names) and all(map(self.is_constant, names)) and not any(True for _ in subgraphs(node))
 
     def _open_names(self) -> set[str]:
         """The tensors whose sizes follow from what is known only as the model runs."""
@@ -260,16 +257,16 @@ class SessionGraph:
         for index, node in self.alive:
             if index in settled:
                 continue
-            names = {text(name) for name in node.input if name} - self.constants
+            names = {name for name in node.input if name} - self.constants
             by_data = node.op_type in DATA_DEPENDENT | self.model.uninferred or self._has_computed_lengths(node)
             if by_data or names & found or any(self._is_open_integer(name) for name in names):
-                found.update(text(name) for name in node.output if name)
+                found.update(name for name in node.output if name)
         return found
 
     def _has_computed_lengths(self, node: onnx.NodeProto) -> bool:
         """Whether the lengths of a Split are computed as the model runs, even where they follow from the model."""
         is_split = node.op_type == "Split" and domain_of(node) == ""
-        return is_split and any(name and not self.is_constant(text(name)) for name in node.input[1:])
+        return is_split and any(name and not self.is_constant(name) for name in node.input[1:])
 
     def _is_open_integer(self, name: str) -> bool:
         """Whether a tensor may be sizes or lengths that a run gives."""
@@ -278,20 +275,20 @@ class SessionGraph:
     def _preferring_cpu(self) -> set[int]:
         """The nodes that are left on the CPU since they compute with sizes."""
         on_cpu = {
-            text(name)
+            name
             for index, node in self.alive
             if node.op_type in KEEPS_ON_CPU and domain_of(node) == "" and self.implemented(index)
             for name in node.output
         }
         found = set()
         for index, node in self.alive:
-            names = [text(name) for name in node.input]
+            names = list(node.input)
             if not on_cpu.intersection(names) or self.implemented(index) is False:
                 continue
             cpu_inputs = CPU_INPUTS.get(node.op_type, ())
             if all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
                 found.add(index)
-                on_cpu.update(text(name) for name in node.output if name)
+                on_cpu.update(name for name in node.output if name)
         return found
 
     def _stays(self, index: int, name: str, on_cpu: set[str], cpu_inputs: Sequence[int]) -> bool:
@@ -324,7 +321,7 @@ class SessionGraph:
             return True if domain == "" and node.op_type in JUDGED else None
         if not known.types:
             return False
-        read = [text(name) for name in node.input[node.op_type == "Where" :][:1]]
+        read = node.input[node.op_type == "Where" :][:1]
         data_type = self.scope.type_of(read[0])[0] if read else None
         return known.takes(data_type, self.scope.origin.opset, self.runtime)
 
@@ -339,7 +336,7 @@ class SessionGraph:
         if on_dml is False or not self.fuses or (known is not None and not known.in_graph):
             return Placed(index, on_dml, False)
         cpu_inputs = known.cpu_inputs if known is not None else ()
-        names = [text(name) for name in node.input]
+        names = list(node.input)
         if any(names[i] and not self.is_initializer(names[i]) for i in cpu_inputs if i < len(names)):
             return Placed(index, on_dml, False)
         read = [name for i, name in enumerate(names) if name and i not in cpu_inputs]
@@ -366,7 +363,7 @@ class SessionGraph:
 def neighbour_of(node: onnx.NodeProto) -> Neighbour | None:
     """The row of a node's operator, where it has one."""
     rows = {"": NEIGHBOURS, "com.microsoft": CONTRIBUTED}.get(domain_of(node), {})
-    return rows.get(text(node.op_type))
+    return rows.get(node.op_type)
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:

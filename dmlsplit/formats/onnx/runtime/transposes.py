@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from dmlsplit.formats.onnx.functions import domain_of
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.runtimes.neighbours import TRANSPOSABLE
 
 if TYPE_CHECKING:
@@ -25,13 +24,13 @@ def transposed(graph: SessionGraph) -> set[int]:
     order = graph.order()
     meeting: set[int] = set()
     for index in reversed(order):
-        readers = (reader for name in graph.nodes[index].output if name for reader in graph.ends(text(name)))
+        readers = (reader for name in graph.nodes[index].output if name for reader in graph.ends(name))
         if any(_gives(graph.nodes[reader], reader in meeting) for reader in readers if reader >= 0):
             meeting.add(index)
     found: set[int] = set()
     for index in order:
         node = graph.nodes[index]
-        inputs = [name for name in map(text, node.input) if name and not graph.is_constant(graph.source(name))]
+        inputs = [name for name in node.input if name and not graph.is_constant(graph.source(name))]
         origins = [origin for name in inputs if (origin := graph.origin(name)) is not None]
         moved = sum(_gives(graph.nodes[origin], origin in found) for origin in origins)
         others = len(inputs) - moved + (index not in meeting)
