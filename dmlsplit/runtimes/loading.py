@@ -57,6 +57,8 @@ def _of_split(facts: RuntimeFacts) -> Iterator[str]:
 
 
 def _of_concat(facts: RuntimeFacts) -> Iterator[str]:
+    if facts.outputs != 1 or facts.omitted:
+        yield f"there are {facts.outputs} outputs, not one with a name"
     if facts.opset >= _FIRST_WITH_KERNEL[False] and not facts.axis_given:
         yield "the attribute axis is missing"
     known = [shape for shape in facts.shapes if shape is not None]

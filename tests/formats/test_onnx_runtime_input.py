@@ -152,3 +152,9 @@ def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
         _, answer = judged_in_session(each, find_target(onnxruntime=VERSION))
         assert [d.message for d in answer.diagnostics] == ["it contradicts itself"]
     assert len(tried) == 1
+
+
+@pytest.mark.parametrize("outputs", [[], ["y", "z"], ["y", ""], [""]])
+def test_a_concat_without_one_output_is_not_loaded(outputs):
+    nodes = [node("Concat", ["x", "x"], outputs, axis=1, name="C"), node("Relu", ["x"], ["r"])]
+    assert outcome(ask(nodes, [X], ["r"])) == [("C", "session-fails", "init", None)]

@@ -234,6 +234,10 @@ def test_empty_inputs_are_left_out_of_a_join():
         {"shapes": ((1, 3, 2, 4), (1, 2, 4, 4))},
         {"shapes": ((), ()), "axis": 0},
         {"axis_given": False},
+        {"outputs": 0},
+        {"outputs": 2},
+        {"outputs": 2, "omitted": (1,)},
+        {"omitted": (0,)},
     ],
 )
 def test_a_concat_that_inference_refuses(changes):
