@@ -13,8 +13,7 @@ from dmlsplit.graphs.operators import Family
 from dmlsplit.layout import packed_strides
 
 VECTOR: Final = 16
-
-
+"""Bytes that a shader reads or writes at once."""
 ELEMENT_BYTES: Final = {int(TensorDataType.FLOAT32): 4, int(TensorDataType.FLOAT16): 2}
 
 
@@ -35,6 +34,8 @@ class Refused(Exception):
 
 class Crash(Exception):
     """CompileGraph ends the process."""
+
+    rule: Final = "graph/fusion-crashes"
 
     def __init__(self, node: int, message: str) -> None:
         super().__init__(message)

@@ -2,178 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 from dmlsplit.descriptors import BufferTensorDesc, TensorDesc
+from dmlsplit.diagnostics import Diagnostic, Value
 from dmlsplit.graphs.descriptors import GraphDesc, Tensors, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, SPLIT
 from dmlsplit.location import Location
+from dmlsplit.rules import GRAPH_RULES
 
 
-@dataclass(frozen=True, slots=True)
-class StructureFault:
-    """One fault: the rule, where the member at fault is, and a sentence."""
-
-    rule: str
-    location: Location
-    message: str
-    expected: int | str | None = None
-    actual: int | str | None = None
-
-
-def faults(graph: GraphDesc) -> list[StructureFault]:
+def faults(graph: GraphDesc) -> tuple[Diagnostic, ...]:
     """All of them, in the order of the members; linear in the size of the graph."""
-    ends = [node_tensors(node) for node in graph.nodes]
-    found = list(_nulls(graph, ends))
-    reached: list[set[int]] = [set() for _ in ends]
-    used: list[set[int]] = [set() for _ in ends]
-    outputs: set[int] = set()
-    found += _edges(graph, ends, reached, used, outputs)
-    if not graph.nodes:
-        found.append(StructureFault("graph/empty", Location.of("Nodes"), "the graph has no nodes"))
-    for i, (inputs, _) in enumerate(ends):
-        for k in range(len(inputs)):
-            if k not in reached[i]:
-                found.append(
-                    StructureFault("graph/input-unconnected", Location.of("Nodes", i), f"no edge reaches its input {k}")
-                )
-    for i, (_, results) in enumerate(ends):
-        if results and not used[i]:
-            many = "none of its outputs is" if node_type(graph.nodes[i]) == SPLIT else "its output is not"
-            found.append(
-                StructureFault("graph/node-unused", Location.of("Nodes", i), f"{many} used by a node or the graph")
+    return tuple(_Structure(graph).found)
+
+
+class _End(NamedTuple):
+    """An end of an edge: a tensor of a node, or of the graph itself, whose `node` is None."""
+
+    node: int | None
+    tensor_index: int
+    tensor: TensorDesc | None
+
+
+class _Structure:
+    """A graph under judgement: what its edges reach and use, and the faults found so far."""
+
+    def __init__(self, graph: GraphDesc) -> None:
+        self.graph = graph
+        self.ends = [node_tensors(node) for node in graph.nodes]
+        self.reached: set[tuple[int | None, int]] = set()
+        """Inputs of nodes, and graph outputs, whose node is None."""
+        self.used: set[int | None] = set()
+        """The nodes of which an output is used."""
+        self.found: list[Diagnostic] = []
+        self._look_at_tensors()
+        self._look_at_edges()
+        self._look_at_nodes()
+
+    def _add(self, rule: str, place: Location, message: str, expected: Value = None, actual: Value = None) -> None:
+        self.found.append(GRAPH_RULES[rule].diagnostic(place, message, expected=expected, actual=actual))
+
+    def _look_at_tensors(self) -> None:
+        for name, tensors in (("Inputs", self.graph.inputs), ("Outputs", self.graph.outputs)):
+            for i, tensor in enumerate(tensors):
+                if tensor is not None and _buffer(tensor) is None:
+                    self._add("graph/tensor-null", Location.of(name, i), "the tensor's Desc is null")
+        for i, (inputs, outputs) in enumerate(self.ends):
+            known = node_type(self.graph.nodes[i]) in BY_NUMBER  # of others nothing is said anyway
+            if known and None in map(_buffer, (*inputs, *outputs)):
+                self._add("graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null")
+
+    def _look_at_edges(self) -> None:
+        graph = self.graph
+        for i, edge in enumerate(graph.input_edges):
+            place = Location.of("InputEdges", i)
+            source = self._end(place, "GraphInputIndex", None, edge.graph_input_index, graph.inputs)
+            self._connect(place, source, self._input(place, edge.to_node_index, edge.to_node_input_index))
+        for i, wire in enumerate(graph.intermediate_edges):
+            place = Location.of("IntermediateEdges", i)
+            source = self._output(place, wire.from_node_index, wire.from_node_output_index)
+            self._connect(place, source, self._input(place, wire.to_node_index, wire.to_node_input_index))
+        for i, out in enumerate(graph.output_edges):
+            place = Location.of("OutputEdges", i)
+            source = self._output(place, out.from_node_index, out.from_node_output_index)
+            target = self._end(place, "GraphOutputIndex", None, out.graph_output_index, graph.outputs)
+            self._connect(place, source, target)
+
+    def _input(self, place: Location, node: int, index: int) -> _End | None:
+        in_range = self._in_range(place, "ToNodeIndex", node, len(self.ends))
+        return self._end(place, "ToNodeInputIndex", node, index, self.ends[node][0]) if in_range else None
+
+    def _output(self, place: Location, node: int, index: int) -> _End | None:
+        in_range = self._in_range(place, "FromNodeIndex", node, len(self.ends))
+        return self._end(place, "FromNodeOutputIndex", node, index, self.ends[node][1]) if in_range else None
+
+    def _end(self, place: Location, name: str, node: int | None, index: int, tensors: Tensors) -> _End | None:
+        in_range = self._in_range(place, name, index, len(tensors))
+        return _End(node, index, tensors[index]) if in_range else None
+
+    def _in_range(self, place: Location, name: str, index: int, count: int) -> bool:
+        if index >= count:
+            self._add(
+                "graph/index-range", place.member(name), f"{name} {index} is out of range", f"below {count}", index
             )
-    for i in range(len(graph.outputs)):
-        if i not in outputs:
-            found.append(
-                StructureFault(
-                    "graph/output-unconnected", Location.of("Outputs", i), "no edge reaches this graph output"
-                )
-            )
-    if not found:
-        cycle = _cycle(graph)
+        return index < count
+
+    def _connect(self, place: Location, source: _End | None, target: _End | None) -> None:
+        """Compares the ends: CompileGraph compares data types and total sizes, not the sizes themselves."""
+        if source is None or target is None:
+            return
+        first, second = _buffer(source.tensor), _buffer(target.tensor)
+        if first is not None and second is not None:
+            types = str(first.data_type), str(second.data_type)
+            totals = first.total_tensor_size_in_bytes, second.total_tensor_size_in_bytes
+            if first.data_type != second.data_type:
+                self._add("graph/edge-data-type", place, "its ends differ in data type", *types)
+            elif totals[0] != totals[1]:
+                self._add("graph/edge-size", place, "its ends differ in total size", *totals)
+        if target[:2] in self.reached:
+            what = "the same input" if target.node is not None else f"graph output {target.tensor_index}"
+            self._add("graph/edge-twice", place, f"another edge reaches {what}")
+        self.reached.add(target[:2])
+        self.used.add(source.node)
+
+    def _look_at_nodes(self) -> None:
+        graph = self.graph
+        if not graph.nodes:
+            self._add("graph/empty", Location.of("Nodes"), "the graph has no nodes")
+        for i, (inputs, _) in enumerate(self.ends):
+            for k in range(len(inputs)):
+                if (i, k) not in self.reached:
+                    self._add("graph/input-unconnected", Location.of("Nodes", i), f"no edge reaches its input {k}")
+        for i, (_, results) in enumerate(self.ends):
+            if results and i not in self.used:
+                many = "none of its outputs is" if node_type(graph.nodes[i]) == SPLIT else "its output is not"
+                self._add("graph/node-unused", Location.of("Nodes", i), f"{many} used by a node or the graph")
+        for i in range(len(graph.outputs)):
+            if (None, i) not in self.reached:
+                self._add("graph/output-unconnected", Location.of("Outputs", i), "no edge reaches this graph output")
+        cycle = None if self.found else _cycle(graph)
         if cycle is not None:
-            found.append(StructureFault("graph/cycle", Location.of("Nodes", cycle), "it needs its own output"))
-    return found
-
-
-def _nulls(graph: GraphDesc, ends: list[tuple[Tensors, Tensors]]) -> Iterator[StructureFault]:
-    for name, tensors in (("Inputs", graph.inputs), ("Outputs", graph.outputs)):
-        for i, tensor in enumerate(tensors):
-            if tensor is not None and _buffer(tensor) is None:
-                yield StructureFault("graph/tensor-null", Location.of(name, i), "the tensor's Desc is null")
-    for i, (inputs, outputs) in enumerate(ends):
-        if node_type(graph.nodes[i]) not in BY_NUMBER:  # nothing is said of it anyway
-            continue
-        for tensor in (*inputs, *outputs):
-            if _buffer(tensor) is None:
-                yield StructureFault(
-                    "graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null"
-                )
-                break
+            self._add("graph/cycle", Location.of("Nodes", cycle), "it needs its own output")
 
 
 def _buffer(tensor: TensorDesc | None) -> BufferTensorDesc | None:
     return None if tensor is None or tensor.desc is None or tensor.desc.sizes is None else tensor.desc
 
 
-def _edges(
-    graph: GraphDesc,
-    ends: list[tuple[Tensors, Tensors]],
-    reached: list[set[int]],
-    used: list[set[int]],
-    outputs: set[int],
-) -> Iterator[StructureFault]:
-    for i, edge in enumerate(graph.input_edges):
-        path = Location.of("InputEdges", i)
-        bad = list(_range(path, "GraphInputIndex", edge.graph_input_index, len(graph.inputs)))
-        bad += _end(path, "To", edge.to_node_index, "Input", edge.to_node_input_index, ends, 0)
-        yield from bad
-        if not bad:
-            here = ends[edge.to_node_index][0][edge.to_node_input_index]
-            yield from _ends(path, graph.inputs[edge.graph_input_index], here)
-            yield from _taken(path, reached[edge.to_node_index], edge.to_node_input_index)
-    for i, wire in enumerate(graph.intermediate_edges):
-        path = Location.of("IntermediateEdges", i)
-        bad = list(_end(path, "From", wire.from_node_index, "Output", wire.from_node_output_index, ends, 1))
-        bad += _end(path, "To", wire.to_node_index, "Input", wire.to_node_input_index, ends, 0)
-        yield from bad
-        if not bad:
-            there = ends[wire.from_node_index][1][wire.from_node_output_index]
-            yield from _ends(path, there, ends[wire.to_node_index][0][wire.to_node_input_index])
-            yield from _taken(path, reached[wire.to_node_index], wire.to_node_input_index)
-            used[wire.from_node_index].add(wire.from_node_output_index)
-    for i, out in enumerate(graph.output_edges):
-        path = Location.of("OutputEdges", i)
-        bad = list(_end(path, "From", out.from_node_index, "Output", out.from_node_output_index, ends, 1))
-        bad += _range(path, "GraphOutputIndex", out.graph_output_index, len(graph.outputs))
-        yield from bad
-        if not bad:
-            there = ends[out.from_node_index][1][out.from_node_output_index]
-            yield from _ends(path, there, graph.outputs[out.graph_output_index])
-            if out.graph_output_index in outputs:
-                yield StructureFault(
-                    "graph/edge-twice", path, f"another edge reaches graph output {out.graph_output_index}"
-                )
-            outputs.add(out.graph_output_index)
-            used[out.from_node_index].add(out.from_node_output_index)
-
-
-def _range(path: Location, name: str, index: int, count: int) -> Iterator[StructureFault]:
-    if index >= count:
-        yield StructureFault(
-            "graph/index-range", path.member(name), f"{name} {index} is out of range", f"below {count}", index
-        )
-
-
-def _end(
-    path: Location, side: str, node: int, kind: str, index: int, ends: list[tuple[Tensors, Tensors]], which: int
-) -> Iterator[StructureFault]:
-    if node >= len(ends):
-        yield from _range(path, f"{side}NodeIndex", node, len(ends))
-    else:
-        yield from _range(path, f"{side}Node{kind}Index", index, len(ends[node][which]))
-
-
-def _taken(path: Location, reached: set[int], index: int) -> Iterator[StructureFault]:
-    if index in reached:
-        yield StructureFault("graph/edge-twice", path, "another edge reaches the same input")
-    reached.add(index)
-
-
-def _ends(path: Location, one: TensorDesc | None, other: TensorDesc | None) -> Iterator[StructureFault]:
-    """The two ends of an edge: CompileGraph compares data types and total sizes, not the sizes themselves."""
-    first, second = _buffer(one), _buffer(other)
-    if first is None or second is None:
-        return
-    if first.data_type != second.data_type:
-        types = (str(first.data_type), str(second.data_type))
-        yield StructureFault("graph/edge-data-type", path, "its ends differ in data type", *types)
-    elif first.total_tensor_size_in_bytes != second.total_tensor_size_in_bytes:
-        yield StructureFault(
-            "graph/edge-size",
-            path,
-            "its ends differ in total size",
-            first.total_tensor_size_in_bytes,
-            second.total_tensor_size_in_bytes,
-        )
-
-
 def _cycle(graph: GraphDesc) -> int | None:
     """A node that depends on itself."""
-    waiting = [0] * len(graph.nodes)
-    readers: list[list[int]] = [[] for _ in graph.nodes]
+    order: TopologicalSorter[int] = TopologicalSorter()
     for edge in graph.intermediate_edges:
-        waiting[edge.to_node_index] += 1
-        readers[edge.from_node_index].append(edge.to_node_index)
-    ready = [i for i, count in enumerate(waiting) if not count]
-    done = 0
-    while ready:
-        node = ready.pop()
-        done += 1
-        for reader in readers[node]:
-            waiting[reader] -= 1
-            if not waiting[reader]:
-                ready.append(reader)
-    return None if done == len(waiting) else next(i for i, count in enumerate(waiting) if count)
+        order.add(edge.to_node_index, edge.from_node_index)
+    try:
+        order.prepare()
+    except CycleError as error:
+        nodes: list[int] = error.args[1]
+        return min(nodes)
+    return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, NamedTuple
 
-from dmlsplit.descriptors import TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.enums import GRAPH, HResult
-from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, described, node_tensors, node_type
+from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, described
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, operator_name
@@ -18,9 +18,9 @@ from dmlsplit.graphs.program import Crash, Refused, Unmodelled
 from dmlsplit.graphs.releases import GraphTraits, traits_of
 from dmlsplit.graphs.structure import faults
 from dmlsplit.location import Location
-from dmlsplit.releases import Release, releases
+from dmlsplit.releases import releases
 from dmlsplit.rules import GRAPH_RULES
-from dmlsplit.target import Target, target_of
+from dmlsplit.target import Target
 from dmlsplit.validation import evaluate
 
 _CORRECTNESS: Final[tuple[Correctness, ...]] = ("right", "wrong", "unknown")
@@ -83,20 +83,27 @@ class _Compiled(NamedTuple):
     ends_the_process: bool = False
 
 
-def judge(graph: GraphDesc, target: Target | Release, traits: Sequence[GraphTraits | None]) -> GraphReport:
+def judge(graph: GraphDesc, target: Target, traits: Sequence[GraphTraits | None]) -> GraphReport:
     """The report by a target whose builds have these traits; None among them is a build that was not observed."""
-    if isinstance(target, Release):
-        target = target_of(target)
     graph = described(graph)
-    created = _created(graph, target)
-    if created.compiles is False:
-        return _report(graph, target, created)
-    found = tuple(
-        GRAPH_RULES[fault.rule].diagnostic(fault.location, fault.message, expected=fault.expected, actual=fault.actual)
-        for fault in faults(graph)
+    compiled = _created(graph, target)
+    if compiled.compiles is not False:
+        created = compiled.found
+        compiled = _by_builds(graph, faults(graph), traits)
+        compiled = compiled._replace(found=created + compiled.found)
+    hresult: int | None = None
+    if compiled.compiles is not None and not compiled.ends_the_process:
+        hresult = HResult.S_OK if compiled.compiles else target.invalid_argument
+    unknown: tuple[Correctness, ...] = ("unknown",) * len(graph.outputs)
+    return GraphReport(
+        compiled.found,
+        target.name,
+        hresult,
+        GRAPH,
+        compiles=compiled.compiles,
+        outputs=unknown if compiled.outputs is None else compiled.outputs,
+        by_runtime=target.runtime is not None,
     )
-    compiled = _by_builds(graph, found, traits)
-    return _report(graph, target, compiled._replace(found=created.found + compiled.found))
 
 
 def _by_builds(graph: GraphDesc, found: tuple[Diagnostic, ...], traits: Sequence[GraphTraits | None]) -> _Compiled:
@@ -109,24 +116,6 @@ def _by_builds(graph: GraphDesc, found: tuple[Diagnostic, ...], traits: Sequence
     if len({(answer.compiles, answer.outputs, answer.ends_the_process) for answer in answers}) > 1:
         return _unknown(found, "the builds of this level make different things of it")
     return answers[0]
-
-
-def _report(graph: GraphDesc, target: Target, compiled: _Compiled) -> GraphReport:
-    hresult: int | None = None
-    if compiled.compiles is not None and not compiled.ends_the_process:
-        hresult = HResult.S_OK if compiled.compiles else target.invalid_argument
-    outputs = compiled.outputs
-    if outputs is None:
-        outputs = tuple(["unknown" for _ in graph.outputs])
-    return GraphReport(
-        compiled.found,
-        target.name,
-        hresult,
-        GRAPH,
-        compiles=compiled.compiles,
-        outputs=outputs,
-        by_runtime=target.runtime is not None,
-    )
 
 
 def _unknown(found: tuple[Diagnostic, ...], reason: str) -> _Compiled:
@@ -150,27 +139,22 @@ def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
         execution = Execution(compile_graph(graph, traits))
     except Unmodelled as reason:
         return _unknown((), str(reason))
-    except Refused as refused:
-        place = Location.of("Nodes", refused.node)
-        return _Compiled((GRAPH_RULES[refused.rule].diagnostic(place, str(refused)),), False)
-    except Crash as crash:
-        place = Location.of("Nodes", crash.node)
-        found = GRAPH_RULES["graph/fusion-crashes"].diagnostic(place, str(crash))
-        return _Compiled((found,), False, ends_the_process=True)
+    except (Refused, Crash) as error:
+        found = GRAPH_RULES[error.rule].diagnostic(Location.of("Nodes", error.node), str(error))
+        return _Compiled((found,), False, ends_the_process=isinstance(error, Crash))
     diagnostics: list[Diagnostic] = []
-    outputs: list[Correctness] = []
     for i, fault in enumerate(execution.faults):
-        outputs.append("right" if fault is None else "wrong")
         if fault is not None:
             by = f"Nodes[{fault.node}]" if fault.node is not None else "a copy"
             message = f"graph output {i} is wrong: {fault.message} ({by})"
             diagnostics.append(GRAPH_RULES[fault.rule].diagnostic(Location.of("Outputs", i), message))
+    outputs: list[Correctness] = ["right" if fault is None else "wrong" for fault in execution.faults]
     return _Compiled(tuple(diagnostics), True, tuple(outputs))
 
 
 def _created(graph: GraphDesc, target: Target) -> _Compiled:
     """The faults of each node by itself; the graph does not compile where CreateOperator refuses one."""
-    known: dict[object, tuple[bool, Sequence[Diagnostic], bool]] = {}
+    known: dict[object, tuple[Sequence[Diagnostic], bool, bool]] = {}
     found: list[Diagnostic] = []
     first_failure: bool | None = None
     """Whether it ends the process."""
@@ -182,8 +166,8 @@ def _created(graph: GraphDesc, target: Target) -> _Compiled:
             if node not in known:
                 report = evaluate(node, target)
                 said = [d for d in report.diagnostics if d.severity is not Severity.NOTE]
-                known[node] = report.hresult != HResult.S_OK, said, report.hresult is None
-            fails, diagnostics, ends = known[node]
+                known[node] = said, report.hresult != HResult.S_OK, report.hresult is None
+            diagnostics, fails, ends = known[node]
         if fails and first_failure is None:
             first_failure = ends
         found += [replace(d, location=Location.of("Nodes", i, *d.location.steps)) for d in diagnostics]
@@ -191,18 +175,14 @@ def _created(graph: GraphDesc, target: Target) -> _Compiled:
 
 
 def _neighbour(node: NeighbourOperatorDesc, target: Target) -> Sequence[Diagnostic]:
-    row = BY_NUMBER.get(node_type(node))
+    row = BY_NUMBER.get(node.type)
     if row is None or int(target.feature_level) > LOWEST_LEVEL_RANKS:
         return []
-    for tensors in node_tensors(node):
-        for tensor in tensors:
-            if _rank(tensor) not in (None, *row.first_level_ranks):
-                allowed = " or ".join(map(str, row.first_level_ranks))
-                message = f"{operator_name(node.type)} takes {allowed} dimensions at feature level 2_1"
-                rank = GRAPH_RULES["graph/neighbour-rank"]
-                return [rank.diagnostic(Location(), message, expected=allowed, actual=_rank(tensor))]
+    for tensor in chain(node.inputs, node.outputs):
+        rank = None if tensor is None or tensor.desc is None else tensor.desc.dimension_count
+        if rank not in (None, *row.first_level_ranks):
+            allowed = " or ".join(map(str, row.first_level_ranks))
+            message = f"{operator_name(node.type)} takes {allowed} dimensions at feature level 2_1"
+            rule = GRAPH_RULES["graph/neighbour-rank"]
+            return [rule.diagnostic(Location(), message, expected=allowed, actual=rank)]
     return []
-
-
-def _rank(tensor: TensorDesc | None) -> int | None:
-    return None if tensor is None or tensor.desc is None else tensor.desc.dimension_count

@@ -27,22 +27,18 @@ class GraphRule(Rule):
     """
 
     basis: Basis = Basis.OBSERVED
-    releases: str = ""
+    releases: str = "every build"
     cure: str = ""
     refuses: bool = False
     sound: bool = False
     examples_for: str = "1.15.4"
 
 
-EVERY_BUILD: Final = "every build"
-ACCEPTED: Final = "accepted by every build"
-
 INDEX_RANGE: Final = GraphRule(
     "graph/index-range",
     "An index of an edge is out of range.",
     "The indices of an edge count the graph's inputs, outputs and nodes, and the tensors of a node, from 0.",
     (COMPILED, GRAPH_PAGE),
-    releases=EVERY_BUILD,
     cure="count from 0",
     refuses=True,
 )
@@ -51,7 +47,6 @@ EDGE_SIZE: Final = GraphRule(
     "The ends of an edge differ in total size.",
     "Both tensors are the same memory. Their numbers of dimensions may differ.",
     (COMPILED, GRAPH_PAGE),
-    releases=EVERY_BUILD,
     cure="describe both ends alike",
     refuses=True,
 )
@@ -60,7 +55,7 @@ EDGE_DATA_TYPE: Final = GraphRule(
     "The ends of an edge differ in data type.",
     "Where the total sizes agree it is accepted, and the bytes are read as the other type.",
     (COMPILED,),
-    releases=ACCEPTED,
+    releases="accepted by every build",
     cure="cast between them",
 )
 INPUT_UNCONNECTED: Final = GraphRule(
@@ -68,7 +63,6 @@ INPUT_UNCONNECTED: Final = GraphRule(
     "No edge reaches an input of a node.",
     "Every input of a node is fed by a graph input or by another node.",
     (COMPILED, GRAPH_PAGE),
-    releases=EVERY_BUILD,
     cure="add the edge",
     refuses=True,
 )
@@ -77,7 +71,7 @@ OUTPUT_UNCONNECTED: Final = GraphRule(
     "No edge reaches a graph output.",
     "CompileGraph accepts it, and binding the output ends the process; up to DirectML 1.5.1 CompileGraph ends it.",
     (COMPILED,),
-    releases=ACCEPTED,
+    releases="accepted by every build",
     cure="remove the output",
 )
 NODE_UNUSED: Final = GraphRule(
@@ -85,7 +79,6 @@ NODE_UNUSED: Final = GraphRule(
     "Nothing uses an output of a node.",
     "A node that neither another node nor the graph uses is refused. Of a Split one output in use is enough.",
     (COMPILED,),
-    releases=EVERY_BUILD,
     cure="remove the node",
     refuses=True,
 )
@@ -94,7 +87,6 @@ EDGE_TWICE: Final = GraphRule(
     "Two edges reach the same input, or the same graph output.",
     "An input of a node is fed by one edge.",
     (COMPILED,),
-    releases=EVERY_BUILD,
     cure="remove one",
     refuses=True,
 )
@@ -103,7 +95,6 @@ CYCLE: Final = GraphRule(
     "A node needs its own output.",
     "The nodes of a graph can be put in an order in which each comes behind what it reads.",
     (COMPILED, COMPILE_PAGE),
-    releases=EVERY_BUILD,
     cure="break the cycle",
     refuses=True,
 )
@@ -112,7 +103,6 @@ EMPTY: Final = GraphRule(
     "The graph has no nodes.",
     "CompileGraph refuses it.",
     (COMPILED,),
-    releases=EVERY_BUILD,
     cure="add a node",
     refuses=True,
 )

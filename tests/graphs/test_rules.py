@@ -10,6 +10,7 @@ from dmlsplit.graphs.examples import Sketch
 from dmlsplit.graphs.releases import FiveDimensions, traits_of
 from dmlsplit.graphs.validation import judge
 from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.target import find_target
 
 DOES = {
     "graph/fused-wrongly": {"1.13.1", "1.14.1", "1.14.2", "1.15.1", "1.15.2", "1.15.4"},
@@ -118,7 +119,7 @@ def test_unknown_operators_and_builds_are_unknown():
     report = dml.validate(desc)
     assert (report.hresult, report.compiles, report.outputs) == (None, None, ("unknown",))
     assert report.ok
-    assert judge(known, dml.find_release("1.15.4"), [None]).outputs == ("unknown",)
+    assert judge(known, find_target(directml="1.15.4"), [None]).outputs == ("unknown",)
 
 
 def test_what_is_no_graph_is_refused():
