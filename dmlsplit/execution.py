@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Generic, overload
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, overload
 
 import numpy as np
 
@@ -103,9 +103,9 @@ class CompiledOperator(Generic[DescT_co]):
         return type(self), (self.desc, self.report, self.num_threads)
 
     @overload
-    def __call__(self: CompiledOperator[SplitOperatorDesc], input: Bindable) -> list[Array]: ...
+    def __call__(self: CompiledSplit, input: Bindable) -> list[Array]: ...
     @overload
-    def __call__(self: CompiledOperator[JoinOperatorDesc], input: Sequence[Bindable]) -> Array: ...
+    def __call__(self: CompiledJoin, input: Sequence[Bindable]) -> Array: ...
     def __call__(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
         """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
         out = self.new_outputs()
@@ -121,19 +121,11 @@ class CompiledOperator(Generic[DescT_co]):
 
     @overload
     def dispatch(
-        self: CompiledOperator[SplitOperatorDesc],
-        input: Bindable,
-        out: Sequence[Bindable],
-        *,
-        num_threads: NumThreads = None,
+        self: CompiledSplit, input: Bindable, out: Sequence[Bindable], *, num_threads: NumThreads = None
     ) -> None: ...
     @overload
     def dispatch(
-        self: CompiledOperator[JoinOperatorDesc],
-        input: Sequence[Bindable],
-        out: Bindable,
-        *,
-        num_threads: NumThreads = None,
+        self: CompiledJoin, input: Sequence[Bindable], out: Bindable, *, num_threads: NumThreads = None
     ) -> None: ...
     def dispatch(self, input: object, out: object, *, num_threads: NumThreads = None) -> None:
         """Executes into the caller's buffers; BindingError where one does not fit, before anything is written.
@@ -151,19 +143,11 @@ class CompiledOperator(Generic[DescT_co]):
 
     @overload
     def bind(
-        self: CompiledOperator[SplitOperatorDesc],
-        input: Bindable,
-        out: Sequence[Bindable],
-        *,
-        num_threads: NumThreads = None,
+        self: CompiledSplit, input: Bindable, out: Sequence[Bindable], *, num_threads: NumThreads = None
     ) -> BoundOperator: ...
     @overload
     def bind(
-        self: CompiledOperator[JoinOperatorDesc],
-        input: Sequence[Bindable],
-        out: Bindable,
-        *,
-        num_threads: NumThreads = None,
+        self: CompiledJoin, input: Sequence[Bindable], out: Bindable, *, num_threads: NumThreads = None
     ) -> BoundOperator: ...
     def bind(self, input: object, out: object, *, num_threads: NumThreads = None) -> BoundOperator:
         """Resolves the buffers once, for many dispatches. The result keeps them alive."""
@@ -190,6 +174,10 @@ class CompiledOperator(Generic[DescT_co]):
         if len(values) != len(self._parts):
             raise BindingError(f"{path}: {len(values)} buffers were given, the operator has {len(self._parts)}")
         return [bind(part, value) for part, value in zip(self._parts, values, strict=True)]
+
+
+CompiledSplit: TypeAlias = CompiledOperator[SplitOperatorDesc]
+CompiledJoin: TypeAlias = CompiledOperator[JoinOperatorDesc]
 
 
 class BoundOperator:

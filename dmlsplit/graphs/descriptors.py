@@ -6,8 +6,10 @@ Building one never judges it: an index out of range, a cycle, or an edge whose e
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -128,8 +130,8 @@ class GraphDesc:
         put(self, "nodes", _instances(nodes, (SplitOperatorDesc, JoinOperatorDesc, NeighbourOperatorDesc), "Nodes"))
         put(self, "input_edges", _instances(input_edges, (InputGraphEdgeDesc,), "InputEdges"))
         put(self, "output_edges", _instances(output_edges, (OutputGraphEdgeDesc,), "OutputEdges"))
-        edges = _instances(intermediate_edges, (IntermediateGraphEdgeDesc,), "IntermediateEdges")
-        put(self, "intermediate_edges", edges)
+        wires = _instances(intermediate_edges, (IntermediateGraphEdgeDesc,), "IntermediateEdges")
+        put(self, "intermediate_edges", wires)
 
 
 def _all(tensors: Iterable[TensorLike], path: str) -> Tensors:
@@ -176,23 +178,22 @@ def _entry(tensors: Tensors, index: int) -> TensorDesc | None:
 
 
 def edge_counts(
-    inputs: Sequence[InputGraphEdgeDesc],
-    outputs: Sequence[OutputGraphEdgeDesc],
+    inputs: Iterable[InputGraphEdgeDesc],
+    outputs: Iterable[OutputGraphEdgeDesc],
     wires: Sequence[IntermediateGraphEdgeDesc],
 ) -> dict[int, tuple[int, int]]:
     """By node: how many inputs and outputs it has at least, for edges lead to them. An index far beyond is a fault."""
-    reached: dict[int, list[int]] = {}
-    used: dict[int, list[int]] = {}
-    to: list[InputGraphEdgeDesc | IntermediateGraphEdgeDesc] = [*inputs, *wires]
+    reached: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    to: Iterable[InputGraphEdgeDesc | IntermediateGraphEdgeDesc] = chain(inputs, wires)
+    of: Iterable[OutputGraphEdgeDesc | IntermediateGraphEdgeDesc] = chain(outputs, wires)
     for edge in to:
-        reached.setdefault(edge.to_node_index, []).append(edge.to_node_input_index)
-    of: list[OutputGraphEdgeDesc | IntermediateGraphEdgeDesc] = [*outputs, *wires]
+        reached[edge.to_node_index][0].append(edge.to_node_input_index)
     for out in of:
-        used.setdefault(out.from_node_index, []).append(out.from_node_output_index)
-    return {node: (_count(reached.get(node)), _count(used.get(node))) for node in reached.keys() | used.keys()}
+        reached[out.from_node_index][1].append(out.from_node_output_index)
+    return {node: (_count(into), _count(out_of)) for node, (into, out_of) in reached.items()}
 
 
-def _count(indices: list[int] | None) -> int:
+def _count(indices: list[int]) -> int:
     return min(max(indices) + 1, len(indices) + _MOST_OPTIONAL) if indices else 0
 
 

@@ -94,14 +94,14 @@ def judge(graph: GraphDesc, target: Target, traits: Sequence[GraphTraits | None]
     hresult: int | None = None
     if compiled.compiles is not None and not compiled.ends_the_process:
         hresult = HResult.S_OK if compiled.compiles else target.invalid_argument
-    unknown: tuple[Correctness, ...] = ("unknown",) * len(graph.outputs)
+    unknown: Correctness = "unknown"
     return GraphReport(
         compiled.found,
         target.name,
         hresult,
         GRAPH,
         compiles=compiled.compiles,
-        outputs=unknown if compiled.outputs is None else compiled.outputs,
+        outputs=(unknown,) * len(graph.outputs) if compiled.outputs is None else compiled.outputs,
         by_runtime=target.runtime is not None,
     )
 
