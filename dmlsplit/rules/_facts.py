@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -11,19 +10,8 @@ from typing import Any
 from dmlsplit.conditions import Expression, Values
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.location import Location
-from dmlsplit.rules._model import Finding, NodeRule
+from dmlsplit.rules._model import Fact, Finding, NodeRule
 from dmlsplit.rules.node import RUNTIME_DIFFERS
-
-
-class Fact(enum.Enum):
-    """A part of a node that a check relies on or finds faulty."""
-
-    FORM = "which inputs and attributes are given"
-    TYPE = "the element type"
-    SHAPE = "the shape"
-    AXIS = "the axis"
-    LENGTHS = "the lengths that are given: values, type and rank"
-    COUNT = "the number of outputs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ A rule that nothing checks, because the code that comes upon the fault reports i
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -44,6 +45,17 @@ class Finding(NamedTuple):
         member = self.member
         inside = (member,) if isinstance(member, str) and member else tuple(member)
         return inside if self.tensor is None else self.tensor.steps + inside
+
+
+class Fact(enum.Enum):
+    """A part of a node that a check relies on or finds faulty."""
+
+    FORM = "which inputs and attributes are given"
+    TYPE = "the element type"
+    SHAPE = "the shape"
+    AXIS = "the axis"
+    LENGTHS = "the lengths that are given: values, type and rank"
+    COUNT = "the number of outputs"
 
 
 Findings: TypeAlias = Iterator[Finding]
@@ -112,16 +124,8 @@ class Rule:
 
     def report(self, location: Location, finding: Finding) -> Diagnostic:
         """The diagnostic of something that the check found in what lies at `location`."""
-        return Diagnostic(
-            self.id,
-            self.severity,
-            self.basis,
-            location.member(*finding.steps),
-            finding.message,
-            finding.expected,
-            finding.actual,
-            str(self.sources[0]),
-        )
+        place = location.member(*finding.steps)
+        return self.diagnostic(place, finding.message, expected=finding.expected, actual=finding.actual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,12 +217,14 @@ class BindingRule(_Checked):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeRule(_Checked, Generic[F]):
-    """A framework's own rule of a node, with a pair of nodes on the two sides of its boundary.
+    """A framework's own rule of a node, with a pair of nodes on the two sides of its boundary. Where nothing else is
+    said, its check needs the FORM.
 
     `runtimes`: what runtimes were seen to do where the check finds a fault; reported as node/runtime-differs. `where`:
     the conditions on which the check finds nothing, of sizes that the node leaves open; none where these do not matter.
     """
 
+    needs: Aspects = frozenset({Fact.FORM})
     bad: F = field(kw_only=True)
     good: F = field(kw_only=True)
     runtimes: str = ""

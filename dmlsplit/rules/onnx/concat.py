@@ -8,8 +8,7 @@ from typing import Final
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import compatible, shape_text
 from dmlsplit.rules._concat import declared_fits, ranks_differ, sizes_alike, sizes_differ, types_differ
-from dmlsplit.rules._facts import Fact
-from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import Source
 from dmlsplit.rules.onnx.concat_facts import DATA_TYPES, OnnxConcat
 from dmlsplit.rules.onnx.sources import IR
@@ -59,7 +58,6 @@ def concat_opset_unknown(n: OnnxConcat) -> Findings:
     "The Concat has no inputs.",
     "It joins one tensor or more.",
     sources=(CONCAT,),
-    needs={Fact.FORM},
     spoils=_ALL,
     bad=replace(_PAIR, shapes=(), data_types=()),
     good=replace(_PAIR, shapes=((4, 2),), data_types=("FLOAT",)),
@@ -74,7 +72,6 @@ def concat_no_inputs(n: OnnxConcat) -> Findings:
     "An input of the Concat has no name.",
     "No input of a Concat is optional.",
     sources=(CONCAT, IR),
-    needs={Fact.FORM},
     spoils={Fact.SHAPE, Fact.TYPE},
     bad=replace(_PAIR, omitted=(1,)),
     good=_PAIR,
@@ -89,7 +86,6 @@ def concat_input_omitted(n: OnnxConcat) -> Findings:
     "The Concat does not have exactly one output.",
     "It gives one tensor, which has a name.",
     sources=(CONCAT,),
-    needs={Fact.FORM},
     bad=replace(_PAIR, outputs=2),
     good=_PAIR,
 )
@@ -105,7 +101,6 @@ def concat_output_count(n: OnnxConcat) -> Findings:
     "The node has an attribute that Concat does not.",
     "`axis` is the only one.",
     sources=(CONCAT,),
-    needs={Fact.FORM},
     bad=replace(_PAIR, other_attributes=("new_axis",)),
     good=_PAIR,
 )
@@ -119,7 +114,6 @@ def concat_attribute_unknown(n: OnnxConcat) -> Findings:
     "The axis is not an INT.",
     "`axis` is one number.",
     sources=(CONCAT,),
-    needs={Fact.FORM},
     spoils={Fact.AXIS},
     bad=replace(_PAIR, axis=None, mistyped_attributes=("axis",)),
     good=_PAIR,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.rules._facts import Fact
-from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules.onnx.examples import COUNTED, EQUAL, GIVEN
 from dmlsplit.rules.onnx.facts import ATTRIBUTES, DATA_TYPES, MAX_INPUTS, OnnxSplit
 from dmlsplit.rules.onnx.sources import CHANGELOG, INFERENCE, IR, OBSERVED, SPLIT
@@ -48,7 +47,6 @@ def opset_unknown(n: OnnxSplit) -> Findings:
     "The node has no input tensor.",
     "The first input is the tensor to split; it is not optional.",
     sources=(SPLIT,),
-    needs={Fact.FORM},
     spoils={Fact.TYPE, Fact.SHAPE, Fact.AXIS},
     bad=OnnxSplit(13, 2, inputs=0, data_input=False),
     good=OnnxSplit(13, 2),
@@ -63,7 +61,6 @@ def input_missing(n: OnnxSplit) -> Findings:
     "The node has more inputs than its version of Split.",
     "Split 2 and 11 have one input and take lengths as an attribute; Split 1, 13 and 18 have two.",
     sources=(SPLIT, CHANGELOG),
-    needs={Fact.FORM},
     spoils={Fact.LENGTHS, Fact.COUNT},
     runtimes="OpenVINO ignores a second input at versions 2 and 11 and splits into equal parts",
     bad=replace(GIVEN, version=11),
@@ -81,7 +78,6 @@ def too_many_inputs(n: OnnxSplit) -> Findings:
     "The node has an attribute that its version of Split does not.",
     "`split` is an attribute of versions 1, 2 and 11 only, `num_outputs` of version 18.",
     sources=(SPLIT, CHANGELOG),
-    needs={Fact.FORM},
     spoils={Fact.LENGTHS, Fact.COUNT},
     runtimes="OpenVINO ignores the attribute, as does onnx's shape inference where nobody asks it to be strict",
     bad=replace(EQUAL, other_attributes=("num_outputs",)),
@@ -98,7 +94,6 @@ def attribute_unknown(n: OnnxSplit) -> Findings:
     "An attribute is of another type than the operator's.",
     "`axis` and `num_outputs` are INT, `split` is INTS.",
     sources=(SPLIT,),
-    needs={Fact.FORM},
     spoils={Fact.AXIS, Fact.LENGTHS, Fact.COUNT},
     bad=replace(EQUAL, axis=None, mistyped_attributes=("axis",)),
     good=EQUAL,
@@ -260,7 +255,6 @@ def num_outputs_below_one(n: OnnxSplit) -> Findings:
     "The node has no outputs.",
     "One output at least is listed, if without a name.",
     sources=(SPLIT,),
-    needs={Fact.FORM},
     spoils={Fact.COUNT, Fact.LENGTHS},
     bad=replace(EQUAL, outputs=0),
     good=replace(EQUAL, outputs=1),

@@ -8,8 +8,7 @@ from dataclasses import replace
 from dmlsplit.conditions import Condition, fits, is_one, total
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import Dim, compatible, shape_text
-from dmlsplit.rules._facts import Fact
-from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules.onnx.examples import ATTRIBUTE, COUNTED, EQUAL, GIVEN
 from dmlsplit.rules.onnx.facts import OnnxSplit
 from dmlsplit.rules.onnx.sources import CHANGELOG, INFERENCE, IR, OBSERVED, SPLIT
@@ -285,7 +284,6 @@ def _last_chunk(n: OnnxSplit) -> int | None:
     "The model declares another element type for an output than the input has.",
     "A split converts nothing.",
     sources=(SPLIT,),
-    needs={Fact.FORM},
     bad=replace(EQUAL, declared_types=("FLOAT", "FLOAT16")),
     good=replace(EQUAL, declared_types=("FLOAT", "FLOAT")),
 )

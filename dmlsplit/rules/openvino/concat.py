@@ -11,8 +11,7 @@ from typing import Final
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import compatible, shape_text
 from dmlsplit.rules._concat import declared_fits, ranks_differ, sizes_alike, sizes_differ, types_differ
-from dmlsplit.rules._facts import Fact
-from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
 from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
 from dmlsplit.rules.openvino.facts import AXIS_KNOWN, ELEMENT_TYPES
 from dmlsplit.rules.openvino.sources import CONCAT, ELEMENT_TYPE, OBSERVED
@@ -44,6 +43,7 @@ def concat_inputs(n: OpenVinoConcat) -> Findings:
     "The Concat does not have exactly one output port.",
     "It gives one tensor.",
     sources=(CONCAT,),
+    needs=NONE,
     bad=replace(EXAMPLE, outputs=2),
     good=EXAMPLE,
 )
@@ -57,7 +57,6 @@ def concat_output_count(n: OpenVinoConcat) -> Findings:
     "An input's element type is not one of OpenVINO's.",
     "A type of `dynamic` or `undefined` is taken as not known.",
     sources=(ELEMENT_TYPE,),
-    needs={Fact.FORM},
     spoils={Fact.TYPE},
     bad=replace(EXAMPLE, data_types=("f128",) * 3),
     good=replace(EXAMPLE, data_types=("f64",) * 3),
@@ -120,7 +119,6 @@ def concat_type_not_run(n: OpenVinoConcat) -> Findings:
     "The Concat has no axis.",
     "The attribute `axis` is required.",
     sources=(CONCAT,),
-    needs={Fact.FORM},
     spoils={Fact.AXIS},
     runtimes="OpenVINO takes 0",
     bad=replace(EXAMPLE, axis=None),
@@ -136,7 +134,6 @@ def concat_axis_missing(n: OpenVinoConcat) -> Findings:
     "An input is a scalar.",
     "There is no axis along which scalars could be joined.",
     sources=(CONCAT,),
-    needs={Fact.FORM},
     spoils={Fact.SHAPE, Fact.AXIS},
     bad=replace(EXAMPLE, shapes=((), (), ()), axis=0),
     good=replace(EXAMPLE, shapes=((1,), (1,), (1,)), axis=0),
@@ -154,7 +151,6 @@ def concat_scalar(n: OpenVinoConcat) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    needs={Fact.FORM},
     bad=replace(EXAMPLE, port_shapes=((1, (1, 15, 50, 50)),)),
     good=EXAMPLE,
 )

@@ -8,7 +8,8 @@ from typing import Final
 
 from dmlsplit.conditions import THE_AXIS, Expression, Values, expressions, quotient, total, value_of
 from dmlsplit.dims import Bounds, Dim, Interval, Shape, bounds, interval
-from dmlsplit.rules._facts import Fact, NodeFacts
+from dmlsplit.rules._facts import NodeFacts
+from dmlsplit.rules._model import Fact
 
 INTEGER_TYPES: Final = ("i4", "i8", "i16", "i32", "i64", "u1", "u2", "u3", "u4", "u6", "u8", "u16", "u32", "u64")
 ELEMENT_TYPES: Final = (

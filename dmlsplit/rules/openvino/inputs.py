@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import compatible, shape_text
-from dmlsplit.rules._facts import Fact
-from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OURS
 from dmlsplit.rules.openvino import examples as eg
 from dmlsplit.rules.openvino.facts import AXIS_KNOWN, ELEMENT_TYPES, INPUTS, INTEGER_TYPES, OpenVinoSplit
@@ -37,6 +36,7 @@ def inputs(n: OpenVinoSplit) -> Findings:
     "The data's element type is not one of OpenVINO's.",
     "The operations take any type that OpenVINO supports. A type of `dynamic` or `undefined` is taken as not known.",
     sources=(ELEMENT_TYPE, SPLIT, VARIADIC_SPLIT),
+    needs=NONE,
     spoils={Fact.TYPE},
     bad=replace(eg.SPLIT, data_type="f128"),
     good=replace(eg.SPLIT, data_type="f64"),
@@ -69,7 +69,6 @@ def type_not_run(n: OpenVinoSplit) -> Findings:
     "The data is a scalar.",
     "The axis is one of -rank to rank - 1: there is none to split.",
     sources=(SPLIT, VARIADIC_SPLIT),
-    needs={Fact.FORM},
     spoils={Fact.SHAPE, Fact.AXIS},
     bad=replace(eg.SPLIT, data_shape=(), axis=0),
     good=replace(eg.SPLIT, data_shape=(12,), axis=0),
@@ -86,7 +85,6 @@ def data_scalar(n: OpenVinoSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    needs={Fact.FORM},
     bad=replace(eg.SPLIT, port_shape=(6, 12)),
     good=eg.SPLIT,
 )
@@ -101,7 +99,6 @@ def port_shape_differs(n: OpenVinoSplit) -> Findings:
     "The axis is not of an integer type.",
     "It may be of any integer type, signed or not.",
     sources=(SPLIT, VARIADIC_SPLIT),
-    needs={Fact.FORM},
     spoils={Fact.AXIS},
     bad=replace(eg.SPLIT, axis=None, axis_type="f32"),
     good=replace(eg.SPLIT, axis_type="u8"),
@@ -115,7 +112,6 @@ def axis_type(n: OpenVinoSplit) -> Findings:
     "The axis is not a scalar.",
     "VariadicSplit takes a tensor of shape [1], too; Split takes a scalar only.",
     sources=(SPLIT, VARIADIC_SPLIT),
-    needs={Fact.FORM},
     spoils={Fact.AXIS},
     bad=replace(eg.SPLIT, axis_shape=(1,)),
     good=replace(eg.LENGTHS, axis_shape=(1,)),

@@ -8,8 +8,7 @@ from dataclasses import replace
 from dmlsplit.conditions import Condition, is_one
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import dim_text, shape_text
-from dmlsplit.rules._facts import Fact
-from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OURS
 from dmlsplit.rules.openvino import examples as eg
 from dmlsplit.rules.openvino.facts import AXIS_KNOWN, INTEGER_TYPES, OpenVinoSplit
@@ -22,6 +21,7 @@ from dmlsplit.rules.openvino.sources import OBSERVED, SPLIT, VARIADIC_SPLIT
     "The attribute num_splits is absent.",
     "Split requires it.",
     sources=(SPLIT,),
+    needs=NONE,
     spoils={Fact.COUNT},
     bad=replace(eg.SPLIT, num_splits=None),
     good=eg.SPLIT,
@@ -109,7 +109,6 @@ def not_divisible(n: OpenVinoSplit) -> Findings:
     "split_lengths is not of an integer type.",
     "It may be of any integer type, signed or not.",
     sources=(VARIADIC_SPLIT,),
-    needs={Fact.FORM},
     spoils={Fact.LENGTHS},
     bad=replace(eg.LENGTHS, split_lengths=None, split_lengths_type="f32"),
     good=replace(eg.LENGTHS, axis_type="i16", split_lengths_type="i16"),
@@ -124,7 +123,6 @@ def lengths_type(n: OpenVinoSplit) -> Findings:
     "The specification gives both one type, T2. OpenVINO takes them all the same.",
     severity=Severity.WARNING,
     sources=(VARIADIC_SPLIT, OBSERVED),
-    needs={Fact.FORM},
     bad=replace(eg.LENGTHS, axis_type="i32"),
     good=replace(eg.LENGTHS, axis_type="i32", split_lengths_type="i32"),
 )
@@ -143,7 +141,6 @@ def types_differ(n: OpenVinoSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    needs={Fact.FORM},
     bad=replace(eg.LENGTHS, axis_type="i4", split_lengths_type="i4"),
     good=replace(eg.LENGTHS, axis_type="i8", split_lengths_type="i8"),
 )
@@ -158,7 +155,6 @@ def lengths_misread(n: OpenVinoSplit) -> Findings:
     "split_lengths is not one-dimensional.",
     "It is a list with one entry for each output.",
     sources=(VARIADIC_SPLIT,),
-    needs={Fact.FORM},
     spoils={Fact.LENGTHS},
     bad=replace(eg.LENGTHS, split_lengths=None, split_lengths_shape=(1, 3)),
     good=eg.LENGTHS,

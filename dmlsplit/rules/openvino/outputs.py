@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from dmlsplit.conditions import Condition, fits
 from dmlsplit.dims import compatible, shape_text
-from dmlsplit.rules._facts import Fact
-from dmlsplit.rules._model import Finding, Findings, NodeRule
+from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules.openvino import examples as eg
 from dmlsplit.rules.openvino.facts import AXIS_KNOWN, OpenVinoSplit
 from dmlsplit.rules.openvino.sources import SPLIT, VARIADIC_SPLIT
