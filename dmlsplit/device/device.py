@@ -198,7 +198,7 @@ class Device:
         graph that a release refuses, or crashes on, although nothing is wrong with it, has right results all the same.
         Neighbours are those that were observed (dmlsplit.graphs.operators), of FLOAT32 and FLOAT16.
         """
-        from dmlsplit.device.compiling import compiled_graph  # most programs have no graph
+        from dmlsplit.device.dispatches import compiled_graph  # most programs have no graph
 
         if results not in ("release", "right"):
             raise ValueError(f"results: {results!r} is neither 'release' nor 'right'")

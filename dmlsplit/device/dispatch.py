@@ -90,7 +90,7 @@ def prepare_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run
         message = f"{d.message}: which value remains is not promised"
         found.append(ORDER_NOT_PROMISED.diagnostic(d.location, message, expected=d.expected, actual=d.actual))
     whole, parts = op.geometry.roles.whole_and_parts([*inputs, *outputs])
-    return _Copies(op, whole, parts, bool(unordered)).prepared(), found
+    return _copies(op, whole, parts, bool(unordered)), found
 
 
 def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
@@ -118,8 +118,7 @@ def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -
 
     def run() -> None:
         for source, target in copies:
-            content = source.buffer.array[source.offset : source.offset + source.size]
-            target.buffer.array[target.offset : target.offset + source.size] = content
+            target.bytes[: source.size] = source.bytes
 
     return run, found
 
@@ -201,36 +200,28 @@ class _Bound:
         self.function(*self.arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class _Copies:
+def _copies(op: DispatchableOperator, whole: MemoryRange, parts: Sequence[MemoryRange], one_thread: bool) -> Run:
     """The copies between a whole tensor and its parts."""
+    plan = op.plan()
+    vector = _native.pointers([_native.address(part.address) for part in parts])
+    begin = _native.address(whole.address)
+    if plan.ranges_apart(begin, vector):
+        threads = 1 if one_thread else thread_count(None, plan.bytes)
+        return _Bound(*plan.bound_call(begin, vector, threads), (whole, *parts))
 
-    _op: DispatchableOperator
-    _whole: MemoryRange
-    _parts: Sequence[MemoryRange]
-    _one_thread: bool
-
-    def prepared(self) -> Run:
-        op = self._op
-        plan = op.plan()
-        vector = _native.pointers([_native.address(part.address) for part in self._parts])
-        whole = _native.address(self._whole.address)
-        if plan.ranges_apart(whole, vector):
-            threads = 1 if self._one_thread else thread_count(None, plan.bytes)
-            return _Bound(*plan.bound_call(whole, vector, threads), (self._whole, *self._parts))
-        return self._one_after_another
-
-    def _one_after_another(self) -> None:
-        geometry = self._op.geometry
+    def one_after_another() -> None:
+        geometry = op.geometry
         sides = geometry.roles.sides
         stride = geometry.whole.byte_strides[geometry.axis]
-        place = self._whole.address
-        for i, (part, length) in enumerate(zip(self._parts, geometry.lengths, strict=True)):
-            plan = self._op.plan(i)
+        place = whole.address
+        for i, (part, length) in enumerate(zip(parts, geometry.lengths, strict=True)):
+            plan = op.plan(i)
             source, target = sides(place, part.address)
             read, _ = sides(plan.whole_range, plan.part_range(0))
             # The kernels take source and target to be apart, so that the one is read before the other is written.
             copied = _native.buffer(_native.bytes_at(source, read.end), False)
-            whole, moved = sides(copied, _native.address(target))
-            plan.run(whole, _native.pointers([moved]))
+            from_or_to, moved = sides(copied, _native.address(target))
+            plan.run(from_or_to, _native.pointers([moved]))
             place += length * stride
+
+    return one_after_another

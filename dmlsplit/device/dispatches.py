@@ -1,4 +1,4 @@
-"""The dispatch of a compiled graph: shaders, one after another, on the memory that is bound.
+"""CompileGraph of the emulated device: the report, and the shaders that a dispatch runs on the memory that is bound.
 
 As the release does it: its dispatches, each on the memory that CompileGraph gives it, whatever comes of that. As it
 should be: each node by itself, with memory of its own for every tensor.
@@ -7,6 +7,7 @@ should be: each node by itself, with memory of its own for every tensor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -16,10 +17,16 @@ from dmlsplit._binding import NUMPY_DTYPE
 from dmlsplit.descriptors import SplitOperatorDesc, TensorDesc
 from dmlsplit.device.arithmetic import Function, applied, copied, function_of, swish
 from dmlsplit.enums import TEMPORARY_BUFFER_ALIGNMENT, TensorFlags
-from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors
+from dmlsplit.graphs import GraphDesc, GraphReport, NeighbourOperatorDesc, evaluate_graph
+from dmlsplit.graphs.descriptors import described, node_tensors
+from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, Family
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Unmodelled, numbers_of
+from dmlsplit.graphs.releases import traits_of
 from dmlsplit.layout import packed_strides
+from dmlsplit.location import Location
+from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.target import Target
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -184,3 +191,22 @@ def _of_node(
     if any(read.sizes != writes[0].sizes for read in reads):
         raise Unmodelled(f"node {number} has tensors of different sizes")
     yield Shader(function_of(node), tuple(reads), writes[0])
+
+
+def compiled_graph(graph: GraphDesc, target: Target, results: str) -> tuple[GraphReport, Shaders | None]:
+    """The report of a release's target, and what is dispatched: None where the graph cannot be run."""
+    report = evaluate_graph(graph, target)
+    graph = described(graph)
+    assert target.release is not None
+    traits = traits_of(target.release)
+    try:
+        if results == "right":
+            # Something may be wrong with the graph itself, not only with what a release makes of it.
+            at_fault = any(d.rule not in GRAPH_RULES or not GRAPH_RULES[d.rule].sound for d in report.errors)
+            return report, None if at_fault else as_it_should_be(graph)
+        if report.compiles is not True or "unknown" in report.outputs or traits is None:
+            return report, None
+        return report, as_released(graph, compile_graph(graph, traits))
+    except Unmodelled as reason:
+        note = GRAPH_RULES["graph/unknown"].diagnostic(Location(), str(reason))
+        return replace(report, diagnostics=(*report.diagnostics, note), hresult=None, compiles=None), None
