@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit._processes import Processes
 from dmlsplit.atomic_files import FileKey, inputs_noted, note_inputs
-from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.diagnostics import Report, Severity
 from dmlsplit.enums import GRAPH, FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
@@ -200,7 +200,9 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     name = None if entry.name is None else shortened(entry.name, MAX_NAME)
     position = entry.locate(Location())
     if entry.error is not None:
-        report = replace(_malformed(entry.error, target), file=entry.file, index=entry.index)
+        error = entry.error
+        found = RULES["input/malformed"].diagnostic(Location(), error.message, line=error.line, column=error.column)
+        report = Report((found,), target.name, None, None, entry.file, entry.index)
         return NotRead(_by(target, report), name, position)
     report, descriptor, node = _judged(entry, target)
     kept = tuple([d for d in report.diagnostics if keep(d.rule)])
@@ -243,19 +245,14 @@ def _by(target: Target, report: Report) -> Report:
     return RuntimeReport.of(report)
 
 
-def _malformed(error: InputError, target: Target) -> Report:
-    diagnostic = RULES["input/malformed"].diagnostic(Location(), error.message, line=error.line, column=error.column)
-    return Report((diagnostic,), target.name, None, None)
-
-
 def _with_fix(result: Result, entry: Entry, target: Target, question: Question) -> Result:
     """The same with the rewriting, or with what else helps, where that was asked for and there is something."""
-    if question.name_fixes and entry.graph is not None and isinstance(result, Judged):
-        return replace(result, fix=result.report.cure or None)
-    wanted = question.name_fixes and entry.descriptor is not None and entry.node is None
-    if not (wanted and isinstance(result, Judged) and not result.report.ok):
+    if not question.name_fixes or not isinstance(result, Judged):
         return result
-    assert entry.descriptor is not None
+    if entry.graph is not None:
+        return replace(result, fix=result.report.cure or None)
+    if entry.descriptor is None or entry.node is not None or result.report.ok:
+        return result
     found = legalized(entry.descriptor, target)
     return replace(result, fix=rewriting.fix(found, entry.file, target)) if found.ok else result
 
@@ -278,7 +275,13 @@ def _judge_node(
     if open_node is not None:
         return _judge_open(node, target, open_node)
     found = legalized_node(node, target)
-    diagnostics = tuple([_in_node(d, node) for d in found.report.diagnostics if d not in own.diagnostics])
+    diagnostics = tuple(
+        [
+            d if d.location.node else replace(d, location=replace(d.location, node=node.path))
+            for d in found.report.diagnostics
+            if d not in own.diagnostics
+        ]
+    )
     summary = _summary(node, Use.REFUSED if diagnostics else Use.UNKNOWN)
     descriptor = asked_descriptor(found)
     if descriptor is not None:
@@ -361,13 +364,6 @@ def _judge_in_session(
     summary = _summary(node, use)._replace(runtime=str(answer.outcome))
     level = lowest_level(node) if descriptor is None else _minimum_level(descriptor)
     return report, summary._replace(minimum_level=level), descriptor
-
-
-def _in_node(diagnostic: Diagnostic, node: SplitNode | JoinNode) -> Diagnostic:
-    """A diagnostic of the descriptor as one of the node."""
-    if diagnostic.location.node:
-        return diagnostic
-    return replace(diagnostic, location=diagnostic.location.in_node(node.path))
 
 
 def _summary(node: SplitNode | JoinNode, use: Use) -> NodeSummary:

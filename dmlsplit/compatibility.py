@@ -13,8 +13,8 @@ from dmlsplit.enums import FeatureLevel, OperatorType
 from dmlsplit.geometry import members_of
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.release_names import find_release
-from dmlsplit.releases import Release, directml_versions, observed_levels
-from dmlsplit.runtime_versions import Runtime, runtimes
+from dmlsplit.releases import directml_versions, observed_levels
+from dmlsplit.runtime_versions import runtimes
 from dmlsplit.target import Target, target_of
 from dmlsplit.uses import Use
 from dmlsplit.validation import evaluate
@@ -56,31 +56,27 @@ class Columns(NamedTuple):
         return f"{self.noun}{'' if len(labels) == 1 else 's'} {self.spans(labels)}"
 
 
-def _level(level: FeatureLevel) -> Column:
-    target = target_of(level)
-    return Column(str(level), target, level in observed_levels(), (target.name,))
-
-
-def _version(version: str, builds: Sequence[Release]) -> Column:
-    return Column(version, target_of(find_release(version)), True, tuple(build.judged_by for build in builds))
-
-
-def _runtime(runtime: Runtime) -> Column:
-    target = target_of(runtime)
-    return Column(runtime.version, target, runtime.observed, (target.name,))
-
-
 LEVELS: Final = Columns(
     "feature_levels",
     "feature level",
-    tuple(_level(level) for level in FeatureLevel),
+    tuple(
+        Column(str(level), target_of(level), level in observed_levels(), (target_of(level).name,))
+        for level in FeatureLevel
+    ),
     "no build of this level was observed: it rests on documentation alone",
 )
-RELEASES: Final = Columns("releases", "release", tuple(_version(*entry) for entry in directml_versions().items()))
+RELEASES: Final = Columns(
+    "releases",
+    "release",
+    tuple(
+        Column(version, target_of(find_release(version)), True, tuple(build.judged_by for build in builds))
+        for version, builds in directml_versions().items()
+    ),
+)
 RUNTIMES: Final = Columns(
     "runtimes",
     "version of ONNX Runtime",
-    tuple(_runtime(runtime) for runtime in runtimes()),
+    tuple(Column(each.version, target_of(each), each.observed, (target_of(each).name,)) for each in runtimes()),
     "this version was not observed: of models nothing is predicted",
 )
 

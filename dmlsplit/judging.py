@@ -24,8 +24,6 @@ def validate(
     directml: Release | str | None = None,
     onnxruntime: Runtime | str | None = None,
 ) -> Report: ...
-
-
 @overload
 def validate(
     desc: GraphDesc,
@@ -34,8 +32,6 @@ def validate(
     directml: Release | str | None = None,
     onnxruntime: Runtime | str | None = None,
 ) -> GraphReport: ...
-
-
 def validate(
     desc: OperatorDesc | GraphDesc,
     *,

@@ -55,10 +55,6 @@ class Location:
         """A place further inside."""
         return Location(self.steps + steps, self.node)
 
-    def in_node(self, node: str) -> Location:
-        """The same of the operator that a node stands for."""
-        return Location(self.steps, node)
-
     @property
     def tensor(self) -> tuple[Step, ...]:
         """The steps to the tensor, or to the operator's own member, that this lies in."""

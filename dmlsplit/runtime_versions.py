@@ -8,7 +8,6 @@ seven of them at length (tests/data/onnxruntime), the others about a thousand ea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -130,8 +129,5 @@ def runtime_of_release(release: Release) -> Runtime | None:
     """The newest ONNX Runtime that ships a DirectML release; None where no known one does, as for Linux."""
     if release.platform != "windows":
         return None
-    return _newest(runtime for runtime in _RUNTIMES if runtime.directml == release.directml)
-
-
-def _newest(found: Iterable[Runtime]) -> Runtime | None:
-    return max(found, key=lambda runtime: runtime.key, default=None)
+    shipping = [runtime for runtime in _RUNTIMES if runtime.directml == release.directml]
+    return max(shipping, key=lambda runtime: runtime.key, default=None)
