@@ -31,8 +31,7 @@ from dmlsplit.report import rewriting
 from dmlsplit.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, answers
 from dmlsplit.rules import RULES
 from dmlsplit.runtime_versions import Runtime
-from dmlsplit.target import Target, find_target
-from dmlsplit.uses import Use
+from dmlsplit.target import Target, Use, find_target
 from dmlsplit.validation import evaluate, minimum_feature_level
 
 if TYPE_CHECKING:

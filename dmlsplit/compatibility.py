@@ -15,8 +15,7 @@ from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.release_names import find_release
 from dmlsplit.releases import directml_versions, observed_levels
 from dmlsplit.runtime_versions import runtimes
-from dmlsplit.target import Target, target_of
-from dmlsplit.uses import Use
+from dmlsplit.target import Target, Use, target_of
 from dmlsplit.validation import evaluate
 
 if TYPE_CHECKING:

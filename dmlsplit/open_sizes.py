@@ -36,8 +36,7 @@ from dmlsplit.legalize import movable_types
 from dmlsplit.releases import Release
 from dmlsplit.rules import NodeFacts, valid_where
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
-from dmlsplit.target import Target, find_target, target_of
-from dmlsplit.uses import Use
+from dmlsplit.target import Target, Use, find_target, target_of
 
 if TYPE_CHECKING:
     from dmlsplit.formats.element_types import ElementType

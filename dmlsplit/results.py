@@ -13,7 +13,7 @@ from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Position, Report
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.open_sizes import OpenNode
-from dmlsplit.uses import Use
+from dmlsplit.target import Use
 
 if TYPE_CHECKING:
     from dmlsplit.dims import Shape

@@ -4,6 +4,7 @@ each ships; each on a device that may lack data types.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Final, TypeAlias
@@ -16,6 +17,18 @@ from dmlsplit.runtime_versions import Runtime, find_runtime
 
 Support: TypeAlias = Mapping[OperatorType, tuple[TensorSupport, ...]]
 By: TypeAlias = FeatureLevel | Release | Runtime
+
+
+class Use(enum.Enum):
+    """The use that a target has for an operator."""
+
+    AS_IT_IS = "as it is"
+    REWRITTEN = "rewritten"
+    REFUSED = "no"
+    UNKNOWN = "unknown"
+    NOT_ASKED = "-"
+    """The node is wrong by its framework's own rules."""
+
 
 _OPERATORS: Final = (OperatorType.SPLIT, OperatorType.JOIN)
 

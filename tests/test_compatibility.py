@@ -8,7 +8,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.compatibility import LEVELS, RELEASES, _shared, compatibility
 from dmlsplit.enums import OperatorType
-from dmlsplit.uses import Use
+from dmlsplit.target import Use
 from dmlsplit.validation import evaluate
 from tests.oracle import operator, reason_to_leave_out, records
 

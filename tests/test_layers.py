@@ -17,7 +17,7 @@ FLOORS = [
     ["printable", "_version", "enums", "integers"],
     ["errors", "foreign"],
     ["layout", "location", "dims"],
-    ["conditions", "uses", "descriptors", "diagnostics", "_native"],
+    ["conditions", "descriptors", "diagnostics", "_native"],
     ["_typing", "geometry"],
     ["feature_levels"],
     ["releases"],

@@ -17,8 +17,7 @@ from dmlsplit.open_sizes import answer_by
 from dmlsplit.releases import releases
 from dmlsplit.rules.onnx import OnnxSplit
 from dmlsplit.rules.openvino import OpenVinoSplit
-from dmlsplit.target import find_target
-from dmlsplit.uses import Use
+from dmlsplit.target import Use, find_target
 from tests.open_nodes import OPENVINO_TYPES, TYPES, assignment, node_of, open_facts
 
 LEVELS = ("1_0", "2_0", "2_1", "3_0", "4_0", "5_0", "6_4")

@@ -19,7 +19,7 @@ from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.open_sizes import answer_by
 from dmlsplit.report import rewriting, text
 from dmlsplit.results import Answer, Judged, Note, NotJudged, NotRead
-from dmlsplit.uses import Use
+from dmlsplit.target import Use
 
 if TYPE_CHECKING:
     from dmlsplit.formats.joins import JoinNode

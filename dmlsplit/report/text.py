@@ -19,7 +19,7 @@ from dmlsplit.printable import printable
 from dmlsplit.report.table import Table
 from dmlsplit.results import Answer, Judged, NodeSummary, Note, Result, Verdict
 from dmlsplit.rules import RULES
-from dmlsplit.uses import Use
+from dmlsplit.target import Use
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""

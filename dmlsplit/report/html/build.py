@@ -23,7 +23,7 @@ from dmlsplit.report.svg.subject import numbers_text, subject, type_text
 from dmlsplit.report.text import NodeCells, place
 from dmlsplit.results import Answer, Judged, NodeSummary, Note
 from dmlsplit.rules import RULES
-from dmlsplit.uses import Use
+from dmlsplit.target import Use
 
 PREFIX: Final = "pic-"
 """The prefix of the ids of all pictures' patterns."""

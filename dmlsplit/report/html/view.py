@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from dmlsplit.compatibility import Columns
 from dmlsplit.diagnostics import Diagnostic, Severity
 from dmlsplit.rules import Rule
-from dmlsplit.uses import Use
+from dmlsplit.target import Use
 
 
 class TargetVerdict(NamedTuple):

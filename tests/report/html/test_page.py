@@ -20,7 +20,7 @@ from dmlsplit.report.html import build
 from dmlsplit.report.html.view import Page
 from dmlsplit.results import Judged, Note
 from dmlsplit.rules import RULES
-from dmlsplit.uses import Use
+from dmlsplit.target import Use
 from tests.report.contrast import contrast
 from tests.report.html import pages
 
