@@ -15,33 +15,6 @@ static dmlsplit_status check_pointers(const dmlsplit_plan *plan, const dms_buffe
     return DMLSPLIT_OK;
 }
 
-static void run_nests(const dmlsplit_plan *plan, const dms_buffers *buffers)
-{
-    for (uint64_t i = 0; i < plan->part_count; i++) {
-        const dms_part *part = &plan->parts[i];
-        if (part->shape == NULL)
-            continue;
-        const dms_nest *nest = &part->shape->nest;
-        char *in_part = dms_part_base(buffers, i) + nest->part_offset;
-        char *in_whole = (char *)buffers->whole + part->place + nest->whole_offset;
-        DMS_COUNT_RUN(part->shape->kernel);
-        if (plan->direction == DMLSPLIT_SPLIT)
-            part->shape->kernel->run_nest(nest, in_part, in_whole);
-        else
-            part->shape->kernel->run_nest(nest, in_whole, in_part);
-    }
-}
-
-void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers)
-{
-    if (plan->group == NULL) {
-        run_nests(plan, buffers);
-        return;
-    }
-    DMS_COUNT_RUN(plan->group);
-    plan->group->run_group(plan, buffers, 0, plan->rows);
-}
-
 static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction direction, const dms_buffers *buffers, uint32_t threads)
 {
     if (plan == NULL)

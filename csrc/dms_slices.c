@@ -1,18 +1,13 @@
 /* dms_slices.c - how a run is cut into shares that threads can take: equal ones, of the kernel that was chosen for the whole
  *
- * What is written is cut at addresses that are multiples of a block of 128 bytes, wherever tensors begin, so that no two slices write one block and
- * nothing is left over. There are three ways:
+ * Group kernels are given rows of all parts. All else is cut by bytes, part after part, and within a part at steps of its loops, so that what a slice
+ * gets are boxes that the same kernel takes. Slices may meet within a line of memory, of which each writes its own bytes.
  *
- *     CUT_ROWS    group kernels: every slice takes rows of all parts
- *     CUT_LINES   transposes of few, long lines: every slice takes a stretch of all lines of the target
- *     CUT_BYTES   all else: bytes in the order of the target's addresses, part after part; in a join, of the whole's addresses
- *
- * Where rows are cut, blocks that reach over the cut are copied piece by piece: what lies before the block's end by the slice before.
- *
- *     |    block    |    block    |        rows:  aaaa bbbb cccc dddd ...   the cut is before b
- *     ..aaaabbbbccccddddeeee....           slice 0 writes a, b, c and half of d; slice 1 the other half, then the kernel goes on
+ *     | part 0              | part 1              | part 2              |      slice 0: part 0 and steps of part 1
+ *     | slice 0                      | slice 1                          |      slice 1: the other steps and part 2
  */
-#include "dms_slices.h"
+#include "dms_kernel.h"
+#include "dms_transpose.h"
 
 /* Bytes of a slice: what takes less is done before another thread has heard of it. */
 #ifdef DMS_TESTING
@@ -22,223 +17,192 @@ uint64_t dms_least_slice = 65536, dms_fallback_bytes;
 #define LEAST_BYTES 65536
 #endif
 
-/* ---- Which way ---- */
+enum {
+    LEAST_STEPS = 16,                   /* of a slice, which keep shares equal within a tenth where both ends are rounded */
+    LONG_PIECE = 4096                   /* bytes: rows of such pieces are as well copied part after part */
+};
 
-/* Bytes of a row of an operand, 0 where not every row lies behind the rows before it. */
-static uint64_t row_bytes(const dms_space *space, const dms_operand *operand)
+static uint64_t lower(uint64_t a, uint64_t b)
 {
-    const uint64_t row = space->element_size + (operand->length > 1 ? reach_of(operand->strides[space->axis], operand->length) : 0);
-    uint64_t extent = row;
-    for (uint32_t d = space->axis; d-- > 0;) {
-        if (operand->strides[d] < 0 || (uint64_t)operand->strides[d] < extent)
-            return 0;
-        extent += reach_of(operand->strides[d], space->sizes[d]);
-    }
-    return row;
+    return a < b ? a : b;
 }
 
-static uint64_t line_count(const dms_nest *nest)
+/* value * index / count for what may not be multiplied. */
+static uint64_t share(uint64_t value, uint64_t index, uint64_t count)
 {
-    uint64_t count = 1;
-    for (uint32_t d = 0; d + 1 < nest->rank; d++)
-        count *= nest->loops[d].size;
-    return count;
+    return value / count * index + value % count * index / count;
 }
 
-/* Rows that hold a block in everything that is written; 0: rows do not follow each other. */
-static uint64_t gap_of_rows(const dmlsplit_plan *plan)
+/* ---- Nests ---- */
+
+/* A nest at its place. */
+typedef struct copy {
+    const dms_nest *nest;
+    const dms_kernel *kernel;
+    char *target;
+    const char *source;
+} copy;
+
+static copy find_copy(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t number)
 {
-    const dms_space *space = &plan->space;
-    uint64_t shortest = BLOCK;
-    for (uint64_t i = is_split(plan) ? 1 : 0; i < (is_split(plan) ? space->operand_count : 1); i++)
-        shortest = lower(shortest, row_bytes(space, &space->operands[i]));
-    return shortest == 0 ? 0 : (BLOCK + shortest - 1) / shortest;
-}
-
-/* Steps of the loop that is contiguous in the target, where all parts are turned and have the same; 0: they have not. */
-static uint64_t length_of_lines(const dmlsplit_plan *plan)
-{
-    uint64_t length = 0;
-    for (uint64_t i = 0; i < plan->shape_count; i++) {
-        const dms_shape *shape = &plan->shapes[i];
-        const uint64_t size = turns(shape->kernel) ? shape->nest.loops[shape->nest.rank - 1].size : 0;
-        if (i > 0 && size != length)
-            return 0;
-        length = size;
-    }
-    return length;
-}
-
-/* Which way matrices are turned: by bytes, which is between lines of the target, if these are many; then along lines, if these are long enough. */
-static void choose_for_turns(slice *s, uint64_t length, uint64_t *count)
-{
-    enum { MANY_LINES = 384, LEAST_LINES = 96 };    /* in each slice; kernels turn up to 64 together, and one is cut at either end */
-    const uint64_t run = s->plan->shapes[0].nest.run, lines = s->plan->bytes / run / length;
-    s->gap = (BLOCK + run - 1) / run;
-    const uint64_t most = length / (LEAST_GAPS * s->gap);
-    if (lines / MANY_LINES < *count && (most >= *count || most > lines / LEAST_LINES)) {
-        s->method = CUT_LINES;
-        s->rows = length;
-        *count = lower(*count, most);
-    } else {
-        *count = lower(*count, lines / LEAST_LINES);
-    }
-}
-
-enum { LONG_PIECE = 4096 };             /* rows of such pieces are as well copied by bytes, part after part */
-
-static slice choose(const dmlsplit_plan *plan, uint64_t count)
-{
-    slice s = {plan, NULL, 0, 1, plan->rows, 0, CUT_NOT};
-    count = lower(count, plan->bytes / LEAST_BYTES);
-    if (count < 2)
-        return s;
-    s.method = CUT_BYTES;
-    if (plan->group != NULL) {
-        const bool is_long = plan->shapes[0].kernel != NULL && plan->bytes / plan->rows / plan->part_count >= LONG_PIECE;
-        s.gap = gap_of_rows(plan);
-        const uint64_t most = s.gap == 0 ? 1 : s.rows / (LEAST_GAPS * s.gap);
-        if (most >= count || !is_long || !dms_cuts_bytes(plan)) {
-            s.method = CUT_ROWS;
-            count = lower(count, most);
-        }
-    } else if (!dms_cuts_bytes(plan)) {
-        count = 1;
-    } else if (length_of_lines(plan) > 0) {
-        choose_for_turns(&s, length_of_lines(plan), &count);
-    }
-    s.count = count > 1 ? count : 1;
-    if (s.count == 1)
-        s.method = CUT_NOT;
-    return s;
-}
-
-/* ---- Rows and lines ---- */
-
-copy dms_find_copy(const slice *s, uint64_t number)
-{
-    const dms_part *part = &s->plan->parts[number];
+    const dms_part *part = &plan->parts[number];
     const dms_nest *nest = &part->shape->nest;
-    char *const in_part = dms_part_base(s->buffers, number) + nest->part_offset;
-    char *const in_whole = (char *)s->buffers->whole + part->place + nest->whole_offset;
-    const bool split = is_split(s->plan);
-    const copy c = {part->shape->kernel, nest, split ? in_part : in_whole, split ? in_whole : in_part};
+    char *const in_part = dms_part_base(buffers, number) + nest->part_offset;
+    char *const in_whole = (char *)buffers->whole + part->place + nest->whole_offset;
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
+    const copy c = {nest, part->shape->kernel, split ? in_part : in_whole, split ? in_whole : in_part};
     return c;
 }
 
-/* A contiguous piece of a row. */
-typedef struct piece {
-    char *to;
-    const char *from;
-    size_t size;
-    uintptr_t row;                      /* address at which the row begins in what is written */
-} piece;
-
-static piece find_piece(const slice *s, uint64_t number, uint64_t line, uint64_t row)
+static uint64_t bytes_of(const dms_nest *nest)
 {
-    const dms_part *part = &s->plan->parts[number];
-    const dms_space *space = &s->plan->space;
-    const dms_operand *operand = part->shape->operand;
-    const bool split = is_split(s->plan);
-    piece p;
-    if (s->method == CUT_LINES) {
-        const copy c = dms_find_copy(s, number);
-        const dms_loop *last = &c.nest->loops[c.nest->rank - 1];
-        p.to = c.target + (int64_t)row * last->target_stride;
-        p.from = c.source + (int64_t)row * last->source_stride;
-        p.size = c.nest->run;
-        find_run(c.nest->loops, c.nest->rank - 1, line, &p.to, &p.from);
-        p.row = (uintptr_t)p.to;
-        return p;
-    }
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_row_index(space, row, index);
-    char *const in_part = dms_part_base(s->buffers, number) + operand->offset + dms_row_offset(space, operand, index);
-    char *const whole_row = (char *)s->buffers->whole + dms_row_offset(space, &space->operands[0], index);
-    p.to = split ? in_part : whole_row + part->place;
-    p.from = split ? whole_row + part->place : in_part;
-    p.size = (size_t)(operand->length * space->element_size);
-    p.row = (uintptr_t)(split ? in_part : whole_row + space->operands[0].offset);
-    return p;
+    uint64_t bytes = nest->run;
+    for (uint32_t d = 0; d < nest->rank; d++)
+        bytes *= nest->loops[d].size;
+    return bytes;
 }
 
-static uint64_t lines_of(const slice *s, uint64_t number)
+/* The loops in the order in which a nest is cut: as they are, but the sides of a matrix that is turned come last, the longer one before the other, so
+ * that a cut leaves matrices. */
+static void order_loops(const dms_nest *nest, uint32_t *order)
 {
-    const dms_shape *shape = s->plan->parts[number].shape;
-    return shape == NULL ? 0 : s->method == CUT_LINES ? line_count(&shape->nest) : 1;
-}
-
-/* Copies of a piece what lies below an address, or the rest. */
-static void copy_side(const piece *p, uintptr_t bound, bool below)
-{
-    const size_t low = (uintptr_t)p->to >= bound ? 0 : (size_t)lower(bound - (uintptr_t)p->to, p->size);
-    if (below)
-        dms_copy_short(p->to, p->from, low);
-    else
-        dms_copy_short(p->to + low, p->from + low, p->size - low);
-}
-
-/* Copies of rows [first, first + gap) what lies below the end of the block that the cut is in, or the rest. Where the cut is behind the last row, it
- * is the begin of that block that counts. */
-static void copy_edge(const slice *s, uint64_t first, uint64_t cut, bool below)
-{
-    const dms_space *space = &s->plan->space;
-    const uint64_t stretch = s->method == CUT_LINES ? s->rows : space->sizes[space->axis - 1];   /* rows of one distance */
-    const bool steady = first % stretch + s->gap <= stretch;
-    for (uint64_t i = 0; i < s->plan->part_count; i++)
-        for (uint64_t line = 0; line < lines_of(s, i); line++) {
-            const piece at = find_piece(s, i, line, cut < s->rows ? cut : cut - 1);
-            const uintptr_t bound = cut < s->rows ? block_end(at.row) : (at.row + at.size) / BLOCK * BLOCK;
-            piece p = find_piece(s, i, line, first);
-            const piece next = find_piece(s, i, line, first + (s->gap > 1));
-            const ptrdiff_t to_step = next.to - p.to, from_step = next.from - p.from;
-            for (uint64_t row = first; row < first + s->gap; row++) {
-                if (!steady)
-                    p = find_piece(s, i, line, row);
-                copy_side(&p, bound, below);
-                p.to += row + 1 < first + s->gap ? to_step : 0;
-                p.from += row + 1 < first + s->gap ? from_step : 0;
-            }
-        }
-}
-
-static void run_rows(const slice *s, uint64_t first, uint64_t last)
-{
-    const dmlsplit_plan *plan = s->plan;
-    if (s->method == CUT_ROWS) {
-        plan->group->run_group(plan, s->buffers, first, last);
+    uint32_t count = 0, last[2];
+    for (uint32_t d = 0; d < nest->rank; d++)
+        order[d] = d;
+    if (dms_refuse_transpose(nest) != NULL)
         return;
-    }
-    for (uint64_t i = 0; i < plan->part_count; i++) {
-        dms_loop loops[DMLSPLIT_MAX_RANK];
-        if (plan->parts[i].shape == NULL)
-            continue;
-        dms_nest nest = plan->parts[i].shape->nest;
-        const piece p = find_piece(s, i, 0, first);
-        memcpy(loops, nest.loops, nest.rank * sizeof loops[0]);
-        loops[nest.rank - 1].size = last - first;
-        nest.loops = loops;
-        plan->parts[i].shape->kernel->run_nest(&nest, p.to, p.from);
-    }
+    const dms_matrix m = dms_find_matrix(nest);
+    last[m.columns->size < m.rows->size] = (uint32_t)(m.columns - nest->loops);
+    last[m.columns->size >= m.rows->size] = (uint32_t)(m.rows - nest->loops);
+    for (uint32_t d = 0; d < nest->rank; d++)
+        if (d != last[0] && d != last[1])
+            order[count++] = d;
+    memcpy(order + count, last, sizeof last);
 }
 
-/* Where parts, or lines of a part, may begin in the block in which others end, the first slice has the ends of all, too. */
-static void copy_rows(const slice *s)
+/* Bytes between places at which a slice of so many may begin in a nest. */
+static uint64_t unit_of(const dms_nest *nest, uint64_t slice)
 {
-    const bool wraps = s->method == CUT_LINES || (is_split(s->plan) && s->plan->part_count > 1);
-    const bool is_first = s->index == 0, is_last = s->index + 1 == s->count;
-    const uint64_t begin = share(s->rows, s->index, s->count), end = share(s->rows, s->index + 1, s->count);
-    const uint64_t stop = is_last && wraps ? end - s->gap : end;
-    run_rows(s, is_first ? begin : begin + s->gap, stop);
-    if (!is_first)
-        copy_edge(s, begin, begin, false);
-    if (!is_last || wraps)
-        copy_edge(s, stop, end, true);
-    if (is_first && wraps)
-        copy_edge(s, s->rows - s->gap, s->rows, false);
+    const bool turns = dms_refuse_transpose(nest) == NULL;
+    uint32_t order[DMLSPLIT_MAX_RANK];
+    uint64_t step = bytes_of(nest), lines = DMS_LINE;   /* lines of a matrix are turned together */
+    order_loops(nest, order);
+    for (uint32_t i = 0; i + turns < nest->rank && step > slice / LEAST_STEPS; i++)
+        step /= nest->loops[order[i]].size;
+    if (!turns)
+        return step > slice / LEAST_STEPS ? DMS_LINE : step;
+    while (lines > 1 && lines * step > slice / LEAST_STEPS)
+        lines /= 2;
+    return lines * step;
+}
+
+/* The kernel that was chosen, but for what is left of a matrix that is too small for it. */
+static void run_box(const copy *c, const dms_nest *box, char *target, const char *source)
+{
+    const dms_kernel *const last = &dms_kernel_table[DMS_KERNEL_COUNT - 1];
+    const dms_kernel *const kernel = c->kernel->accept_nest(box) == NULL ? c->kernel : last;
+#ifdef DMS_TESTING
+    dms_fallback_bytes += kernel == c->kernel ? 0 : bytes_of(box);
+#endif
+    kernel->run_nest(box, target, source);
+}
+
+/* Bytes [first, last) of a nest in the order of its loops, by the largest boxes from first on. */
+static void copy_some(const copy *c, uint64_t first, uint64_t last)
+{
+    dms_loop loops[DMLSPLIT_MAX_RANK];
+    uint32_t order[DMLSPLIT_MAX_RANK];
+    dms_nest box = *c->nest;
+    order_loops(c->nest, order);
+    box.loops = loops;
+    for (uint64_t bytes; first < last; first += bytes) {
+        uint64_t step = c->nest->run;   /* of a loop; as long as everything within it is whole, that is what the box has so far */
+        char *to = c->target + first % step;
+        const char *from = c->source + first % step;
+        bytes = lower(step - first % step, last - first);
+        box.run = (size_t)bytes;
+        for (uint32_t i = box.rank; i-- > 0;) {
+            const dms_loop loop = c->nest->loops[order[i]];
+            const uint64_t index = first / step % loop.size;
+            to += (int64_t)index * loop.target_stride;
+            from += (int64_t)index * loop.source_stride;
+            loops[order[i]] = loop;
+            loops[order[i]].size = bytes == step ? lower(loop.size - index, (last - first) / step) : 1;
+            bytes *= loops[order[i]].size;
+            step *= loop.size;
+        }
+        run_box(c, &box, to, from);
+    }
 }
 
 /* ---- Runs ---- */
+
+typedef struct slices {
+    uint64_t count;
+    bool by_rows;                       /* of a group kernel; otherwise by bytes of all nests */
+} slices;
+
+static bool is_even(uint64_t rows, uint64_t count)
+{
+    return rows % count == 0 || rows / count >= LEAST_STEPS;
+}
+
+/* Into how many slices a plan is cut, at most so many. */
+static slices choose(const dmlsplit_plan *plan, uint64_t most)
+{
+    slices s = {lower(most, plan->bytes / LEAST_BYTES), plan->group != NULL};
+    if (s.count < 2)
+        s.count = 1;
+    if (s.by_rows && !is_even(plan->rows, s.count))
+        s.by_rows = plan->shapes[0].kernel == NULL || plan->bytes / plan->rows / plan->part_count < LONG_PIECE;
+    while (s.by_rows && !is_even(plan->rows, s.count))
+        s.count--;
+    for (uint64_t i = 0; i < plan->shape_count && !s.by_rows && s.count > 1; i++) {
+        const uint64_t unit = unit_of(&plan->shapes[i].nest, plan->bytes / s.count);
+        s.count = lower(s.count, plan->bytes / LEAST_STEPS / unit);
+    }
+    if (s.count < 1)
+        s.count = 1;
+    return s;
+}
+
+/* The byte at which a slice begins. */
+static uint64_t find_byte(const dmlsplit_plan *plan, uint64_t index, uint64_t count)
+{
+    const uint64_t byte = share(plan->bytes, index, count);
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < plan->part_count && before < byte; i++) {
+        const dms_shape *shape = plan->parts[i].shape;
+        const uint64_t size = shape == NULL ? 0 : bytes_of(&shape->nest);
+        if (byte - before < size) {
+            const uint64_t unit = unit_of(&shape->nest, plan->bytes / count);
+            return before + (byte - before) / unit * unit;
+        }
+        before += size;
+    }
+    return before;
+}
+
+static void copy_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count)
+{
+    const uint64_t unit = plan->rows / count >= LEAST_STEPS * DMS_LINE ? DMS_LINE : 1, units = plan->rows / unit;  /* whole lines, if parts have them */
+    const uint64_t last = index + 1 == count ? plan->rows : share(units, index + 1, count) * unit;
+    plan->group->run_group(plan, buffers, share(units, index, count) * unit, last);
+}
+
+static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count)
+{
+    const uint64_t first = find_byte(plan, index, count), last = find_byte(plan, index + 1, count);
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < plan->part_count && before < last; i++) {
+        if (plan->parts[i].shape == NULL)
+            continue;
+        const copy c = find_copy(plan, buffers, i);
+        const uint64_t size = bytes_of(c.nest);
+        copy_some(&c, first > before ? first - before : 0, lower(last - before, size));
+        before += size;
+    }
+}
 
 uint32_t dms_slices(const dmlsplit_plan *plan, uint32_t most)
 {
@@ -247,15 +211,29 @@ uint32_t dms_slices(const dmlsplit_plan *plan, uint32_t most)
 
 void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t index, uint32_t count)
 {
-    slice s = choose(plan, count);
-    s.buffers = buffers;
-    s.index = index;
+    const slices s = choose(plan, count);
     if (index >= s.count)
         return;                         /* fewer slices than that have something to do */
-    if (s.method == CUT_NOT)
+    if (s.count == 1)
         dms_run_all(plan, buffers);
-    else if (s.method == CUT_BYTES)
-        dms_copy_bytes(&s);
+    else if (s.by_rows)
+        copy_rows(plan, buffers, index, s.count);
     else
-        copy_rows(&s);
+        copy_bytes(plan, buffers, index, s.count);
+}
+
+void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers)
+{
+    if (plan->group != NULL) {
+        DMS_COUNT_RUN(plan->group);
+        plan->group->run_group(plan, buffers, 0, plan->rows);
+        return;
+    }
+    for (uint64_t i = 0; i < plan->part_count; i++) {
+        if (plan->parts[i].shape == NULL)
+            continue;
+        const copy c = find_copy(plan, buffers, i);
+        DMS_COUNT_RUN(c.kernel);
+        c.kernel->run_nest(c.nest, c.target, c.source);
+    }
 }

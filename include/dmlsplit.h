@@ -157,8 +157,8 @@ DMLSPLIT_API dmlsplit_status dmlsplit_split_threads(const dmlsplit_plan *plan, c
 DMLSPLIT_API dmlsplit_status dmlsplit_join_threads(const dmlsplit_plan *plan, const void *const *parts, void *whole, uint32_t threads);
 
 /* For threads of the caller's own: a run is cut into count slices, which may run at the same time, on any threads and in any order; when all indices
- * from 0 to count - 1 have run once, with the same buffers, everything is written once. Slices are equal within a tenth in bytes, run the kernel
- * that the plan has, and no two of them write in one block of 128 bytes of a tensor (nor where parts follow each other in ascending order).
+ * from 0 to count - 1 have run once, with the same buffers, every byte is written once. Slices are equal within a tenth in bytes and run the kernel
+ * that the plan has. They may meet within a cache line.
  *
  * dmlsplit_plan_slices: how many slices a plan is worth cutting into, 1 to most; fewer than most where slices would have less than 64 KB, or too
  * few rows to be equal. 1 for a plan that touches nothing, for most 0 and for NULL. No other count is forbidden: slices beyond
