@@ -1,8 +1,8 @@
 """`dmlsplit check` without its command line: files become judged operators, one file after another or several at once.
 
 The walk of a file: judge_files, judge_file, read_entries (formats/models.py), judge_entry, and from there evaluate
-(validation.py) for a descriptor, _judge_node for a node of a model, graphs.evaluate for a graph. The results
-(results.py) go to report/formats.py.
+(validation.py) for a descriptor, judge_node (node_verdicts.py) for a node of a model, evaluate_graph (graphs) for a
+graph. The results (results.py) go to report/formats.py.
 """
 
 from __future__ import annotations
@@ -12,35 +12,31 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit._processes import Processes
 from dmlsplit.atomic_files import FileKey, inputs_noted, note_inputs
-from dmlsplit.diagnostics import Report, Severity
+from dmlsplit.diagnostics import Report
 from dmlsplit.enums import GRAPH, FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operators import failed, fault_of
 from dmlsplit.legalize import legalized
 from dmlsplit.location import Location
-from dmlsplit.open_sizes import OpenNode, lowest_level
 from dmlsplit.printable import shortened
 from dmlsplit.releases import Release
 from dmlsplit.report import rewriting
-from dmlsplit.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, answers
+from dmlsplit.results import Judged, Note, NotJudged, NotRead, Result, answers
 from dmlsplit.rules import RULES
 from dmlsplit.runtime_versions import Runtime
-from dmlsplit.target import Target, Use, find_target
-from dmlsplit.validation import evaluate, minimum_feature_level
+from dmlsplit.target import Target, find_target
+from dmlsplit.validation import evaluate
 
 if TYPE_CHECKING:
-    from dmlsplit.descriptors import OperatorDesc
     from dmlsplit.dims import Dim
-    from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.models import Given
-    from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.formats.operators import Entry
+    from dmlsplit.node_verdicts import NodeVerdict
 
 Keep: TypeAlias = Callable[[str], bool]
 """Whether diagnostics of a rule id are wanted."""
@@ -203,7 +199,8 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         found = RULES["input/malformed"].diagnostic(Location(), error.message, line=error.line, column=error.column)
         report = Report((found,), target.name, None, None, entry.file, entry.index)
         return NotRead(_by(target, report), name, position)
-    report, descriptor, node = _judged(entry, target)
+    verdict = _node_verdict(entry, target)
+    report = _judged(entry, target) if verdict is None else verdict.report
     kept = tuple([d for d in report.diagnostics if keep(d.rule)])
     hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
     report = _by(target, replace(report, diagnostics=kept, hidden=hidden, file=entry.file, index=max(entry.index, 0)))
@@ -211,28 +208,34 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return Note(report)
     if report.operator is None:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
-    open_node = OpenNode.of(entry.node) if entry.node is not None and descriptor is None else None
-    return Judged(report, name, position, descriptor, node=node, graph=entry.graph, open_node=open_node)
+    if verdict is None:
+        return Judged(report, name, position, entry.descriptor, graph=entry.graph)
+    return Judged(report, name, position, verdict.descriptor, node=verdict.summary, open_node=verdict.open_node)
 
 
-def _judged(entry: Entry, target: Target) -> tuple[Report, OperatorDesc | None, NodeSummary | None]:
-    """The judgement of an entry that could be read, whatever it holds; the operator and the node that it is about."""
-    if entry.node is not None:
-        report, node, descriptor = _judge_node(entry.node, entry.descriptor, target)
-        report, node = _with_graphs(report, node, entry.node, target)
-        return report, descriptor, node
+def _node_verdict(entry: Entry, target: Target) -> NodeVerdict | None:
+    """The verdict on a node of a framework's model; None for what is none."""
+    if entry.node is None:
+        return None
+    from dmlsplit.node_verdicts import judge_node
+
+    return judge_node(entry.node, entry.descriptor, target)
+
+
+def _judged(entry: Entry, target: Target) -> Report:
+    """The report on an entry that could be read: a graph, an operator, or what is neither."""
     if entry.graph is not None:
         from dmlsplit import graphs
 
-        return graphs.evaluate_graph(entry.graph, target).located(entry.locate), None, None
+        return graphs.evaluate_graph(entry.graph, target).located(entry.locate)
     if entry.descriptor is None:
-        return Report(entry.notes, target.name, None, entry.operator), None, None
+        return Report(entry.notes, target.name, None, entry.operator)
     report = evaluate(entry.descriptor, target)
     if report.diagnostics:
         report = report.located(entry.locate)
     if entry.notes:
         report = replace(report, diagnostics=entry.notes + report.diagnostics)
-    return report, entry.descriptor, None
+    return report
 
 
 def _by(target: Target, report: Report) -> Report:
@@ -254,119 +257,3 @@ def _with_fix(result: Result, entry: Entry, target: Target, question: Question) 
         return result
     found = legalized(entry.descriptor, target)
     return replace(result, fix=rewriting.fix(found, entry.file, target)) if found.ok else result
-
-
-def _judge_node(
-    node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target
-) -> tuple[Report, NodeSummary, OperatorDesc | None]:
-    """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator.
-
-    `descriptor` is what the node stands for, if anything.
-    """
-    from dmlsplit.formats.lowering import asked_descriptor, is_rewritten, legalized_node
-
-    if target.runtime is not None and node.in_session is not None:
-        return _judge_in_session(node, descriptor, target)
-    own = node.report
-    if not own.ok:
-        return replace(own, judged_by=target.name), _summary(node, Use.NOT_ASKED), None
-    open_node = None if descriptor is not None else OpenNode.of(node)
-    if open_node is not None:
-        return _judge_open(node, target, open_node)
-    found = legalized_node(node, target)
-    diagnostics = tuple(
-        [
-            d if d.location.node else replace(d, location=replace(d.location, node=node.path))
-            for d in found.report.diagnostics
-            if d not in own.diagnostics
-        ]
-    )
-    summary = _summary(node, Use.REFUSED if diagnostics else Use.UNKNOWN)
-    descriptor = asked_descriptor(found)
-    if descriptor is not None:
-        use = Use.AS_IT_IS if found.ok else Use.REFUSED
-        summary = summary._replace(use=use, minimum_level=_minimum_level(descriptor))
-    if found.ok and is_rewritten(node, found):
-        message = f"{target.name} takes it rewritten: {'; '.join(found.steps)}"
-        diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
-        summary = summary._replace(use=Use.REWRITTEN, rewriting=rewriting.summary(found))
-    report = Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator)
-    return report, summary, descriptor
-
-
-def _with_graphs(
-    report: Report, summary: NodeSummary, node: SplitNode | JoinNode, target: Target
-) -> tuple[Report, NodeSummary]:
-    """The same with what is wrong with the graphs that a model's nodes become, as far as it is this node's.
-
-    Of what a runtime says of the same fault that becomes part: it is one fault.
-    """
-    if not node.report.ok or node.in_session is None:
-        return report, summary
-    from dmlsplit.formats.sessions import graph_diagnostics
-
-    found = list(graph_diagnostics(node, target))
-    kept = []
-    for diagnostic in report.diagnostics:
-        twin = next((i for i, each in enumerate(found) if each.rule == _SAME_FAULT.get(diagnostic.rule)), None)
-        if twin is None:
-            kept.append(diagnostic)
-        else:
-            message = f"{found[twin].message} ({diagnostic.rule}: {diagnostic.message})"
-            found[twin] = replace(found[twin], message=message)
-    fails = any(each.severity is Severity.ERROR for each in found)
-    return replace(report, diagnostics=(*kept, *found)), summary._replace(graph_fails=fails)
-
-
-_SAME_FAULT: Final = {
-    "onnxruntime/graph-refused": "graph/memory-too-small",
-    "onnxruntime/graph-without-outputs": "graph/empty",
-}
-"""The rules of ONNX Runtime on a node, and those of the graph that it becomes part of, of one fault."""
-
-
-def _judge_open(
-    node: SplitNode | JoinNode, target: Target, open_node: OpenNode
-) -> tuple[Report, NodeSummary, OperatorDesc | None]:
-    """The verdict for all sizes that the model leaves open, which stands for no one operator."""
-    own, answer = node.report, open_node.answer(target)
-    unknown = [d for d in own.diagnostics if d.rule == "node/shape-unknown"]
-    kept = tuple([d for d in own.diagnostics if d not in unknown])
-    hints = "; ".join(dict.fromkeys(str(d.expected) for d in unknown if d.expected))
-    here = Location(node=node.path)
-    place = next(((d.line, d.column) for d in unknown if d.line is not None), (None, None))
-    said = RULES["node/sizes-open"].diagnostic(
-        here, f"{answer.head}{answer.rest}", expected=hints, actual=answer.head, line=place[0], column=place[1]
-    )
-    summary = _summary(node, answer.main)._replace(
-        is_warned=any(d.severity is Severity.WARNING for d in kept),
-        minimum_level=open_node.lowest_level,
-        condition=answer.condition,
-    )
-    return Report((*kept, said), target.name, None, own.operator), summary, None
-
-
-@lru_cache(maxsize=256)
-def _minimum_level(descriptor: OperatorDesc) -> FeatureLevel | None:
-    """Asked for each target, and by many nodes that are alike."""
-    return minimum_feature_level(descriptor)
-
-
-def _judge_in_session(
-    node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target
-) -> tuple[Report, NodeSummary, OperatorDesc | None]:
-    """The verdict of a version of ONNX Runtime: ok where the node is right by ONNX, and nothing fails."""
-    from dmlsplit.formats.sessions import judged_in_session
-
-    report, answer = judged_in_session(node, target)
-    use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
-    summary = _summary(node, use)._replace(runtime=str(answer.outcome))
-    level = lowest_level(node) if descriptor is None else _minimum_level(descriptor)
-    return report, summary._replace(minimum_level=level), descriptor
-
-
-def _summary(node: SplitNode | JoinNode, use: Use) -> NodeSummary:
-    operator = f"{node.op} {node.version}" if node.version else node.op
-    warned = any(d.severity is Severity.WARNING for d in node.report.diagnostics)
-    shape, lengths = node.whole_shape, node.lengths
-    return NodeSummary(node.path, operator, node.data_type, shape, node.axis, lengths, warned, use)

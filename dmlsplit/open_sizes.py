@@ -34,7 +34,7 @@ from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize import movable_types
 from dmlsplit.releases import Release
-from dmlsplit.rules import NodeFacts, valid_where
+from dmlsplit.rules import valid_where
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 from dmlsplit.target import Target, Use, find_target, target_of
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dmlsplit.formats.element_types import ElementType
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import SplitNode
+    from dmlsplit.rules._facts import NodeFacts
 
 BEYOND: Final = "not known for larger tensors, which depends on how they can be cut"
 
@@ -136,12 +137,6 @@ def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
     """`open_answer` for one target."""
     found = OpenNode.of(node)
     return None if found is None else found.answer(target)
-
-
-def lowest_level(node: SplitNode | JoinNode) -> FeatureLevel | None:
-    """The lowest feature level that takes a node of open sizes as it is; None for any other node."""
-    found = OpenNode.of(node)
-    return None if found is None else found.lowest_level
 
 
 @dataclass(frozen=True, slots=True)

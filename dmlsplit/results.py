@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Position, Report
 from dmlsplit.enums import FeatureLevel
-from dmlsplit.open_sizes import OpenNode
 from dmlsplit.target import Use
 
 if TYPE_CHECKING:
     from dmlsplit.dims import Shape
     from dmlsplit.graphs import GraphDesc
+    from dmlsplit.open_sizes import OpenNode
 
 
 class Verdict(enum.StrEnum):

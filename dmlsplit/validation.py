@@ -15,7 +15,6 @@ from dmlsplit.releases import Release, releases
 from dmlsplit.rules import (
     CRASH_RULES,
     OPERATOR_RULES,
-    RULES,
     TENSOR_RULES,
     Aspect,
     Finding,
@@ -79,7 +78,7 @@ def _accepted(judged_by: str, kind: OperatorType) -> Report:
 
 
 _UNDEFINED: Final = frozenset(
-    [r.id for r in RULES.values() if isinstance(r, (TensorRule, OperatorRule)) and r.undefined]
+    [r.id for rules in (TENSOR_RULES, *OPERATOR_RULES.values()) for r in rules if r.undefined]
 )
 
 

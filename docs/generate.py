@@ -23,8 +23,9 @@ from dmlsplit.releases import Release, directml_versions, observed_levels
 from dmlsplit.report import svg
 from dmlsplit.report.rule import examples
 from dmlsplit.report.svg import graph as svg_graph
-from dmlsplit.rules import RULES, BindingRule, DescriptorRule, GraphRule, NodeRule, Notice, Rule
+from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
+from dmlsplit.rules.graph import GraphRule
 from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.runtime_versions import runtimes
 

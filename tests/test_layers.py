@@ -39,7 +39,7 @@ FLOORS = [
     ["results"],
     ["compatibility"],
     ["report"],
-    ["notebook"],
+    ["node_verdicts", "notebook"],
     ["checking", "configuration"],
     ["cli"],
     ["__init__", "__main__"],

@@ -58,6 +58,7 @@ from dmlsplit.rules._sources import OURS
 @dataclass(frozen=True, slots=True)
 class Cut(NodeFacts):
     size: int = 3
+    scope = "madeup"
     specification = "Made-up Cut 1"
     axis_index = 1
     lengths = (2, 4)
@@ -122,9 +123,7 @@ def copy(tmp_path_factory):
     (folder / "dmlsplit" / "formats" / "made_up.py").write_text(FRONT_END, "utf-8")
     changed("formats/models.py", '{".onnx": "onnx"', '{".cut": "made_up", ".onnx": "onnx"')
     (folder / "dmlsplit" / "rules" / "made_up.py").write_text(FRONT_END_RULES, "utf-8")
-    changed("rules/__init__.py", "    legalize,\n", "    legalize,\n    made_up,\n")
-    changed("rules/__init__.py", "(onnxruntime, graph,", "(made_up, onnxruntime, graph,")
-    changed("rules/_model.py", '    "onnxruntime",\n', '    "madeup",\n    "onnxruntime",\n')
+    changed("rules/__init__.py", '    "onnxruntime":', '    "madeup": ("made_up",),\n    "onnxruntime":')
     (folder / "a.cut").write_text("3")
     (folder / "even.cut").write_text("4")
     tensor = {"DataType": "FLOAT32", "Sizes": [1, 1, 1, 1, 1, 6, 2]}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Final
 
 import click
@@ -10,7 +11,7 @@ import click
 from dmlsplit import _signals
 from dmlsplit._version import __version__
 from dmlsplit.atomic_files import inputs_noted
-from dmlsplit.cli import _streams, check, config, doctor, draw, legalize, levels, plan, rule, run, split
+from dmlsplit.cli import _streams
 from dmlsplit.errors import DmlSplitError
 
 FAILURE: Final = 2
@@ -20,7 +21,47 @@ BROKEN_PIPE: Final = 141
 """128 + SIGPIPE."""
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+COMMANDS: Final = {
+    "check": "Judge the operators of files.",
+    "config": "Show how a C or C++ program is compiled with the library.",
+    "doctor": "Show what this installation has and lacks.",
+    "draw": "Draw the operators of a file as SVG.",
+    "legalize": "Rewrite operators for a lower feature level or release.",
+    "levels": "Show what feature levels or releases take.",
+    "plan": "Show how operators would run.",
+    "rule": "List the rules, or explain one.",
+    "run": "Execute a DxDispatch model on the CPU.",
+    "split": "Split an array in a file, of any size.",
+}
+"""Name of a command, and of its module, which is imported when the command is asked for -> its help in one line."""
+
+
+class _Commands(Mapping[str, click.Command]):
+    def __getitem__(self, name: str) -> click.Command:
+        help = COMMANDS[name]
+        command: click.Command = getattr(import_module(f"dmlsplit.cli.{name}"), name)
+        command.short_help = help
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(click.Group):
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=_Group,
+    commands=_Commands(),
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option("--version", "show_version", is_flag=True, help="Show the version and exit.")
 @click.pass_context
 def cli(context: click.Context, show_version: bool) -> int:
@@ -39,21 +80,6 @@ def cli(context: click.Context, show_version: bool) -> int:
         click.echo(context.get_help(), err=True)
         return FAILURE
     return 0
-
-
-for _command in (
-    run.run,
-    check.check,
-    levels.levels,
-    legalize.legalize,
-    plan.plan,
-    split.split,
-    draw.draw,
-    rule.rule,
-    config.config,
-    doctor.doctor,
-):
-    cli.add_command(_command)
 
 
 def main(args: Sequence[str] | None = None) -> int:

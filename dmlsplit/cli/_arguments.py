@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import click
 from click.core import ParameterSource
 
-from dmlsplit.checking import Keep
+from dmlsplit.checking import Keep, keep_all
 from dmlsplit.checking import judge_entry as judged
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
@@ -243,9 +243,10 @@ def refuse_closed_input(files: Iterable[str]) -> None:
 def rule_filter(select: Iterable[str], ignore: Iterable[str]) -> Keep:
     """The rules that --select and --ignore leave. Both are ids, old ones too, or scopes such as `tensor/`; UsageError
     for an unknown one."""
-    selected = _rule_ids(select, "--select") or frozenset(RULES)
-    ignored = _rule_ids(ignore, "--ignore")
-    return (selected - ignored).__contains__
+    selected, ignored = _rule_ids(select, "--select"), _rule_ids(ignore, "--ignore")
+    if not (selected or ignored):
+        return keep_all
+    return ((selected or frozenset(RULES)) - ignored).__contains__
 
 
 def _rule_ids(names: Iterable[str], option: str) -> frozenset[str]:

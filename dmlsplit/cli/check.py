@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@click.command(short_help="Judge the operators of files.")
+@click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @target_options(several=True)
 @model_options

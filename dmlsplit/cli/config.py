@@ -17,7 +17,7 @@ PLACES: Final = (PACKAGE / "c", PACKAGE.parent)
 """In a wheel, and in a checkout: each with include/, csrc/ and CMakeLists.txt."""
 
 
-@click.command(short_help="Show how a C or C++ program is compiled with the library.")
+@click.command()
 @click.option("--cflags", is_flag=True, help="Flags of the compiler.")
 @click.option("--libs", is_flag=True, help="Flags of the linker.")
 @click.option("--sources", is_flag=True, help="The library's C sources, to be compiled into the program.")

@@ -18,7 +18,7 @@ OPTIONAL_PACKAGES: Final = {"onnx": "onnx", "ml_dtypes": "onnx", "defusedxml": "
 """Importable name -> the extra of dmlsplit that installs it."""
 
 
-@click.command(short_help="Show what this installation has and lacks.")
+@click.command()
 def doctor() -> int:
     """Show version, C extension, CPU features, kernels and optional packages.
 

@@ -11,7 +11,7 @@ from dmlsplit.formats.models import Given
 from dmlsplit.target import Target
 
 
-@click.command(short_help="Draw the operators of a file as SVG.")
+@click.command()
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @click.option("-o", "--output", "out", metavar="OUT.svg", help=_streams.OUTPUT_HELP)
 @click.option("--index", metavar="N", type=Integer(least=0), help="Operator N of FILE only, from 0.")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dmlsplit.formats.operators import Entry
 
 
-@click.command(short_help="Rewrite operators for a lower feature level or release.")
+@click.command()
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @target_options()
 @model_options

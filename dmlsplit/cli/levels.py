@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dmlsplit.formats.operators import Entry
 
 
-@click.command(short_help="Show what feature levels or releases take.")
+@click.command()
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @click.option(
     "--releases", "by_release", is_flag=True, help="The observed DirectML releases instead of feature levels."

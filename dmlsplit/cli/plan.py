@@ -12,7 +12,7 @@ from dmlsplit.report import text
 from dmlsplit.target import find_target
 
 
-@click.command(short_help="Show how operators would run.")
+@click.command()
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @model_options
 def plan(file: str, given: Given) -> int:

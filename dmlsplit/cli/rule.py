@@ -17,8 +17,9 @@ from dmlsplit.report import text
 from dmlsplit.report.rule import examples
 from dmlsplit.report.table import WIDTH, Table
 from dmlsplit.report.text import Part
-from dmlsplit.rules import RULES, BindingRule, DescriptorRule, GraphRule, NodeRule, Notice, Rule
+from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
+from dmlsplit.rules.graph import GraphRule
 from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.target import find_target
 from dmlsplit.validation import evaluate
@@ -35,7 +36,7 @@ TABLE_WIDTH: Final = 120
 """Columns of a terminal from which on the list of rules is a table."""
 
 
-@click.command(short_help="List the rules, or explain one.")
+@click.command()
 @click.argument("id", metavar="[ID]", required=False, shell_complete=complete_rule)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rule(id: str | None, as_json: bool) -> int:

@@ -9,7 +9,7 @@ from dmlsplit.cli._arguments import complete_release
 from dmlsplit.release_names import find_release
 
 
-@click.command(short_help="Execute a DxDispatch model on the CPU.")
+@click.command()
 @click.argument("model", metavar="MODEL.json", type=click.Path())
 @click.option(
     "--allow-path",

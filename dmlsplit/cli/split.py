@@ -54,7 +54,7 @@ class _Threads(click.ParamType["NumThreads"]):
         return count
 
 
-@click.command(short_help="Split an array in a file, of any size.")
+@click.command()
 @click.argument("file", metavar="IN", type=click.Path())
 @click.option("--axis", type=Integer(), metavar="A", help="The axis to cut; a negative one counts from the end.")
 @click.option("--lengths", type=_Lengths(), metavar="1,2,3", help="The lengths of the pieces; 0 is allowed.")

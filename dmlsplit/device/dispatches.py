@@ -25,7 +25,7 @@ from dmlsplit.graphs.program import BufferView, CompiledGraph, Unmodelled, numbe
 from dmlsplit.graphs.releases import traits_of
 from dmlsplit.layout import packed_strides
 from dmlsplit.location import Location
-from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.target import Target
 
 if TYPE_CHECKING:

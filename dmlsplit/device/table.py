@@ -11,8 +11,8 @@ from dmlsplit.device.state import State, removing
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BindingType
 from dmlsplit.location import Location
-from dmlsplit.rules import BINDING_RULES, Aspect, BindingSlot, BindingView, SlotKind
-from dmlsplit.rules.binding import COUNT_MISMATCH, TABLE_TOO_SMALL, UNBOUND, crash
+from dmlsplit.rules import Aspect, BindingSlot, BindingView, SlotKind
+from dmlsplit.rules.binding import BINDING_RULES, COUNT_MISMATCH, TABLE_TOO_SMALL, UNBOUND, crash
 
 
 class BindingTable:

@@ -22,7 +22,8 @@ from dmlsplit.geometry import ROLES
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.releases import Release
-from dmlsplit.rules import RULES, NodeFacts, judge_node
+from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.runtime_versions import Runtime
 from dmlsplit.target import find_target
 

@@ -10,7 +10,7 @@ from dmlsplit.diagnostics import Diagnostic, Value
 from dmlsplit.graphs.descriptors import GraphDesc, Tensors, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, SPLIT
 from dmlsplit.location import Location
-from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 
 
 def faults(graph: GraphDesc) -> tuple[Diagnostic, ...]:

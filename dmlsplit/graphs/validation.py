@@ -19,7 +19,7 @@ from dmlsplit.graphs.releases import GraphTraits, traits_of
 from dmlsplit.graphs.structure import faults
 from dmlsplit.location import Location
 from dmlsplit.releases import releases
-from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.target import Target
 from dmlsplit.validation import evaluate
 

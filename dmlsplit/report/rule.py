@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dmlsplit.formats.json import dumps
-from dmlsplit.rules import DescriptorRule, GraphRule, NodeRule, Rule
+from dmlsplit.rules import DescriptorRule, NodeRule, Rule
+from dmlsplit.rules.graph import GraphRule
 from dmlsplit.target import find_target
 
 

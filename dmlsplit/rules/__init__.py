@@ -5,38 +5,22 @@ and openvino/ (the frameworks' own rules of their Splits and Concats), node/ (re
 onnxruntime/ (reported where a version of ONNX Runtime is asked about), graph/, and the emulated device's, binding/
 and device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
 
-A rule is in the registry if it is a name of one of the modules below; rules are run in the order in which they stand.
+A rule is in the registry if it is a name of one of its scope's modules; rules are run in the order in which they stand.
+The modules of a scope are imported when the first of its rules is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import ModuleType
-from typing import Any, Final
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from dmlsplit.conditions import Condition, depending
 from dmlsplit.diagnostics import Diagnostic, Severity
 from dmlsplit.enums import OperatorType
 from dmlsplit.geometry import ROLES
-from dmlsplit.rules import (
-    binding,
-    crash,
-    device,
-    graph,
-    legalize,
-    memory,
-    node,
-    onnx,
-    onnxruntime,
-    openvino,
-    operator,
-    strides,
-    tensor,
-)
-from dmlsplit.rules import input as input_
-from dmlsplit.rules._facts import NodeFacts, judge_facts
+from dmlsplit.rules import crash
 from dmlsplit.rules._model import (
-    SCOPES,
     BindingRule,
     DescriptorRule,
     Finding,
@@ -50,13 +34,13 @@ from dmlsplit.rules._model import (
 )
 from dmlsplit.rules._sources import Source
 from dmlsplit.rules._views import Aspect, BindingSlot, BindingView, BufferRange, OperatorView, SlotKind, TensorView
-from dmlsplit.rules.graph import GraphRule
+
+if TYPE_CHECKING:
+    from dmlsplit.conditions import Condition
+    from dmlsplit.rules._facts import NodeFacts
 
 __all__ = [
-    "BINDING_RULES",
     "CRASH_RULES",
-    "GRAPH_RULES",
-    "NODE_RULES",
     "OPERATOR_RULES",
     "REDIRECTS",
     "RULES",
@@ -69,8 +53,6 @@ __all__ = [
     "DescriptorRule",
     "Finding",
     "Findings",
-    "GraphRule",
-    "NodeFacts",
     "NodeRule",
     "Notice",
     "OperatorCheck",
@@ -83,6 +65,7 @@ __all__ = [
     "TensorView",
     "find_rule",
     "judge_node",
+    "node_rules",
     "reads_past_an_array",
     "valid_where",
 ]
@@ -90,49 +73,68 @@ __all__ = [
 REDIRECTS: Final[Mapping[str, str]] = {}
 """Old id -> the id that took its place."""
 
-_MODULES: Final = (
-    *(input_, tensor, strides, memory, operator, crash, legalize, node),
-    *(onnx.form, onnx.lengths, onnx.concat, onnx, openvino.inputs, openvino.lengths, openvino.outputs),
-    openvino.concat,
-    *(onnxruntime, graph, binding, device),
-)
+_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "input": ("input",),
+    "tensor": ("tensor", "strides", "memory"),
+    "split": ("operator", "crash"),
+    "join": ("operator", "crash"),
+    "legalize": ("legalize",),
+    "node": ("node",),
+    "onnx": ("onnx.form", "onnx.lengths", "onnx.concat", "onnx"),
+    "openvino": ("openvino.inputs", "openvino.lengths", "openvino.outputs", "openvino.concat"),
+    "onnxruntime": ("onnxruntime",),
+    "graph": ("graph",),
+    "binding": ("binding",),
+    "device": ("device",),
+}
+"""Scope -> the modules with its rules."""
 
 
-def _rules_of(module: ModuleType) -> Iterator[Rule]:
-    """The rules that are names of a module, in the order of their definitions."""
-    for value in vars(module).values():
-        yield from (rule for rule in (value if isinstance(value, tuple) else (value,)) if isinstance(rule, Rule))
-
-
-def _registry() -> dict[str, Rule]:
+@cache
+def _scope(name: str) -> Mapping[str, Rule]:
+    """The rules of a scope by id, in the order of their definitions."""
     rules: dict[str, Rule] = {}
-    for rule in (rule for module in _MODULES for rule in _rules_of(module)):
-        if rules.setdefault(rule.id, rule) is not rule or rule.id in REDIRECTS:
-            raise ValueError(f"rule id {rule.id} is taken")
-    return dict(sorted(rules.items(), key=lambda item: SCOPES.index(item[1].scope)))
+    for module in _MODULES.get(name, ()):
+        for value in vars(import_module(f"dmlsplit.rules.{module}")).values():
+            for rule in value if isinstance(value, tuple) else (value,):
+                if not isinstance(rule, Rule):
+                    continue
+                if module not in _MODULES.get(rule.scope, ()):
+                    raise ValueError(f"rule id {rule.id} has a scope of other modules")
+                if rule.scope == name and (rules.setdefault(rule.id, rule) is not rule or rule.id in REDIRECTS):
+                    raise ValueError(f"rule id {rule.id} is taken")
+    return rules
 
 
-RULES: Final[Mapping[str, Rule]] = _registry()
+class _Registry(Mapping[str, Rule]):
+    def __getitem__(self, id: str) -> Rule:
+        return _scope(id.partition("/")[0])[id]
+
+    def __iter__(self) -> Iterator[str]:
+        for name in _MODULES:
+            yield from _scope(name)
+
+    def __len__(self) -> int:
+        return sum(len(_scope(name)) for name in _MODULES)
+
+
+RULES: Final = _Registry()
 """Every rule by id."""
-TENSOR_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, TensorRule)])
+TENSOR_RULES: Final = tuple([rule for rule in _scope("tensor").values() if isinstance(rule, TensorRule)])
 """The rules of one tensor, in member order."""
+CRASH_RULES: Final = dict(zip(ROLES, crash.crash, strict=True))
+"""Run before all others, for a release: they find what ends the process before anything is checked."""
 OPERATOR_RULES: Final[Mapping[OperatorType, tuple[OperatorRule, ...]]] = {
     kind: tuple(
-        rule for rule in _rules_of(operator) if isinstance(rule, OperatorRule) and rule.scope == kind.name.lower()
+        [
+            rule
+            for rule in _scope(kind.name.lower()).values()
+            if isinstance(rule, OperatorRule) and rule is not CRASH_RULES[kind]
+        ]
     )
     for kind in ROLES
 }
-CRASH_RULES: Final = dict(zip(ROLES, crash.crash, strict=True))
-"""Run before all others, for a release: they find what ends the process before anything is checked."""
 reads_past_an_array: Final = crash.reads_past_an_array
-GRAPH_RULES: Final = {id: rule for id, rule in RULES.items() if isinstance(rule, GraphRule)}
-BINDING_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, BindingRule)])
-_NODE_RULES: Final = tuple([rule for rule in RULES.values() if isinstance(rule, NodeRule)])
-NODE_RULES: Final[Mapping[type[NodeFacts], tuple[NodeRule[Any], ...]]] = {
-    facts: tuple([rule for rule in _NODE_RULES if isinstance(rule.bad, facts)])
-    for facts in dict.fromkeys(type(rule.bad) for rule in _NODE_RULES)
-}
-"""The rules of frameworks' nodes, by the class of what is known of one."""
 
 
 def find_rule(id: str) -> Rule | None:
@@ -140,12 +142,19 @@ def find_rule(id: str) -> Rule | None:
     return RULES.get(REDIRECTS.get(id, id))
 
 
+@cache
+def node_rules(facts: type[NodeFacts]) -> tuple[NodeRule[Any], ...]:
+    """The rules of frameworks' nodes of which such facts are known."""
+    return tuple(
+        [rule for rule in _scope(facts.scope).values() if isinstance(rule, NodeRule) and isinstance(rule.bad, facts)]
+    )
+
+
 def valid_where(facts: NodeFacts) -> tuple[Condition, ...]:
     """On which of the sizes that a node without errors leaves open its framework's rules find none, either."""
-    rules = [rule for rule in NODE_RULES[type(facts)] if rule.severity is Severity.ERROR]
-    return depending(condition for rule in rules for condition in rule.where(facts))
+    return facts.valid_where(rule for rule in node_rules(type(facts)) if rule.severity is Severity.ERROR)
 
 
 def judge_node(facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
     """The findings of a framework's own rules in a node; each location names `node`, its printable name."""
-    return judge_facts(NODE_RULES[type(facts)], facts, node)
+    return facts.judge(node_rules(type(facts)), node)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
-from dmlsplit.conditions import Expression, Values
+from dmlsplit.conditions import Condition, Expression, Values, depending
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.location import Location
 from dmlsplit.rules._model import Fact, Finding, NodeRule
@@ -17,6 +17,9 @@ from dmlsplit.rules.node import RUNTIME_DIFFERS
 @dataclass(frozen=True, slots=True)
 class NodeFacts(ABC):
     """The findings of a front end about one node; plain values only, so that a check needs no framework."""
+
+    scope: ClassVar[str]
+    """Of the framework's rules."""
 
     @property
     @abstractmethod
@@ -75,23 +78,26 @@ class NodeFacts(ABC):
         """The facts that are not as usual, as JSON holds them."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
+    def valid_where(self, rules: Iterable[NodeRule[Any]]) -> tuple[Condition, ...]:
+        """On which of the sizes that are left open none of the rules finds anything."""
+        return depending(condition for rule in rules for condition in rule.where(self))
 
-def judge_facts(rules: Iterable[NodeRule[Any]], facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
-    """The findings of rules in the node of that name; a rule whose facts are faulty is skipped.
+    def judge(self, rules: Iterable[NodeRule[Any]], node: str) -> tuple[Diagnostic, ...]:
+        """The findings of rules in the node of that name; a rule whose facts are faulty is skipped.
 
-    What runtimes do otherwise where a rule found something is a warning of its own.
-    """
-    spoilt: set[Fact] = set()
-    found = []
-    here = Location(node=node)
-    for rule in rules:
-        if not rule.needs.isdisjoint(spoilt):
-            continue
-        findings = list(rule.check(facts))
-        if findings:
-            spoilt |= rule.spoils
-            found += [rule.report(here, finding) for finding in findings]
-            if rule.runtimes:
-                found.append(RUNTIME_DIFFERS.report(here, Finding(findings[0].member, rule.runtimes)))
-    found += [RUNTIME_DIFFERS.report(here, Finding(member, message)) for member, message in facts.differences()]
-    return tuple(found)
+        What runtimes do otherwise where a rule found something is a warning of its own.
+        """
+        spoilt: set[Fact] = set()
+        found = []
+        here = Location(node=node)
+        for rule in rules:
+            if not rule.needs.isdisjoint(spoilt):
+                continue
+            findings = list(rule.check(self))
+            if findings:
+                spoilt |= rule.spoils
+                found += [rule.report(here, finding) for finding in findings]
+                if rule.runtimes:
+                    found.append(RUNTIME_DIFFERS.report(here, Finding(findings[0].member, rule.runtimes)))
+        found += [RUNTIME_DIFFERS.report(here, Finding(member, message)) for member, message in self.differences()]
+        return tuple(found)

@@ -15,9 +15,8 @@ import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from dmlsplit.conditions import Condition
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
 from dmlsplit.enums import FeatureLevel, OperatorType, TensorDataType
@@ -25,6 +24,9 @@ from dmlsplit.geometry import ROLES
 from dmlsplit.location import Location, Step
 from dmlsplit.rules._sources import JOIN_DESC, SPLIT_DESC, Source
 from dmlsplit.rules._views import BindingView, OperatorView, TensorView
+
+if TYPE_CHECKING:
+    from dmlsplit.conditions import Condition
 
 
 class Finding(NamedTuple):
@@ -64,21 +66,7 @@ Aspects: TypeAlias = Set[Any]
 F = TypeVar("F")
 NONE: Final[Aspects] = frozenset()
 
-SCOPES: Final = (
-    "input",
-    "tensor",
-    "split",
-    "join",
-    "legalize",
-    "node",
-    "onnx",
-    "openvino",
-    "onnxruntime",
-    "graph",
-    "binding",
-    "device",
-)
-_ID: Final = re.compile(rf"({'|'.join(SCOPES)})/[a-z0-9]+(-[a-z0-9]+)*")
+_ID: Final = re.compile(r"[a-z]+/[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

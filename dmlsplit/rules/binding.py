@@ -262,3 +262,5 @@ INITIALIZER_SHARES: Final = Notice(
     Severity.WARNING,
     outcome=WARNS,
 )
+
+BINDING_RULES: Final = tuple([rule for rule in tuple(globals().values()) if isinstance(rule, BindingRule)])

@@ -239,3 +239,5 @@ CONSTANT_NODE: Final = GraphRule(
     releases="DirectML 1.8.0 to 1.12.1 beside ONNX Runtime 1.18.0 or newer",
     cure="use the DirectML that comes with ONNX Runtime",
 )
+
+GRAPH_RULES: Final = {rule.id: rule for rule in tuple(globals().values()) if isinstance(rule, GraphRule)}

@@ -11,7 +11,7 @@ from dmlsplit import graphs
 from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs.examples import Sketch
 from dmlsplit.report.formats import FORMATS
-from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 
 GLU = graphs.EXAMPLES["graph/fused-wrongly"]
 

@@ -13,7 +13,7 @@ from dmlsplit.device.arithmetic import FUNCTIONS
 from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs.examples import Sketch
 from dmlsplit.graphs.operators import OPERATORS, Family
-from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 from tests.directml.graphs import random_graph
 
 GLU = graphs.EXAMPLES["graph/fused-wrongly"](False)

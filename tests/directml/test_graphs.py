@@ -7,7 +7,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import find_release
 from dmlsplit.graphs import EXAMPLES
-from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 from tests.directml.compare_graphs import compare, is_observed, representatives, shrunk, traits
 from tests.directml.conftest import COUNT, FRESH
 from tests.directml.graphs import compiled, modelled, random_graph, steps

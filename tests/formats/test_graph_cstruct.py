@@ -10,7 +10,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.formats import graph_cstruct as cstruct
-from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 
 GLU = graphs.EXAMPLES["graph/fused-wrongly"](False)
 ADDRESSES = [0x1000 * (i + 1) for i in range(len(GLU.nodes))]

@@ -9,7 +9,7 @@ from dmlsplit import graphs
 from dmlsplit.graphs.examples import Sketch
 from dmlsplit.graphs.releases import FiveDimensions, traits_of
 from dmlsplit.graphs.validation import judge
-from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.target import find_target
 
 DOES = {

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from dmlsplit.diagnostics import Severity
-from dmlsplit.rules import NODE_RULES, judge_node
+from dmlsplit.rules import RULES, NodeRule, judge_node
 
-JUDGING = [rule for rules in NODE_RULES.values() for rule in rules]
+JUDGING = [rule for rule in RULES.values() if isinstance(rule, NodeRule)]
 
 
 def ids(diagnostics):

@@ -21,6 +21,7 @@ class OnnxConcat(ConcatFacts):
     """A Concat as the model has it; None stands for what is absent or unknown. `version` is 0 where the model imports
     no opset to judge by."""
 
+    scope = "onnx"
     version: int
     shapes: tuple[Shape | None, ...]
     """Of the inputs, one each."""

@@ -41,6 +41,7 @@ class OnnxSplit(NodeFacts):
     """A Split as the model has it. Of what is optional, None stands for absent; of what the model computes, for
     unknown. `version` is 0 where the model imports no opset to judge by."""
 
+    scope = "onnx"
     version: int
     outputs: int
     """Outputs listed, those without a name included."""

@@ -13,6 +13,7 @@ from dmlsplit.rules._concat import ConcatFacts
 class OpenVinoConcat(ConcatFacts):
     """A layer as the IR has it; None stands for unknown, or for absent. Element types are OpenVINO's names (f32)."""
 
+    scope = "openvino"
     shapes: tuple[Shape | None, ...]
     """Of the inputs, one for each port."""
     data_types: tuple[str | None, ...] = ()

@@ -32,6 +32,7 @@ class OpenVinoSplit(NodeFacts):
     constants; where it is not, `..._unknown` says why.
     """
 
+    scope = "openvino"
     op: str
     outputs: int
     """Output ports."""

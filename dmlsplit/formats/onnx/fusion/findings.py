@@ -19,7 +19,7 @@ from dmlsplit.graphs.releases import GraphTraits, traits_of
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.release_names import version_key
-from dmlsplit.rules import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.runtime_versions import runtimes
 from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.facts import DEFAULTS
