@@ -117,14 +117,10 @@ class Plan:
 
     @property
     def whole_range(self) -> Range:
-        begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
-        _check(lib.dmlsplit_plan_whole_range(self._pointer, begin, end))
-        return Range(begin[0], end[0])
+        return _range(lib.dmlsplit_plan_whole_range, self._pointer)
 
     def part_range(self, part: int) -> Range:
-        begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
-        _check(lib.dmlsplit_plan_part_range(self._pointer, part, begin, end))
-        return Range(begin[0], end[0])
+        return _range(lib.dmlsplit_plan_part_range, self._pointer, part)
 
     def ranges_apart(self, whole: Any, parts: Any) -> bool:
         """Whether the byte ranges at these addresses keep the distance that a run needs.
@@ -219,7 +215,7 @@ def address_of(pointer: Any) -> int:
 
 def version() -> str:
     require()
-    return str(ffi.string(lib.dmlsplit_version()).decode())
+    return _str(lib.dmlsplit_version())
 
 
 def cpu_features() -> tuple[str, ...]:
@@ -253,10 +249,8 @@ def profile() -> Profile:
     require()
     found = ffi.new("dmlsplit_profile *", {"struct_size": ffi.sizeof("dmlsplit_profile")})
     _check(lib.dmlsplit_get_profile(found))
-    level2, last_level, stream_copies, stream_turns, claim = (
-        int(size) for size in (found.level2, found.last_level, found.stream_copies, found.stream_turns, found.claim)
-    )
-    return Profile(level2, last_level, stream_copies, stream_turns, claim, FETCHES[found.fetch], ORIGINS[found.origin])
+    level2, last_level, copies, turns, claim = (int(getattr(found, name)) for name in Profile._fields[:5])
+    return Profile(level2, last_level, copies, turns, claim, FETCHES[found.fetch], ORIGINS[found.origin])
 
 
 def set_profile(new: Profile | None) -> None:
@@ -265,8 +259,8 @@ def set_profile(new: Profile | None) -> None:
     if new is None:
         _check(lib.dmlsplit_set_profile(ffi.NULL))
         return
-    given = {"struct_size": ffi.sizeof("dmlsplit_profile"), **new._asdict(), "fetch": FETCHES.index(new.fetch)}
-    given["origin"] = ORIGINS.index(new.origin)
+    names = {"fetch": FETCHES.index(new.fetch), "origin": ORIGINS.index(new.origin)}
+    given = {"struct_size": ffi.sizeof("dmlsplit_profile"), **new._asdict(), **names}
     _check(lib.dmlsplit_set_profile(ffi.new("dmlsplit_profile *", given)))
 
 
@@ -279,27 +273,33 @@ class Kernel(NamedTuple):
 def kernels() -> tuple[Kernel, ...]:
     """The kernels compiled in, best first."""
     require()
-
-    def text(pointer: Any) -> str:
-        return str(ffi.string(pointer).decode())
-
     return tuple(
         Kernel(
-            text(lib.dmlsplit_kernel_name(i)), text(lib.dmlsplit_kernel_isa(i)), bool(lib.dmlsplit_kernel_available(i))
+            _str(lib.dmlsplit_kernel_name(i)), _str(lib.dmlsplit_kernel_isa(i)), bool(lib.dmlsplit_kernel_available(i))
         )
         for i in range(lib.dmlsplit_kernel_count())
     )
+
+
+def _str(pointer: Any) -> str:
+    return str(ffi.string(pointer).decode())
 
 
 def _text(function: Any, *arguments: Any) -> str:
     length = function(*arguments, ffi.NULL, 0)
     text = ffi.new("char[]", length + 1)
     function(*arguments, text, length + 1)
-    return str(ffi.string(text).decode())
+    return _str(text)
+
+
+def _range(function: Any, *arguments: Any) -> Range:
+    begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
+    _check(function(*arguments, begin, end))
+    return Range(begin[0], end[0])
 
 
 def _error(status: int, fault: Any = None, parts: str = "") -> NativeError:
-    message = str(ffi.string(lib.dmlsplit_status_string(status)).decode())
+    message = _str(lib.dmlsplit_status_string(status))
     if fault is not None and fault.part != lib.DMLSPLIT_WHOLE:
         message += f" ({parts}[{fault.part}])"
     return NativeError(message, int(status))

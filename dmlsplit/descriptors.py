@@ -62,16 +62,6 @@ def _uints(values: Iterable[int] | None, path: str) -> tuple[int, ...] | None:
     return numbers
 
 
-def _data_type(value: int) -> TensorDataType | int:
-    number = _uint(value, "DataType")
-    return _DATA_TYPES.get(number, number)
-
-
-def _tensor_type(value: int) -> TensorType | int:
-    number = _uint(value, "Type")
-    return _TENSOR_TYPES.get(number, number)
-
-
 @dataclass(frozen=True, slots=True, init=False)
 class BufferTensorDesc:
     """DML_BUFFER_TENSOR_DESC. Sizes and strides count elements; strides None are packed (a null pointer).
@@ -102,7 +92,8 @@ class BufferTensorDesc:
         dimension_count: int | None = None,
     ) -> None:
         put = object.__setattr__
-        put(self, "data_type", _data_type(data_type))
+        number = _uint(data_type, "DataType")
+        put(self, "data_type", _DATA_TYPES.get(number, number))
         put(self, "sizes", _uints(sizes, "Sizes"))
         put(self, "strides", _uints(strides, "Strides"))
         number = _uint(flags, "Flags")
@@ -110,11 +101,9 @@ class BufferTensorDesc:
         if dimension_count is None:
             dimension_count = len(self.sizes) if self.sizes is not None else 0
         put(self, "dimension_count", _uint(dimension_count, "DimensionCount"))
-        if total_tensor_size_in_bytes is None:
-            put(self, "total_tensor_size_in_bytes", self._implied_total())
-        else:
-            total = _uint(total_tensor_size_in_bytes, "TotalTensorSizeInBytes", 64)
-            put(self, "total_tensor_size_in_bytes", total)
+        total = total_tensor_size_in_bytes
+        total = self._implied_total() if total is None else _uint(total, "TotalTensorSizeInBytes", 64)
+        put(self, "total_tensor_size_in_bytes", total)
         alignment = _uint(guaranteed_base_offset_alignment, "GuaranteedBaseOffsetAlignment")
         put(self, "guaranteed_base_offset_alignment", alignment)
 
@@ -177,7 +166,8 @@ class TensorDesc:
     def __init__(self, type: TensorType | int, desc: BufferTensorDesc | None) -> None:
         if desc is not None and not isinstance(desc, BufferTensorDesc):
             raise TypeError(f"Desc: {desc!r} is not a BufferTensorDesc")
-        object.__setattr__(self, "type", _tensor_type(type))
+        number = _uint(type, "Type")
+        object.__setattr__(self, "type", _TENSOR_TYPES.get(number, number))
         object.__setattr__(self, "desc", desc)
 
     @property

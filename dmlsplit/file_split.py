@@ -94,13 +94,9 @@ def _check_space(outputs: Sequence[NewFile]) -> None:
 
 
 def _amount(count: int) -> str:
-    return (
-        f"{count} bytes"
-        if count < 10**6
-        else f"{count / 10**9:.3g} GB"
-        if count >= 10**9
-        else f"{count / 10**6:.3g} MB"
-    )
+    if count < 10**6:
+        return f"{count} bytes"
+    return f"{count / 10**9:.3g} GB" if count >= 10**9 else f"{count / 10**6:.3g} MB"
 
 
 def _fill(path: str, output: NewFile) -> None:
@@ -179,26 +175,14 @@ def _copy(
                 slabs.append(Slab(part, max(begin, part_begin) - part_begin, min(end, part_end) - part_begin))
             stop = begin + sum(slab.stop - slab.start for slab in slabs)
             block = _with(sizes, axis, stop - begin)
-            plan = _plan(
-                element_size,
-                axis,
-                (block, source.strides),
-                tuple([(_with(sizes, axis, slab.stop - slab.start), slab.tensor.strides) for slab in slabs]),
-            )
+            blocks = [_with(sizes, axis, slab.stop - slab.start) for slab in slabs]
+            layouts = [(own, slab.tensor.strides) for own, slab in zip(blocks, slabs, strict=True)]
+            plan = _plan(element_size, axis, (block, source.strides), tuple(layouts))
+            windows = [_window(source, _with(starts, axis, begin), block, element_size, False, passing)]
+            for own, slab in zip(blocks, slabs, strict=True):
+                windows.append(_window(slab.tensor, _with(starts, axis, slab.start), own, element_size, True, passing))
             with ExitStack() as stack:
-                whole = _window(source, _with(starts, axis, begin), block, element_size, False, passing)
-                windows = [
-                    _window(
-                        slab.tensor,
-                        _with(starts, axis, slab.start),
-                        _with(sizes, axis, slab.stop - slab.start),
-                        element_size,
-                        True,
-                        passing,
-                    )
-                    for slab in slabs
-                ]
-                pointer, *pointers = [stack.enter_context(window) for window in (whole, *windows)]
+                pointer, *pointers = [stack.enter_context(window) for window in windows]
                 plan.run(pointer, _native.pointers(pointers), threads)
             advance(math.prod(block) * element_size)
             begin = stop

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Final, TypeAlias
 
 from dmlsplit.enums import FeatureLevel, HResult, OperatorType, TensorDataType
@@ -148,7 +148,8 @@ class Target:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, self._key
+        by, lacking, support, compute_only = self._key
+        return partial(Target, compute_only=compute_only), (by, dict(lacking), dict(support))
 
     def __repr__(self) -> str:
         return f"Target({self.name})"
@@ -163,15 +164,6 @@ def _without(support: Support, data_types: Mapping[int, str]) -> Support:
         )
         for operator, rows in support.items()
     }
-
-
-def _again(
-    by: By,
-    lacking: Iterable[tuple[int, str]],
-    support: Iterable[tuple[OperatorType, tuple[TensorSupport, ...]]],
-    compute_only: bool,
-) -> Target:
-    return Target(by, dict(lacking), dict(support), compute_only=compute_only)
 
 
 @cache
@@ -192,9 +184,9 @@ def find_target(
     `assume`: what is known of the device, names of ASSUMPTIONS. ValueError where more than one is given or a name is
     unknown; it offers what is known.
     """
-    if (feature_level is not None) + (directml is not None) + (onnxruntime is not None) > 1:
-        values = {"feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
-        given = [name for name, value in values.items() if value is not None]
+    values = {"feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
+    given = [name for name, value in values.items() if value is not None]
+    if len(given) > 1:
         raise ValueError(f"{' and '.join(given)} exclude each other")
     by: By = NEWEST
     if feature_level is not None:

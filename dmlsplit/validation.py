@@ -50,6 +50,7 @@ def _operator_checks(kind: OperatorType, limits: bool) -> _OperatorChecks:
 
 
 _SPOILT: Final = attrgetter("spoilt")
+_DESCRIPTOR_ORDER: Final = attrgetter("location.descriptor_order")
 _CRASH_CHECKS: Final = {kind: ((rule, rule.check),) for kind, rule in CRASH_RULES.items()}
 
 
@@ -64,11 +65,12 @@ def evaluate(desc: OperatorDesc, target: Target) -> Report:
     _run_operator_rules(operator, _operator_checks(operator.type, True), found)
     if not found:
         return _accepted(target.name, operator.type)
-    found.sort(key=_descriptor_order)
+    found.sort(key=_DESCRIPTOR_ORDER)
     refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
     hresult: int | None = target.invalid_argument if refused else HResult.S_OK
-    if crashes or (target.release is not None and _is_undefined(operator, found)):
-        hresult = None
+    reads_on = target.release is not None and any(d.rule in _UNDEFINED for d in found)
+    if crashes or (reads_on and reads_past_an_array(operator, found)):
+        hresult = None  # the process ends, or whatever lies there is read
     return Report(tuple(found), target.name, hresult, operator.type.c_name)
 
 
@@ -80,11 +82,7 @@ def _accepted(judged_by: str, kind: OperatorType) -> Report:
 _UNDEFINED: Final = frozenset(
     [r.id for rules in (TENSOR_RULES, *OPERATOR_RULES.values()) for r in rules if r.undefined]
 )
-
-
-def _is_undefined(operator: OperatorView, found: Sequence[Diagnostic]) -> bool:
-    """Whether the release reads past an array that is shorter than is said of it, before it refuses."""
-    return any(d.rule in _UNDEFINED for d in found) and reads_past_an_array(operator, found)
+"""What a release may read past an array for, which is shorter than is said of it, before it refuses."""
 
 
 def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
@@ -161,11 +159,7 @@ def _run_operator_rules(operator: OperatorView, checks: _OperatorChecks, found: 
 
 def in_descriptor_order(*groups: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Diagnostics in the order of the members that they are about."""
-    return tuple(sorted((d for group in groups for d in group), key=_descriptor_order))
-
-
-def _descriptor_order(diagnostic: Diagnostic) -> tuple[int, ...]:
-    return diagnostic.location.descriptor_order
+    return tuple(sorted((d for group in groups for d in group), key=_DESCRIPTOR_ORDER))
 
 
 def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:

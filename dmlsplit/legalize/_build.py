@@ -9,7 +9,7 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType, TensorDataType, TensorFlags
 from dmlsplit.geometry import Geometry, descriptor_of
 from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
-from dmlsplit.legalize._loops import Loops, Strides
+from dmlsplit.legalize._loops import Loops, tensor_of
 from dmlsplit.legalize._obstacles import Obstacle, too_large
 from dmlsplit.legalize.result import BufferKind, Region
 from dmlsplit.target import Target
@@ -76,15 +76,13 @@ def build(
     """
     known: dict[tuple[object, ...], BufferTensorDesc] = {}
     tensors = []
-    for i, (operand, strides) in enumerate(zip(memory, loops.strides, strict=True)):
-        sizes = loops.sizes
-        if i:
-            sizes = (*sizes[: loops.axis], loops.lengths[i - 1], *sizes[loops.axis + 1 :])
+    for i, operand in enumerate(memory):
+        sizes, steps = tensor_of(loops, i)
         own = operand.strides if keep_strides else None
-        key = (sizes, strides, own, operand.described)
+        key = (sizes, steps, own, operand.described)
         tensor = known.get(key)
         if tensor is None:
-            found = _tensor(sizes, strides, data_type, operand, own)
+            found = _tensor(sizes, steps, data_type, operand, own)
             if isinstance(found, Obstacle):
                 return found
             tensor = known[key] = found
@@ -105,17 +103,15 @@ def regions(operator: Geometry, memory: Sequence[BufferSlice]) -> tuple[Region, 
 
 def _tensor(
     sizes: tuple[int, ...],
-    strides: Strides,
+    steps: tuple[int, ...],
     data_type: TensorDataType,
     operand: BufferSlice,
     own: tuple[int, ...] | None,
 ) -> BufferTensorDesc | Obstacle:
     bits = ELEMENT_BITS[data_type]
-    given: tuple[int, ...] | None = own
-    if own is None:
-        given = tuple([s or 0 for s in strides])
-        if is_packed(sizes, given):
-            given = None
+    given = own
+    if own is None and not is_packed(sizes, steps):
+        given = steps
     if max(sizes) > UINT_MAX:
         return too_large("a size", max(sizes), UINT_MAX, bits)
     if given is not None and max(given) > UINT_MAX:

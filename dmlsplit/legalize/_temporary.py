@@ -21,18 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, product
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from dmlsplit.enums import OperatorType
+from dmlsplit.enums import TEMPORARY_BUFFER_ALIGNMENT, OperatorType
 from dmlsplit.layout import is_packed, packed_strides
 from dmlsplit.legalize._build import BufferSlice
 from dmlsplit.legalize._cut import Box, Cutter
 from dmlsplit.legalize._loops import Loops, folded, tensor_of
 from dmlsplit.legalize._obstacles import Obstacle, interleaving
-
-ALIGNMENT: Final = 256
-"""DML_TEMPORARY_BUFFER_ALIGNMENT, in bytes."""
-
 
 Sizes: TypeAlias = tuple[int, ...]
 Steps: TypeAlias = tuple[int, ...]
@@ -167,7 +163,8 @@ class TemporaryPacking:
     def _place(self, copy: Loops) -> BufferSlice:
         """A new range of the temporary buffer, as large as what a copy writes packed."""
         place = BufferSlice("temporary", 0, 0, offset=self._size, entire=False)
-        self._size += -(-math.prod(copy.sizes) * self._bytes // ALIGNMENT) * ALIGNMENT
+        used = math.prod(copy.sizes) * self._bytes
+        self._size += -(-used // TEMPORARY_BUFFER_ALIGNMENT) * TEMPORARY_BUFFER_ALIGNMENT
         return place
 
 
