@@ -184,9 +184,9 @@ def find_target(
     `assume`: what is known of the device, names of ASSUMPTIONS. ValueError where more than one is given or a name is
     unknown; it offers what is known.
     """
-    values = {"feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
-    given = [name for name, value in values.items() if value is not None]
-    if len(given) > 1:
+    if (feature_level is not None) + (directml is not None) + (onnxruntime is not None) > 1:
+        values = {"feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
+        given = [name for name, value in values.items() if value is not None]
         raise ValueError(f"{' and '.join(given)} exclude each other")
     by: By = NEWEST
     if feature_level is not None:

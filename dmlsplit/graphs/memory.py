@@ -45,10 +45,10 @@ from dmlsplit.graphs.program import (
     join_places,
     offsets_of,
     outermost_of,
-    part_of,
     same_layout,
     same_place,
     whole_vectors,
+    window_of,
 )
 from dmlsplit.graphs.releases import FiveDimensions, GraphTraits, JoinPlacement
 from dmlsplit.layout import packed_strides
@@ -75,13 +75,16 @@ class Compiler(Passes):
         order = reversed(self._readers_first(homes, deepest=False))
         self._share(homes)
         dispatches = self._without_idle(self._fitting(self._dispatches(order)), homes)
-        if self.traits.forgets_repeats and any(map(_copies_within, dispatches)):
+        # Only where an operator in place has joined two buffers does a copy that was put in stay in one.
+        if self.traits.forgets_repeats and any(
+            d.node is None and d.reads[0][1].buffer == d.writes.buffer for d in dispatches
+        ):
             raise Unmodelled("a copy from one Join to another that came to lie in the same buffer may be forgotten")
         stand_ins = [
             StandIn(node.output, self._place_of(node, k, part.sizes), whole, part)
             for node, k, whole, part in self.stand_ins
         ]
-        lost = [self._lost_place(*lost) for lost in self.lost]
+        lost = [(node.output, self._place_of(node, k, node.operands[k].sizes), k) for node, k in self.lost]
         return CompiledGraph(dispatches, self.results, homes, self.parts, lost, stand_ins)
 
     def _place(self) -> None:
@@ -145,30 +148,22 @@ class Compiler(Passes):
         for k, operand in enumerate(node.operands):
             tensor, part = operand.tensor, operand.stands_for
             if tensor.joined_as == (node, k):
-                if part is not None:
-                    _refuse_narrow(operand, part, output)
                 self.parts[output].append(tensor)
-            elif self.traits.forgets_repeats and self._is_in(tensor, output):
-                self.lost.append((output, k))
+            elif self.traits.forgets_repeats and tensor.joined and outermost_of(tensor) is outermost_of(output):
+                self.lost.append((node, k))
             else:
                 copy = self._copy(operand)
                 copy.joined, copy.strides = (output, places[k]), output.strides
-                if part is not None:
-                    _refuse_narrow(operand, part, output)
                 self.parts[output].append(copy)
                 node.operands[k] = Operand(copy, operand.rank)
             if part is not None:
+                _refuse_narrow(operand, part, output)
                 self.stand_ins.append((node, k, self.parts[output][-1], part))
-
-    def _is_in(self, tensor: Tensor, output: Tensor) -> bool:
-        """Whether the tensor lives in the buffer that this output of a Join lies in."""
-        return tensor.joined is not None and outermost_of(tensor) is outermost_of(output)
 
     def _copy(self, operand: Operand) -> Tensor:
         source = operand.tensor
-        node = Node(
-            Family.IDENTITY, 0, [Operand(source, operand.rank, operand.offset, operand.sizes)], [], None, copies=True
-        )
+        read = Operand(source, operand.rank, operand.offset, operand.sizes)
+        node = Node(Family.IDENTITY, 0, [read], [], None, copies=True)
         node.outputs = [Tensor(operand.sizes, source.element_bytes, node, 0)]
         self.nodes.append(node)
         return node.output
@@ -261,7 +256,7 @@ class Compiler(Passes):
                 if node.family in (Family.SPLIT, Family.SLICE):
                     if self.traits.splits_are_slices:  # its operand is the part already
                         offsets = (0,) * len(offsets)
-                    found = [(reads[0][0], part_of(reads[0][1], tensor.sizes, offsets, node.steps))]
+                    found = [(reads[0][0], window_of(reads[0][1], tensor.sizes, offsets, node.steps))]
                     begins = reads[0][1].offset
                 region = self._region(tensor)
                 in_place = len(found) == 1 and same_place(found[0][1], region)
@@ -280,12 +275,9 @@ class Compiler(Passes):
 
     def _without_idle(self, dispatches: Sequence[Dispatch], homes: list[Tensor]) -> list[Dispatch]:
         """Without copies that were put in and would leave their inputs where they are: the inputs stand for them."""
-        idle = [
-            dispatch for dispatch in dispatches if dispatch.node is None and dispatch.reads[0][1] == dispatch.writes
-        ]
-        if not idle:
+        source = {d.output: d.reads[0][0] for d in dispatches if d.node is None and d.reads[0][1] == d.writes}
+        if not source:
             return list(dispatches)
-        source = {dispatch.output: dispatch.reads[0][0] for dispatch in idle}
         for tensors in (*self.parts.values(), homes):
             tensors[:] = [source.get(tensor, tensor) for tensor in tensors]
         self.stand_ins = [(node, k, source.get(whole, whole), part) for node, k, whole, part in self.stand_ins]
@@ -294,14 +286,11 @@ class Compiler(Passes):
     def _kept_join(self, node: Node, reads: Sequence[tuple[Tensor, BufferView]]) -> Iterator[Dispatch]:
         whole = self._region(node.output)
         for read, place in zip(reads, join_places(node, node.output.strides), strict=True):
-            region = BufferView(whole.buffer, whole.offset + place, read[1].sizes, whole.steps, whole.element_bytes)
+            region = whole.part(place, read[1].sizes)
             yield Dispatch(node.number, "JOIN", (read,), node.output, region, True, True, view_offset=whole.offset)
 
     def _read_region(self, operand: Operand) -> tuple[Tensor, BufferView]:
-        region = self._region(operand.tensor)
-        return operand.tensor, BufferView(
-            region.buffer, region.offset + operand.offset, operand.sizes, region.steps, region.element_bytes
-        )
+        return operand.tensor, self._region(operand.tensor).part(operand.offset, operand.sizes)
 
     def _region(self, tensor: Tensor) -> BufferView:
         """Where the tensor lies."""
@@ -315,21 +304,13 @@ class Compiler(Passes):
             chain.append(onward)
         for near, far in zip(reversed(chain[:-1]), reversed(chain[1:]), strict=True):
             assert far.region is not None
-            offset = far.region.offset + (near.joined[1] if near.joined else 0)
-            steps = tuple(stride * near.element_bytes for stride in near.strides)
-            near.region = BufferView(far.region.buffer, offset, near.sizes, steps, near.element_bytes)
+            near.region = near.view(far.region.buffer, far.region.offset + (near.joined[1] if near.joined else 0))
         assert tensor.region is not None
         return tensor.region
 
-    def _lost_place(self, output: Tensor, k: int) -> tuple[Tensor, BufferView, int]:
-        node = output.producer
-        assert node is not None
-        return output, self._place_of(node, k, node.operands[k].sizes), k
-
     def _place_of(self, node: Node, k: int, sizes: tuple[int, ...]) -> BufferView:
         """Where input k of a Join should be."""
-        whole, place = self._region(node.output), join_place(node, node.output.strides, k)
-        return BufferView(whole.buffer, whole.offset + place, sizes, whole.steps, whole.element_bytes)
+        return self._region(node.output).part(join_place(node, node.output.strides, k), sizes)
 
     def _settle(self, tensor: Tensor) -> None:
         """Memory of its own, or a graph's input or output buffer."""
@@ -342,8 +323,7 @@ class Compiler(Passes):
             buffer = f"temporary {len(self.buffers)}"
             size = -(-size // VECTOR) * VECTOR
         self.buffers[buffer] = size
-        steps = tuple(stride * tensor.element_bytes for stride in tensor.strides)
-        tensor.region = BufferView(buffer, 0, tensor.sizes, steps, tensor.element_bytes)
+        tensor.region = tensor.view(buffer, 0)
 
     def _fitting(self, dispatches: Iterable[Dispatch]) -> list[Dispatch]:
         """The dispatches; Refused, for each buffer, where what they read or write does not fit the memory there is."""
@@ -377,12 +357,6 @@ def _refuse_narrow(operand: Operand, part: Part, output: Tensor) -> None:
         raise Refused(part.split, "its input does not fit the place of a part", "graph/whole-for-part")
 
 
-def _copies_within(dispatch: Dispatch) -> bool:
-    """Whether a copy that was put in stays in one buffer: only where an operator in place has joined two."""
-    return dispatch.node is None and dispatch.reads[0][1].buffer == dispatch.writes.buffer
-
-
 def compile_graph(graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> CompiledGraph:
     """The dispatches that a sound graph compiles to; Refused, Crash or Unmodelled. `assumed`: as Program has it."""
-    compiler = Compiler(graph, traits, assumed)
-    return compiler.compile()
+    return Compiler(graph, traits, assumed).compile()

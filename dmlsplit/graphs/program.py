@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dmlsplit.enums import TensorDataType
@@ -85,6 +85,11 @@ class Tensor:
     @property
     def packed(self) -> bool:
         return same_layout(self.sizes, self.strides, packed_strides(self.sizes))
+
+    def view(self, buffer: str, offset: int) -> BufferView:
+        """Where it lies, if it begins so many bytes into a buffer."""
+        steps = tuple([stride * self.element_bytes for stride in self.strides])
+        return BufferView(buffer, offset, self.sizes, steps, self.element_bytes)
 
 
 @dataclass(eq=False, slots=True)
@@ -169,6 +174,10 @@ class BufferView:
     def __post_init__(self) -> None:
         last = sum((size - 1) * step for size, step in zip(self.sizes, self.steps, strict=True))
         object.__setattr__(self, "end", self.offset + last + self.element_bytes)
+
+    def part(self, offset: int, sizes: tuple[int, ...]) -> BufferView:
+        """Elements of these sizes in the same steps, so many bytes further on."""
+        return BufferView(self.buffer, self.offset + offset, sizes, self.steps, self.element_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,10 +345,10 @@ def join_place(node: Node, strides: Sequence[int], k: int) -> int:
     return node.starts[k] * strides[node.axis] * node.output.element_bytes
 
 
-def part_of(region: BufferView, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
-    offset = region.offset + sum(a * b for a, b in zip(offsets, region.steps, strict=True))
-    scaled = tuple(a * b for a, b in zip(region.steps, steps, strict=True)) if steps else region.steps
-    return BufferView(region.buffer, offset, sizes, scaled, region.element_bytes)
+def window_of(region: BufferView, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
+    """The elements at every so many steps from the offsets on; no steps: at each."""
+    part = region.part(sum(a * b for a, b in zip(offsets, region.steps, strict=True)), sizes)
+    return replace(part, steps=tuple(a * b for a, b in zip(part.steps, steps, strict=True))) if steps else part
 
 
 def same_place(one: BufferView, other: BufferView) -> bool:

@@ -38,7 +38,8 @@ class Program:
         self.nodes: list[Node] = []
         self.outputs: list[Tensor] = []
         self.parts: dict[Tensor, list[Tensor]] = {}
-        self.lost: list[tuple[Tensor, int]] = []
+        self.lost: list[tuple[Node, int]] = []
+        """Joins, and the numbers of their inputs that are never written."""
         self.stand_ins: list[tuple[Node, int, Tensor, Part]] = []
         """Joins, the numbers of their inputs, and what was put there in the place of a part."""
         self.copies_for_outputs: set[Tensor] = set()
@@ -63,19 +64,19 @@ class Program:
             node.outputs = [
                 self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(node_tensors(desc)[1])
             ]
+            self.nodes.append(node)
             if not isinstance(desc, NeighbourOperatorDesc):
                 node.axis = desc.axis
-            elif family is Family.SLICE:
+                continue
+            if family is Family.SLICE:
                 rank = len(node.output.sizes)
                 node.offsets = numbers_of(desc, "InputWindowOffsets", rank)
                 node.steps = numbers_of(desc, "InputWindowStrides", rank)
-            if isinstance(desc, NeighbourOperatorDesc) and desc.members.get("ScaleBias") is not None:
+            if desc.members.get("ScaleBias") is not None:
                 raise Unmodelled(f"{short_name(kind)} with a scale and bias was not observed in graphs")
-            if isinstance(desc, NeighbourOperatorDesc):
-                alpha = desc.members.get("Alpha")
-                rising = kind == LEAKY_RELU and isinstance(alpha, (int, float)) and alpha >= 0
-                node.keeps_positive = kind == RELU or rising
-            self.nodes.append(node)
+            alpha = desc.members.get("Alpha")
+            rising = kind == LEAKY_RELU and isinstance(alpha, (int, float)) and alpha >= 0
+            node.keeps_positive = kind == RELU or rising
         operands: list[dict[int, Operand]] = [{} for _ in self.nodes]
         for edge in graph.input_edges:
             operands[edge.to_node_index][edge.to_node_input_index] = Operand(inputs[edge.graph_input_index], (0, 0))
