@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import enum
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
@@ -124,9 +124,11 @@ class Execution:
     def _faults(self, dispatch: Dispatch) -> Iterator[WrongOutput]:
         """The faults of what a dispatch writes: its own, then those of what it reads."""
         wrong = dispatch.wrong
-        if wrong is not None and not self._equal(wrong.instead):
-            extent = Extent.BEHIND_FIRST if wrong.behind_first else Extent.ALL
-            yield WrongOutput(wrong.rule, dispatch.node, wrong.message, extent=extent)
+        if wrong is not None:
+            equal = [self._value(one) is self._value(other) for one, other in wrong.instead]
+            if not equal or not all(equal):
+                extent = Extent.BEHIND_FIRST if wrong.behind_first else Extent.ALL
+                yield WrongOutput(wrong.rule, dispatch.node, wrong.message, extent=extent)
         for tensor, region in dispatch.reads:
             found = self._read(tensor, region)
             if found is not None and found.negatives_only and not dispatch.copies:
@@ -145,10 +147,6 @@ class Execution:
         if parts is not None and len(parts) == 1 and parts[0].sizes == tensor.sizes:
             tensor = parts[0]
         return self.same.get(tensor, tensor)
-
-    def _equal(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
-        """Whether there are any, and all of them have the same value."""
-        return bool(pairs) and all(self._value(one) is self._value(other) for one, other in pairs)
 
     def _note_value(self, dispatch: Dispatch) -> None:
         """Remembers what has the value of its input, and what is never negative."""

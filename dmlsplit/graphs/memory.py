@@ -66,7 +66,9 @@ class Compiler(Passes):
         if self.traits.splits_are_slices:
             self._cut()
         if self.traits.join_placement is JoinPlacement.ALL_OR_NONE:
-            self._keep_joins()
+            # Where one input of a Join would begin at an odd place, the Join copies all of them itself.
+            for join in [node for node in self.nodes if node.family is Family.JOIN]:
+                join.kept = self._copies_inputs(join, packed_strides(join.output.sizes))
         self._elide()
         if self.traits.five_dimensions is not FiveDimensions.SOUND:
             self._break_splits()

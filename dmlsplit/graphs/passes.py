@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from dmlsplit.graphs.operators import MULTIPLY, SIGMOID, Family
 from dmlsplit.graphs.program import (
@@ -35,6 +35,8 @@ from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.releases import FiveDimensions, Fusion
 from dmlsplit.layout import packed_strides
 
+Readers: TypeAlias = Sequence[tuple[Node, int]]
+"""Nodes, and which of their inputs it is."""
 INNER: Final = 4
 """Dimensions of the shader that broken Splits of five and more are compiled for."""
 
@@ -71,15 +73,11 @@ class Passes(Program):
                     break
                 if self.traits.fusion is Fusion.CHAIN and self._fuse_chain(product, k, sigmoid, uses):
                     break
-        self._drop_unread()
+        # What was only read by what a fusion has lost is not computed.
+        read = set(depth_first(tensor.producer for tensor in self.outputs if tensor.producer is not None))
+        self.nodes = [node for node in self.nodes if node in read]
         if self.traits.fusion is Fusion.CHAIN:
             self._fuse_products()
-
-    def _drop_unread(self) -> None:
-        """What was only read by what a fusion has lost is not computed."""
-        roots = [tensor.producer for tensor in self.outputs if tensor.producer is not None]
-        read = set(depth_first(roots))
-        self.nodes = [node for node in self.nodes if node in read]
 
     def _check_sizes(self, product: Node) -> None:
         if any(operand.sizes != product.output.sizes for operand in product.operands):
@@ -100,12 +98,9 @@ class Passes(Program):
             return False
         source = sigmoid.operands[0].tensor
         p, q = (operand.tensor for operand in inner.operands)
-        if p is source:
-            rest = q
-        elif origin_of(q) is origin_of(source):
-            rest = p
-        else:
+        if p is not source and origin_of(q) is not origin_of(source):
             return False
+        rest = q if p is source else p
         self._check_sizes(product)
         self._check_sizes(inner)
         place = rest.index if rest.producer is not None else 0
@@ -133,21 +128,20 @@ class Passes(Program):
                 inner = self._only_maker(outer.operands[k].tensor, MULTIPLY, uses)
                 if inner is None:
                     continue
-                i = next((i for i in (0, 1) if self._is_swish(inner.operands[i].tensor, uses)), None)
-                if i is None:
+                swishes = [(i, self._swish(inner.operands[i].tensor, uses)) for i in (0, 1)]
+                i, swish = next((each for each in swishes if each[1] is not None), (0, None))
+                if swish is None:
                     continue
-                swish = inner.operands[i].tensor.producer
-                assert swish is not None
                 outer.operands = [swish.operands[0], inner.operands[1 - i], outer.operands[1 - k]]
                 outer.wrong = outer.wrong or inner.wrong or swish.wrong
                 outer.fused = inner.removed = swish.removed = True
                 break
         self.nodes = [node for node in self.nodes if not node.removed]
 
-    def _is_swish(self, tensor: Tensor, uses: Uses) -> bool:
-        """Whether this is x * sigmoid(x), fused, and used once."""
+    def _swish(self, tensor: Tensor, uses: Uses) -> Node | None:
+        """The node of x * sigmoid(x), fused, if the tensor is that and used once."""
         node = tensor.producer
-        return node is not None and node.fused and len(uses[tensor]) == 1 and tensor not in self.output_set
+        return node if node and node.fused and len(uses[tensor]) == 1 and tensor not in self.output_set else None
 
     def _bypass(self) -> None:
         """Readers of an identity's output read its input instead. Of a graph output only the home is left.
@@ -181,21 +175,18 @@ class Passes(Program):
     def _cut(self) -> None:
         """A Split becomes a Slice for each output that is used."""
         uses = self._uses()
-        nodes: list[Node] = []
-        for node in self.nodes:
+        before, self.nodes = self.nodes, []
+        for node in before:
             if node.family is not Family.SPLIT:
-                nodes.append(node)
+                self.nodes.append(node)
                 continue
+            source = node.operands[0]
             for tensor, offsets in zip(node.outputs, split_offsets(node), strict=True):
-                if tensor not in self.output_set and not uses[tensor]:
-                    continue
-                source = node.operands[0]
-                operand = Operand(source.tensor, source.rank)
-                tensor.producer = Node(
-                    Family.SLICE, node.type, [operand], [tensor], node.number, 0, offsets, (), from_split=True
-                )
-                nodes.append(tensor.producer)
-        self.nodes = nodes
+                if tensor in self.output_set or uses[tensor]:
+                    operand = Operand(source.tensor, source.rank)
+                    tensor.producer = Node(Family.SLICE, node.type, [operand], [tensor], node.number, offsets=offsets)
+                    tensor.producer.from_split = True
+                    self.nodes.append(tensor.producer)
 
     def _elide(self) -> None:
         """A Split, or a Slice, whose parts are read by operators that can read with strides is no dispatch.
@@ -227,21 +218,18 @@ class Passes(Program):
                 for (tensor, offset), part_readers in zip(parts, readers, strict=True):
                     for reader, k in part_readers:
                         old = reader.operands[k]
-                        whole = node.slices_everything
                         if reader.family is Family.JOIN and not reader.kept:
                             part = Part(node.number or 0, tensor.sizes, node.axis, offset == 0)
                             reader.operands[k] = replace(source, rank=old.rank, stands_for=part)
-                            uses[source.tensor].append((reader, k))
-                            continue
-                        operand = Operand(
-                            source.tensor,
-                            old.rank,
-                            source.offset + offset + old.offset,
-                            old.sizes,
-                            view=source.view if whole and not old.view else True,
-                            thin=node.family is Family.SPLIT and tensor.sizes[node.axis] == 1,
-                        )
-                        reader.operands[k] = operand
+                        else:
+                            reader.operands[k] = Operand(
+                                source.tensor,
+                                old.rank,
+                                source.offset + offset + old.offset,
+                                old.sizes,
+                                view=source.view or old.view or not node.slices_everything,
+                                thin=node.family is Family.SPLIT and tensor.sizes[node.axis] == 1,
+                            )
                         uses[source.tensor].append((reader, k))
                 removed.add(node)
             elif traits.splits_are_slices:
@@ -253,7 +241,7 @@ class Passes(Program):
                     source.view = True
         self.nodes = [node for node in self.nodes if node not in removed]
 
-    def _lay_in_rows(self, output: Tensor, readers: Sequence[tuple[Node, int]]) -> None:
+    def _lay_in_rows(self, output: Tensor, readers: Readers) -> None:
         """The strides of a Join's output that will live in rows of another Join, where it is used only there."""
         if len(readers) != 1 or output in self.output_set:
             return
@@ -262,11 +250,7 @@ class Passes(Program):
             output.strides = reader.output.strides
 
     def _elidable(
-        self,
-        node: Node,
-        parts: Sequence[tuple[Tensor, int]],
-        strides: Sequence[int],
-        uses: Sequence[Sequence[tuple[Node, int]]],
+        self, node: Node, parts: Sequence[tuple[Tensor, int]], strides: Sequence[int], uses: Sequence[Readers]
     ) -> bool:
         """`uses`: the readers of each part."""
         traits = self.traits
@@ -302,7 +286,7 @@ class Passes(Program):
                     return False
         return True
 
-    def _join_for_rows(self, tensor: Tensor, readers: Sequence[tuple[Node, int]]) -> tuple[Node, int] | None:
+    def _join_for_rows(self, tensor: Tensor, readers: Readers) -> tuple[Node, int] | None:
         """The Join, and which of its inputs, in whose rows a tensor with these readers can lie."""
         joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
         viewed = any(node.operands[k].view for node, k in readers)  # views are of packed tensors
@@ -359,12 +343,6 @@ class Passes(Program):
         if len(large) == 4 and packed_strides(behind) == tuple(stride for _, stride in large[1:]):
             return large[0][1] != math.prod(behind) * behind[-1]
         return leaves or len(large) != 2 or sizes[0] == 1
-
-    def _keep_joins(self) -> None:
-        """Where one input of a Join would begin at an odd place, the Join copies all of them itself."""
-        for node in self.nodes:
-            if node.family is Family.JOIN:
-                node.kept = self._copies_inputs(node, packed_strides(node.output.sizes))
 
     def _copies_inputs(self, join: Node, strides: Sequence[int]) -> bool:
         """Whether an input cannot be computed into a Join's output that lies in these strides."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -32,8 +31,6 @@ def overlap(one: BufferView, other: BufferView) -> bool:
         return True
     if len(first.outer) <= 1 and len(second.outer) <= 1:
         return _rows_meet(first, second)
-    if first.count > MOST_RUNS or second.count > MOST_RUNS:
-        raise Unmodelled("parts of several Joins lie between each other")
     return _runs_meet(first, second)
 
 
@@ -97,7 +94,7 @@ def _row_meets(start: int, run: int, rows: _Rows, count: int, step: int) -> bool
 def _runs_meet(one: _Rows, other: _Rows) -> bool:
     if one.count > MOST_RUNS or other.count > MOST_RUNS:
         raise Unmodelled("parts of several Joins lie between each other")
-    starts: Sequence[int] = other.starts()
+    starts = other.starts()
     for start in one.starts():
         i = bisect.bisect_left(starts, start - other.run + 1)
         if i < len(starts) and starts[i] < start + one.run:
