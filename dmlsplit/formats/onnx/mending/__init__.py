@@ -5,8 +5,7 @@
 
 `fields`, `source` and `assembling` know the file: what is not touched stays byte for byte. `sites`, `views` and
 `judging` know the nodes and what the target makes of them; `rewritings` is the table of what mends a node, `forms` and
-`reshaping` carry it out. `graphs` looks for what is wrong with the graphs that the nodes become (`locating`), and
-`cures` carries out what helps.
+`reshaping` carry it out. `graph_cures` chooses what helps against wrong graphs, and `cures` carries it out.
 """
 
 from __future__ import annotations

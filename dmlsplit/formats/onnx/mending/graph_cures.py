@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress, islice
 from typing import Final, TypeAlias
 
 import onnx
@@ -16,13 +17,11 @@ from dmlsplit.formats.onnx.cures import Fault, cures_of
 from dmlsplit.formats.onnx.fusion.findings import GraphFinding
 from dmlsplit.formats.onnx.mending.cures import CARRIERS, OTHERS, Carrier
 from dmlsplit.formats.onnx.mending.editing import Replacement, names_of, node_text, outputs_of, replace_nodes
-from dmlsplit.formats.onnx.mending.locating import Spot, found_in
-from dmlsplit.formats.onnx.mending.sites import Place, Site, nodes_at, sites_of
+from dmlsplit.formats.onnx.mending.judging import JudgedModel, wrong_graphs
+from dmlsplit.formats.onnx.mending.sites import Place, Site, Spot, nodes_at
 from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.surroundings import Surroundings
 from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
-from dmlsplit.formats.onnx.tensors import ReadExternal
-from dmlsplit.runtimes import Runtime, SessionOptions
 
 _ROUNDS: Final = 24
 """Choices of cures that are tried, of all faults at once."""
@@ -34,8 +33,6 @@ _Key: TypeAlias = tuple[Fault, str, str, int]
 number is for nodes of one name."""
 _PLACES: Final = 4
 """Ways to apply one cure that are tried, the nearest first."""
-Answered: TypeAlias = Callable[[onnx.ModelProto], list[GraphFinding]]
-"""What the session that a model is given says of its Splits and Concats, as findings."""
 _Option: TypeAlias = tuple[str, Carrier, int]
 """A cure's name, what carries it out, and which of its ways."""
 
@@ -44,38 +41,27 @@ _Option: TypeAlias = tuple[str, Carrier, int]
 class Cured:
     """A model whose graphs are right, unless something is refused; `unknown` says of which it is not known."""
 
-    model: onnx.ModelProto
+    judged: JudgedModel
     changes: list[Change]
     refusals: list[Refusal]
     unknown: list[Refusal]
 
 
-def cured(
-    source: SourceModel,
-    model: onnx.ModelProto,
-    read_external: ReadExternal,
-    runtime: Runtime,
-    options: SessionOptions,
-    target: str,
-    answered: Answered,
-) -> Cured:
-    """The model with the cures that make its graphs right in a session of `runtime`.
+def cured(source: SourceModel, model: JudgedModel) -> Cured:
+    """The model with the cures that make its graphs right in a session of the target's runtime.
 
-    `answered` is asked once nothing is wrong with the graphs that are known.
+    What the session says of its Splits and Concats is asked once nothing is wrong with the graphs that are known.
     """
     chosen: dict[_Key, int] = {}
     asked: dict[_Key, GraphFinding] = {}
-    work = _Work(source, model, read_external, target)
+    work: _Work | None = None
     trial = Cured(model, [], [], [])
-    for _ in range(_ROUNDS + work.size):
-        found, spots = found_in(trial.model, read_external, runtime, options)
-        wrong = [each for each in found if each.diagnostic.severity is Severity.ERROR]
-        unknown = [Refusal(f.path, f.diagnostic.message) for f in found if f not in wrong]
-        wrong = wrong or answered(trial.model)
+    for _ in range(_ROUNDS + len(model.sites)):
+        severe = [each.diagnostic.severity is Severity.ERROR for each in trial.judged.findings]
+        wrong = [*compress(trial.judged.findings, severe)] or wrong_graphs(trial.judged.views)
         if not wrong:
-            trial.unknown = unknown
+            trial.unknown = [Refusal(each.path, each.diagnostic.message) for each in trial.judged.findings]
             return trial
-        work.spots = work.spots or spots
         alike: Counter[tuple[Fault, str, str]] = Counter()
         for finding in wrong:
             if finding.fault is None:
@@ -85,30 +71,28 @@ def cured(
             alike[name] += 1
             asked.setdefault(key, finding)
             chosen[key] = chosen.get(key, -1) + 1
+        work = work or _Work(source, model)
         trial = work.tried(chosen, asked)
         if trial.refusals:
             return trial
     return _refused(model, wrong[0])
 
 
-def _refused(model: onnx.ModelProto, finding: GraphFinding) -> Cured:
-    return Cured(model, [], [Refusal(finding.path, f"no cure is known: {finding.diagnostic.message}")], [])
+def _refused(judged: JudgedModel, finding: GraphFinding) -> Cured:
+    return Cured(judged, [], [Refusal(finding.path, f"no cure is known: {finding.diagnostic.message}")], [])
 
 
 class _Work:
     """A model, and what cures make of it."""
 
-    def __init__(self, source: SourceModel, model: onnx.ModelProto, read_external: ReadExternal, target: str) -> None:
+    def __init__(self, source: SourceModel, judged: JudgedModel) -> None:
         self._source = source
-        self._model = model
-        self._target = target
-        self._names = names_of(model)
+        self._judged = judged
+        self._names = names_of(judged.model)
         self._sites: dict[Place, dict[int, list[Site]]] = {}
-        for site in sites_of(model, read_external):
+        for site in judged.sites:
             self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
-        self.size = sum(map(len, self._sites.values()))
         self._around: dict[Place, Surroundings | None] = {}
-        self.spots: Mapping[str, list[Spot]] = {}
 
     def tried(self, chosen: dict[_Key, int], asked: dict[_Key, GraphFinding]) -> Cured:
         """The model with the chosen cure of each fault, or the next one that can be applied; `chosen` is moved on.
@@ -129,13 +113,13 @@ class _Work:
         taken = set(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
         owners: dict[Spot, _Key] = {}
-        trial = Cured(onnx.ModelProto(), [], [], [])
+        trial = Cured(self._judged, [], [], [])
         for key, finding in asked.items():
             options = list(_options(finding))
             blocking: _Key | None = None
             while chosen[key] < len(options):
                 name = options[chosen[key]][0]
-                for place, made in self._made(finding, options[chosen[key]], taken):
+                for place, made in self._made(key, finding, options[chosen[key]], taken):
                     before = [owners.get((place, i), key) for i in made]
                     if (
                         finding.fault is Fault.DEAD
@@ -158,26 +142,30 @@ class _Work:
             else:
                 trial.refusals.append(Refusal(finding.path, f"no cure helps: {finding.diagnostic.message}"))
                 return trial, key, blocking
-        trial.model.CopyFrom(self._model)
-        replace_nodes(trial.model, edits)
+        model = deepcopy(self._judged.model)
+        replace_nodes(model, edits)
+        trial.judged = self._judged.changed(model)
         return trial, None, None
 
-    def _made(self, finding: GraphFinding, option: _Option, taken: set[str]) -> Iterator[tuple[Place, Replacement]]:
-        """What a cure puts in, at each place that the finding may mean."""
+    def _made(
+        self, key: _Key, finding: GraphFinding, option: _Option, taken: set[str]
+    ) -> Iterator[tuple[Place, Replacement]]:
+        """What a cure puts in, at each place that the finding may mean: of several alike the next one first."""
         name, carrier, way = option
-        for place, index in self.spots.get(finding.node, ()):
+        spots, first = self._judged.spots.get(finding.node, ()), key[-1]
+        for place, index in (*spots[first:], *spots[:first]):
             around = self._surroundings(place)
             if around is None:
                 continue
             around.taken = taken
-            around.document = document([name], finding.path, self._target, _happens(finding))
+            around.document = document([name], finding.path, self._judged.target.name, _happens(finding))
             made = next(islice(carrier(around, index), way, None), None)
             if made:
                 yield place, made
 
     def _surroundings(self, place: Place) -> Surroundings | None:
         if place not in self._around:
-            graph = nodes_at(self._model, place)
+            graph = nodes_at(self._judged.model, place)
             known = None
             if graph is not None and place in self._sites:
                 known = Surroundings(graph.node, outputs_of(graph), self._sites[place], self._source.original)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 import onnx
+from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Severity
 from dmlsplit.dims import Dim
+from dmlsplit.errors import InputError
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.cures import Fault
+from dmlsplit.formats.onnx.functions import check_references
 from dmlsplit.formats.onnx.fusion.findings import GraphFinding
-from dmlsplit.formats.onnx.mending.sites import Site
+from dmlsplit.formats.onnx.mending.sites import Spot, numbered, sites_of
 from dmlsplit.formats.onnx.mending.views import LEAST_RANK, View
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
 from dmlsplit.formats.onnx.runtime.session import OnnxSession
@@ -64,30 +67,69 @@ def observed(runtime: Runtime) -> Runtime:
     return runtime if runtime.observed else next(other for other in runtimes() if other.observed)
 
 
-def views_of(model: onnx.ModelProto, sites: Sequence[Site], target: Target, read_external: ReadExternal) -> list[View]:
-    """The target's answer about each node."""
-    runtime, in_session = session_of(target)
-    answers: dict[tuple[str, str, int], NodeOnRuntime] = {}
-    seen: Counter[tuple[str, str]] = Counter()
-    session = OnnxSession(loading.without_weights(model), read_external)
-    known, options = observed(runtime), options_of(target)
-    for found in session.nodes(known, options):
-        answers[found.op, found.path, seen[found.op, found.path]] = found
-        seen[found.op, found.path] += 1
-    seen.clear()
-    views = []
-    for site in sites:
-        key = site.node.op, site.path
-        answer = answers.get((*key, seen[key]))
-        seen[key] += 1
-        if answer is None:
-            views.append(View(site, target, runtime, in_session))
-            continue
-        # By itself: the answer may be that the session fails at another node.
-        placed = placement(answer.facts, known, options=options).answer
-        on_cpu = placed is not None and placed.outcome is Outcome.CPU
-        views.append(View(site, target, runtime, in_session, answer.facts, answer.answer, on_cpu))
-    return views
+class JudgedModel:
+    """A model, its Splits and Concats, and what the target says of them and of the graphs that the nodes become.
+
+    All of it is asked of one session. `model` is left as it is. InputError for what is no model.
+    """
+
+    def __init__(self, model: onnx.ModelProto, target: Target, read_external: ReadExternal) -> None:
+        self.model = model
+        self.target = target
+        self.read_external = read_external
+        try:
+            copy = loading.without_weights(model)
+            check_references(copy)
+            self._numbered = list(numbered(copy))
+            self.sites = sites_of(copy, read_external)
+        except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
+            raise InputError("its graphs are nested too deeply") from None
+        self._session = OnnxSession(copy, read_external)
+
+    @cached_property
+    def views(self) -> Sequence[View]:
+        """The target's answer about each node."""
+        runtime, in_session = session_of(self.target)
+        known, options = observed(runtime), options_of(self.target)
+        answers: dict[tuple[str, str], list[NodeOnRuntime]] = {}
+        for found in reversed(self._session.nodes(known, options)):
+            answers.setdefault((found.op, found.path), []).append(found)
+        views = []
+        for site in self.sites:
+            of_name = answers.get((site.node.op, site.path))
+            if not of_name:
+                views.append(View(site, self.target, runtime, in_session))
+                continue
+            answer = of_name.pop()
+            # By itself: the answer may be that the session fails at another node.
+            placed = placement(answer.facts, known, options=options).answer
+            on_cpu = placed is not None and placed.outcome is Outcome.CPU
+            views.append(View(site, self.target, runtime, in_session, answer.facts, answer.answer, on_cpu))
+        return views
+
+    @cached_property
+    def findings(self) -> Sequence[GraphFinding]:
+        """The findings about the graphs; none for a target that no runtime ships."""
+        runtime = runtime_of_graphs(self.target)
+        return () if runtime is None else self._session.findings(runtime, options_of(self.target), complete=True)
+
+    @cached_property
+    def spots(self) -> Mapping[str, Sequence[Spot]]:
+        """The nodes that findings name by a path: findings are about a model whose functions are inlined."""
+        runtime = runtime_of_graphs(self.target)
+        assert runtime is not None
+        found: dict[str, list[Spot]] = {}
+        seen: set[tuple[str, str]] = set()
+        for path, node in self._session.paths(runtime, options_of(self.target)):
+            number = node.doc_string
+            if number.isdecimal() and (path, number) not in seen:
+                seen.add((path, number))
+                found.setdefault(path, []).append(self._numbered[int(number)])
+        return found
+
+    def changed(self, model: onnx.ModelProto) -> JudgedModel:
+        """What the target says of what has become of the model."""
+        return JudgedModel(model, self.target, self.read_external)
 
 
 def failing_elsewhere(views: Sequence[View]) -> str:

@@ -10,29 +10,19 @@ from typing import Final
 import onnx
 
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.fusion.findings import GraphFinding
 from dmlsplit.formats.onnx.mending.assembling import assembled
 from dmlsplit.formats.onnx.mending.editing import names_of, node_text, replace_nodes
 from dmlsplit.formats.onnx.mending.fields import Part, size_of
 from dmlsplit.formats.onnx.mending.forms import CannotMend, Form
 from dmlsplit.formats.onnx.mending.graph_cures import cured
-from dmlsplit.formats.onnx.mending.judging import (
-    failing_elsewhere,
-    faults,
-    invalid,
-    runtime_of_graphs,
-    session_of,
-    views_of,
-    wrong_graphs,
-)
+from dmlsplit.formats.onnx.mending.judging import JudgedModel, failing_elsewhere, faults, invalid, session_of
 from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
-from dmlsplit.formats.onnx.mending.sites import Place, nodes_at, sites_of
+from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
 from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.versions import converted
 from dmlsplit.formats.onnx.mending.views import View
 from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
 from dmlsplit.formats.onnx.tensors import ReadExternal
-from dmlsplit.formats.sessions import options_of
 from dmlsplit.target import Target
 
 _ROUNDS: Final = 8
@@ -71,43 +61,33 @@ class Mending:
 def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
     """The model of a source as a target takes it. InputError where it is none that can be read."""
     found = Mending(source)
-    model = deepcopy(source.model)
-    sites = sites_of(model, read_external)
+    judged = JudgedModel(deepcopy(source.model), target, read_external)
     try:
-        found.changes += converted(source, model, sites, session_of(target)[0], target.name)
+        found.changes += converted(source, judged.model, judged.sites, session_of(target)[0], target.name)
     except CannotMend as refused:
         found.refusals.append(Refusal("", str(refused)))
         return found
     if found.changes:
-        sites = sites_of(model, read_external)
-    views = views_of(model, sites, target, read_external)
+        judged = judged.changed(judged.model)
     for _ in range(_ROUNDS):
-        replaced = _rewritten(found, model, views)
+        replaced = _rewritten(found, judged)
         if not replaced or found.refusals:
             break
-        replace_nodes(model, replaced)
-        views = views_of(model, sites_of(model, read_external), target, read_external)
-    runtime = runtime_of_graphs(target)
-    if runtime is not None and not found.refusals:
-
-        def answered(changed: onnx.ModelProto) -> list[GraphFinding]:
-            nonlocal views
-            if changed is not model:
-                views = views_of(changed, sites_of(changed, read_external), target, read_external)
-            return wrong_graphs(views)
-
-        right = cured(source, model, read_external, runtime, options_of(target), target.name, answered)
-        model = right.model
+        replace_nodes(judged.model, replaced)
+        judged = judged.changed(judged.model)
+    if not found.refusals:
+        right = cured(source, judged)
+        judged = right.judged
         found.changes += right.changes
         found.refusals += right.refusals
         found.unknown += right.unknown
     if not found.refusals:
-        found.refusals = list(dict.fromkeys(Refusal(v.site.path, message) for v in views for message in faults(v)))
-    elsewhere = failing_elsewhere(views) if not found.refusals else ""
+        found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in judged.views for message in faults(v))
+    elsewhere = failing_elsewhere(judged.views) if not found.refusals else ""
     if elsewhere:
         found.refusals.append(Refusal("", elsewhere))
     if not found.refusals:
-        parts = assembled(source, model)
+        parts = assembled(source, judged.model)
         size, most = size_of(parts), Limit.ONNX_FILE.most
         if size > most:
             message = f"it would be {size} bytes, and a protobuf message holds {most}; save it with external data first"
@@ -117,13 +97,12 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     return found
 
 
-def _rewritten(
-    found: Mending, model: onnx.ModelProto, views: Sequence[View]
-) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
+def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
     """The nodes that replace those that a target does not take as they are."""
+    model = judged.model
     taken = names_of(model)
     calls: dict[tuple[Place, int], list[View]] = {}
-    for view in views:
+    for view in judged.views:
         calls.setdefault((view.site.place, view.site.index), []).append(view)
     replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
     for (place, index), group in calls.items():

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import onnx
-from google.protobuf.message import DecodeError, EncodeError
 
-from dmlsplit.dims import Dim
-from dmlsplit.errors import InputError
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import SplitNode
-from dmlsplit.formats.onnx import given, loading
-from dmlsplit.formats.onnx.functions import Key, check_references, key_of
+from dmlsplit.formats.onnx.functions import Key, key_of
 from dmlsplit.formats.onnx.protobuf import graphs_of
 from dmlsplit.formats.onnx.reading import Reader
 from dmlsplit.formats.onnx.scope import Scope, Step
@@ -45,25 +42,33 @@ class Site:
         return self.node.path
 
 
-def sites_of(
-    model: onnx.ModelProto,
-    read_external: ReadExternal,
-    shapes: Mapping[str, Sequence[Dim]] | None = None,
-    dims: Mapping[str, int] | None = None,
-) -> list[Site]:
-    """The nodes of a model, in order. InputError for what is no model, or has no such tensors and dimensions."""
-    try:
-        model = loading.without_weights(model)
-        check_references(model)
-        given.fill_in(model, shapes or {}, dims or {})
-        reader = _SiteReader(
-            model, read_external, frozenset(shapes or ()), resized=bool(shapes or dims), budget=Budget(model.ByteSize())
-        )
-        for _ in reader.items(model, {}):
-            pass
-    except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
-        raise InputError("its graphs are nested too deeply") from None
+Spot: TypeAlias = tuple[Place, int]
+"""A node: its graph, and its index in that."""
+
+
+def sites_of(model: onnx.ModelProto, read_external: ReadExternal) -> list[Site]:
+    """The Splits and Concats of a model without weights, in order. InputError for what is no model."""
+    reader = _SiteReader(model, read_external, (), resized=False, budget=Budget(model.ByteSize()))
+    for _ in reader.items(model, {}):
+        pass
     return reader.sites
+
+
+def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
+    """All nodes; the documentation of each becomes its number."""
+    number = 0
+    todo = [(Place(None), model.graph.node)]
+    todo += [(Place(key_of(function, text(function.name))), function.node) for function in model.functions]
+    while todo:
+        place, nodes = todo.pop()
+        for index, node in enumerate(nodes):
+            node.doc_string = str(number)
+            number += 1
+            yield place, index
+            for attribute in node.attribute:
+                for k, graph in enumerate(graphs_of(attribute)):
+                    steps = (*place.steps, (index, text(attribute.name), k))
+                    todo.append((Place(place.key, steps), graph.node))
 
 
 def nodes_at(model: onnx.ModelProto, place: Place) -> onnx.GraphProto | onnx.FunctionProto | None:

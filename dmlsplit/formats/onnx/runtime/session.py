@@ -26,6 +26,7 @@ from dmlsplit.formats.onnx.runtime.branches import Taken, has_branches, take
 from dmlsplit.formats.onnx.runtime.imports import not_imported
 from dmlsplit.formats.onnx.runtime.inlining import has_overloads, inlined, with_overloads_as_read
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
+from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
 from dmlsplit.printable import printable
@@ -123,13 +124,21 @@ class OnnxSession:
 
         return self._diagnostics.of((runtime, options), made).get(place.path, ()) if place.number == 0 else ()
 
-    def findings(self, runtime: Runtime, options: SessionOptions) -> tuple[GraphFinding, ...]:
-        """The same of the whole model, each with its fault and its cure."""
+    def findings(
+        self, runtime: Runtime, options: SessionOptions, *, complete: bool = False
+    ) -> tuple[GraphFinding, ...]:
+        """The same of the whole model, each with its fault and its cure; `complete` as findings.findings has it."""
         from dmlsplit.formats.onnx.fusion.findings import findings
 
-        return self._findings.of(
-            (runtime, options), lambda: findings(self._model_of(runtime, options, None), runtime, options)
-        )
+        def made() -> tuple[GraphFinding, ...]:
+            return findings(self._model_of(runtime, options, None), runtime, options, complete=complete)
+
+        return self._findings.of((runtime, options, complete), made)
+
+    def paths(self, runtime: Runtime, options: SessionOptions) -> Iterator[tuple[str, onnx.NodeProto]]:
+        """The nodes of all graphs, with the names that findings have for them."""
+        for graph in SessionGraph.of_model(self._model_of(runtime, options, None), runtime, options):
+            yield from ((graph.path(index), node) for index, node in enumerate(graph.nodes))
 
     def _placed(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> dict[NodeKey, NodeOnRuntime]:
         asked = self._inputs if inputs is None else inputs
