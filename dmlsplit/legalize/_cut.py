@@ -213,10 +213,11 @@ class Cutter:
 
     def _reach(self, loops: Loops, edges: Sequence[int], begin: int, near: int) -> int:
         """How many steps from a point on the target takes."""
-        most = loops.sizes[loops.axis] - begin
-        return _largest(
-            most, lambda steps: not self.obstacle(self._axis_range(loops, edges, begin, begin + steps)), near
-        )
+
+        def fits(steps: int) -> bool:
+            return not self.obstacle(self._axis_range(loops, edges, begin, begin + steps))
+
+        return _largest(loops.sizes[loops.axis] - begin, fits, near)
 
     def _last_point(self, loops: Loops, ends: Sequence[int], begin: int, limit: int) -> int | None:
         """The last place in (begin, limit] where all buffers can be bound anew."""

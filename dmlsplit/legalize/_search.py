@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from dmlsplit._typing import DescT
 from dmlsplit.descriptors import OperatorDesc
-from dmlsplit.diagnostics import Diagnostic, Report
+from dmlsplit.diagnostics import Report
 from dmlsplit.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.geometry import ROLES, Geometry, TensorLayout
 from dmlsplit.layout import ELEMENT_BITS
@@ -43,22 +43,21 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
         hidden = [d for d in wrong if (d.rule, d.path) not in known]
         return Legalization.refused(desc, replace(report, diagnostics=in_descriptor_order(report.diagnostics, hidden)))
     original = Geometry.of(desc)
-    found = (
-        Search(original, target).rewriting()
-        if any(not part.is_empty for part in original.parts)
-        else OperatorSequence([])
-    )
+    is_empty = all(part.is_empty for part in original.parts)
+    found = OperatorSequence([]) if is_empty else Search(original, target).rewriting()
     if isinstance(found, Obstacles):
         reason = RULES["legalize/no-rewriting"].diagnostic(Location(), f"no rewriting for {target.name}: {found.words}")
         return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
+    made = found.operators
+    said = dict.fromkeys(d for accepted in made for d in accepted.report.diagnostics)  # each thing once
     return Legalization(
         desc,
         True,
-        _report(original.kind, target, [accepted.report for accepted in found.operators]),
-        tuple([accepted.operator for accepted in found.operators]),
-        tuple([accepted.parts for accepted in found.operators]),
-        tuple([accepted.regions for accepted in found.operators]),
-        tuple(steps(original, [accepted.geometry for accepted in found.operators], found.temporary_bytes)),
+        Report(tuple(said), target.name, HResult.S_OK, original.kind.c_name),
+        tuple([accepted.operator for accepted in made]),
+        tuple([accepted.parts for accepted in made]),
+        tuple([accepted.regions for accepted in made]),
+        tuple(steps(original, [accepted.geometry for accepted in made], found.temporary_bytes)),
         found.temporary_bytes,
     )
 
@@ -210,10 +209,8 @@ class Search:
             if not isinstance(built, Accepted):
                 return built
             made.append(built)
-        ends = [
-            region.offset + region.size for built in made for region in built.regions if region.buffer == "temporary"
-        ]
-        return OperatorSequence(made, max(ends, default=0))
+        temporary = [region for built in made for region in built.regions if region.buffer == "temporary"]
+        return OperatorSequence(made, max((region.offset + region.size for region in temporary), default=0))
 
     def _accepted(self, box: Box, data_type: TensorDataType, *, own: bool = False) -> Accepted | Obstacle:
         """The operator of loops in elements, if the target takes it. `own`: the dimensions are the original's."""
@@ -254,9 +251,3 @@ def _parts(kind: OperatorType, operator: Geometry, bound: Sequence[Region]) -> t
 
 def _operand(buffer: BufferKind, index: int, tensor: TensorLayout) -> BufferSlice:
     return BufferSlice(buffer, index, tensor.total, tensor.strides, tensor.flags, tensor.alignment)
-
-
-def _report(kind: OperatorType, target: Target, reports: Sequence[Report]) -> Report:
-    """One report for several accepted operators: each thing is said once."""
-    found: dict[Diagnostic, None] = dict.fromkeys(d for report in reports for d in report.diagnostics)
-    return Report(tuple(found), target.name, HResult.S_OK, kind.c_name)

@@ -81,7 +81,7 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "legalize": ("legalize",),
     "node": ("node",),
     "onnx": ("onnx.form", "onnx.lengths", "onnx.concat", "onnx"),
-    "openvino": ("openvino.inputs", "openvino.lengths", "openvino.outputs", "openvino.concat"),
+    "openvino": ("openvino.inputs", "openvino.lengths", "openvino.concat"),
     "onnxruntime": ("onnxruntime",),
     "graph": ("graph",),
     "binding": ("binding",),

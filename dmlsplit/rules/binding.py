@@ -155,15 +155,10 @@ def size_too_small(b: BindingView) -> Findings:
 )
 def out_of_range(b: BindingView) -> Findings:
     bound = b.range
-    if bound is None or bound.buffer_size is None:
-        return
-    end = bound.wrapped_end
-    if end <= bound.buffer_size:
-        return
-    message = (
-        f"{bound.size_in_bytes} bytes from offset {bound.offset} on end at {end}, the buffer has {bound.buffer_size}"
-    )
-    yield Finding("SizeInBytes", message, bound.buffer_size, end)
+    if bound is not None and bound.wrapped_end > (bound.buffer_size or 0):
+        size, end = bound.buffer_size, bound.wrapped_end
+        message = f"{bound.size_in_bytes} bytes from offset {bound.offset} on end at {end}, the buffer has {size}"
+        yield Finding("SizeInBytes", message, size, end)
 
 
 @BindingRule(
@@ -177,14 +172,12 @@ def out_of_range(b: BindingView) -> Findings:
 )
 def range_wraps(b: BindingView) -> Findings:
     bound = b.range
-    if bound is None or bound.offset + bound.size_in_bytes < 2**64:
-        return
-    if bound.wrapped_end > (bound.buffer_size or 0):
+    if bound is None or bound.wrapped_end > (bound.buffer_size or 0):
         return  # refused
-    message = (
-        f"{bound.size_in_bytes} bytes from offset {bound.offset} on wrap at 2^64; the buffer has {bound.buffer_size}"
-    )
-    yield Finding("SizeInBytes", message, bound.buffer_size, bound.offset + bound.size_in_bytes)
+    end, size = bound.offset + bound.size_in_bytes, bound.buffer_size
+    if end >= 2**64:
+        message = f"{bound.size_in_bytes} bytes from offset {bound.offset} on wrap at 2^64; the buffer has {size}"
+        yield Finding("SizeInBytes", message, size, end)
 
 
 TABLE_TOO_SMALL: Final = Notice(

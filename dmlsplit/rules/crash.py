@@ -135,20 +135,12 @@ def _crash(tensor: TensorView, member: str) -> Finding:
 
 
 _BEFORE_ARRAYS: Final = frozenset(
-    f"tensor/{name}"
-    for name in (
-        "type-not-buffer",
-        "desc-null",
-        "data-type-unknown",
-        "data-type-not-supported",
-        "flags-unknown",
-        "dimension-count-out-of-range",
-        "sizes-null",
-    )
+    {
+        *("tensor/type-not-buffer", "tensor/desc-null", "tensor/data-type-unknown", "tensor/data-type-not-supported"),
+        *("tensor/flags-unknown", "tensor/dimension-count-out-of-range", "tensor/sizes-null"),
+    }
 )
 """For what a tensor is refused before its Sizes and Strides are read."""
-
-
 _COMPARED_ELSEWHERE: Final = "tensor/dimension-count-not-supported"
 """The numbers of dimensions that an operator takes are compared before all tensors or after them."""
 
@@ -175,7 +167,9 @@ def reads_past_an_array(o: OperatorView, found: Sequence[Diagnostic]) -> bool:
             return False
         if _too_short(tensor):
             return not _refused_by_sizes(tensor)
-        if rules or (not is_split and output_first and _unlike(tensor, o.whole)):
+        whole, part = o.whole.desc, tensor.desc
+        alike = part.data_type == whole.data_type and part.dimension_count == whole.dimension_count
+        if rules or (not is_split and output_first and not alike):  # compared before it looks at the next one
             return False
     if o.array is not None and o.count > len(o.array):
         return True
@@ -192,8 +186,3 @@ def _too_short(tensor: TensorView) -> bool:
 def _refused_by_sizes(tensor: TensorView) -> bool:
     """Sizes are multiplied one by one, up to the first 0 or the bound, before Strides are read."""
     return any(not 0 < product <= UINT_MAX for product in itertools.accumulate(tensor.sizes, operator.mul))
-
-
-def _unlike(a: TensorView, b: TensorView) -> bool:
-    """A join compares an input with its output before it looks at the next one."""
-    return (a.desc.data_type, a.desc.dimension_count) != (b.desc.data_type, b.desc.dimension_count)

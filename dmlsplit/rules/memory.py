@@ -63,18 +63,13 @@ def total_size_too_small(t: TensorView) -> Findings:
     examples_for="1.8.0",
 )
 def implied_size_wraps(t: TensorView) -> Findings:
-    total = t.desc.total_tensor_size_in_bytes
-    if t.target.arithmetic is SizeArithmetic.EXACT or total is None:
-        return
-    exact = t.exact_implied_size
-    if total >= exact:
-        return
-    wrapped = t.implied_size(t.target.arithmetic)
-    message = (
-        f"is {total} where {exact} is implied; the release accepts it, because it computes "
-        f"{wrapped}; a GPU then reads or writes outside the bound buffer"
-    )
-    yield Finding("TotalTensorSizeInBytes", message, exact, total)
+    total, exact = t.desc.total_tensor_size_in_bytes, t.exact_implied_size
+    if t.target.arithmetic is not SizeArithmetic.EXACT and total is not None and total < exact:
+        accepted = f"the release accepts it, because it computes {t.implied_size(t.target.arithmetic)}"
+        message = (
+            f"is {total} where {exact} is implied; {accepted}; a GPU then reads or writes outside the bound buffer"
+        )
+        yield Finding("TotalTensorSizeInBytes", message, exact, total)
 
 
 @TensorRule(
@@ -91,15 +86,12 @@ def implied_size_wraps(t: TensorView) -> Findings:
 )
 def total_size_too_large(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
-    if total is None:
-        return
     limit = UINT_MAX * t.bits // 8
     if t.target.total_counts_whole_elements:
         limit += (t.bits - 1) // 8
-    if total <= limit:
-        return
-    message = f"is {total}, at most {limit} is taken (2^32 - 1 elements of {type_name(t.desc.data_type)})"
-    yield Finding("TotalTensorSizeInBytes", message, limit, total)
+    if total is not None and total > limit:
+        message = f"is {total}, at most {limit} is taken (2^32 - 1 elements of {type_name(t.desc.data_type)})"
+        yield Finding("TotalTensorSizeInBytes", message, limit, total)
 
 
 @TensorRule(
@@ -174,8 +166,7 @@ def alignment_below_element_size(t: TensorView) -> Findings:
 def alignment_below_16(t: TensorView) -> Findings:
     alignment = t.desc.guaranteed_base_offset_alignment
     if 0 < alignment < MINIMUM_BUFFER_TENSOR_ALIGNMENT:
-        message = (
-            f"is {alignment}; every build observed takes 0 or at least {MINIMUM_BUFFER_TENSOR_ALIGNMENT}, "
-            "although the documentation asks for the element size only"
-        )
-        yield Finding("GuaranteedBaseOffsetAlignment", message, MINIMUM_BUFFER_TENSOR_ALIGNMENT, alignment)
+        limit = MINIMUM_BUFFER_TENSOR_ALIGNMENT
+        message = f"is {alignment}; every build observed takes 0 or at least {limit}"
+        message += ", although the documentation asks for the element size only"
+        yield Finding("GuaranteedBaseOffsetAlignment", message, limit, alignment)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from dmlsplit.rules._model import Notice
-from dmlsplit.rules.onnx import concat, form, lengths, sources
+from dmlsplit.rules.onnx import sources
 from dmlsplit.rules.onnx.concat_facts import OnnxConcat
 from dmlsplit.rules.onnx.facts import VERSIONS, OnnxSplit
 
-__all__ = ["FUNCTION_RECURSIVE", "VERSIONS", "OnnxConcat", "OnnxSplit", "concat", "form", "lengths"]
+__all__ = ["FUNCTION_RECURSIVE", "VERSIONS", "OnnxConcat", "OnnxSplit"]
 
 FUNCTION_RECURSIVE: Final = Notice(
     "onnx/function-recursive",

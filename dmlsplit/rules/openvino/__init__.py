@@ -5,8 +5,7 @@ They follow the text of the specifications; what OpenVINO was seen to do otherwi
 
 from __future__ import annotations
 
-from dmlsplit.rules.openvino import concat, inputs, lengths, outputs
 from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
 from dmlsplit.rules.openvino.facts import INPUTS, INTEGER_TYPES, OpenVinoSplit
 
-__all__ = ["INPUTS", "INTEGER_TYPES", "OpenVinoConcat", "OpenVinoSplit", "concat", "inputs", "lengths", "outputs"]
+__all__ = ["INPUTS", "INTEGER_TYPES", "OpenVinoConcat", "OpenVinoSplit"]
