@@ -17,24 +17,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from dmlsplit.enums import UINT64_MAX, UINT_MAX, TensorDataType, TensorFlags, TensorType
 from dmlsplit.errors import DescriptorError
 from dmlsplit.integers import integer, integers
-from dmlsplit.layout import implied_size, is_packed
+from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 DATA_TYPE_OF_NUMPY: Final[dict[tuple[str, int], TensorDataType]] = {
-    ("f", 2): TensorDataType.FLOAT16,
-    ("f", 4): TensorDataType.FLOAT32,
-    ("f", 8): TensorDataType.FLOAT64,
-    ("u", 1): TensorDataType.UINT8,
-    ("u", 2): TensorDataType.UINT16,
-    ("u", 4): TensorDataType.UINT32,
-    ("u", 8): TensorDataType.UINT64,
-    ("i", 1): TensorDataType.INT8,
-    ("i", 2): TensorDataType.INT16,
-    ("i", 4): TensorDataType.INT32,
-    ("i", 8): TensorDataType.INT64,
+    (t.name[0].lower(), ELEMENT_BITS[t] // 8): t for t in TensorDataType if ELEMENT_BITS.get(t, 0) >= 8
 }
 """numpy's (dtype.kind, dtype.itemsize) of a native byte order -> DML_TENSOR_DATA_TYPE."""
 

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final
 
 from dmlsplit.enums import FeatureLevel, OperatorType, TensorDataType
+from dmlsplit.layout import ELEMENT_BITS
 
 SPLIT_PAGE: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_split_operator_desc"
 JOIN_PAGE: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_join_operator_desc"
@@ -27,18 +28,11 @@ class TensorSupport:
     source: str
 
 
-_32_AND_16_BIT = frozenset(
-    {
-        TensorDataType.FLOAT32,
-        TensorDataType.FLOAT16,
-        TensorDataType.INT32,
-        TensorDataType.INT16,
-        TensorDataType.UINT32,
-        TensorDataType.UINT16,
-    }
-)
-_AND_8_BIT = _32_AND_16_BIT | {TensorDataType.INT8, TensorDataType.UINT8}
-_AND_64_BIT = _AND_8_BIT | {TensorDataType.FLOAT64, TensorDataType.INT64, TensorDataType.UINT64}
+def _of_bits(*bits: int) -> frozenset[TensorDataType]:
+    return frozenset(t for t in TensorDataType if ELEMENT_BITS.get(t) in bits)
+
+
+_32_AND_16_BIT, _AND_8_BIT, _AND_64_BIT = _of_bits(32, 16), _of_bits(32, 16, 8), _of_bits(32, 16, 8, 64)
 
 _MEMBERS: Final[Mapping[OperatorType, tuple[str, tuple[tuple[str, str], ...]]]] = {
     OperatorType.SPLIT: (SPLIT_PAGE, (("InputTensor", "Input"), ("OutputTensors", "Array of outputs"))),

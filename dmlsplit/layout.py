@@ -6,6 +6,7 @@ Sizes and strides count elements, as in DML_BUFFER_TENSOR_DESC. Element (i0, i1,
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
@@ -13,22 +14,8 @@ from typing import Final
 from dmlsplit.enums import TensorDataType
 from dmlsplit.integers import integer, integers
 
-ELEMENT_BITS: Final[dict[int, int]] = {
-    TensorDataType.FLOAT32: 32,
-    TensorDataType.FLOAT16: 16,
-    TensorDataType.UINT32: 32,
-    TensorDataType.UINT16: 16,
-    TensorDataType.UINT8: 8,
-    TensorDataType.INT32: 32,
-    TensorDataType.INT16: 16,
-    TensorDataType.INT8: 8,
-    TensorDataType.FLOAT64: 64,
-    TensorDataType.UINT64: 64,
-    TensorDataType.INT64: 64,
-    TensorDataType.UINT4: 4,
-    TensorDataType.INT4: 4,
-}
-"""Bits per element; UNKNOWN and values outside the enum have none."""
+ELEMENT_BITS: Final[dict[int, int]] = {t: int(re.sub(r"\D", "", t.name)) for t in TensorDataType if t}
+"""Bits per element, which a type has in its name; UNKNOWN and values outside the enum have none."""
 
 OVERLAP_SEARCH_LIMIT: Final = 20_000
 """Steps after which elements_overlap gives up; some 10 milliseconds."""

@@ -13,22 +13,10 @@ Step: TypeAlias = str | int
 """A member's name, or an index into the array before it."""
 
 DIRECTML_MEMBERS: Final = (
-    "InputTensor",
-    "OutputCount",
-    "OutputTensors",
-    "InputCount",
-    "InputTensors",
-    "OutputTensor",
-    "Axis",
-    "Type",
-    "Desc",
-    "DataType",
-    "Flags",
-    "DimensionCount",
-    "Sizes",
-    "Strides",
-    "TotalTensorSizeInBytes",
-    "GuaranteedBaseOffsetAlignment",
+    *("InputTensor", "OutputCount", "OutputTensors", "InputCount", "InputTensors", "OutputTensor", "Axis"),
+    *("Type", "Desc"),
+    *("DataType", "Flags", "DimensionCount", "Sizes", "Strides"),
+    *("TotalTensorSizeInBytes", "GuaranteedBaseOffsetAlignment"),
 )
 """The members of the operators' and the tensors' structs, in the order in which DirectML.h has them."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dmlsplit.descriptors import OperatorDesc, _uint
-from dmlsplit.device.dispatch import Run, prepare_graph, prepare_initializer, prepare_operator
+from dmlsplit.device.dispatch import prepared
 from dmlsplit.device.dispatchables import (
     COMPILED,
     DISPATCHABLES,
@@ -107,15 +107,10 @@ class Device:
             raise TypeError(f"on_warning: {type(on_warning).__name__} cannot be called")
         self._state = State(release, self._target.name, _warn if on_warning is None else on_warning)
         self.minimum_feature_level = None if minimum_feature_level is None else _level(minimum_feature_level)
-        if self.minimum_feature_level is not None:
-            self._require_level(self.minimum_feature_level)
-
-    def _require_level(self, level: int) -> None:
-        highest = self.release.max_feature_level
-        if (level if level < 2**31 else level - 2**32) <= highest:
-            return
-        name = _level_name(level)
-        raise self._unsupported(MINIMUM_LEVEL_TOO_HIGH, "minimumFeatureLevel", f"is {name}, ", name)
+        level = self.minimum_feature_level or 0
+        if (level if level < 2**31 else level - 2**32) > release.max_feature_level:  # compared as signed numbers
+            name = _level_name(level)
+            raise self._unsupported(MINIMUM_LEVEL_TOO_HIGH, "minimumFeatureLevel", f"is {name}, ", name)
 
     def _unsupported(self, rule: Notice, member: str, message: str, actual: str) -> DirectMLError:
         highest, code = self.release.max_feature_level, HResult.DXGI_ERROR_UNSUPPORTED
@@ -237,10 +232,8 @@ class Device:
             return
         name = dispatchable.name
         if table.dispatchable is not dispatchable:
-            message = "the table was made for another dispatchable, or reset to it"
-            state.remove(
-                [OTHER_TABLE.diagnostic(Location.of("bindings"), message, expected="a table of its own")], name
-            )
+            message, wanted = "the table was made for another dispatchable, or reset to it", "a table of its own"
+            state.remove([OTHER_TABLE.diagnostic(Location.of("bindings"), message, expected=wanted)], name)
             return
         unbound = table.unbound()
         if unbound:
@@ -253,7 +246,7 @@ class Device:
             state.refuse(table.unsafe, name)
         run = table.prepared
         if run is None:
-            run, table.warnings = _prepared(dispatchable, table)
+            run, table.warnings = prepared(dispatchable, table)
             if run is None:
                 state.refuse(table.warnings, name)
             table.prepared = run
@@ -264,15 +257,6 @@ class Device:
             with state.lock:
                 for operator in dispatchable.operators:
                     operator.initializations += 1
-
-
-def _prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """The copies of a dispatch, None where it cannot be done, and its diagnostics."""
-    if isinstance(dispatchable, DispatchableOperator):
-        return prepare_operator(dispatchable, table)
-    if isinstance(dispatchable, DispatchableGraph):
-        return prepare_graph(dispatchable, table)
-    return prepare_initializer(dispatchable, table)
 
 
 def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:

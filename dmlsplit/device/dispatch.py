@@ -18,7 +18,7 @@ from dmlsplit import _native
 from dmlsplit._threads import thread_count
 from dmlsplit.buffer import Buffer
 from dmlsplit.device.bindings import BufferBinding
-from dmlsplit.device.dispatchables import DispatchableGraph, DispatchableOperator, OperatorInitializer
+from dmlsplit.device.dispatchables import Dispatchable, DispatchableGraph, DispatchableOperator, OperatorInitializer
 from dmlsplit.device.table import BindingTable
 from dmlsplit.diagnostics import Basis, Diagnostic, Severity
 from dmlsplit.location import Location, Step
@@ -56,9 +56,17 @@ class MemoryRange(NamedTuple):
         return self.buffer.array[self.offset : self.offset + self.size]
 
 
-def prepare_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """The copies of an operator's dispatch, and warnings; None instead of the copies, and the reasons, where they would
-    leave a buffer. The table binds all that the operator needs."""
+def prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
+    """What a dispatch runs, None where it cannot be done, and its diagnostics. The table binds all that it needs."""
+    if isinstance(dispatchable, DispatchableOperator):
+        return _of_operator(dispatchable, table)
+    if isinstance(dispatchable, DispatchableGraph):
+        return _of_graph(dispatchable, table)
+    return _of_initializer(dispatchable, table)
+
+
+def _of_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
+    """The copies of an operator, and warnings; where they would leave a buffer None, and the reasons."""
     persistent = table.persistent
     inputs: list[MemoryRange] = []
     bound_inputs: list[tuple[MemoryRange, BindingSlot]] = []
@@ -93,7 +101,7 @@ def prepare_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run
     return _copies(op, whole, parts, bool(unordered)), found
 
 
-def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
+def _of_initializer(initializer: OperatorInitializer, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
     """The copies of owned inputs into the persistent resources, and warnings."""
     copies: list[tuple[MemoryRange, MemoryRange]] = []
     outputs: list[tuple[MemoryRange, BindingSlot]] = []
@@ -123,8 +131,8 @@ def prepare_initializer(initializer: OperatorInitializer, table: BindingTable) -
     return run, found
 
 
-def prepare_graph(op: DispatchableGraph, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
-    """The shaders of a graph's dispatch, and warnings. The table binds all that the graph needs."""
+def _of_graph(op: DispatchableGraph, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
+    """The shaders of a graph, and warnings."""
     memory: dict[str, npt.NDArray[np.uint8]] = {}
     bound: list[tuple[MemoryRange, BindingSlot]] = []
     outputs: list[tuple[MemoryRange, BindingSlot]] = []

@@ -25,13 +25,20 @@ if TYPE_CHECKING:  # most programs have no graph
 
 _BOUND_LATER: Final = "it is not OWNED_BY_DML, and bound at execution"
 _BOUND_EARLIER: Final = "it is OWNED_BY_DML, and bound at initialization"
-_NO_TEMPORARY: Final = BindingSlot("the temporary resource", SlotKind.NOTHING, why="its size is 0", misreads_array=True)
 
 
 def _persistent_slot(name: str, size: int) -> BindingSlot:
+    return _resource_slot(name, size, "PersistentResourceSize", PERSISTENT_BUFFER_ALIGNMENT)
+
+
+def _temporary_slot(size: int = 0) -> BindingSlot:
+    return _resource_slot("the temporary resource", size, "TemporaryResourceSize", TEMPORARY_BUFFER_ALIGNMENT)
+
+
+def _resource_slot(name: str, size: int, size_name: str, alignment: int) -> BindingSlot:
     if size == 0:
         return BindingSlot(name, SlotKind.NOTHING, why="its size is 0", misreads_array=True)
-    return BindingSlot(name, SlotKind.BUFFER, size, "PersistentResourceSize", PERSISTENT_BUFFER_ALIGNMENT)
+    return BindingSlot(name, SlotKind.BUFFER, size, size_name, alignment)
 
 
 class BindingProperties(NamedTuple):
@@ -72,7 +79,7 @@ class DispatchableOperator:
         size = -(-size // multiple) * multiple
         self.binding_properties = BindingProperties(2 * len(self.geometry.parts), 0, size)
         self.persistent_slot = _persistent_slot("the persistent resource", size)
-        self.temporary_slot = _NO_TEMPORARY
+        self.temporary_slot = _temporary_slot()
         self.initial_slots = tuple(
             BindingSlot(tensor.name, SlotKind.NOTHING, why=_BOUND_LATER) if at is None else _tensor_slot(tensor)
             for tensor, at in zip(self.inputs, self.persistent_offsets, strict=True)
@@ -126,15 +133,7 @@ class DispatchableGraph:
         """How often an initializer with this graph was dispatched."""
         views = sum(len(shader.reads) + 1 for shader in shaders.shaders)
         self.binding_properties = BindingProperties(views, shaders.temporary_size, 0)
-        self.temporary_slot = _NO_TEMPORARY
-        if shaders.temporary_size:
-            self.temporary_slot = BindingSlot(
-                "the temporary resource",
-                SlotKind.BUFFER,
-                shaders.temporary_size,
-                "TemporaryResourceSize",
-                TEMPORARY_BUFFER_ALIGNMENT,
-            )
+        self.temporary_slot = _temporary_slot(shaders.temporary_size)
         used = {edge.graph_input_index for edge in desc.input_edges}
         self.input_slots = tuple([_end_slot(f"Inputs[{i}]", tensor, i in used) for i, tensor in enumerate(desc.inputs)])
         self.initial_slots = tuple(
@@ -152,7 +151,7 @@ class OperatorInitializer:
 
     name = None
     persistent_slot = BindingSlot("the persistent resource of an initializer", SlotKind.NO_CALL)
-    temporary_slot = _NO_TEMPORARY
+    temporary_slot = _temporary_slot()
 
     def __init__(self, state: State, operators: Sequence[CompiledDispatchable]) -> None:
         self._state = state

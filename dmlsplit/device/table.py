@@ -32,10 +32,8 @@ class BindingTable:
         size = required if size_in_descriptors is None else _uint(size_in_descriptors, "SizeInDescriptors")
         self._state.require()
         if size < required:
-            message = f"is {size}, RequiredDescriptorCount is {required}"
-            found = TABLE_TOO_SMALL.diagnostic(
-                Location.of("SizeInDescriptors"), message, expected=required, actual=size
-            )
+            message, place = f"is {size}, RequiredDescriptorCount is {required}", Location.of("SizeInDescriptors")
+            found = TABLE_TOO_SMALL.diagnostic(place, message, expected=required, actual=size)
             self._state.fail(self._state.release.invalid_argument, found, dispatchable.name)
         self.dispatchable = dispatchable
         self._inputs: list[BindingDesc] | None = None
@@ -129,7 +127,11 @@ class BindingTable:
             ("BindTemporaryResource", (self.dispatchable.temporary_slot,), self.temporary is not None),
             ("BindPersistentResource", (self.dispatchable.persistent_slot,), self.persistent is not None),
         ):
-            needing = [p.tensor for p in slots if not bound and _needs_buffer(p)]
+            needing = [
+                slot.tensor
+                for slot in slots
+                if not bound and SlotKind.BUFFER in (slot.kind, *[entry.kind for entry in slot.entries])
+            ]
             if needing:
                 more = f" and {len(needing) - 1} more" if len(needing) > 1 else ""
                 message = f"nothing is bound to {needing[0]}{more}"
@@ -177,20 +179,14 @@ def _sound(desc: BindingDesc) -> bool:
     """Whether a binding is right somewhere."""
     if desc.type == BindingType.NONE:
         return True
-    return (
-        desc.type <= BindingType.BUFFER_ARRAY
-        and desc.desc is not None
-        and all(
-            bound.is_empty
-            if bound.buffer_size is None
-            else bound.offset % MINIMUM_BUFFER_TENSOR_ALIGNMENT == 0 and bound.wrapped_end <= bound.buffer_size
-            for bound in (binding.range for binding in desc.ranges)
-        )
-    )
+    return desc.type <= BindingType.BUFFER_ARRAY and desc.desc is not None and all(map(_is_sound_range, desc.ranges))
 
 
-def _needs_buffer(slot: BindingSlot) -> bool:
-    return slot.kind is SlotKind.BUFFER or any(entry.kind is SlotKind.BUFFER for entry in slot.entries)
+def _is_sound_range(binding: BufferBinding) -> bool:
+    bound = binding.range
+    if bound.buffer_size is None:
+        return bound.is_empty
+    return bound.offset % MINIMUM_BUFFER_TENSOR_ALIGNMENT == 0 and bound.wrapped_end <= bound.buffer_size
 
 
 def _ranges(descs: list[BindingDesc] | None, count: int) -> list[tuple[BufferBinding, ...]]:
