@@ -41,7 +41,7 @@ from dmlsplit.errors import (
 )
 from dmlsplit.feature_levels import TensorSupport, tensor_support
 from dmlsplit.layout import calc_buffer_tensor_size
-from dmlsplit.legalize import Legalization, legalize
+from dmlsplit.legalize import legalize
 from dmlsplit.release_names import find_release
 from dmlsplit.releases import Release, releases
 
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         OutputGraphEdgeDesc,
     )
     from dmlsplit.judging import validate
+    from dmlsplit.legalize import Legalization
     from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases
 
 __all__ = [
@@ -145,6 +146,7 @@ _LAZY = {
             "OutputGraphEdgeDesc",
         ),
         "dmlsplit.judging": ("validate",),
+        "dmlsplit.legalize.result": ("Legalization",),
         "dmlsplit.validation": ("minimum_feature_level", "supported_feature_levels", "supported_releases"),
     }.items()
     for name in names

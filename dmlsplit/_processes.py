@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from dmlsplit._signals import interrupts_blocked
+from dmlsplit.errors import InputError
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@contextmanager
-def executor_of(jobs: int) -> Iterator[Executor | None]:
-    """Processes for files; None, this process, for one job."""
-    if jobs < 2:
-        yield None
-        return
-    with Processes(jobs) as executor:
-        yield executor
+Call = TypeVar("Call", bound=tuple[Any, ...])
+AHEAD: Final = 64
+"""Calls that an executor gets before the result of the first of them is waited for."""
 
 
 class Processes(Executor):
@@ -68,3 +64,42 @@ class Processes(Executor):
             for process in list((self._pool._processes or {}).values()):
                 process.kill()
         self.shutdown()
+
+
+def at_once(
+    executor: Executor, function: Callable[P, T], calls: Iterable[Call], here: Callable[[Call], bool]
+) -> Iterator[tuple[Call, Callable[[], T] | None]]:
+    """The arguments of each call, in order, and what gives its result or raises its error; None for a call that is to
+    be made `here`, in this process. A call whose process ended is made once more, in a process that has no other."""
+    remaining = iter(calls)
+    waiting: deque[tuple[Call, Future[T] | None]] = deque()
+    with Processes(1) as alone:
+        while True:
+            for call in islice(remaining, AHEAD - len(waiting)):
+                waiting.append((call, None if here(call) else _submitted(executor, function, call)))
+            if not waiting:
+                return
+            call, future = waiting.popleft()
+            yield call, None if here(call) else partial(_result, future, alone, function, call)
+
+
+def _submitted(executor: Executor, function: Callable[..., T], call: tuple[Any, ...]) -> Future[T] | None:
+    """None where the executor is broken, or a process cannot be started."""
+    try:
+        return executor.submit(function, *call)
+    except (BrokenExecutor, OSError, MemoryError):
+        return None
+
+
+def _result(future: Future[T] | None, alone: Executor, function: Callable[..., T], call: tuple[Any, ...]) -> T:
+    try:
+        if future is not None:
+            return future.result()
+    except BrokenExecutor:
+        pass
+    # Another call has ended the process that this one was in; that is not to be this one's fault.
+    try:
+        return alone.submit(function, *call).result()
+    except BrokenExecutor:
+        said = "it could not be judged: the process that read it was ended, as it is where memory is short"
+        raise InputError(said) from None

@@ -8,13 +8,10 @@ graph. The results (results.py) go to report/formats.py.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from dmlsplit._processes import Processes
 from dmlsplit.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import GRAPH, FeatureLevel
@@ -33,6 +30,8 @@ from dmlsplit.target import Target, find_target
 from dmlsplit.validation import evaluate
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from dmlsplit.dims import Dim
     from dmlsplit.formats.models import Given
     from dmlsplit.formats.operators import Entry
@@ -42,8 +41,6 @@ Keep: TypeAlias = Callable[[str], bool]
 """Whether diagnostics of a rule id are wanted."""
 
 MAX_NAME: Final = Limit.REPORT_NAME.most
-AHEAD: Final = 64
-"""Files that an executor gets before the first of them is waited for."""
 
 
 def keep_all(rule: str) -> bool:
@@ -114,54 +111,27 @@ def judge_files(
         for file in files:
             yield judge_file(file, of_file(file))
         return
-    remaining = iter(files)
-    waiting: deque[tuple[str, Future[FileResults] | None]] = deque()
-    with Processes(1) as alone:
-        while True:
-            for file in remaining:
-                waiting.append((file, _submitted(file, of_file(file), executor)))
-                if len(waiting) >= AHEAD:
-                    break
-            if not waiting:
-                return
-            file, future = waiting.popleft()
-            asked = of_file(file)
-            yield judge_file(file, asked) if file == "-" else _result(file, asked, future, alone)
+    from dmlsplit._processes import at_once
+
+    asked = ((file, of_file(file)) for file in files)
+    for (file, question), result in at_once(executor, _judged_file, asked, lambda call: call[0] == "-"):
+        yield judge_file(file, question) if result is None else _results(file, question, result)
 
 
-def _submitted(file: str, question: Question, executor: Executor) -> Future[FileResults] | None:
-    """None where the file is to be judged by itself: standard input is here only, and an executor may be broken."""
-    if file == "-":
-        return None
+def _results(file: str, question: Question, result: Callable[[], FileResults]) -> list[Result]:
     try:
-        return executor.submit(_judged_file, file, question)
-    except (BrokenExecutor, OSError, MemoryError):  # the latter where a process cannot be started
-        return None
-
-
-def _result(file: str, question: Question, future: Future[FileResults] | None, alone: Executor) -> list[Result]:
-    """The results of the future; `alone` reads no other file at the same time."""
-    try:
-        try:
-            if future is not None:
-                return _with_inputs(future.result())
-        except BrokenExecutor:
-            pass
-        # Some file has ended the process that this one was read in; that is not to be this one's fault.
-        return _with_inputs(alone.submit(_judged_file, file, question).result())
+        found = result()
     except Exception as error:
         fault = fault_of(error)
+    else:
+        note_inputs(found.inputs)
+        return found.results
     return _failed(file, 0, fault, question)
 
 
 def _judged_file(file: str, question: Question) -> FileResults:
     with inputs_noted() as inputs:
         return FileResults(list(judge_file(file, question)), inputs)
-
-
-def _with_inputs(found: FileResults) -> list[Result]:
-    note_inputs(found.inputs)
-    return found.results
 
 
 def judge_file(file: str, question: Question) -> Iterator[Result]:
@@ -252,8 +222,8 @@ def _with_fix(result: Result, entry: Entry, target: Target, question: Question) 
     if not question.name_fixes or not isinstance(result, Judged):
         return result
     if entry.graph is not None:
-        return replace(result, fix=result.report.cure or None)
+        return result._replace(fix=result.report.cure or None)
     if entry.descriptor is None or entry.node is not None or result.report.ok:
         return result
     found = legalized(entry.descriptor, target)
-    return replace(result, fix=rewriting.fix(found, entry.file, target)) if found.ok else result
+    return result._replace(fix=rewriting.fix(found, entry.file, target)) if found.ok else result

@@ -6,7 +6,6 @@ the place of what stands there. Paths and patterns are relative to the file's fo
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import os
 import re
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.errors import InputError
+from dmlsplit.spelling import nearest
 
 OWN: Final = "dmlsplit.toml"
 SHARED: Final = "pyproject.toml"
@@ -199,8 +199,8 @@ def _check(table: Any, keys: Mapping[str, ValueKind], path: str, prefix: str) ->
         raise InputError(f"tool.dmlsplit is {table!r}; a table is expected", file=path)
     for name, value in table.items():
         if name not in keys:
-            near = difflib.get_close_matches(name, keys, 1)
-            suggestion = f"did you mean {near[0]}?" if near else f"known: {', '.join(keys)}"
+            near = nearest(name, keys)
+            suggestion = f"did you mean {near}?" if near else f"known: {', '.join(keys)}"
             raise InputError(f"{prefix}{name} is no setting; {suggestion}", file=path)
         if not keys[name].check(value):
             raise InputError(f"{prefix}{name} is {value!r}; {keys[name].words} is expected", file=path)

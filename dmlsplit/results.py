@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit.descriptors import OperatorDesc
@@ -62,8 +61,7 @@ class NodeSummary(NamedTuple):
     """The DirectML graph that it becomes part of comes out wrong, or is refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """An operator that was judged; `report` knows its file and its index there.
 
     `name` is the operator's in its file, `position` its line and column. `descriptor` is None where a node stands for
@@ -86,8 +84,7 @@ class Judged:
         return Verdict.OK if self.report.ok else Verdict.NOT_OK
 
 
-@dataclass(frozen=True, slots=True)
-class _Unanswered:
+class _Unanswered(NamedTuple):
     """An answer without a judgement; the report says why."""
 
     report: Report
@@ -107,8 +104,7 @@ class NotRead(_Unanswered):
     verdict: Final = Verdict.NOT_READ
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """Something that the report says of a file as a whole."""
 
     report: Report

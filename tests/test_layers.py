@@ -14,7 +14,7 @@ PACKAGE = Path(dmlsplit.__file__).parent
 
 # From the ground floor up. A name stands for the module or for everything in the package of that name.
 FLOORS = [
-    ["printable", "_version", "enums", "integers"],
+    ["printable", "spelling", "_version", "enums", "integers"],
     ["errors", "foreign"],
     ["layout", "location", "dims"],
     ["conditions", "descriptors", "diagnostics", "_native"],

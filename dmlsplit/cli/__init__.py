@@ -39,7 +39,8 @@ COMMANDS: Final = {
 class _Commands(Mapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
         help = COMMANDS[name]
-        command: click.Command = getattr(import_module(f"dmlsplit.cli.{name}"), name)
+        with _signals.held_back():  # the import system loses what a signal raises within its callbacks
+            command: click.Command = getattr(import_module(f"dmlsplit.cli.{name}"), name)
         command.short_help = help
         return command
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import glob
 import os
@@ -25,6 +24,7 @@ from dmlsplit.releases import NEWEST, releases
 from dmlsplit.rules import REDIRECTS, RULES
 from dmlsplit.runtime_versions import NEWEST as NEWEST_RUNTIME
 from dmlsplit.runtime_versions import runtimes
+from dmlsplit.spelling import nearest
 from dmlsplit.target import ASSUMPTIONS, Target, find_target
 
 __all__ = [
@@ -274,6 +274,6 @@ def known_rule_id(name: str, option: str = "") -> str:
     if id in RULES:
         return id
     # A slug without its scope may be in several scopes.
-    near = [id for id in RULES if id.split("/")[1] == name] or difflib.get_close_matches(name, RULES, 1)
+    near = [id for id in RULES if id.split("/")[1] == name] or list(filter(None, [nearest(name, RULES)]))
     suggestion = f"; did you mean {' or '.join(near)}?" if near else "; 'dmlsplit rule' lists them"
     raise click.UsageError(f"{option + ': ' if option else ''}there is no rule '{name}'{suggestion}")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import os
-import shutil
 import stat
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, TextIO, TypeAlias
@@ -41,14 +39,11 @@ def person_reads(stream: TextIO | None) -> bool:
 
 def width() -> int:
     """Columns of what is written to standard output: those of the terminal, 80 elsewhere."""
-    return shutil.get_terminal_size((WIDTH, 24)).columns if person_reads(sys.stdout) else WIDTH
+    if not person_reads(sys.stdout):
+        return WIDTH
+    import shutil  # with it come all compressors
 
-
-def wrapped(line: str, width: int, start: str, rest: str) -> list[str]:
-    """Lines of at most `width` columns; the first begins with `start`, others with `rest`. Words stay whole."""
-    return textwrap.wrap(
-        line, width, initial_indent=start, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
-    )
+    return shutil.get_terminal_size((WIDTH, 24)).columns
 
 
 def write(text: str) -> None:

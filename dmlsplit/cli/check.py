@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmlsplit._processes import executor_of
 from dmlsplit.atomic_files import refuse_input
 from dmlsplit.checking import Question, judge_files
 from dmlsplit.cli import _configuration, _streams
@@ -35,6 +34,8 @@ from dmlsplit.results import NotRead, Result, Verdict
 from dmlsplit.target import Target
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from rich.console import Console
 
 
@@ -180,7 +181,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
     found = None if options.write_baseline is None else Baseline(options.write_baseline)
     tally = Tally()
     console = options.console()
-    with executor_of(min(options.jobs, len(names))) as executor, _progress(len(names), console) as step:
+    with _executor(min(options.jobs, len(names))) as executor, _progress(len(names), console) as step:
         # A report that goes elsewhere must not hide that a file was not read.
         results = _in_order(judge_files(names, of_file, executor), step, repeat_errors=console is None)
         if found is not None:
@@ -192,6 +193,15 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
         with _streams.output(options.write_baseline) as write:
             write(found.document())
     return options.status(tally)
+
+
+def _executor(jobs: int) -> AbstractContextManager[Executor | None]:
+    """Processes for files; None, this process, for one job."""
+    if jobs < 2:
+        return nullcontext()
+    from dmlsplit._processes import Processes
+
+    return Processes(jobs)
 
 
 def _in_order(

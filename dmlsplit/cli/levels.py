@@ -18,6 +18,7 @@ from dmlsplit.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.open_sizes import answer_by
 from dmlsplit.report import rewriting, text
+from dmlsplit.report.table import wrapped
 from dmlsplit.results import Answer, Judged, Note, NotJudged, NotRead
 from dmlsplit.target import Use
 
@@ -266,7 +267,7 @@ def _reason(diagnostic: Diagnostic) -> list[str]:
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
-    return _streams.wrapped(line, _streams.width(), " " * indent, " " * (indent + 2))
+    return wrapped(line, _streams.width(), " " * indent, " " * (indent + 2))
 
 
 def _matrix(answers: Sequence[Answered], asked: Columns, columns: int) -> Iterator[str]:

@@ -15,7 +15,7 @@ from dmlsplit.cli._arguments import complete_rule, known_rule_id
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.report import text
 from dmlsplit.report.rule import examples
-from dmlsplit.report.table import WIDTH, Table
+from dmlsplit.report.table import WIDTH, Table, wrapped
 from dmlsplit.report.text import Part
 from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
@@ -189,5 +189,5 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
 
 
 def _filled(paragraph: str, width: int, indent: str = "") -> Iterator[list[Part]]:
-    for line in _streams.wrapped(paragraph, width, indent, indent):
+    for line in wrapped(paragraph, width, indent, indent):
         yield [(line, "")]

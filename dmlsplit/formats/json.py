@@ -19,10 +19,11 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Diagnostic, Position
 from dmlsplit.enums import OperatorType, TensorDataType, TensorFlags, TensorType
 from dmlsplit.errors import InputError
-from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 from dmlsplit.geometry import ROLES, descriptor_of, members_of
 from dmlsplit.location import Location, Step
 from dmlsplit.rules import RULES
+from dmlsplit.spelling import nearest
 
 _PREFIXES: Final[dict[type[enum.IntEnum] | type[enum.IntFlag], str]] = {
     OperatorType: "DML_OPERATOR_",
@@ -326,7 +327,7 @@ def _location(path: KeyPath) -> Location:
 
 def _suggestion(name: str, known: type[enum.IntEnum] | type[enum.IntFlag]) -> str:
     """`; did you mean X?`, or nothing where no name is near."""
-    near = nearest(name.upper().removeprefix(_PREFIXES[known]), known.__members__)
+    near = nearest(name.upper().removeprefix(_PREFIXES[known]), known.__members__, 0.75)
     return f"; did you mean {_PREFIXES[known]}{near}?" if near else ""
 
 

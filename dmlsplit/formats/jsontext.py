@@ -7,13 +7,11 @@ DxDispatch: duplicate keys (it takes the first) and text after the document (it 
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
 from json.decoder import scanstring  # type: ignore[attr-defined]  # public in CPython, absent from typeshed
 from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 
@@ -80,13 +78,6 @@ def _float(text: str) -> float:
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that a misspelt name may mean; None where none is near, and for what is too long for a name.
-
-    Comparing takes time with the square of the lengths."""
-    return next(iter(difflib.get_close_matches(name, known, 1, 0.75)), None) if len(name) <= 100 else None
 
 
 def shown(value: object) -> str:

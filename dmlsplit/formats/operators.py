@@ -9,7 +9,6 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -101,8 +100,6 @@ def fault_of(error: Exception) -> InputError:
         return InputError(error.strerror or str(error))
     if isinstance(error, MemoryError):
         return InputError("there is not enough memory to judge it")
-    if isinstance(error, BrokenExecutor):
-        return InputError("it could not be judged: the process that read it was ended, as it is where memory is short")
     said = f": {error}" if str(error) else ""
     return InputError(f"it could not be judged: {type(error).__name__}{printable(said, 200)}")
 

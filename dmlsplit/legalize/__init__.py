@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from dmlsplit._typing import DescT
 from dmlsplit.enums import FeatureLevel, OperatorType, TensorDataType
-from dmlsplit.legalize.result import BufferKind, Legalization, Region
 from dmlsplit.releases import Release
 from dmlsplit.runtime_versions import Runtime
 from dmlsplit.target import Target
 
+if TYPE_CHECKING:
+    from dmlsplit.legalize.result import BufferKind, Legalization, Region
+
 __all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized", "movable_types"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("dmlsplit.legalize.result"), name)
 
 
 def legalize(

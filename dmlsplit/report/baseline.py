@@ -74,9 +74,9 @@ class Baseline:
                 else:
                     kept.append(diagnostic)
             if len(kept) < len(report.diagnostics):
-                result = replace(result, report=replace(report, diagnostics=tuple(kept), hidden=tuple(hidden)))
+                result = result._replace(report=replace(report, diagnostics=tuple(kept), hidden=tuple(hidden)))
                 if isinstance(result, Judged) and not result.report.errors:
-                    result = replace(result, fix=None)
+                    result = result._replace(fix=None)
             yield result
 
     def _known(self, result: Result, d: Diagnostic) -> Known:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.dims import braced
 from dmlsplit.enums import TensorDataType
 from dmlsplit.geometry import Geometry, TensorLayout
-from dmlsplit.legalize import Legalization, Region
 from dmlsplit.printable import printable
 from dmlsplit.target import Target
+
+if TYPE_CHECKING:
+    from dmlsplit.legalize import Legalization, Region
 
 MOST_SHOWN = 8
 """Operators of a rewriting, and tensors of an operator, that are shown."""

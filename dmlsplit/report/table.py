@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +23,16 @@ class Table:
         lines = [self.title] if self.title else []
         for row in (self.header, *self.rows):
             head = "".join(f"{cell:<{w}}  " for cell, w in zip(row[:-1], widths, strict=True))
-            for part in textwrap.wrap(row[-1], left, break_long_words=False, break_on_hyphens=False) or [""]:
+            for part in wrapped(row[-1], left) or [""]:
                 lines.append(f"{head}{part}".rstrip())
                 head = " " * len(head)
         return "\n".join(lines) + "\n"
+
+
+def wrapped(line: str, width: int, start: str = "", rest: str = "") -> list[str]:
+    """Lines of at most `width` columns; the first begins with `start`, others with `rest`. Words stay whole."""
+    import textwrap  # few commands print prose
+
+    return textwrap.wrap(
+        line, width, initial_indent=start, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 import pytest
@@ -173,7 +174,7 @@ def test_too_little_memory(process, good, jobs):
 
 def test_processes_are_started_anew(good):
     """The pool of --jobs is whole again after a file that ended one of its processes."""
-    with _processes.executor_of(2) as executor:
-        with pytest.raises(checking.BrokenExecutor):
+    with _processes.Processes(2) as executor:
+        with pytest.raises(BrokenExecutor):
             executor.submit(os._exit, 1).result()
         assert executor.submit(os.path.exists, good / "good.json").result()

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats import jsontext
-from dmlsplit.formats.jsontext import MAX_DEPTH, JsonText, nearest, shown
+from dmlsplit.formats.jsontext import MAX_DEPTH, JsonText, shown
 from dmlsplit.printable import printable
+from dmlsplit.spelling import nearest
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.dxdispatch.resources import Resource, ResourceReader
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.json import OtherOperatorError, ParsedOperator, read_operator
-from dmlsplit.formats.jsontext import JsonText, KeyPath, nearest, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 from dmlsplit.printable import printable
+from dmlsplit.spelling import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class _ModelReader(ResourceReader):
         """The name of a resource or dispatchable that has to be there."""
         name = self.field(members, path, key, self.string)
         if name not in known:
-            near = nearest(name, known)
+            near = nearest(name, known, 0.75)
             suggestion = f"; did you mean {shown(near)}?" if near else ""
             kind = "dispatchable" if known is self._dispatchables else "resource"
             raise self.text.error((*path, key), f"the model has no {kind} {shown(name)}{suggestion}")
