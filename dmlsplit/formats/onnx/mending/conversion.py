@@ -53,7 +53,7 @@ def since(operator: str, opset: int) -> int | None:
     """The version of an operator that an opset has; None where there is no such operator."""
     try:
         return int(defs.get_schema(operator, opset, "").since_version)
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):  # the latter of a number that is none of an opset
         return None
 
 

@@ -55,7 +55,7 @@ def _sliced(around: Surroundings, split: int) -> Replacement | None:
 def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, end: int) -> list[onnx.NodeProto]:
     if around.opset < 10:
         return [around.node("Slice", [whole], part, starts=[start], ends=[end], axes=[axis])]
-    numbers = [around.integers(part, [value]) for value in (start, end, axis)]
+    numbers = [node for value in (start, end, axis) for node in around.integers(part, [value])]
     return [*numbers, around.node("Slice", [whole, *(text(constant.output[0]) for constant in numbers)], part)]
 
 
@@ -86,7 +86,7 @@ def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -
         if rank is None or around.opset < 5:
             return None
         sizes = around.integers(name, [0] * rank)
-        made = [sizes, around.node("Reshape", [name, text(sizes.output[0])], other)]
+        made = [*sizes, around.node("Reshape", [name, text(sizes[-1].output[0])], other)]
     found = {index: [around.rewired(index, {name: other})] for index in readers}
     return {**found, min(readers): [*made, *found[min(readers)]]}
 
@@ -117,10 +117,12 @@ def _max_branch(around: Surroundings, culprit: int) -> Iterator[Replacement | No
     """In front of all but the first of the inputs of a Concat that are one tensor."""
     names = list(map(text, around.nodes[culprit].input))
     changed, made = list(names), []
+    last: dict[str, str] = {}
     for place, name in enumerate(names):
-        if name in names[:place]:
+        if name in last:  # each of the one before: a session merges equal ones
             changed[place] = around.fresh(name, "apart")
-            made.append(around.node("Max", [name, name], changed[place]))
+            made.append(around.node("Max", [last[name]] * 2, changed[place]))
+        last[name] = changed[place]
     if made and around.op(culprit) == "Concat":
         concat = around.rewired(culprit, {})
         refill(concat.input, changed)
@@ -234,8 +236,8 @@ def _gathered(around: Surroundings, used: _Used) -> Replacement | None:
     axis, taken = known
     indices = around.integers(part, taken)
     whole = text(around.nodes[cut].input[0])
-    gather = around.node("Gather", [whole, text(indices.output[0])], part, axis=axis)
-    return {cut: around.inheriting(cut, [indices, gather])}
+    gather = around.node("Gather", [whole, text(indices[-1].output[0])], part, axis=axis)
+    return {cut: around.inheriting(cut, [*indices, gather])}
 
 
 def _max_part(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
@@ -269,7 +271,7 @@ def _fold_shapes(around: Surroundings, culprit: int) -> Iterator[Replacement | N
                     values = around.constant(result := text(around.nodes[reader].output[0]))
                     if values is None or result in around.outputs:
                         return
-                    made[reader] = [around.constant_node(result, values)]
+                    made[reader] = around.constant_nodes(result, values)
                 elif reader not in seen:
                     seen.add(reader)
                     todo.append(reader)

@@ -13,10 +13,11 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, helper, numpy_helper
+from onnx import AttributeProto, helper
 
 from dmlsplit.dims import Dim, Shape
 from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.onnx.mending.constants import constant_nodes
 from dmlsplit.formats.onnx.mending.sites import Site
 from dmlsplit.formats.onnx.protobuf import add_document, first_output, fresh_name, refill
 from dmlsplit.formats.onnx.tensors import text
@@ -106,8 +107,7 @@ class Form:
         key = tuple(values)
         if key not in self._constants:
             name = self._constants[key] = self.fresh("sizes")
-            value = numpy_helper.from_array(np.array(key, np.int64), name)
-            self.before.insert(0, self.node("Constant", [], [name], value=value))
+            self.before[:0] = constant_nodes(name, np.array(key, np.int64), self.opset, self.taken)
         return self._constants[key]
 
     def surround(self, word: str, there: Around, back: Around) -> None:

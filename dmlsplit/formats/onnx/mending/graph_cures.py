@@ -113,6 +113,7 @@ class _Work:
         taken = set(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
         owners: dict[Spot, _Key] = {}
+        done: dict[_Key | None, tuple[Fault, str]] = {}
         trial = Cured(self._judged, [], [], [])
         for key, finding in asked.items():
             options = list(_options(finding))
@@ -120,18 +121,14 @@ class _Work:
             while chosen[key] < len(options):
                 name = options[chosen[key]][0]
                 for place, made in self._made(key, finding, options[chosen[key]], taken):
-                    before = [owners.get((place, i), key) for i in made]
-                    if (
-                        finding.fault is Fault.DEAD
-                        and key not in before
-                        and {each[0] for each in before} == {Fault.DEAD}
-                    ):
-                        break  # what is done against another of them helps against this one, too
+                    if {done.get(owners.get((place, i))) for i in made} == {(finding.fault, name)}:
+                        break  # the same is done against another of them: another call of a function, for one
                     others = [owners[place, i] for i in made if (place, i) in owners]
                     blocking = blocking or next(iter(others), None)
                     if others:
                         continue
                     owners.update({(place, i): key for i in made})
+                    done[key] = key[0], name
                     edits.setdefault(place, {}).update({i: list(nodes) for i, nodes in made.items()})
                     trial.changes.append(self._change(finding, name, place, made))
                     break

@@ -172,7 +172,7 @@ def faults(view: View) -> Iterator[str]:
         yield from (each.message for each in errors if each.rule not in _passed_over(view))
     if view.on_cpu:
         return
-    desc = submitted_descriptor(node)
+    desc = submitted_descriptor(node, without_empty=view.is_left_empty)
     if desc is not None:
         yield from (diagnostic.message for diagnostic in evaluate(desc, view.target).errors)
 
@@ -183,8 +183,11 @@ def invalid(node: SplitNode | JoinNode) -> str:
     return f"it is not valid by ONNX: {steps_text(error.location.steps)}: {error.message}"
 
 
-def submitted_descriptor(node: SplitNode | JoinNode) -> OperatorDesc | None:
-    """The node as ONNX Runtime submits it, with at least four dimensions; None where too little is known."""
+def submitted_descriptor(node: SplitNode | JoinNode, *, without_empty: bool = False) -> OperatorDesc | None:
+    """The node as ONNX Runtime submits it, with at least four dimensions; None where too little is known.
+
+    `without_empty`: without parts that have no elements; None where none has any.
+    """
     if node.obstacle() is not None or node.element is None or node.axis is None:
         return None
     desc = node.descriptor()
@@ -193,6 +196,10 @@ def submitted_descriptor(node: SplitNode | JoinNode) -> OperatorDesc | None:
     assert tensor is not None
     assert tensor.desc is not None
     sizes = tuple(tensor.desc.sizes or ())
+    if without_empty:
+        lengths = tuple(filter(None, lengths))
+        if 0 in sizes:
+            return None
     missing = max(LEAST_RANK - len(sizes), 0)
     whole = BufferTensorDesc(tensor.desc.data_type, (1,) * missing + sizes)
     kind: Any = SplitOperatorDesc if isinstance(desc, SplitOperatorDesc) else JoinOperatorDesc

@@ -19,7 +19,7 @@ from dmlsplit.formats.onnx.mending.judging import JudgedModel, failing_elsewhere
 from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
 from dmlsplit.formats.onnx.mending.source import SourceModel
-from dmlsplit.formats.onnx.mending.versions import converted
+from dmlsplit.formats.onnx.mending.versions import align_functions, converted, restore_untouched
 from dmlsplit.formats.onnx.mending.views import View
 from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
 from dmlsplit.formats.onnx.tensors import ReadExternal
@@ -61,7 +61,9 @@ class Mending:
 def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
     """The model of a source as a target takes it. InputError where it is none that can be read."""
     found = Mending(source)
-    judged = JudgedModel(deepcopy(source.model), target, read_external)
+    model = deepcopy(source.model)
+    aligned = align_functions(model)
+    judged = JudgedModel(model, target, read_external)
     try:
         found.changes += converted(source, judged.model, judged.sites, session_of(target)[0], target.name)
     except CannotMend as refused:
@@ -87,6 +89,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     if elsewhere:
         found.refusals.append(Refusal("", elsewhere))
     if not found.refusals:
+        restore_untouched(judged.model, source.model, aligned)
         parts = assembled(source, judged.model)
         size, most = size_of(parts), Limit.ONNX_FILE.most
         if size > most:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import onnx
 from onnx import TensorProto
 
-from dmlsplit.dims import Shape, is_static
+from dmlsplit.dims import Dim, Shape, is_static
 from dmlsplit.formats.element_types import T
 from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.formats.onnx.mending.constants import cast_node
 from dmlsplit.formats.onnx.mending.forms import CannotMend, Form, NamedTensor
 from dmlsplit.formats.onnx.mending.reshaping import groups_of, merged, restored
 from dmlsplit.formats.onnx.mending.views import LEAST_RANK, MOST_RANK, View
@@ -81,7 +82,7 @@ def _make_explicit(form: Form, view: View) -> None:
 
 
 def _has_empty(view: View) -> str:
-    if view.on_cpu:
+    if view.on_cpu or view.is_left_empty:
         return ""
     empty = [shape is not None and 0 in shape for shape in view.shapes]
     if empty[0]:
@@ -90,37 +91,46 @@ def _has_empty(view: View) -> str:
 
 
 def _cut_empty(form: Form, view: View) -> None:
-    axis, whole = form.axis, form.whole
-    empty = [part for part in form.parts if part.shape is not None and 0 in part.shape]
-    if whole.shape is not None and 0 in whole.shape:
-        empty = list(form.parts)
-        if not form.is_split:
-            form.before += _empty_tensor(form, whole, None)
-    if form.is_split:
-        for part in filter(lambda part: part.name, empty):
-            form.before += _empty_tensor(form, part, axis)
-    kept = [(part, length) for part, length in zip(form.parts, form.lengths or (), strict=False) if part not in empty]
+    if not form.is_split and form.whole.shape is not None and 0 in form.whole.shape:
+        form.before += _joined_empty(form)
+        form.parts = []
+        return
+    if form.lengths is None:
+        raise CannotMend(f"{_has_empty(view)}, and its lengths are not known")
+    kept = []
+    for index, (part, length) in enumerate(zip(form.parts, form.lengths, strict=False)):
+        if part.shape is None or 0 not in part.shape:
+            kept.append((part, length))
+        elif form.is_split and part.name:
+            form.before += _empty_part(form, part, form.lengths[: index + 1])
     form.parts = [part for part, _ in kept]
     form.lengths = [length for _, length in kept]
     form.explicit = form.is_split
 
 
-def _empty_tensor(form: Form, tensor: NamedTensor, axis: int | None) -> list[onnx.NodeProto]:
-    """Nodes that make a tensor without elements; CannotMend where its other sizes are open."""
-    shape = tensor.shape
-    if shape is not None and is_static(shape) and form.data_type is not None:
-        kind = TensorProto.DataType.Value(form.data_type)
-        dims = [dim for dim in shape if isinstance(dim, int)]
-        value = TensorProto(name=tensor.name, data_type=kind, dims=dims)
-        if form.data_type != "STRING":
-            value.raw_data = b""
-        return [form.node("Constant", [], [tensor.name], value=value)]
-    if axis is None:
-        raise CannotMend("it makes a tensor without elements, whose other sizes are not known")
+# An empty Constant would do as well, but OpenVINO reads it as one without dimensions.
+
+
+def _empty_part(form: Form, part: NamedTensor, lengths: Sequence[Dim]) -> list[onnx.NodeProto]:
+    """`lengths`: those up to the part's."""
+    known = [length for length in lengths if isinstance(length, int)]
+    if form.axis is None or (lengths[-1] != 0 and len(known) < len(lengths)):
+        raise CannotMend("its parts have no elements, and their lengths are not known")
+    start, end = (sum(known[:-1]), sum(known)) if lengths[-1] else (0, 0)
+    window = {"starts": [start], "ends": [end], "axes": [form.axis]}
     if form.opset < 10:
-        return [form.node("Slice", [form.whole.name], [tensor.name], starts=[0], ends=[0], axes=[axis])]
-    zero = form.integers([0])
-    return [form.node("Slice", [form.whole.name, zero, zero, form.integers([axis])], [tensor.name])]
+        return [form.node("Slice", [form.whole.name], [part.name], **window)]
+    return [form.node("Slice", [form.whole.name, *map(form.integers, window.values())], [part.name])]
+
+
+def _joined_empty(form: Form) -> list[onnx.NodeProto]:
+    """The first part with the size of the whole on the axis; the others are the same."""
+    assert form.whole.shape is not None
+    size = None if form.axis is None else form.whole.shape[form.axis]
+    if not isinstance(size, int):
+        raise CannotMend("it makes a tensor without elements, whose size on the axis is not known")
+    sizes = [size if axis == form.axis else 0 for axis in range(len(form.whole.shape))]
+    return [_reshape_node(form, form.parts[0].name, form.whole.name, tuple(sizes))]
 
 
 # Element types.
@@ -142,20 +152,25 @@ def _has_other_type(view: View) -> str:
 
 
 def _cast(form: Form, view: View) -> None:
-    name, held = _CARRIERS.get(form.data_type or "", ("", None))
+    own = form.data_type or ""
+    name, held = _CARRIERS.get(own, ("", None))
     if held is None or int(held) not in view.data_types:
         raise CannotMend(f"{_has_other_type(view)}; {_NO_CARRIER}")
-    own = form.data_type or ""
+    there, back = (name,), ("UINT8", own) if own == "BOOL" else (own,)
     form.surround(
         name.lower(),
-        lambda tensor, output: [_cast_node(form, tensor.name, output, name)],
-        lambda tensor, output: [_cast_node(form, tensor.name, output, own)],
+        lambda tensor, output: _casts(form, tensor.name, output, there),
+        lambda tensor, output: _casts(form, tensor.name, output, back),
     )
 
 
-def _cast_node(form: Form, read: str, output: str, name: str) -> onnx.NodeProto:
-    to: int | str = TensorProto.DataType.Value(name)
-    return form.node("Cast", [read], [output], to=name if form.opset < 6 else to)
+# OpenVINO compiles no Cast to BOOL right behind a Split, or computes it wrongly; one of UINT8 it does.
+
+
+def _casts(form: Form, read: str, output: str, types: Sequence[str]) -> list[onnx.NodeProto]:
+    names = [read, *(form.fresh(name.lower()) for name in types[:-1]), output]
+    steps = zip(names, names[1:], map(TensorProto.DataType.Value, types), strict=False)
+    return [cast_node(before, after, data_type, form.opset) for before, after, data_type in steps]
 
 
 # Ranks.
@@ -207,7 +222,7 @@ def _reshape_node(form: Form, read: str, output: str, sizes: tuple[int, ...] | N
 REWRITINGS: Final = (
     # write the lengths out as a constant
     Rewriting("explicit-lengths", _lengths_are_unread, _make_explicit),
-    # leave out the parts without elements; a constant without elements takes the place of each
+    # leave out the parts without elements; a Slice of nothing takes the place of each
     Rewriting("cut-empty", _has_empty, _cut_empty),
     # give the omitted outputs names, which nothing reads
     Rewriting("name-outputs", _has_omitted, _name_outputs),

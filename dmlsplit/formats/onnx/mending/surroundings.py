@@ -9,8 +9,9 @@ from functools import cached_property
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
+from dmlsplit.formats.onnx.mending.constants import constant_nodes
 from dmlsplit.formats.onnx.mending.sites import Site
 from dmlsplit.formats.onnx.protobuf import add_document, domain_of, fresh_name, reads, refill, subgraphs
 from dmlsplit.formats.onnx.runtime.scopes import integers
@@ -138,11 +139,15 @@ class Surroundings:
                 node.metadata_props.extend(replaced.metadata_props)
         return made
 
-    def integers(self, name: str, values: Sequence[int]) -> onnx.NodeProto:
-        return self.constant_node(self.fresh(name, "numbers"), np.array(values, np.int64))
+    def integers(self, name: str, values: Sequence[int]) -> list[onnx.NodeProto]:
+        """The nodes of a constant, which the last of them gives."""
+        return self.constant_nodes(self.fresh(name, "numbers"), np.array(values, np.int64))
 
-    def constant_node(self, name: str, values: Array) -> onnx.NodeProto:
-        return self.node("Constant", [], name, value=numpy_helper.from_array(values, name))
+    def constant_nodes(self, name: str, values: Array) -> list[onnx.NodeProto]:
+        made = constant_nodes(name, values, self.opset, self.taken)
+        for node in made:
+            node.doc_string = self.document
+        return made
 
     def rewired(
         self, index: int, inputs: Mapping[str, str], outputs: Mapping[str, str] | None = None

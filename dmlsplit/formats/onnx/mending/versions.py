@@ -6,7 +6,7 @@ converter makes the new nodes; it knows nothing of Split 1 and 18, which are wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import onnx
@@ -17,7 +17,7 @@ from dmlsplit.formats.onnx.mending.forms import LENGTHS_ARE_INPUT, CannotMend, F
 from dmlsplit.formats.onnx.mending.sites import Place, Site, nodes_at
 from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.words import Change, document
-from dmlsplit.formats.onnx.protobuf import domain_of
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
 from dmlsplit.formats.onnx.scope import opset_of
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.runtimes import Runtime
@@ -60,6 +60,36 @@ def converted(
     return [*changes, Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {wanted}",))]
 
 
+def align_functions(model: onnx.ModelProto) -> dict[int, int]:
+    """Gives functions that import another opset the model's, where all that is in them is the same; their own opsets.
+
+    A model in which an operator of a function is another one by the function's opset than by the model's is not valid,
+    and Constant, which is put into functions, changes with most opsets.
+    """
+    own = opset_of(model)
+    old = {}
+    for index, function in enumerate(model.functions):
+        for entry in function.opset_import:
+            if domain_of(entry) == "" and entry.version != own and _is_same(function.node, entry.version, own):
+                old[index], entry.version = entry.version, own
+    return old
+
+
+def restore_untouched(model: onnx.ModelProto, source: onnx.ModelProto, old: Mapping[int, int]) -> None:
+    """Gives functions their own opsets back, where no node of them is changed and a runtime loads those."""
+    for index, version in old.items():
+        function = model.functions[index]
+        if function.node == source.functions[index].node:
+            for entry in function.opset_import:
+                if domain_of(entry) == "" and version < entry.version:
+                    entry.version = version
+
+
+def _is_same(nodes: Iterable[onnx.NodeProto], one: int, other: int) -> bool:
+    names = {text(node.op_type) for node in all_nodes(nodes) if domain_of(node) == ""}
+    return all((first := since(name, one)) is not None and first == since(name, other) for name in names)
+
+
 def _with_ir_version(model: onnx.ModelProto, runtime: Runtime) -> list[Change]:
     own, newest = model.ir_version, runtime.newest_ir_version
     if own <= newest:
@@ -90,8 +120,9 @@ def _rewrite_judged(
         form = Form.of(group, taken)
         form.opset = wanted
         if form.is_split:
-            given = len(form.proto.input) > 1 or any(a.name == "split" for a in form.proto.attribute)
-            moved = (own < LENGTHS_ARE_INPUT) != (wanted < LENGTHS_ARE_INPUT)
+            as_input = len(form.proto.input) > 1  # of Split 1, too
+            given = as_input or any(a.name == "split" for a in form.proto.attribute)
+            moved = as_input != (wanted >= LENGTHS_ARE_INPUT)
             counted = (own < _PARTS_ARE_COUNTED) != (wanted < _PARTS_ARE_COUNTED)
             form.explicit = moved if given else counted
         try:

@@ -72,6 +72,12 @@ class View:
     def is_split(self) -> bool:
         return self.node.operator_type is OperatorType.SPLIT
 
+    @property
+    def is_left_empty(self) -> bool:
+        """Whether a runtime passes over what has no elements: a Concat's inputs, or all of a node."""
+        whole = self.shapes[0]
+        return self.target.runtime is not None and (not self.is_split or (whole is not None and 0 in whole))
+
     def found(self, rule: str) -> bool:
         """Whether the runtime's answer reports a rule."""
         return self.answer is not None and any(d.rule == rule for d in self.answer.diagnostics)
