@@ -1,4 +1,4 @@
-"""Where rules come from: Microsoft's pages, its header, and what was observed."""
+"""Where rules come from: Microsoft's pages, its header, the frameworks' specifications, and what was observed."""
 
 from __future__ import annotations
 
@@ -47,3 +47,27 @@ OBSERVED_DEVICE: Final = Source(
     "recorded dispatch"
 )
 OURS: Final = Source("dmlsplit's own judgement")
+
+_ONNX: Final = "https://github.com/onnx/onnx/blob/main"
+_ONNX_SHAPES: Final = f"{_ONNX}/onnx/defs/tensor/defs.cc"
+ONNX_IR: Final = Source("ONNX intermediate representation", f"{_ONNX}/docs/IR.md")
+ONNX_SPLIT: Final = Source("ONNX operators: Split", "https://onnx.ai/onnx/operators/onnx__Split.html")
+ONNX_SPLIT_CHANGES: Final = Source("ONNX changelog of operators", f"{_ONNX}/docs/Changelog.md#Split-1")
+ONNX_SPLIT_SHAPES: Final = Source("ONNX shape inference of Split", _ONNX_SHAPES)
+ONNX_CONCAT: Final = Source("ONNX operators: Concat", "https://onnx.ai/onnx/operators/onnx__Concat.html")
+ONNX_CONCAT_CHANGES: Final = Source("ONNX changelog of operators", f"{_ONNX}/docs/Changelog.md#Concat-1")
+ONNX_CONCAT_SHAPES: Final = Source("ONNX shape inference of Concat", _ONNX_SHAPES)
+ONNX_BOTH_SHAPES: Final = Source("ONNX shape inference of Split and Concat", _ONNX_SHAPES)
+OBSERVED_RUNTIMES: Final = Source("observed: onnx 1.23, ONNX Runtime 1.31 and OpenVINO 2026.4 on the CPU")
+
+_OPENVINO: Final = (
+    "https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/movement"
+)
+OPENVINO_SPLIT: Final = Source("OpenVINO Split-1", f"{_OPENVINO}/split-1.html")
+OPENVINO_VARIADIC_SPLIT: Final = Source("OpenVINO VariadicSplit-1", f"{_OPENVINO}/variadic-split-1.html")
+OPENVINO_CONCAT: Final = Source("OpenVINO Concat-1", f"{_OPENVINO}/concat-1.html")
+OPENVINO_ELEMENT_TYPE: Final = Source(
+    "OpenVINO element types",
+    "https://github.com/openvinotoolkit/openvino/blob/master/src/core/include/openvino/core/type/element_type.hpp",
+)
+OBSERVED_OPENVINO: Final = Source("observed: OpenVINO 2026.4 on the CPU")

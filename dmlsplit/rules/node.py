@@ -6,7 +6,7 @@ from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
-from dmlsplit.rules._sources import BUFFER_DESC, DATA_TYPE, OURS, Source
+from dmlsplit.rules._sources import BUFFER_DESC, DATA_TYPE, OBSERVED_RUNTIMES, OURS, Source
 
 _DML_EP: Final = "https://github.com/microsoft/onnxruntime/tree/main/onnxruntime/core/providers/dml/DmlExecutionProvider/src/Operators"
 
@@ -15,7 +15,7 @@ RUNTIME_DIFFERS: Final = Notice(
     "A runtime does otherwise than the framework's specification.",
     "The verdict follows the specification; the message says which runtimes, in the versions that were looked at, do "
     "what.",
-    (Source("observed: onnx 1.23, ONNX Runtime 1.31 and OpenVINO 2026.4 on the CPU"),),
+    (OBSERVED_RUNTIMES,),
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
 )

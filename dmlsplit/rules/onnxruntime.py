@@ -7,7 +7,7 @@ from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
-from dmlsplit.rules._sources import Source
+from dmlsplit.rules._sources import ONNX_BOTH_SHAPES, Source
 
 _CODE: Final = "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core"
 _DML: Final = f"{_CODE}/providers/dml/DmlExecutionProvider/src"
@@ -31,9 +31,6 @@ FOLDING: Final = Source("ONNX Runtime: constant_folding.cc", f"{_CODE}/optimizer
 SHARING: Final = Source("ONNX Runtime: constant_sharing.cc", f"{_CODE}/optimizer/constant_sharing.cc")
 COMMON: Final = Source(
     "ONNX Runtime: common_subexpression_elimination.cc", f"{_CODE}/optimizer/common_subexpression_elimination.cc"
-)
-INFERENCE: Final = Source(
-    "ONNX shape inference of Split and Concat", "https://github.com/onnx/onnx/blob/main/onnx/defs/tensor/defs.cc"
 )
 
 
@@ -96,7 +93,7 @@ INFERENCE_FAILS = _habit(
     "Shape inference refuses the node.",
     "Where shapes and lengths are known, ONNX Runtime infers shapes as it loads the model and refuses what "
     "contradicts itself. The size of the split axis is kept in 32 bits with a sign there.",
-    INFERENCE,
+    ONNX_BOTH_SHAPES,
     RESOLVING,
     cure="correct the axis or the lengths; an axis of 2^31 or more has to be split without given lengths",
 )
@@ -197,7 +194,7 @@ NEGATIVE_LENGTH = _habit(
     "num_outputs makes all parts but the last of the size divided and rounded up; what is left for the last "
     "may be less than nothing. It reaches DirectML modulo 2^32, or fails session creation before.",
     HELPER,
-    INFERENCE,
+    ONNX_BOTH_SHAPES,
     cure="choose num_outputs so that something is left for the last part, or give the lengths",
 )
 SIZE_BEYOND_32_BITS = _habit(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from dmlsplit.rules._model import Notice
-from dmlsplit.rules.onnx import sources
+from dmlsplit.rules._sources import ONNX_IR
 from dmlsplit.rules.onnx.concat_facts import OnnxConcat
 from dmlsplit.rules.onnx.facts import VERSIONS, OnnxSplit
 
@@ -18,5 +18,5 @@ FUNCTION_RECURSIVE: Final = Notice(
     "onnx/function-recursive",
     "A local function calls itself.",
     "Directly or by way of others; the Splits inside are not judged.",
-    (sources.IR,),
+    (ONNX_IR,),
 )

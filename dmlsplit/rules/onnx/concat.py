@@ -9,14 +9,8 @@ from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import compatible, shape_text
 from dmlsplit.rules._concat import declared_fits, ranks_differ, sizes_alike, sizes_differ, types_differ
 from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
-from dmlsplit.rules._sources import Source
+from dmlsplit.rules._sources import ONNX_CONCAT, ONNX_CONCAT_CHANGES, ONNX_CONCAT_SHAPES, ONNX_IR
 from dmlsplit.rules.onnx.concat_facts import DATA_TYPES, OnnxConcat
-from dmlsplit.rules.onnx.sources import IR
-
-_REPOSITORY: Final = "https://github.com/onnx/onnx/blob/main"
-CONCAT: Final = Source("ONNX operators: Concat", "https://onnx.ai/onnx/operators/onnx__Concat.html")
-CHANGELOG: Final = Source("ONNX changelog of operators", f"{_REPOSITORY}/docs/Changelog.md#Concat-1")
-INFERENCE: Final = Source("ONNX shape inference of Concat", f"{_REPOSITORY}/onnx/defs/tensor/defs.cc")
 
 _PAIR: Final = OnnxConcat(13, ((4, 2), (4, 3)), ("FLOAT", "FLOAT"), axis=1)
 _ALL: Final = {Fact.FORM, Fact.TYPE, Fact.SHAPE, Fact.AXIS, Fact.COUNT}
@@ -27,7 +21,7 @@ _ALL: Final = {Fact.FORM, Fact.TYPE, Fact.SHAPE, Fact.AXIS, Fact.COUNT}
     "The model imports no opset by which the Concat could be judged.",
     "The version of Concat follows from the one import of domain '' or 'ai.onnx'; a model of an IR version below 3 "
     "means opset 1. A function has imports of its own.",
-    sources=(IR,),
+    sources=(ONNX_IR,),
     spoils=_ALL,
     bad=replace(_PAIR, version=0),
     good=_PAIR,
@@ -43,7 +37,7 @@ def concat_opset_missing(n: OnnxConcat) -> Findings:
     "Concat is judged by its newest known version; that a later opset changed it cannot be ruled out.",
     severity=Severity.NOTE,
     basis=Basis.OURS,
-    sources=(CHANGELOG,),
+    sources=(ONNX_CONCAT_CHANGES,),
     bad=replace(_PAIR, opset=29, newest_opset=28),
     good=replace(_PAIR, opset=28, newest_opset=28),
 )
@@ -57,7 +51,7 @@ def concat_opset_unknown(n: OnnxConcat) -> Findings:
     "onnx/concat-no-inputs",
     "The Concat has no inputs.",
     "It joins one tensor or more.",
-    sources=(CONCAT,),
+    sources=(ONNX_CONCAT,),
     spoils=_ALL,
     bad=replace(_PAIR, shapes=(), data_types=()),
     good=replace(_PAIR, shapes=((4, 2),), data_types=("FLOAT",)),
@@ -71,7 +65,7 @@ def concat_no_inputs(n: OnnxConcat) -> Findings:
     "onnx/concat-input-omitted",
     "An input of the Concat has no name.",
     "No input of a Concat is optional.",
-    sources=(CONCAT, IR),
+    sources=(ONNX_CONCAT, ONNX_IR),
     spoils={Fact.SHAPE, Fact.TYPE},
     bad=replace(_PAIR, omitted=(1,)),
     good=_PAIR,
@@ -85,7 +79,7 @@ def concat_input_omitted(n: OnnxConcat) -> Findings:
     "onnx/concat-output-count",
     "The Concat does not have exactly one output.",
     "It gives one tensor, which has a name.",
-    sources=(CONCAT,),
+    sources=(ONNX_CONCAT,),
     bad=replace(_PAIR, outputs=2),
     good=_PAIR,
 )
@@ -100,7 +94,7 @@ def concat_output_count(n: OnnxConcat) -> Findings:
     "onnx/concat-attribute-unknown",
     "The node has an attribute that Concat does not.",
     "`axis` is the only one.",
-    sources=(CONCAT,),
+    sources=(ONNX_CONCAT,),
     bad=replace(_PAIR, other_attributes=("new_axis",)),
     good=_PAIR,
 )
@@ -113,7 +107,7 @@ def concat_attribute_unknown(n: OnnxConcat) -> Findings:
     "onnx/concat-attribute-type",
     "The axis is not an INT.",
     "`axis` is one number.",
-    sources=(CONCAT,),
+    sources=(ONNX_CONCAT,),
     spoils={Fact.AXIS},
     bad=replace(_PAIR, axis=None, mistyped_attributes=("axis",)),
     good=_PAIR,
@@ -127,7 +121,7 @@ def concat_attribute_type(n: OnnxConcat) -> Findings:
     "onnx/concat-axis-missing",
     "The axis is missing.",
     "It is required from version 4 on; version 1 has 1 for a default.",
-    sources=(CONCAT, CHANGELOG),
+    sources=(ONNX_CONCAT, ONNX_CONCAT_CHANGES),
     needs={Fact.FORM, Fact.AXIS},
     spoils={Fact.AXIS},
     bad=replace(_PAIR, axis=None),
@@ -142,7 +136,7 @@ def concat_axis_missing(n: OnnxConcat) -> Findings:
     "onnx/concat-type-not-allowed",
     "The element type is not one of this version's.",
     "Version 1 takes floats only, bfloat16 came with 13, and no version takes 8-bit floats or types below 8 bits.",
-    sources=(CONCAT, CHANGELOG),
+    sources=(ONNX_CONCAT, ONNX_CONCAT_CHANGES),
     needs={Fact.FORM, Fact.TYPE},
     spoils={Fact.TYPE},
     bad=replace(_PAIR, data_types=("FLOAT8E4M3FN",) * 2),
@@ -159,7 +153,7 @@ concat_types_differ = NodeRule(
     "onnx/concat-types-differ",
     "The inputs are of different element types.",
     "All inputs and the output are of one type; nothing is converted.",
-    sources=(CONCAT,),
+    sources=(ONNX_CONCAT,),
     needs={Fact.FORM, Fact.TYPE},
     spoils={Fact.TYPE},
     bad=replace(_PAIR, data_types=("FLOAT", "FLOAT16")),
@@ -172,7 +166,7 @@ concat_types_differ = NodeRule(
     "onnx/concat-scalar",
     "An input has no dimensions.",
     "There is no axis along which scalars could be joined.",
-    sources=(CONCAT, INFERENCE),
+    sources=(ONNX_CONCAT, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.SHAPE},
     spoils={Fact.SHAPE, Fact.AXIS},
     bad=replace(_PAIR, shapes=((), ()), axis=0),
@@ -188,7 +182,7 @@ concat_rank_differs = NodeRule(
     "onnx/concat-rank-differs",
     "The inputs have different numbers of dimensions.",
     "All inputs have the same shape, but for the size on the axis.",
-    sources=(CONCAT, INFERENCE),
+    sources=(ONNX_CONCAT, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.SHAPE},
     spoils={Fact.SHAPE, Fact.AXIS},
     bad=replace(_PAIR, shapes=((4, 2), (4, 3, 1))),
@@ -201,7 +195,7 @@ concat_rank_differs = NodeRule(
     "onnx/concat-axis-out-of-range",
     "The axis is not one of the inputs'.",
     "It is 0 to rank - 1, or -rank to -1 counted from the end.",
-    sources=(CONCAT, INFERENCE),
+    sources=(ONNX_CONCAT, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
     spoils={Fact.AXIS},
     bad=replace(_PAIR, axis=2),
@@ -218,7 +212,7 @@ def concat_axis_out_of_range(n: OnnxConcat) -> Findings:
     "The axis is negative, of which the text of this version is silent.",
     "Axes counted from the end came with version 11.",
     severity=Severity.WARNING,
-    sources=(CHANGELOG,),
+    sources=(ONNX_CONCAT_CHANGES,),
     needs={Fact.FORM, Fact.AXIS},
     bad=replace(_PAIR, version=4, axis=-1),
     good=replace(_PAIR, version=11, axis=-1),
@@ -233,7 +227,7 @@ concat_shape_differs = NodeRule(
     "onnx/concat-shape-differs",
     "The inputs' sizes differ off the axis.",
     "All inputs have the same shape, but for the size on the axis.",
-    sources=(CONCAT, INFERENCE),
+    sources=(ONNX_CONCAT, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
     spoils={Fact.SHAPE},
     where=sizes_alike,
@@ -247,7 +241,7 @@ concat_shape_differs = NodeRule(
     "onnx/concat-declared-type-differs",
     "The model declares another element type for the output than the inputs have.",
     "A Concat converts nothing.",
-    sources=(CONCAT,),
+    sources=(ONNX_CONCAT,),
     needs={Fact.FORM, Fact.TYPE},
     bad=replace(_PAIR, declared_type="FLOAT16"),
     good=replace(_PAIR, declared_type="FLOAT"),
@@ -262,7 +256,7 @@ def concat_declared_type_differs(n: OnnxConcat) -> Findings:
     "onnx/concat-declared-shape-differs",
     "The model declares another shape for the output than it has.",
     "Whoever trusts the declaration reads or writes outside the tensor, or refuses the model.",
-    sources=(IR, INFERENCE),
+    sources=(ONNX_IR, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
     where=declared_fits,
     bad=replace(_PAIR, declared_shape=(4, 6)),

@@ -9,9 +9,9 @@ from dmlsplit.conditions import Condition, fits, is_one, total
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import Dim, compatible, shape_text
 from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
+from dmlsplit.rules._sources import OBSERVED_RUNTIMES, ONNX_IR, ONNX_SPLIT, ONNX_SPLIT_CHANGES, ONNX_SPLIT_SHAPES
 from dmlsplit.rules.onnx.examples import ATTRIBUTE, COUNTED, EQUAL, GIVEN
 from dmlsplit.rules.onnx.facts import OnnxSplit
-from dmlsplit.rules.onnx.sources import CHANGELOG, INFERENCE, IR, OBSERVED, SPLIT
 
 
 @NodeRule(
@@ -19,7 +19,7 @@ from dmlsplit.rules.onnx.sources import CHANGELOG, INFERENCE, IR, OBSERVED, SPLI
     "Split 1 has its lengths both as attribute and as input.",
     "The text of version 1 speaks of one or the other. They agree, so that there is no doubt of what is meant.",
     severity=Severity.WARNING,
-    sources=(CHANGELOG,),
+    sources=(ONNX_SPLIT_CHANGES,),
     needs={Fact.FORM, Fact.LENGTHS},
     bad=replace(GIVEN, version=1, split_type="FLOAT", split=(2, 4)),
     good=replace(GIVEN, version=1, split_type="FLOAT"),
@@ -34,7 +34,7 @@ def split_given_twice(n: OnnxSplit) -> Findings:
     "onnx/split-given-twice-differs",
     "Split 1 has its lengths as attribute and as input, and they differ.",
     "The text of version 1 speaks of one or the other, and does not say which would win.",
-    sources=(CHANGELOG,),
+    sources=(ONNX_SPLIT_CHANGES,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
     bad=replace(GIVEN, version=1, split_type="FLOAT", split=(3, 3)),
@@ -51,7 +51,7 @@ def split_given_twice_differs(n: OnnxSplit) -> Findings:
     "The tensor of the lengths contradicts itself, or cannot be read.",
     "Its data and its dimensions disagree, or its external data is not where the model says, or outside the model's "
     "folder.",
-    sources=(IR,),
+    sources=(ONNX_IR,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
     bad=replace(GIVEN, split_values=None, split_malformed="has dimensions [2] and data for [1]"),
@@ -66,7 +66,7 @@ def split_malformed(n: OnnxSplit) -> Findings:
     "onnx/split-type",
     "The lengths are of a wrong element type.",
     "The input `split` is of the type of the data at version 1, and int64 from version 13 on.",
-    sources=(SPLIT, CHANGELOG),
+    sources=(ONNX_SPLIT, ONNX_SPLIT_CHANGES),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
     runtimes="the reference evaluator takes any integers, and so does OpenVINO, which takes floats, too, and at "
@@ -85,7 +85,7 @@ def split_type(n: OnnxSplit) -> Findings:
     "onnx/split-rank",
     "The lengths are not a list.",
     "`split` is of rank 1, one element for each output.",
-    sources=(SPLIT,),
+    sources=(ONNX_SPLIT,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
     runtimes="onnx's shape inference takes the elements of any rank",
@@ -102,7 +102,7 @@ def split_rank(n: OnnxSplit) -> Findings:
     "onnx/split-not-whole",
     "A length is not a whole number.",
     "At version 1 the lengths are of the type of the data, hence floats; a length counts elements all the same.",
-    sources=(CHANGELOG,),
+    sources=(ONNX_SPLIT_CHANGES,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
     bad=replace(GIVEN, version=1, split_type="FLOAT", split_values=(2.5, 3.5)),
@@ -119,7 +119,7 @@ def split_not_whole(n: OnnxSplit) -> Findings:
     "onnx/split-count",
     "There are not as many lengths as outputs.",
     "One length for each output.",
-    sources=(INFERENCE, SPLIT),
+    sources=(ONNX_SPLIT_SHAPES, ONNX_SPLIT),
     needs={Fact.FORM, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.COUNT},
     runtimes="OpenVINO and the reference evaluator pass over lengths beyond the outputs, and ONNX Runtime takes no "
@@ -142,7 +142,7 @@ def split_count(n: OnnxSplit) -> Findings:
     "onnx/split-negative",
     "A length is negative.",
     "Lengths are at least 0; there is no -1 for the rest of the axis in ONNX.",
-    sources=(SPLIT, CHANGELOG),
+    sources=(ONNX_SPLIT, ONNX_SPLIT_CHANGES),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
     runtimes="OpenVINO takes -1 for the rest of the axis, the reference evaluator slices from the end, and "
@@ -166,7 +166,7 @@ def _sum_where(n: OnnxSplit) -> Iterator[Condition]:
     "onnx/split-sum",
     "The lengths do not sum up to the size of the axis.",
     "The parts cover the input exactly.",
-    sources=(INFERENCE, SPLIT),
+    sources=(ONNX_SPLIT_SHAPES, ONNX_SPLIT),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.LENGTHS},
     runtimes="the reference evaluator slices as far as there is data, and OpenVINO makes empty parts where the lengths "
@@ -187,7 +187,7 @@ def split_sum(n: OnnxSplit) -> Findings:
     "A length is 0, of which the text of this version is silent.",
     "Lengths of 0 are documented from version 11 on.",
     severity=Severity.NOTE,
-    sources=(CHANGELOG,),
+    sources=(ONNX_SPLIT_CHANGES,),
     needs={Fact.FORM, Fact.LENGTHS},
     bad=replace(ATTRIBUTE, version=2, split=(0, 6)),
     good=replace(ATTRIBUTE, version=11, split=(0, 6)),
@@ -209,7 +209,7 @@ def _divisible_where(n: OnnxSplit) -> Iterator[Condition]:
     "onnx/not-divisible",
     "The axis does not divide into equal parts.",
     "Before version 18 parts without lengths are equal. From 18 on the last may be smaller.",
-    sources=(SPLIT, INFERENCE),
+    sources=(ONNX_SPLIT, ONNX_SPLIT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.LENGTHS},
     runtimes="the reference evaluator and OpenVINO round up, so that the last part is smaller",
@@ -233,7 +233,7 @@ def _last_chunk_where(n: OnnxSplit) -> Iterator[Condition]:
     "onnx/last-chunk-negative",
     "`num_outputs` leaves a negative size for the last part.",
     "All parts but the last have the size of the axis over num_outputs, rounded up; the last has what is left.",
-    sources=(INFERENCE, SPLIT),
+    sources=(ONNX_SPLIT_SHAPES, ONNX_SPLIT),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.LENGTHS},
     runtimes="onnx's shape inference gives a negative size, the reference evaluator makes the last parts empty",
@@ -256,7 +256,7 @@ def last_chunk_negative(n: OnnxSplit) -> Findings:
     "refuses an axis of size 0.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
-    sources=(OBSERVED, INFERENCE),
+    sources=(OBSERVED_RUNTIMES, ONNX_SPLIT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     bad=replace(COUNTED, input_shape=(4, 9), outputs=4, num_outputs=4),
     good=replace(COUNTED, input_shape=(4, 10), outputs=4, num_outputs=4),
@@ -283,7 +283,7 @@ def _last_chunk(n: OnnxSplit) -> int | None:
     "onnx/declared-type-differs",
     "The model declares another element type for an output than the input has.",
     "A split converts nothing.",
-    sources=(SPLIT,),
+    sources=(ONNX_SPLIT,),
     bad=replace(EQUAL, declared_types=("FLOAT", "FLOAT16")),
     good=replace(EQUAL, declared_types=("FLOAT", "FLOAT")),
 )
@@ -304,7 +304,7 @@ def _declared_where(n: OnnxSplit) -> Iterator[Condition]:
     "onnx/declared-shape-differs",
     "The model declares another shape for an output than it has.",
     "Whoever trusts the declaration reads or writes outside the tensor, or refuses the model.",
-    sources=(IR, INFERENCE),
+    sources=(ONNX_IR, ONNX_SPLIT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     where=_declared_where,
     bad=replace(EQUAL, declared_shapes=((4, 3), (4, 2))),

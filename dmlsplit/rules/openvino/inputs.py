@@ -7,17 +7,22 @@ from dataclasses import replace
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import compatible, shape_text
 from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
-from dmlsplit.rules._sources import OURS
+from dmlsplit.rules._sources import (
+    OBSERVED_OPENVINO,
+    OPENVINO_ELEMENT_TYPE,
+    OPENVINO_SPLIT,
+    OPENVINO_VARIADIC_SPLIT,
+    OURS,
+)
 from dmlsplit.rules.openvino import examples as eg
 from dmlsplit.rules.openvino.facts import AXIS_KNOWN, ELEMENT_TYPES, INPUTS, INTEGER_TYPES, OpenVinoSplit
-from dmlsplit.rules.openvino.sources import ELEMENT_TYPE, OBSERVED, SPLIT, VARIADIC_SPLIT
 
 
 @NodeRule(
     "openvino/inputs",
     "The layer does not have the inputs of its operation.",
     "Split has data and axis, VariadicSplit data, axis and split_lengths; none of them is optional.",
-    sources=(SPLIT, VARIADIC_SPLIT),
+    sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.FORM},
     bad=replace(eg.SPLIT, axis=None, axis_type=None, axis_shape=None, missing_inputs=("axis",)),
     good=eg.SPLIT,
@@ -35,7 +40,7 @@ def inputs(n: OpenVinoSplit) -> Findings:
     "openvino/type-unknown",
     "The data's element type is not one of OpenVINO's.",
     "The operations take any type that OpenVINO supports. A type of `dynamic` or `undefined` is taken as not known.",
-    sources=(ELEMENT_TYPE, SPLIT, VARIADIC_SPLIT),
+    sources=(OPENVINO_ELEMENT_TYPE, OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs=NONE,
     spoils={Fact.TYPE},
     bad=replace(eg.SPLIT, data_type="f128"),
@@ -53,7 +58,7 @@ def type_unknown(n: OpenVinoSplit) -> Findings:
     "and VariadicSplit crashes.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
-    sources=(OBSERVED,),
+    sources=(OBSERVED_OPENVINO,),
     needs={Fact.FORM, Fact.TYPE},
     bad=replace(eg.SPLIT, data_type="u1"),
     good=replace(eg.SPLIT, data_type="u2"),
@@ -68,7 +73,7 @@ def type_not_run(n: OpenVinoSplit) -> Findings:
     "openvino/data-scalar",
     "The data is a scalar.",
     "The axis is one of -rank to rank - 1: there is none to split.",
-    sources=(SPLIT, VARIADIC_SPLIT),
+    sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.SHAPE, Fact.AXIS},
     bad=replace(eg.SPLIT, data_shape=(), axis=0),
     good=replace(eg.SPLIT, data_shape=(12,), axis=0),
@@ -84,7 +89,7 @@ def data_scalar(n: OpenVinoSplit) -> Findings:
     "Both ends of an edge are one tensor. The shape is taken from where the data comes from, as OpenVINO does.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
-    sources=(OBSERVED,),
+    sources=(OBSERVED_OPENVINO,),
     bad=replace(eg.SPLIT, port_shape=(6, 12)),
     good=eg.SPLIT,
 )
@@ -98,7 +103,7 @@ def port_shape_differs(n: OpenVinoSplit) -> Findings:
     "openvino/axis-type",
     "The axis is not of an integer type.",
     "It may be of any integer type, signed or not.",
-    sources=(SPLIT, VARIADIC_SPLIT),
+    sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.AXIS},
     bad=replace(eg.SPLIT, axis=None, axis_type="f32"),
     good=replace(eg.SPLIT, axis_type="u8"),
@@ -111,7 +116,7 @@ def axis_type(n: OpenVinoSplit) -> Findings:
     "openvino/axis-shape",
     "The axis is not a scalar.",
     "VariadicSplit takes a tensor of shape [1], too; Split takes a scalar only.",
-    sources=(SPLIT, VARIADIC_SPLIT),
+    sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.AXIS},
     bad=replace(eg.SPLIT, axis_shape=(1,)),
     good=replace(eg.LENGTHS, axis_shape=(1,)),
@@ -143,7 +148,7 @@ def axis_unknown(n: OpenVinoSplit) -> Findings:
     "openvino/axis-out-of-range",
     "The axis is not a dimension of the data.",
     "It counts from -rank to rank - 1; negative values count from the end.",
-    sources=(SPLIT, VARIADIC_SPLIT),
+    sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs=AXIS_KNOWN,
     spoils={Fact.AXIS},
     bad=replace(eg.SPLIT, axis=4),
