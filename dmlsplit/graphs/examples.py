@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
 from dmlsplit.enums import TensorDataType
@@ -18,9 +18,7 @@ from dmlsplit.graphs.descriptors import (
     Value,
     node_tensors,
 )
-from dmlsplit.graphs.operators import operator_number
 
-Sizes: TypeAlias = Sequence[int]
 End: TypeAlias = tuple[int | None, int]
 """A tensor of the graph under construction: the node (None: the graph's inputs) and the index of its output."""
 
@@ -66,11 +64,12 @@ class Sketch:
         """An operator that computes element by element."""
         return self._neighbour(operator, sources, self.tensors[sources[0]].sizes or (), {})
 
-    def _neighbour(self, operator: str, sources: Sequence[End], sizes: Sizes, members: Mapping[str, Value]) -> End:
+    def _neighbour(
+        self, operator: str, sources: Sequence[End], sizes: Sequence[int], members: Mapping[str, Value]
+    ) -> End:
         output = BufferTensorDesc(TensorDataType.FLOAT32, sizes)
         inputs = [self.tensors[source] for source in sources]
-        desc = NeighbourOperatorDesc(operator_number(operator), inputs, [output], members)
-        return self._add(desc, sources, [output])[0]
+        return self._add(NeighbourOperatorDesc(operator, inputs, [output], members), sources, [output])[0]
 
     def _add(self, desc: GraphNode, sources: Iterable[End], outputs: Iterable[BufferTensorDesc | None]) -> list[End]:
         number = len(self.nodes)
@@ -155,10 +154,17 @@ def chained(cured: bool) -> GraphDesc:
     return g.graph(g("ELEMENT_WISE_MULTIPLY", g("ELEMENT_WISE_MULTIPLY", b, v), gate))
 
 
-def indexed(cured: bool) -> GraphDesc:
-    """relu of a graph input; not cured: another edge leads to a graph output that there is not."""
-    desc = chain(unary("ACTIVATION_RELU", 1, 8, 1, 16))
-    return desc if cured else replace(desc, output_edges=(OutputGraphEdgeDesc(0, 0, 0), OutputGraphEdgeDesc(0, 0, 1)))
+_T: Final = BufferTensorDesc(TensorDataType.FLOAT32, (1, 8, 1, 16))
+
+
+def broken_relu(**members: object) -> Callable[[bool], GraphDesc]:
+    """relu(x), if it is cured; else with these members."""
+
+    def made(cured: bool) -> GraphDesc:
+        changes: Any = {} if cured else members
+        return replace(chain(NeighbourOperatorDesc("ACTIVATION_RELU", [_T], [_T])), **changes)
+
+    return made
 
 
 def chain(*operators: GraphNode) -> GraphDesc:
@@ -195,26 +201,12 @@ def lacking(cured: bool) -> GraphDesc:
     return desc if cured else replace(desc, inputs=desc.inputs[:1], input_edges=desc.input_edges[:1])
 
 
-def unreached(cured: bool) -> GraphDesc:
-    """relu(x); not cured: there is another graph output, which nothing makes."""
-    desc = indexed(cured=True)
-    return desc if cured else replace(desc, outputs=desc.outputs * 2)
-
-
 def unused(cured: bool) -> GraphDesc:
     """relu(x) and tanh(x); not cured: tanh(x) is no graph output."""
     g = Sketch()
     x = g.input(1, 8, 1, 16)
     ends = [g("ACTIVATION_RELU", x), g("ACTIVATION_TANH", x)]
     return g.graph(*ends[: 2 if cured else 1])
-
-
-def twice(cured: bool) -> GraphDesc:
-    """relu of a graph input; not cured: of two."""
-    desc = indexed(cured=True)
-    if cured:
-        return desc
-    return replace(desc, inputs=desc.inputs * 2, input_edges=(InputGraphEdgeDesc(0, 0, 0), InputGraphEdgeDesc(1, 0, 0)))
 
 
 def circular(cured: bool) -> GraphDesc:
@@ -227,18 +219,6 @@ def circular(cured: bool) -> GraphDesc:
     return replace(desc, inputs=desc.inputs[:1], input_edges=desc.input_edges[:1], intermediate_edges=wires)
 
 
-def empty(cured: bool) -> GraphDesc:
-    """relu(x); not cured: nothing."""
-    return indexed(cured=True) if cured else GraphDesc([], [], [], [], [])
-
-
-def undescribed(cured: bool) -> GraphDesc:
-    """relu(x); not cured: what x is, is not said."""
-    desc = indexed(cured=True)
-    (output,) = desc.outputs
-    return desc if cured else replace(desc, nodes=(NeighbourOperatorDesc("ACTIVATION_RELU", [None], [output]),))
-
-
 def flat(cured: bool) -> GraphDesc:
     """relu(x) in three dimensions; cured: in four."""
     return chain(unary("ACTIVATION_RELU", *((1, 8, 1, 16) if cured else (8, 1, 16))))
@@ -246,22 +226,23 @@ def flat(cured: bool) -> GraphDesc:
 
 def unobserved(cured: bool) -> GraphDesc:
     """The halves of relu(x), computed by an operator that was not observed in graphs; cured: by relu."""
-    tensor = BufferTensorDesc(TensorDataType.FLOAT32, (1, 8, 1, 16))
-    operator = operator_number("ACTIVATION_RELU") if cured else 53
-    return chain(NeighbourOperatorDesc(operator, [tensor], [tensor]), SplitOperatorDesc.from_lengths(tensor, 1, (8,)))
+    operator = NeighbourOperatorDesc("ACTIVATION_RELU" if cured else 53, [_T], [_T])
+    return chain(operator, SplitOperatorDesc.from_lengths(_T, 1, (8,)))
 
 
 EXAMPLES: Final[Mapping[str, Callable[[bool], GraphDesc]]] = {
-    "graph/index-range": indexed,
+    "graph/index-range": broken_relu(output_edges=[OutputGraphEdgeDesc(0, 0, 0), OutputGraphEdgeDesc(0, 0, 1)]),
     "graph/edge-size": resized,
     "graph/edge-data-type": retyped,
     "graph/input-unconnected": lacking,
-    "graph/output-unconnected": unreached,
+    "graph/output-unconnected": broken_relu(outputs=[_T, _T]),
     "graph/node-unused": unused,
-    "graph/edge-twice": twice,
+    "graph/edge-twice": broken_relu(
+        inputs=[_T, _T], input_edges=[InputGraphEdgeDesc(0, 0, 0), InputGraphEdgeDesc(1, 0, 0)]
+    ),
     "graph/cycle": circular,
-    "graph/empty": empty,
-    "graph/tensor-null": undescribed,
+    "graph/empty": broken_relu(inputs=[], outputs=[], nodes=[], input_edges=[], output_edges=[]),
+    "graph/tensor-null": broken_relu(nodes=[NeighbourOperatorDesc("ACTIVATION_RELU", [None], [_T])]),
     "graph/neighbour-rank": flat,
     "graph/fused-wrongly": gated,
     "graph/memory-overwritten": joined,

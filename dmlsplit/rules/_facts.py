@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from dmlsplit.conditions import Condition, Expression, Values, depending
+from dmlsplit.conditions import Condition, Expression, Values, depending, fits
 from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.dims import compatible, shape_text
 from dmlsplit.location import Location
-from dmlsplit.rules._model import Fact, Finding, NodeRule
+from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules.node import RUNTIME_DIFFERS
+
+
+def outputs_fit(n: Any) -> Iterator[Condition]:
+    """Where the outputs of a split have the shapes that are declared of them."""
+    for declared, sizes in zip(n.declared_shapes, n.parts_shapes, strict=False):
+        yield from fits(declared, sizes)
+
+
+def misdeclared(n: Any, outputs: str, words: str) -> Findings:
+    """The outputs of a split that are declared in other shapes than they have; the words say {declared} and {shape}."""
+    for i, (declared, shape) in enumerate(zip(n.declared_shapes, n.output_shapes, strict=False)):
+        if not compatible(declared, shape):
+            said = {"declared": shape_text(declared), "shape": shape_text(shape)}
+            yield Finding((outputs, i), words.format(**said), said["shape"], said["declared"])
 
 
 @dataclass(frozen=True, slots=True)

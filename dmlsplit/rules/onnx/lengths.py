@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dmlsplit.conditions import Condition, fits, is_one, total
+from dmlsplit.conditions import Condition, is_one, total
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.dims import Dim, compatible, shape_text
+from dmlsplit.dims import Dim, shape_text
+from dmlsplit.rules._facts import misdeclared, outputs_fit
 from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OBSERVED_RUNTIMES, ONNX_IR, ONNX_SPLIT, ONNX_SPLIT_CHANGES, ONNX_SPLIT_SHAPES
 from dmlsplit.rules.onnx.examples import ATTRIBUTE, COUNTED, EQUAL, GIVEN
@@ -295,27 +296,15 @@ def declared_type_differs(n: OnnxSplit) -> Findings:
             yield Finding(("outputs", i), f"is declared {declared}, the input is {n.data_type}", n.data_type, declared)
 
 
-def _declared_where(n: OnnxSplit) -> Iterator[Condition]:
-    for declared, sizes in zip(n.declared_shapes, n.parts_shapes, strict=False):
-        yield from fits(declared, sizes)
-
-
 @NodeRule(
     "onnx/declared-shape-differs",
     "The model declares another shape for an output than it has.",
     "Whoever trusts the declaration reads or writes outside the tensor, or refuses the model.",
     sources=(ONNX_IR, ONNX_SPLIT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
-    where=_declared_where,
+    where=outputs_fit,
     bad=replace(EQUAL, declared_shapes=((4, 3), (4, 2))),
     good=replace(EQUAL, declared_shapes=((4, 3), (4, "half"))),
 )
 def declared_shape_differs(n: OnnxSplit) -> Findings:
-    for i, (declared, shape) in enumerate(zip(n.declared_shapes, n.output_shapes, strict=False)):
-        if not compatible(declared, shape):
-            yield Finding(
-                ("outputs", i),
-                f"is declared {shape_text(declared)}, but is {shape_text(shape)}",
-                shape_text(shape),
-                shape_text(declared),
-            )
+    yield from misdeclared(n, "outputs", "is declared {declared}, but is {shape}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dmlsplit.conditions import Condition, fits, is_one
+from dmlsplit.conditions import Condition, is_one
 from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.dims import compatible, dim_text, shape_text
+from dmlsplit.dims import dim_text, shape_text
+from dmlsplit.rules._facts import misdeclared, outputs_fit
 from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OBSERVED_OPENVINO, OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT, OURS
 from dmlsplit.rules.openvino import examples as eg
@@ -297,11 +298,6 @@ def output_type(n: OpenVinoSplit) -> Findings:
             yield Finding(("output", i), f"declares {declared}, the data is {n.data_type}", n.data_type, declared)
 
 
-def _declared_where(n: OpenVinoSplit) -> Iterator[Condition]:
-    for declared, sizes in zip(n.declared_shapes, n.parts_shapes, strict=False):
-        yield from fits(declared, sizes)
-
-
 @NodeRule(
     "openvino/output-shape",
     "An output port declares another shape than the operation gives.",
@@ -309,16 +305,9 @@ def _declared_where(n: OpenVinoSplit) -> Iterator[Condition]:
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs=AXIS_KNOWN | {Fact.LENGTHS, Fact.COUNT},
     runtimes="OpenVINO computes the shapes itself, whatever the ports of a Split declare",
-    where=_declared_where,
+    where=outputs_fit,
     bad=replace(eg.SPLIT, declared_shapes=((6, 4, 10, 24), (6, 5, 10, 24), (6, 3, 10, 24))),
     good=replace(eg.SPLIT, declared_shapes=((6, 4, 10, 24), (6, None, 10, 24), None)),
 )
 def output_shape(n: OpenVinoSplit) -> Findings:
-    for i, (declared, shape) in enumerate(zip(n.declared_shapes, n.output_shapes, strict=False)):
-        if not compatible(declared, shape):
-            yield Finding(
-                ("output", i),
-                f"declares the shape {shape_text(declared)}; it is {shape_text(shape)}",
-                shape_text(shape),
-                shape_text(declared),
-            )
+    yield from misdeclared(n, "output", "declares the shape {declared}; it is {shape}")
