@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.diagnostics import Report
-from dmlsplit.enums import GRAPH, FeatureLevel
+from dmlsplit.enums import GRAPH
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operators import failed, fault_of
 from dmlsplit.legalize import legalized
 from dmlsplit.location import Location
 from dmlsplit.printable import shortened
-from dmlsplit.releases import Release
 from dmlsplit.report import rewriting
 from dmlsplit.results import Judged, Note, NotJudged, NotRead, Result, answers
 from dmlsplit.rules import RULES
-from dmlsplit.runtime_versions import Runtime
-from dmlsplit.target import Target, find_target
+from dmlsplit.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 from dmlsplit.validation import evaluate
 
 if TYPE_CHECKING:
@@ -69,9 +67,9 @@ class FileResults(NamedTuple):
 def check_files(
     paths: Iterable[str | os.PathLike[str]],
     *,
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    onnxruntime: Runtime | str | None = None,
+    feature_level: LevelLike = None,
+    directml: ReleaseLike = None,
+    onnxruntime: RuntimeLike = None,
     shapes: Mapping[str, Sequence[Dim]] | None = None,
     dims: Mapping[str, int] | None = None,
     free_dimensions: Mapping[str, int] | None = None,
@@ -122,11 +120,9 @@ def _results(file: str, question: Question, result: Callable[[], FileResults]) -
     try:
         found = result()
     except Exception as error:
-        fault = fault_of(error)
-    else:
-        note_inputs(found.inputs)
-        return found.results
-    return _failed(file, 0, fault, question)
+        return _failed(file, 0, fault_of(error), question)
+    note_inputs(found.inputs)
+    return found.results
 
 
 def _judged_file(file: str, question: Question) -> FileResults:

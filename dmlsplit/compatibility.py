@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
@@ -167,15 +168,7 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
 def spans(labels: Iterable[str], order: Sequence[str]) -> str:
     """The runs of consecutive labels; package names have hyphens of their own."""
     to = " to " if any("-" in label for label in order) else "-"
-    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{to}{run[-1]}" for run in _runs(labels, order))
-
-
-def _runs(labels: Iterable[str], order: Sequence[str]) -> Iterator[list[str]]:
-    run: list[str] = []
-    for label in labels:
-        if run and order.index(label) != order.index(run[-1]) + 1:
-            yield run
-            run = []
-        run.append(label)
-    if run:
-        yield run
+    # Of consecutive labels the places in the order and among these grow alike.
+    runs = groupby(enumerate(labels), lambda item: order.index(item[1]) - item[0])
+    ends = [(run[0][1], run[-1][1]) for run in (list(group) for _, group in runs)]
+    return ", ".join(first if first == last else f"{first}{to}{last}" for first, last in ends)

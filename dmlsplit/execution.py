@@ -15,11 +15,10 @@ from dmlsplit._threads import NumThreads, thread_count
 from dmlsplit._typing import DescT, DescT_co
 from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Report
-from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import BindingError, NativeError
 from dmlsplit.geometry import Geometry
 from dmlsplit.judging import validate
-from dmlsplit.releases import Release
+from dmlsplit.target import LevelLike, ReleaseLike
 
 if TYPE_CHECKING:
     from dmlsplit._typing import Array, Bindable
@@ -30,11 +29,7 @@ OVERLAP_UNDECIDED: Final = "tensor/output-overlap-undecided"
 
 
 def compile(
-    desc: DescT,
-    *,
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    num_threads: NumThreads = None,
+    desc: DescT, *, feature_level: LevelLike = None, directml: ReleaseLike = None, num_threads: NumThreads = None
 ) -> CompiledOperator[DescT]:
     """Plans a descriptor for execution.
 

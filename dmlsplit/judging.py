@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, overload
 
 from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Report
-from dmlsplit.enums import FeatureLevel
-from dmlsplit.releases import Release
-from dmlsplit.runtime_versions import Runtime
-from dmlsplit.target import find_target
+from dmlsplit.target import LevelLike, ReleaseLike, RuntimeLike, find_target
 from dmlsplit.validation import evaluate
 
 if TYPE_CHECKING:
@@ -18,26 +15,18 @@ if TYPE_CHECKING:
 
 @overload
 def validate(
-    desc: OperatorDesc,
-    *,
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    onnxruntime: Runtime | str | None = None,
+    desc: OperatorDesc, *, feature_level: LevelLike = ..., directml: ReleaseLike = ..., onnxruntime: RuntimeLike = ...
 ) -> Report: ...
 @overload
 def validate(
-    desc: GraphDesc,
-    *,
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    onnxruntime: Runtime | str | None = None,
+    desc: GraphDesc, *, feature_level: LevelLike = ..., directml: ReleaseLike = ..., onnxruntime: RuntimeLike = ...
 ) -> GraphReport: ...
 def validate(
     desc: OperatorDesc | GraphDesc,
     *,
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    onnxruntime: Runtime | str | None = None,
+    feature_level: LevelLike = None,
+    directml: ReleaseLike = None,
+    onnxruntime: RuntimeLike = None,
 ) -> Report:
     """Judges a descriptor, of an operator or of a graph, by a feature level or by a DirectML release (the newest known
     where nothing is given).

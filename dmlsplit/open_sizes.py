@@ -33,10 +33,9 @@ from dmlsplit.conditions import (
 from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize import movable_types
-from dmlsplit.releases import Release
 from dmlsplit.rules import valid_where
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
-from dmlsplit.target import Target, Use, find_target, target_of
+from dmlsplit.target import LevelLike, ReleaseLike, Target, Use, find_target, target_of
 
 if TYPE_CHECKING:
     from dmlsplit.formats.element_types import ElementType
@@ -120,10 +119,7 @@ def with_condition(use: Use, condition: str) -> str:
 
 
 def open_answer(
-    node: SplitNode | JoinNode,
-    feature_level: FeatureLevel | int | str | None = None,
-    *,
-    directml: Release | str | None = None,
+    node: SplitNode | JoinNode, feature_level: LevelLike = None, *, directml: ReleaseLike = None
 ) -> OpenAnswer | None:
     """The answer of a feature level or a release about a node, for all of its open sizes.
 

@@ -47,7 +47,7 @@ class Runtime:
     @property
     def release(self) -> Release:
         """The DirectML release whose verdicts hold for its packed descriptors."""
-        return _release(self.directml)
+        return find_release(self.directml)
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -59,11 +59,6 @@ class Runtime:
 def key_of(version: str) -> tuple[int, ...]:
     """Orders versions: (1, 24, 4)."""
     return tuple([int(part) for part in version.split(".")])
-
-
-@cache
-def _release(directml: str) -> Release:
-    return find_release(directml)
 
 
 def _not_observed(version: str, directml: str, newest_opset: int, newest_ir_version: int) -> Runtime:

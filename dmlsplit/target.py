@@ -17,6 +17,11 @@ from dmlsplit.runtime_versions import Runtime, find_runtime
 
 Support: TypeAlias = Mapping[OperatorType, tuple[TensorSupport, ...]]
 By: TypeAlias = FeatureLevel | Release | Runtime
+LevelLike: TypeAlias = FeatureLevel | int | str | None
+"""A feature level as callers name it, or none at all."""
+ReleaseLike: TypeAlias = Release | str | None
+RuntimeLike: TypeAlias = Runtime | str | None
+"""The same of releases, and of versions of ONNX Runtime."""
 
 
 class Use(enum.Enum):
@@ -173,9 +178,9 @@ def target_of(by: By) -> Target:
 
 
 def find_target(
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    onnxruntime: Runtime | str | None = None,
+    feature_level: LevelLike = None,
+    directml: ReleaseLike = None,
+    onnxruntime: RuntimeLike = None,
     *,
     assume: Iterable[str] = (),
 ) -> Target:

@@ -45,13 +45,12 @@ from dmlsplit.graphs.program import (
     join_places,
     offsets_of,
     outermost_of,
-    same_layout,
     same_place,
     whole_vectors,
     window_of,
 )
 from dmlsplit.graphs.releases import FiveDimensions, GraphTraits, JoinPlacement
-from dmlsplit.layout import packed_strides
+from dmlsplit.layout import is_packed, packed_strides
 
 LAST_FACTOR: Final = 2
 """Of x * sigmoid(x) * y * z: what the fused product can be computed in place of."""
@@ -233,7 +232,7 @@ class Compiler(Passes):
                 if reader.fused and k != LAST_FACTOR:
                     continue
                 operand, output = reader.operands[k], reader.output
-                if operand.view and not same_layout(operand.sizes, tensor.strides, packed_strides(operand.sizes)):
+                if operand.view and not is_packed(operand.sizes, tensor.strides):
                     continue
                 if math.prod(operand.sizes) != math.prod(output.sizes):  # it is broadcast
                     continue

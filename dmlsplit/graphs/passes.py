@@ -33,7 +33,7 @@ from dmlsplit.graphs.program import (
 )
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.releases import FiveDimensions, Fusion
-from dmlsplit.layout import packed_strides
+from dmlsplit.layout import is_packed, packed_strides
 
 Readers: TypeAlias = Sequence[tuple[Node, int]]
 """Nodes, and which of their inputs it is."""
@@ -334,7 +334,7 @@ class Passes(Program):
         if sizes[1] == sizes[2] == 1 and not leaves:
             return False
         large = [(size, stride) for size, stride in zip(sizes, strides, strict=True) if size > 1]
-        if same_layout(sizes, strides, packed_strides(sizes)):
+        if is_packed(sizes, strides):
             return len(large) > 3
         rows = [strides[-2] * stride for stride in packed_strides(sizes[:-1])]
         if sizes[-1] > 1 and same_layout(sizes[:-1], strides[:-1], rows):

@@ -10,7 +10,7 @@ from typing import Final
 from dmlsplit.enums import TensorDataType
 from dmlsplit.graphs.descriptors import NeighbourOperatorDesc
 from dmlsplit.graphs.operators import Family
-from dmlsplit.layout import packed_strides
+from dmlsplit.layout import is_packed, packed_strides
 
 VECTOR: Final = 16
 """Bytes that a shader reads or writes at once."""
@@ -84,7 +84,7 @@ class Tensor:
 
     @property
     def packed(self) -> bool:
-        return same_layout(self.sizes, self.strides, packed_strides(self.sizes))
+        return is_packed(self.sizes, self.strides)
 
     def view(self, buffer: str, offset: int) -> BufferView:
         """Where it lies, if it begins so many bytes into a buffer."""
@@ -313,7 +313,7 @@ def block_bytes(tensor: Tensor, axis: int) -> int:
 
 def is_block(tensor: Tensor, output: Tensor) -> bool:
     """Whether an input of a Join is one block of the output, without gaps."""
-    return same_layout(tensor.sizes, output.strides, packed_strides(tensor.sizes))
+    return is_packed(tensor.sizes, output.strides)
 
 
 def copies_anywhere(node: Node) -> bool:

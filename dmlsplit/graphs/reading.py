@@ -19,10 +19,9 @@ from dmlsplit.graphs.program import (
     Uses,
     depth_first,
     numbers_of,
-    same_layout,
 )
 from dmlsplit.graphs.releases import GraphTraits
-from dmlsplit.layout import ELEMENT_BITS, packed_strides
+from dmlsplit.layout import ELEMENT_BITS, is_packed
 
 
 class Program:
@@ -110,7 +109,7 @@ class Program:
         size = self._element_bytes(desc.data_type)
         if size is None:
             raise Unmodelled(f"data type {desc.data_type!s} was not observed in graphs")
-        if desc.strides is not None and not same_layout(desc.sizes, desc.strides, packed_strides(desc.sizes)):
+        if not is_packed(desc.sizes, desc.strides):
             raise Unmodelled("tensors with strides of their own were hardly observed in graphs")
         if desc.flags:
             raise Unmodelled("tensors that DirectML owns were not observed in graphs")

@@ -6,10 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dmlsplit._typing import DescT
-from dmlsplit.enums import FeatureLevel, OperatorType, TensorDataType
-from dmlsplit.releases import Release
-from dmlsplit.runtime_versions import Runtime
-from dmlsplit.target import Target
+from dmlsplit.enums import OperatorType, TensorDataType
+from dmlsplit.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 
 if TYPE_CHECKING:
     from dmlsplit.legalize.result import BufferKind, Legalization, Region
@@ -24,11 +22,7 @@ def __getattr__(name: str) -> object:
 
 
 def legalize(
-    desc: DescT,
-    *,
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    onnxruntime: Runtime | str | None = None,
+    desc: DescT, *, feature_level: LevelLike = None, directml: ReleaseLike = None, onnxruntime: RuntimeLike = None
 ) -> Legalization[DescT]:
     """Operators (usually one) that a feature level or a release takes and that do a descriptor's work.
 
@@ -40,8 +34,6 @@ def legalize(
     Raises ValueError for an unknown level, release or version of ONNX Runtime or for several at once, TypeError for
     what is no descriptor.
     """
-    from dmlsplit.target import find_target
-
     return legalized(desc, find_target(feature_level, directml, onnxruntime))
 
 
