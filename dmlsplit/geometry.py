@@ -7,7 +7,6 @@ pointers, its geometry, which does not depend on whether the parts are written o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from dmlsplit.descriptors import (
@@ -160,8 +159,7 @@ class TensorLayout(NamedTuple):
         return extent(self.sizes, self.strides)
 
 
-@dataclass(frozen=True, slots=True)
-class Geometry:
+class Geometry(NamedTuple):
     """An operator without null pointers: the whole tensor, and along `axis` the parts that the count covers."""
 
     kind: OperatorType

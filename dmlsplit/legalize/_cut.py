@@ -108,16 +108,16 @@ class Cutter:
         rows = zip(few.strides, (few.sizes[few.axis], *few.lengths), strict=True)
         for row, length in dict.fromkeys(rows):
             sizes = (*few.sizes[: few.axis], length, *few.sizes[few.axis + 1 :])
-            steps = [(n, s) for n, s in zip(sizes, row, strict=True) if n > 1 and s is not None]
-            span = (1 + sum((n - 1) * s for n, s in steps)) * self._bytes
-            bounds = (
-                ("a stride", max((s for _, s in steps), default=0), UINT_MAX),
-                ("the bytes of a tensor", (span + 3) // 4 * 4, most_bytes),
-                ("the elements of a tensor", math.prod(sizes), UINT_MAX),
-            )
-            for what, number, limit in bounds:
-                if number > limit:
-                    return too_large(what, number, limit, self._bits)
+            stride, span = 0, 1
+            for n, s in zip(sizes, row, strict=True):
+                if n > 1 and s is not None:
+                    stride, span = max(stride, s), span + (n - 1) * s
+            if stride > UINT_MAX:
+                return too_large("a stride", stride, UINT_MAX, self._bits)
+            if (total := (span * self._bytes + 3) // 4 * 4) > most_bytes:
+                return too_large("the bytes of a tensor", total, most_bytes, self._bits)
+            if (elements := math.prod(sizes)) > UINT_MAX:
+                return too_large("the elements of a tensor", elements, UINT_MAX, self._bits)
         if self._kind is OperatorType.JOIN:
             elements = math.prod(few.sizes) // few.sizes[few.axis] * max(few.lengths)
             if elements > INPUT_ELEMENTS_MAX:

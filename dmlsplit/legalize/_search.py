@@ -8,10 +8,10 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from dmlsplit._typing import DescT
-from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.descriptors import OperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Report
 from dmlsplit.enums import HResult, OperatorType, TensorDataType
-from dmlsplit.geometry import ROLES, Geometry, TensorLayout
+from dmlsplit.geometry import ROLES, Geometry, TensorLayout, members_of
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize._build import BufferSlice, build, data_types, dimension_counts, regions
 from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutter, inputs_cut
@@ -33,10 +33,11 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
     """`legalize` for one target."""
     report = evaluate(desc, target)
     if report.ok:
-        original = Geometry.of(desc)
-        bound = [Region("input", i, 0, tensor.total) for i, tensor in enumerate(original.inputs)]
-        bound += [Region("output", i, 0, tensor.total) for i, tensor in enumerate(original.outputs)]
-        return Legalization(desc, True, report, (desc,), (tuple(range(len(original.parts))),), (tuple(bound),))
+        members = members_of(desc)
+        inputs, outputs = members.roles.sides((members.whole,), members.parts)
+        bound = [Region("input", i, 0, _total(tensor)) for i, tensor in enumerate(inputs)]
+        bound += [Region("output", i, 0, _total(tensor)) for i, tensor in enumerate(outputs)]
+        return Legalization(desc, True, report, (desc,), (tuple(range(len(members.parts))),), (tuple(bound),))
     wrong = faults(desc)
     if wrong:
         known = {(d.rule, d.path) for d in report.diagnostics}
@@ -60,6 +61,13 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
         tuple(steps(original, [accepted.geometry for accepted in made], found.temporary_bytes)),
         found.temporary_bytes,
     )
+
+
+def _total(tensor: TensorDesc | None) -> int:
+    """The bytes of a tensor that is there, in an operator that is taken."""
+    assert tensor is not None
+    assert tensor.desc is not None
+    return tensor.desc.total_tensor_size_in_bytes or 0
 
 
 class Accepted(NamedTuple):
