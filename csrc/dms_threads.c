@@ -1,38 +1,53 @@
-/* dms_threads.c - one run on several threads, each of which takes a slice
+/* dms_threads.c - one run on several threads, which take its slices one after the other
  *
  * Threads are started for the call and joined before it returns: there is no pool, so there is nothing to shut down, to inherit after a fork or to
- * start beforehand. That costs some 50 us, which is why only copies of tens of megabytes gain from it.
+ * start beforehand. That costs some 50 us, which is why only copies of tens of megabytes gain from it. Meanwhile the caller takes slices: there are
+ * several for each thread.
  */
-#include "dms_internal.h"
+#include "dms_transpose.h"
 
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
+typedef HANDLE thread;
+typedef volatile LONG counter;
+#define NEXT(counter) ((uint32_t)InterlockedIncrement(counter) - 1)
 #else
 #include <pthread.h>
+#include <stdatomic.h>
+typedef pthread_t thread;
+typedef atomic_uint counter;
+#define NEXT(counter) atomic_fetch_add_explicit(counter, 1, memory_order_relaxed)
 #endif
 
-/* Bytes that a thread copies: with less, starting it takes longer than it gains. On a Zen 5, two threads took as long as one for 8 MB, of copies, pixels,
- * columns and transposes alike, and 0.6 to 0.9 times as long for 12 to 24 MB. Tests have less to copy. */
+enum { MOST_THREADS = 64, SLICES = 4 };
+
+/* Bytes that a thread copies: with less, starting it may take longer than it gains. On a Zen 5 two threads took 0.65 to 0.95 times as long as one for
+ * matrices of 8 to 17 MB; for other copies of that size 0.65 to 0.8 times while the cores had a bus to themselves, and 1.05 to 1.2 while they had not. From
+ * 24 MB on it was 0.55 to 0.75 and 0.9 to 1.0 times. Tests have less to copy. */
+static uint64_t least_share(const dmlsplit_plan *plan)
+{
 #if defined(DMS_TESTING) || defined(__SANITIZE_THREAD__)
-enum { MOST_THREADS = 64, LEAST_SHARE = 1 };
+    return plan->bytes > 0;
 #else
-enum { MOST_THREADS = 64, LEAST_SHARE = 6 << 20 };
+    return plan->group == NULL && dms_refuse_transpose(&plan->shapes[0].nest) == NULL ? 4 << 20 : 10 << 20;
 #endif
+}
 
 typedef struct task {
     const dmlsplit_plan *plan;
     const dms_buffers *buffers;
-    uint32_t index, count;
+    uint32_t count;                     /* slices, */
+    counter taken;                      /* of which so many are somebody's */
 } task;
 
-static void work(const task *t)
+static void work(task *t)
 {
-    dms_run_slice(t->plan, t->buffers, t->index, t->count);
+    for (uint32_t i; (i = NEXT(&t->taken)) < t->count;)
+        dms_run_slice(t->plan, t->buffers, i, t->count);
 }
 
 #ifdef _WIN32
-typedef HANDLE thread;
 static DWORD WINAPI enter(LPVOID t)
 {
     work(t);
@@ -49,7 +64,6 @@ static void join(thread t)
     CloseHandle(t);
 }
 #else
-typedef pthread_t thread;
 static void *enter(void *t)
 {
     work(t);
@@ -67,20 +81,15 @@ static void join(thread t)
 
 void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads)
 {
-    task tasks[MOST_THREADS];
     thread started[MOST_THREADS];
-    uint32_t running = 1;               /* the caller counts as the first */
-    const uint64_t most = threads < MOST_THREADS ? threads : MOST_THREADS, shares = plan->bytes / LEAST_SHARE;
-    const uint32_t count = dms_slices(plan, (uint32_t)(shares < most ? shares : most));
-    for (uint32_t i = 0; i < count; i++) {
-        const task t = {plan, buffers, i, count};
-        tasks[i] = t;
-    }
-    while (running < count && start(&started[running], &tasks[running]))
+    const uint64_t shares = plan->bytes / least_share(plan);
+    uint32_t most = threads < MOST_THREADS ? threads : MOST_THREADS, running = 0;
+    if (shares < most)
+        most = (uint32_t)shares;
+    task t = {plan, buffers, dms_slices(plan, most > 1 ? most * SLICES : 1), 0};
+    while (running + 1 < most && running + 1 < t.count && start(&started[running], &t))    /* the caller is one of them */
         running++;
-    work(&tasks[0]);
-    for (uint32_t i = running; i < count; i++)  /* of threads that could not be had */
-        work(&tasks[i]);
-    for (uint32_t i = 1; i < running; i++)
-        join(started[i]);
+    work(&t);
+    while (running > 0)
+        join(started[--running]);
 }

@@ -149,7 +149,7 @@ DMLSPLIT_API dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *pla
 DMLSPLIT_API dmlsplit_status dmlsplit_split(const dmlsplit_plan *plan, const void *whole, void *const *parts);
 DMLSPLIT_API dmlsplit_status dmlsplit_join(const dmlsplit_plan *plan, const void *const *parts, void *whole);
 
-/* The same on up to so many threads, the caller's among them (0 and 1: the caller's alone). Each runs one slice. The other threads
+/* The same on up to so many threads, the caller's among them (0 and 1: the caller's alone), which take slices. The other threads
  * are started for the call, which costs some 50 us, and joined before it returns; the caller does the share of one that cannot be
  * had. Safe after fork() and from within other threads. Not promised: how many threads do anything (64 at most, and fewer where each
  * would have little to do). */
