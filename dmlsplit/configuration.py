@@ -50,9 +50,7 @@ def _table_of(kind: ValueKind, words: str) -> ValueKind:
 _SIZE: Final = {"type": "integer", "minimum": 0}
 _TEXT: Final = ValueKind("a text", {"type": "string"}, lambda value: isinstance(value, str))
 _PATH: Final = ValueKind(
-    "a path",
-    {"type": "string", "pattern": "^[^\\u0000]*$"},
-    lambda value: isinstance(value, str) and "\0" not in value,
+    "a path", {"type": "string", "pattern": "^[^\\u0000]*$"}, lambda value: isinstance(value, str) and "\0" not in value
 )
 _TEXTS: Final = ValueKind("a list of texts", {"type": "array", "items": {"type": "string"}}, _is_texts)
 _TEXT_OR_TEXTS: Final = ValueKind(

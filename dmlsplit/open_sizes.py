@@ -90,10 +90,10 @@ class OpenAnswer:
 
     @property
     def head(self) -> str:
-        """The use as a rule, and its conditions."""
+        """The use as a rule, and its conditions: as it is (sizes at least 1)."""
         if not self.cases:
             return "not known" if solved(self.valid) is not None else "no sizes are right by the framework's own rules"
-        return with_condition(self.main, self.condition)
+        return f"{self.main.value} ({self.condition})" if self.condition else self.main.value
 
     @property
     def rest(self) -> str:
@@ -111,11 +111,6 @@ class OpenAnswer:
         if any(condition.of for condition in self._solved):
             said.append(BEYOND)
         return "; ".join(said)
-
-
-def with_condition(use: Use, condition: str) -> str:
-    """as it is (sizes at least 1)"""
-    return f"{use.value} ({condition})" if condition else use.value
 
 
 def open_answer(

@@ -40,6 +40,12 @@ class Setup:
         self.device.record_dispatch(initializer, table)
         return op
 
+    def dispatch(self, op: DispatchableOperator, *bindings: dml.BufferBinding | None) -> None:
+        """Binds the input, and the outputs (buffers of their own where none are given), and records the dispatch."""
+        self.table.bind_inputs(bindings[:1])
+        self.table.bind_outputs(bindings[1:] or [dml.BufferBinding(self.a), dml.BufferBinding(self.b)])
+        self.device.record_dispatch(op, self.table)
+
 
 Program: TypeAlias = Callable[[Setup], None]
 
@@ -143,15 +149,11 @@ def good_out_of_range(s: Setup) -> None:
 
 
 def bad_range_wraps(s: Setup) -> None:
-    s.table.bind_inputs([dml.BufferBinding(s.x, 2**64 - 16, 48)])
-    s.table.bind_outputs([dml.BufferBinding(s.a), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(s.op, s.table)
+    s.dispatch(s.op, dml.BufferBinding(s.x, 2**64 - 16, 48))
 
 
 def good_range_wraps(s: Setup) -> None:
-    s.table.bind_inputs([dml.BufferBinding(s.x, 16, 48)])
-    s.table.bind_outputs([dml.BufferBinding(s.a), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(s.op, s.table)
+    s.dispatch(s.op, dml.BufferBinding(s.x, 16, 48))
 
 
 def bad_table_too_small(s: Setup) -> None:
@@ -176,64 +178,46 @@ def bad_unbound(s: Setup) -> None:
 
 
 def good_unbound(s: Setup) -> None:
-    s.table.bind_inputs([dml.BufferBinding(s.x)])
-    s.table.bind_outputs([dml.BufferBinding(s.a), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(s.op, s.table)
+    s.dispatch(s.op, dml.BufferBinding(s.x))
 
 
 def bad_table_of_another(s: Setup) -> None:
     other = s.initialized(s.compiled())
-    s.table.bind_inputs([dml.BufferBinding(s.x)])
-    s.table.bind_outputs([dml.BufferBinding(s.a), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(other, s.table)
+    s.dispatch(other, dml.BufferBinding(s.x))
 
 
 def good_table_of_another(s: Setup) -> None:
     other = s.initialized(s.compiled())
     s.table.reset(other)
-    s.table.bind_inputs([dml.BufferBinding(s.x)])
-    s.table.bind_outputs([dml.BufferBinding(s.a), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(other, s.table)
+    s.dispatch(other, dml.BufferBinding(s.x))
 
 
 def bad_outputs_overlap(s: Setup) -> None:
-    s.table.bind_inputs([dml.BufferBinding(s.x, 0, 48)])
-    s.table.bind_outputs([dml.BufferBinding(s.x, 64, 16), dml.BufferBinding(s.x, 64, 32)])
-    s.device.record_dispatch(s.op, s.table)
+    s.dispatch(s.op, dml.BufferBinding(s.x, 0, 48), dml.BufferBinding(s.x, 64, 16), dml.BufferBinding(s.x, 64, 32))
 
 
 def good_outputs_overlap(s: Setup) -> None:
-    s.table.bind_inputs([dml.BufferBinding(s.x, 0, 48)])
-    s.table.bind_outputs([dml.BufferBinding(s.x, 64, 16), dml.BufferBinding(s.x, 80, 32)])
-    s.device.record_dispatch(s.op, s.table)
+    s.dispatch(s.op, dml.BufferBinding(s.x, 0, 48), dml.BufferBinding(s.x, 64, 16), dml.BufferBinding(s.x, 80, 32))
 
 
 def bad_input_overlaps_output(s: Setup) -> None:
-    s.table.bind_inputs([dml.BufferBinding(s.x, 0, 48)])
-    s.table.bind_outputs([dml.BufferBinding(s.x, 32, 16), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(s.op, s.table)
+    s.dispatch(s.op, dml.BufferBinding(s.x, 0, 48), dml.BufferBinding(s.x, 32, 16), dml.BufferBinding(s.b))
 
 
 def good_input_overlaps_output(s: Setup) -> None:
-    s.table.bind_inputs([dml.BufferBinding(s.x, 0, 48)])
-    s.table.bind_outputs([dml.BufferBinding(s.x, 48, 16), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(s.op, s.table)
+    s.dispatch(s.op, dml.BufferBinding(s.x, 0, 48), dml.BufferBinding(s.x, 48, 16), dml.BufferBinding(s.b))
 
 
 def bad_persistent_overlaps_output(s: Setup) -> None:
-    table = s.device.create_binding_table(s.owned)
-    table.bind_inputs([None])
-    table.bind_persistent_resource(dml.BufferBinding(s.x, 0, 48))
-    table.bind_outputs([dml.BufferBinding(s.x, 32, 16), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(s.owned, table)
+    s.table.reset(s.owned)
+    s.table.bind_persistent_resource(dml.BufferBinding(s.x, 0, 48))
+    s.dispatch(s.owned, None, dml.BufferBinding(s.x, 32, 16), dml.BufferBinding(s.b))
 
 
 def good_persistent_overlaps_output(s: Setup) -> None:
-    table = s.device.create_binding_table(s.owned)
-    table.bind_inputs([None])
-    table.bind_persistent_resource(dml.BufferBinding(s.x, 0, 48))
-    table.bind_outputs([dml.BufferBinding(s.x, 48, 16), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(s.owned, table)
+    s.table.reset(s.owned)
+    s.table.bind_persistent_resource(dml.BufferBinding(s.x, 0, 48))
+    s.dispatch(s.owned, None, dml.BufferBinding(s.x, 48, 16), dml.BufferBinding(s.b))
 
 
 def bad_initializer_shares_resource(s: Setup) -> None:
@@ -280,17 +264,13 @@ def good_execution_flags_unknown(s: Setup) -> None:
 def bad_not_initialized(s: Setup) -> None:
     op = s.compiled()
     s.table.reset(op)
-    s.table.bind_inputs([dml.BufferBinding(s.x)])
-    s.table.bind_outputs([dml.BufferBinding(s.a), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(op, s.table)
+    s.dispatch(op, dml.BufferBinding(s.x))
 
 
 def good_not_initialized(s: Setup) -> None:
     op = s.initialized(s.compiled())
     s.table.reset(op)
-    s.table.bind_inputs([dml.BufferBinding(s.x)])
-    s.table.bind_outputs([dml.BufferBinding(s.a), dml.BufferBinding(s.b)])
-    s.device.record_dispatch(op, s.table)
+    s.dispatch(op, dml.BufferBinding(s.x))
 
 
 def bad_initialized_twice(s: Setup) -> None:
@@ -306,9 +286,7 @@ def bad_write_order_not_promised(s: Setup) -> None:
     part = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (4, 3), strides=(2, 3))
     op = s.device.compile_operator(s.device.create_operator(dml.SplitOperatorDesc(whole, [part], 0)))
     s.table.reset(s.initialized(op))
-    s.table.bind_inputs([dml.BufferBinding(s.x)])
-    s.table.bind_outputs([dml.BufferBinding(dml.Buffer(64))])
-    s.device.record_dispatch(op, s.table)
+    s.dispatch(op, dml.BufferBinding(s.x), dml.BufferBinding(dml.Buffer(64)))
 
 
 def good_write_order_not_promised(s: Setup) -> None:
@@ -316,9 +294,7 @@ def good_write_order_not_promised(s: Setup) -> None:
     part = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (4, 3), strides=(1, 4))
     op = s.device.compile_operator(s.device.create_operator(dml.SplitOperatorDesc(whole, [part], 0)))
     s.table.reset(s.initialized(op))
-    s.table.bind_inputs([dml.BufferBinding(s.x)])
-    s.table.bind_outputs([dml.BufferBinding(dml.Buffer(64))])
-    s.device.record_dispatch(op, s.table)
+    s.dispatch(op, dml.BufferBinding(s.x), dml.BufferBinding(dml.Buffer(64)))
 
 
 def bad_build_not_observed(s: Setup) -> None:

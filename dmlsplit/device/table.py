@@ -11,7 +11,8 @@ from dmlsplit.device.state import State, removing
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BindingType
 from dmlsplit.location import Location
-from dmlsplit.rules import Aspect, BindingSlot, BindingView, SlotKind
+from dmlsplit.rules import BindingSlot, BindingView, SlotKind
+from dmlsplit.rules._model import findings_of
 from dmlsplit.rules.binding import BINDING_RULES, COUNT_MISMATCH, TABLE_TOO_SMALL, UNBOUND, crash
 
 
@@ -161,13 +162,8 @@ def _buffer_of(bound: BindingDesc) -> BufferBinding | None:
 
 
 def _judge(view: BindingView) -> Iterable[Diagnostic]:
-    spoilt: set[Aspect] = set()
-    for rule in BINDING_RULES:
-        if not rule.needs.isdisjoint(spoilt):
-            continue
-        for finding in rule.check(view):
-            yield rule.report(view.location, finding)
-            spoilt |= rule.spoils
+    for rule, found in findings_of(BINDING_RULES, view):
+        yield from (rule.report(view.location, finding) for finding in found)
     is_array = view.slot.kind is SlotKind.ARRAY and view.type == BindingType.BUFFER_ARRAY
     if is_array and len(view.ranges) == len(view.slot.entries):
         for i, (slot, bound) in enumerate(zip(view.slot.entries, view.ranges, strict=True)):

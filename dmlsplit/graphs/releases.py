@@ -86,11 +86,7 @@ _FORGETFUL: Final = replace(_OLD, vector_reads=True, vector_joins=True, forgets_
 # Those of six to eight dimensions take views.
 _TF_1_15_8: Final = replace(_OLD, narrow_ranks=frozenset({5}))
 _LEVEL_4_1: Final = replace(
-    _TF_1_15_8,
-    keeps_identities=True,
-    joins_reuse_rows=False,
-    narrow_ranks_take_rows=True,
-    shares_thin_parts=False,
+    _TF_1_15_8, keeps_identities=True, joins_reuse_rows=False, narrow_ranks_take_rows=True, shares_thin_parts=False
 )
 _LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
 _LEVEL_2_1: Final = replace(_LEVEL_4_1, needs_all_outputs=True)

@@ -63,7 +63,6 @@ __all__ = [
     "Source",
     "TensorRule",
     "TensorView",
-    "find_rule",
     "judge_node",
     "node_rules",
     "reads_past_an_array",
@@ -135,11 +134,6 @@ OPERATOR_RULES: Final[Mapping[OperatorType, tuple[OperatorRule, ...]]] = {
     for kind in ROLES
 }
 reads_past_an_array: Final = crash.reads_past_an_array
-
-
-def find_rule(id: str) -> Rule | None:
-    """The rule of an id, old ids included; None where there is none."""
-    return RULES.get(REDIRECTS.get(id, id))
 
 
 @cache

@@ -11,7 +11,7 @@ from dmlsplit.conditions import Condition, Expression, Values, depending, fits
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.dims import compatible, shape_text
 from dmlsplit.location import Location
-from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
+from dmlsplit.rules._model import Finding, Findings, NodeRule, findings_of
 from dmlsplit.rules.node import RUNTIME_DIFFERS
 
 
@@ -98,21 +98,15 @@ class NodeFacts(ABC):
         return depending(condition for rule in rules for condition in rule.where(self))
 
     def judge(self, rules: Iterable[NodeRule[Any]], node: str) -> tuple[Diagnostic, ...]:
-        """The findings of rules in the node of that name; a rule whose facts are faulty is skipped.
+        """The findings of rules in the node of that name.
 
         What runtimes do otherwise where a rule found something is a warning of its own.
         """
-        spoilt: set[Fact] = set()
         found = []
         here = Location(node=node)
-        for rule in rules:
-            if not rule.needs.isdisjoint(spoilt):
-                continue
-            findings = list(rule.check(self))
-            if findings:
-                spoilt |= rule.spoils
-                found += [rule.report(here, finding) for finding in findings]
-                if rule.runtimes:
-                    found.append(RUNTIME_DIFFERS.report(here, Finding(findings[0].member, rule.runtimes)))
+        for rule, findings in findings_of(rules, self):
+            found += [rule.report(here, finding) for finding in findings]
+            if rule.runtimes:
+                found.append(RUNTIME_DIFFERS.report(here, Finding(findings[0].member, rule.runtimes)))
         found += [RUNTIME_DIFFERS.report(here, Finding(member, message)) for member, message in self.differences()]
         return tuple(found)

@@ -223,6 +223,19 @@ class NodeRule(_Checked, Generic[F]):
         return replace(self, check=check)
 
 
+R = TypeVar("R", bound=BindingRule | NodeRule[Any])
+
+
+def findings_of(rules: Iterable[R], view: Any) -> Iterator[tuple[R, Sequence[Finding]]]:
+    """What rules find, one after another; a rule that needs what another one has found faulty is skipped."""
+    spoilt: set[object] = set()
+    for rule in rules:
+        found = list(rule.check(view)) if rule.needs.isdisjoint(spoilt) else []
+        if found:
+            spoilt |= rule.spoils
+            yield rule, found
+
+
 class Each(NamedTuple):
     """A setting of operator_rules that differs between the operators."""
 

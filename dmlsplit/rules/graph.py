@@ -99,12 +99,7 @@ CYCLE: Final = GraphRule(
     refuses=True,
 )
 EMPTY: Final = GraphRule(
-    "graph/empty",
-    "The graph has no nodes.",
-    "CompileGraph refuses it.",
-    (COMPILED,),
-    cure="add a node",
-    refuses=True,
+    "graph/empty", "The graph has no nodes.", "CompileGraph refuses it.", (COMPILED,), cure="add a node", refuses=True
 )
 TENSOR_NULL: Final = GraphRule(
     "graph/tensor-null",
