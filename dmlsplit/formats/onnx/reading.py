@@ -15,14 +15,13 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
-from dmlsplit.formats.onnx.concats import concat_node
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import LOOKED_FOR, Functions, Key
 from dmlsplit.formats.onnx.given import symbols_of
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
+from dmlsplit.formats.onnx.nodes import concat_node, name_of, split_facts, split_node
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Origin, Scope, label_of, opset_of
-from dmlsplit.formats.onnx.splits import facts_of, name_of, split_node
 from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, type_of
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
@@ -204,7 +203,7 @@ def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) ->
     data = node.input[0] if node.input else ""
     if not data or scope.type_of(data)[1] is None or all(scope.type_of(name)[1] for name in node.output if name):
         return False
-    facts = facts_of(node, scope)
+    facts = split_facts(node, scope)
     if facts.data_type is None or any(d.severity is Severity.ERROR for d in judge_node(facts, "")):
         return False
     fed = False

@@ -86,10 +86,12 @@ class Scope:
         self._producers = {name: node for node in graph.node for name in node.output if name}
         self._types = {value.name: value.type for value in values_of(inferred) if value.HasField("type")}
         self._read_types: dict[str, tuple[str | None, Shape | None]] = {}
-        self._declared = {value.name: value.type for value in (*graph.value_info, *graph.output)}
+        self._declared = {value.name: value.type for value in (*graph.value_info, *graph.output) if value.name}
 
     def type_of(self, name: str) -> tuple[str | None, Shape | None]:
-        """Element type and shape; None for what is unknown."""
+        """Element type and shape; None for what is unknown, and of the name that is left out."""
+        if not name:
+            return None, None
         if name in self._types:
             if name not in self._read_types:
                 data_type, shape = type_of(self._types[name])

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import onnx
 
 from dmlsplit.dims import Shape, is_static
+from dmlsplit.formats.onnx.nodes import name_of
 from dmlsplit.formats.onnx.protobuf import domain_of, first_output, reads, subgraphs
 from dmlsplit.formats.onnx.runtime import merging, transposes
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
@@ -20,7 +21,6 @@ from dmlsplit.formats.onnx.runtime.reshapes import Fate, shapes_for_reshapes
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.walking import depth_first
 from dmlsplit.formats.onnx.scope import Scope
-from dmlsplit.formats.onnx.splits import name_of
 from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.neighbours import (
     CONTRIBUTED,

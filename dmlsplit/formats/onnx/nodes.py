@@ -1,9 +1,9 @@
-"""From a Split of an ONNX graph to the facts about it, and to the node that the front end gives."""
+"""From a Split or Concat of an ONNX graph to the facts about it, and to the node that the front end gives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, Final
 
 import onnx
 from onnx import AttributeProto, defs
@@ -11,6 +11,7 @@ from onnx import AttributeProto, defs
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.dims import Shape, is_static, printable_shape, shape_text
 from dmlsplit.errors import InputError
+from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.protobuf import first_output
@@ -20,24 +21,26 @@ from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.onnx import OnnxSplit
+from dmlsplit.rules.onnx.concat_facts import VERSIONS, OnnxConcat
 from dmlsplit.rules.onnx.facts import ATTRIBUTES, MAX_PARTS
 
-_NUMBERS = {
+_NUMBERS: Final = {
     "axis": (AttributeProto.INT, "i"),
     "num_outputs": (AttributeProto.INT, "i"),
     "split": (AttributeProto.INTS, "ints"),
 }
+"""Type and field of the attributes that any version has."""
+_UNKNOWN: Final = RULES["node/shape-unknown"]
 
 
-def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
+def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
     """The facts of a Split in the model."""
     version = scope.origin.version
-    known, others, mistyped = _attributes(node, version)
-    inputs = list(node.input)
-    outputs = list(node.output)
-    data_type, shape = scope.type_of(inputs[0]) if inputs and inputs[0] else (None, None)
+    known, others, mistyped = _attributes(node, ATTRIBUTES.get(version, tuple(_NUMBERS)))
+    inputs, outputs = list(node.input), list(node.output)
+    data_type, shape = scope.type_of(inputs[0] if inputs else "")
     first = {name: i for i, name in reversed(list(enumerate(outputs)))}
-    declared = [scope.declared(name) if name else (None, None) for name in outputs]
+    declared = [scope.declared(name) for name in outputs]
     declared_shapes = tuple([printable_shape(shape) for _, shape in declared])
     return OnnxSplit(
         version,
@@ -61,21 +64,21 @@ def facts_of(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
     )
 
 
-def _attributes(node: onnx.NodeProto, version: int) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+def _attributes(
+    node: onnx.NodeProto, names: Collection[str]
+) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
     """Values by name, names that the version does not have, names whose type is wrong."""
     known: dict[str, Any] = {}
     others, mistyped = [], []
     for attribute in node.attribute:
         name = attribute.name
-        if name not in ATTRIBUTES.get(version, _NUMBERS):
+        if name not in names:
             others.append(printable(name))
             continue
         expected, field = _NUMBERS[name]
         value = getattr(attribute, field)
         # Before IR version 2 there was no type to state.
-        untyped = attribute.type == AttributeProto.UNDEFINED and (
-            bool(value) or field == "ints" or attribute.HasField(field)
-        )
+        untyped = attribute.type == AttributeProto.UNDEFINED and (field == "ints" or attribute.HasField(field))
         if attribute.type != expected and not untyped:
             mistyped.append(name)
         elif name not in known:
@@ -115,14 +118,17 @@ def name_of(node: onnx.NodeProto, scope: Scope) -> str:
 
 def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
     """The judged node; `hint` says what the caller can pass where a shape is unknown."""
-    facts, path = facts_of(node, scope), name_of(node, scope)
+    facts, path = split_facts(node, scope), name_of(node, scope)
     scope.origin.budget.spend(Limit.ONNX_PARTS, _parts(facts))
     found = judge_node(facts, path)
-    report = Report((*found, *_unknown(node, facts, path, hint)), facts.specification, None, "Split")
+    report = Report((*found, *_unknown_of_split(node, facts, path, hint)), facts.specification, None, "Split")
     shapes: tuple[Shape | None, ...] = (None,) * facts.outputs
     lengths: Shape | None = facts.given_lengths
     if report.ok:
-        shapes, lengths = _laid_out(node, facts, scope)
+        shapes = tuple([_filled(*each, scope) for each in zip(facts.output_shapes, node.output, strict=False)])
+        axis, lengths = facts.axis_index, facts.lengths
+        if lengths is not None and axis is not None and None not in shapes:
+            lengths = tuple([shape[axis] for shape in shapes if shape is not None])
     return SplitNode(
         name=node.name,
         op="Split",
@@ -148,35 +154,84 @@ def _parts(facts: OnnxSplit) -> int:
     return max(facts.outputs, counted if counted <= MAX_PARTS else 0, *(len(given or ()) for given in lengths))
 
 
-def _laid_out(node: onnx.NodeProto, facts: OnnxSplit, scope: Scope) -> tuple[tuple[Shape | None, ...], Shape | None]:
-    """The outputs' shapes and the lengths: by the rules, and where these leave sizes open, as the model declares."""
-    names = list(node.output)
-    shapes = list(facts.output_shapes)
-    for i, (name, shape) in enumerate(zip(names, shapes, strict=False)):
-        declared = printable_shape(scope.type_of(name)[1]) if name else None
-        if shape is not None and declared is not None and len(shape) == len(declared):
-            shapes[i] = tuple([dim if size is None else size for size, dim in zip(shape, declared, strict=True)])
-    axis, lengths = facts.axis_index, facts.lengths
-    if lengths is not None and axis is not None and None not in shapes:
-        lengths = tuple([shape[axis] for shape in shapes if shape is not None])
-    return tuple(shapes), lengths
+def _filled(shape: Shape | None, name: str, scope: Scope) -> Shape | None:
+    """The shape of an output by the rules, and where these leave sizes open, as the model declares."""
+    declared = printable_shape(scope.type_of(name)[1])
+    if shape is None or declared is None or len(shape) != len(declared):
+        return shape
+    return tuple([dim if size is None else size for size, dim in zip(shape, declared, strict=True)])
 
 
-def shape_unknown(shape: Shape | None, place: Location, hint: str) -> Iterator[Diagnostic]:
+def _shape_unknown(shape: Shape | None, place: Location, hint: str) -> Iterator[Diagnostic]:
     """The diagnostic of an input whose shape is not known, if it is not."""
     if not is_static(shape):
         message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known; {hint}"
-        yield RULES["node/shape-unknown"].diagnostic(place, message, expected=hint, actual=shape_text(shape))
+        yield _UNKNOWN.diagnostic(place, message, expected=hint, actual=shape_text(shape))
 
 
-def _unknown(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: str) -> list[Diagnostic]:
+def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: str) -> Iterator[Diagnostic]:
     """The facts that DirectML needs and the model does not give."""
-    rule = RULES["node/shape-unknown"]
-    found = list(shape_unknown(facts.input_shape, Location(("input",), path), hint))
+    yield from _shape_unknown(facts.input_shape, Location(("input",), path), hint)
     if facts.data_type is None:
-        found.append(rule.diagnostic(Location(("input",), path), "the element type is not known"))
+        yield _UNKNOWN.diagnostic(Location(("input",), path), "the element type is not known")
     if facts.split_input and facts.split_values is None and not facts.split_malformed:
         name = printable(node.input[1], 60)
         message = f"the lengths are computed as the model runs; onnx.read takes values={{'{name}': ...}}"
-        found.append(rule.diagnostic(Location(("split",), path), message))
-    return found
+        yield _UNKNOWN.diagnostic(Location(("split",), path), message)
+
+
+def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
+    """The facts of a Concat in the model."""
+    inputs, outputs = list(node.input), list(node.output)
+    types = [scope.type_of(name) for name in inputs]
+    declared_type, declared_shape = scope.declared(outputs[0] if outputs else "")
+    opset = scope.origin.opset
+    known, others, mistyped = _attributes(node, ("axis",))
+    return OnnxConcat(
+        max((version for version in VERSIONS if version <= opset), default=0),
+        tuple([printable_shape(shape) for _, shape in types]),
+        tuple([data_type for data_type, _ in types]) if any(data_type for data_type, _ in types) else (),
+        known.get("axis"),
+        tuple([i for i, name in enumerate(inputs) if not name]),
+        len(outputs),
+        bool(outputs and not outputs[0]),
+        other_attributes=others,
+        mistyped_attributes=mistyped,
+        declared_type=declared_type,
+        declared_shape=printable_shape(declared_shape),
+        opset=opset or None,
+        newest_opset=defs.onnx_opset_version(),
+    )
+
+
+def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
+    """The judged node; `hint` says what the caller can pass where a shape is unknown."""
+    scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
+    facts, path = _concat_facts(node, scope), name_of(node, scope)
+    found = judge_node(facts, path)
+    report = Report((*found, *_unknown_of_concat(facts, path, hint)), facts.specification, None, "Concat")
+    return JoinNode(
+        name=node.name,
+        op="Concat",
+        version=facts.version,
+        input_shapes=facts.shapes,
+        data_type=facts.data_type,
+        axis=facts.axis_index if facts.rank is not None else facts.given_axis,
+        lengths=facts.lengths,
+        output_shape=_filled(facts.output_shape, node.output[0], scope) if report.ok else None,
+        report=report,
+        element=element_type(facts.data_type),
+        graph=scope.label,
+        input_names=tuple(node.input),
+        output_name=node.output[0] if node.output else "",
+        facts=facts,
+    )
+
+
+def _unknown_of_concat(facts: OnnxConcat, path: str, hint: str) -> Iterator[Diagnostic]:
+    """The facts that DirectML needs and the model does not give."""
+    for i, shape in enumerate(facts.shapes):
+        if i not in facts.omitted:
+            yield from _shape_unknown(shape, Location(("inputs", i), path), hint)
+    if facts.shapes and facts.data_type is None:
+        yield _UNKNOWN.diagnostic(Location(("inputs",), path), "the element type is not known")
