@@ -17,11 +17,10 @@ from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import LOOKED_FOR, Functions, Key
-from dmlsplit.formats.onnx.given import symbols_of
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.nodes import concat_node, name_of, split_facts, split_node
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill, subgraphs
-from dmlsplit.formats.onnx.scope import Origin, Scope, label_of, opset_of
+from dmlsplit.formats.onnx.scope import Origin, Scope, label_of
 from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, type_of
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
@@ -66,8 +65,7 @@ class Reader:
         """The nodes of a model, or of the body of a function with `depth` graphs around it, in order."""
         if not self._functions.splits(model.graph.node):
             return
-        symbols = {name: number for number, name in enumerate(symbols_of(model.graph), 1)}
-        origin = Origin(opset_of(model), self._functions, symbols, self._read_external, self._budget)
+        origin = Origin.of(model, self._functions, self._read_external, self._budget)
         inferred, failure = self._inferred(model, origin, constants)
         scope = Scope(model.graph, inferred, origin, label, constants=constants, depth=depth)
         yield from self._graph(scope, model, calls, failure)
@@ -124,7 +122,7 @@ class Reader:
         for formal, actual in zip(function.input, node.input, strict=False):
             if not actual:
                 continue
-            constant = _constant(actual, scope)
+            constant = scope.known(actual)
             constants[formal] = constant and constant.without_symbols()
             if constant is not None and constant.whole and constant.array.dtype.kind in "iuf":
                 self._budget.spend(Limit.ONNX_COPIED, 4 * constant.array.nbytes)
@@ -226,15 +224,6 @@ def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
         actual=operator,
     )
     return OtherNode(node.name, operator, found)
-
-
-def _constant(name: str, scope: Scope) -> Constant | None:
-    try:
-        return scope.constant(name)
-    except LimitError:
-        raise
-    except InputError:  # reported where lengths are read from it
-        return None
 
 
 def _make_harmless(model: onnx.ModelProto, functions: Functions) -> None:

@@ -11,9 +11,11 @@ import numpy as np
 import onnx
 
 from dmlsplit.dims import Shape, is_static
-from dmlsplit.formats.limits import Budget, Limit
+from dmlsplit.errors import InputError
+from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.onnx.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.formats.onnx.functions import Functions
+from dmlsplit.formats.onnx.given import symbols_of
 from dmlsplit.formats.onnx.protobuf import domain_of, values_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, type_name, type_of, value_of
 from dmlsplit.rules.onnx import VERSIONS
@@ -38,6 +40,18 @@ class Origin:
     budget: Budget
     partly: bool = True
     """Whether the sizes that are known of a shape count where others are not."""
+
+    @classmethod
+    def of(
+        cls,
+        model: onnx.ModelProto,
+        functions: Functions,
+        read_external: ReadExternal,
+        budget: Budget,
+        partly: bool = True,
+    ) -> Origin:
+        symbols = {name: number for number, name in enumerate(symbols_of(model.graph), 1)}
+        return cls(opset_of(model), functions, symbols, read_external, budget, partly)
 
     @cached_property
     def names(self) -> Mapping[int, str]:
@@ -81,17 +95,15 @@ class Scope:
         self.steps = steps
         self._parent = parent
         self._constants = dict(constants or {})
-        self._initializers = {tensor.name: tensor for tensor in graph.initializer}
+        self._initializers = {tensor.name: tensor for tensor in graph.initializer if tensor.name}
         self._inputs = {value.name for value in graph.input}
         self._producers = {name: node for node in graph.node for name in node.output if name}
-        self._types = {value.name: value.type for value in values_of(inferred) if value.HasField("type")}
+        self._types = {value.name: value.type for value in values_of(inferred) if value.name and value.HasField("type")}
         self._read_types: dict[str, tuple[str | None, Shape | None]] = {}
         self._declared = {value.name: value.type for value in (*graph.value_info, *graph.output) if value.name}
 
     def type_of(self, name: str) -> tuple[str | None, Shape | None]:
         """Element type and shape; None for what is unknown, and of the name that is left out."""
-        if not name:
-            return None, None
         if name in self._types:
             if name not in self._read_types:
                 data_type, shape = type_of(self._types[name])
@@ -133,6 +145,25 @@ class Scope:
             self._constants[name] = None  # while it is looked for: a graph may go round in circles
             self._constants[name] = self._find(name, depth)
         return self._constants[name]
+
+    def known(self, name: str) -> Constant | None:
+        """The same; None where a tensor is malformed, too: that is reported where lengths are read from it."""
+        try:
+            return self.constant(name)
+        except LimitError:
+            raise
+        except InputError:
+            return None
+
+    def elements(self, name: str) -> Array | None:
+        """The elements of a constant; None where they are not known."""
+        constant = self.known(name)
+        return constant.array if constant is not None and constant.whole else None
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """The elements of a constant of integers; None where they are not known."""
+        array = self.elements(name)
+        return tuple(array.ravel().tolist()) if array is not None and array.dtype.kind in "iu" else None
 
     def _find(self, name: str, depth: int) -> Constant | None:
         if name in self._initializers:

@@ -30,7 +30,6 @@ from dmlsplit.formats.onnx.fusion.operators import (
 from dmlsplit.formats.onnx.fusion.optimizer import SILU, Op, Optimized, fusible, neutral, permutation
 from dmlsplit.formats.onnx.runtime.facts import facts_in
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
-from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.runtime.walking import depth_first
 from dmlsplit.formats.onnx.tensors import element_type
@@ -346,8 +345,7 @@ class _Builder:
         return tuple(offsets), tuple(lengths), tuple(strides)
 
     def _integers(self, op: Op, place: int) -> tuple[int, ...] | None:
-        name = op.inputs[place] if place < len(op.inputs) else ""
-        return integers(self.graph.scope, name) if name else None
+        return self.graph.scope.integers(op.inputs[place]) if place < len(op.inputs) else None
 
     def _sizes(self, name: str) -> tuple[int, ...]:
         shape = self.graph.shape(self.shaped_as.get(name, name)) or ()

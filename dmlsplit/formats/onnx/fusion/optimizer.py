@@ -17,7 +17,6 @@ import onnx
 
 from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
-from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.runtime.walking import depth_first
 from dmlsplit.formats.onnx.tensors import Array
@@ -257,7 +256,7 @@ class Optimized:
 
 def constant(graph: SessionGraph, name: str) -> Array | None:
     """The elements of a small constant; None where they are not known."""
-    return elements(graph.scope, name) if name and graph.is_constant(name) else None
+    return graph.scope.elements(name) if graph.is_constant(name) else None
 
 
 def neutral(graph: SessionGraph, op: Op) -> int | None:

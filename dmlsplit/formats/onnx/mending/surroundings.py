@@ -14,7 +14,6 @@ from onnx import helper
 from dmlsplit.formats.onnx.mending.constants import constant_nodes
 from dmlsplit.formats.onnx.mending.sites import Site
 from dmlsplit.formats.onnx.protobuf import add_document, domain_of, fresh_name, reads, refill, subgraphs
-from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import Array, text
 
@@ -170,7 +169,7 @@ def _window(scope: Scope, node: onnx.NodeProto) -> tuple[int, range] | None:
         numbers = [given.get("starts"), given.get("ends"), given.get("axes"), (1,)]
     else:
         names = [*map(text, node.input[1:]), "", ""]
-        numbers = [integers(scope, name) if name else None for name in names[:4]]
+        numbers = [scope.integers(name) for name in names[:4]]
         numbers[3] = numbers[3] if names[3] else (1,)
     starts, ends, axes, steps = numbers
     shape = scope.type_of(text(node.input[0]))[1]

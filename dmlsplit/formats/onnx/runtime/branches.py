@@ -13,7 +13,6 @@ from onnx import helper
 
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill
 from dmlsplit.formats.onnx.runtime.inlining import name_in_path, rename
-from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.scope import Scope, label_of
 
 _BRANCHES = ("else_branch", "then_branch")
@@ -69,7 +68,7 @@ def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
     """The condition of an If where it is a constant."""
     if node.op_type != "If" or domain_of(node) != "" or len(node.input) != 1:
         return None
-    array = elements(scope, node.input[0])
+    array = scope.elements(node.input[0])
     return bool(array.item()) if array is not None and array.size == 1 else None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import onnx
 
-from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.runtimes.neighbours import ABSORBS, CPU_INPUTS, IN_PATTERNS, KEPT, STAYING
 
@@ -32,7 +31,7 @@ def _has_patterns(graph: SessionGraph) -> bool:
 
 def _may_be_neutral(graph: SessionGraph, name: str) -> bool:
     """Whether to add a constant, or to multiply by it, may do nothing."""
-    array = elements(graph.scope, name)
+    array = graph.scope.elements(name)
     return array is None or not array.size or bool(((array == 0) | (array == 1)).all())
 
 

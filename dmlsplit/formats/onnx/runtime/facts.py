@@ -15,7 +15,6 @@ from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
-from dmlsplit.formats.onnx.runtime.scopes import integers
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import value_of
 from dmlsplit.runtimes import FirstRun, LengthsFrom, RuntimeFacts
@@ -111,7 +110,7 @@ def _with_lengths(
         return replace(
             facts, given=LengthsFrom.DEFAULT, lengths=None if values is None else tuple(values.ravel().tolist())
         )
-    lengths = integers(graph.scope, name)
+    lengths = graph.scope.integers(name)
     if name in graph.constants:
         known = facts.shapes_known and lengths is not None
         return replace(facts, given=LengthsFrom.CONSTANT, lengths=lengths, shapes_known=known)
@@ -129,7 +128,7 @@ def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
         return None
     names = list(node.input)
     is_split = node.op_type == "Split"
-    lengths = integers(scope, names[1]) if is_split and len(names) > 1 and names[1] else None
+    lengths = scope.integers(names[1]) if is_split and len(names) > 1 else None
     return FirstRun(tuple([_sizes(scope.type_of(name)[1]) for name in (names[:1] if is_split else names)]), lengths)
 
 

@@ -10,7 +10,6 @@ from typing import Final, TypeAlias
 import onnx
 
 from dmlsplit.formats.onnx.protobuf import domain_of, reads
-from dmlsplit.formats.onnx.runtime.scopes import elements
 from dmlsplit.formats.onnx.scope import Scope
 
 RANDOM: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
@@ -103,7 +102,7 @@ def _equal_constants(nodes: Sequence[onnx.NodeProto], scope: Scope) -> dict[str,
     found = {}
     for name in names:
         data_type = scope.type_of(name)[0]
-        array = elements(scope, name) if data_type in _SHARED_TYPES else None
+        array = scope.elements(name) if data_type in _SHARED_TYPES else None
         if array is not None and array.size <= _MOST_SHARED:
             found[name] = first.setdefault((data_type, array.shape, array.tobytes()), name)
     return found

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of, first_output
-from dmlsplit.formats.onnx.runtime.scopes import integers
 
 if TYPE_CHECKING:
     from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
@@ -73,7 +72,7 @@ def _shape(graph: SessionGraph, index: int) -> Shape:
     elsewhere = 0
     for read in (graph.source(each) for each in node.input):
         if read in graph.constants:
-            values = integers(graph.scope, read)
+            values = graph.scope.integers(read)
             if values is None:
                 return unknown
             elements += values
@@ -109,7 +108,7 @@ def _size_of(graph: SessionGraph, name: str) -> tuple[str, int | None]:
         if any(name not in graph.constants for name in node.input[1:]):
             return "", None
         if op_type == "Gather":
-            found = integers(graph.scope, node.input[1])
+            found = graph.scope.integers(node.input[1])
             place = found[0] if found is not None and len(found) == 1 else None
         read = node.input[0]
     return graph.source(read), place

@@ -11,15 +11,14 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from dmlsplit.errors import InputError
-from dmlsplit.formats.limits import Budget, LimitError
+from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import Functions
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill, subgraphs
-from dmlsplit.formats.onnx.scope import Origin, Scope, opset_of
-from dmlsplit.formats.onnx.tensors import Array, ReadExternal
+from dmlsplit.formats.onnx.scope import Origin, Scope
+from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.runtimes.facts import SessionOptions, Sizes
 
@@ -104,10 +103,7 @@ class SessionModel:
         *,
         partly: bool,
     ) -> Scope:
-        symbols = {name: number for number, name in enumerate(given.symbols_of(model.graph), 1)}
-        origin = Origin(
-            opset_of(model), Functions((), self._budget), symbols, self._read_external, self._budget, partly
-        )
+        origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
         wanted = _for_inference(model, frozenset() if partly else self.uninferred)
         symbols_of = _take_symbols(wanted.graph)
         for _ in range(_ROUNDS):
@@ -122,25 +118,6 @@ class SessionModel:
         return scope
 
 
-def elements(scope: Scope, name: str) -> Array | None:
-    """The elements of a constant; None where they are not known."""
-    try:
-        constant = scope.constant(name)
-    except LimitError:
-        raise
-    except InputError:
-        return None
-    return constant.array if constant is not None and constant.whole else None
-
-
-def integers(scope: Scope, name: str) -> Sizes | None:
-    """The elements of a constant of integers; None where they are not known."""
-    array = elements(scope, name)
-    if array is None or array.dtype.kind not in "iu":
-        return None
-    return tuple([int(value) for value in array.ravel()])
-
-
 def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes]) -> bool:
     """Gives inference what is computed of known shapes, of inputs that it looks into; whether there was any."""
     added = False
@@ -152,7 +129,7 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes]
             twin = graph.node[index]
             if not name or twin.input[place] != name or scope.producer(name) is None:
                 continue
-            array = elements(scope, name)
+            array = scope.elements(name)
             if array is not None and array.dtype.kind in "iuf":
                 twin.input[place] = f"{name}/known{index}"
                 graph.initializer.append(numpy_helper.from_array(array, twin.input[place]))
