@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx
 
-from dmlsplit.dims import Dim, Shape, shape_text
+from dmlsplit.dims import Dim, shape_text
 from dmlsplit.errors import InputError
 from dmlsplit.formats.nodes import given_size, listed
 from dmlsplit.formats.onnx.folding import Constant
@@ -50,7 +50,9 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
             declared[name] = computing[name].value_info.add(name=name)
         _give(declared[name], given, sizes)
     for value in _all_values(model.graph):
-        _replace(value, sizes)
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in sizes:
+                dim.dim_value = sizes[dim.dim_param]
 
 
 def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> dict[str, Constant | None]:
@@ -99,17 +101,9 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
     value.type.CopyFrom(make_type(value.type.tensor_type.elem_type, tuple(merged)))
 
 
-def _replace(value: onnx.ValueInfoProto, sizes: Dims) -> None:
-    if value.type.WhichOneof("value") == "tensor_type":
-        for dim in value.type.tensor_type.shape.dim:
-            size = sizes.get(dim.dim_param)
-            if size is not None:
-                dim.dim_value = size
-
-
 def symbols_of(graph: onnx.GraphProto) -> dict[str, None]:
     """The names of sizes, in order."""
-    shapes: list[Shape] = [shape for value in _all_values(graph) if (shape := type_of(value.type)[1]) is not None]
+    shapes = (type_of(value.type)[1] or () for value in _all_values(graph))
     return {dim: None for shape in shapes for dim in shape if isinstance(dim, str)}
 
 

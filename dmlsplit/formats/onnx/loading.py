@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import onnx
@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from dmlsplit.errors import InputError
 from dmlsplit.formats.files import AllowedFolders, note_reference
 from dmlsplit.formats.limits import Limit, LimitError
+from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.tensors import ReadExternal, check_rank, external_reader, no_external_data, text
 from dmlsplit.formats.onnx.wire import check_messages
 from dmlsplit.formats.streams import read_at_most
@@ -21,9 +22,16 @@ from dmlsplit.formats.streams import read_at_most
 MAX_FILE_BYTES: Final = Limit.ONNX_FILE.most
 """protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""
 MAX_VALUE_BYTES: Final = Limit.ONNX_VALUE.most
-MAX_NAME: Final = Limit.ONNX_NAME.most
-_UNUSED: Final = ("doc_string", "metadata_props", "quantization_annotation")
 """A tensor above this has no bearing on shapes or lengths; its data is left out."""
+MAX_NAME: Final = Limit.ONNX_NAME.most
+_UNUSED: Final = ("doc_string", "metadata_props", "quantization_annotation", "training_info")
+_CONTAINERS: Final = ("ModelProto", "GraphProto", "FunctionProto", "SparseTensorProto")
+"""Messages that may be larger than protobuf can say, as nodes may be."""
+_KEPT: Final = {"TensorProto": ("name", "data_type", "dims"), "AttributeProto": ("name", "type", "t", "g", "graphs")}
+"""The fields that are kept of messages above MAX_VALUE_BYTES: of others all."""
+_WITH_TENSORS: Final = frozenset(
+    "GraphProto FunctionProto TrainingInfoProto NodeProto AttributeProto SparseTensorProto TensorProto".split()
+)
 
 
 def of_source(
@@ -69,17 +77,6 @@ def parse(data: bytes) -> onnx.ModelProto:
     return model
 
 
-_WITH_TENSORS: Final = {
-    "GraphProto",
-    "FunctionProto",
-    "TrainingInfoProto",
-    "NodeProto",
-    "AttributeProto",
-    "SparseTensorProto",
-    "TensorProto",
-}
-
-
 def note_external_data(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
     """Notes the external data of the model in a file, which no output is to replace."""
     folder = os.path.dirname(os.path.abspath(path))
@@ -108,14 +105,31 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     LimitError for names and ranks beyond all measure.
     """
     copy = onnx.ModelProto()
-    _copy_except(model, copy, ("graph", "functions", "training_info", "metadata_props", "doc_string"))
-    for function in model.functions:
-        added = copy.functions.add()
-        _copy_except(function, added, ("node",))
-        _copy_nodes(function.node, added.node)
-    _copy_graph(model.graph, copy.graph)
+    _copy(model, copy)
     _check_names(copy)
     return copy
+
+
+def _copy(message: Message, copy: Message) -> None:
+    """Copies a message but for what is unused, and for the data of large tensors in it."""
+    kind = message.DESCRIPTOR.name
+    sized = message.attribute if isinstance(message, onnx.NodeProto) else [message]
+    if kind not in _CONTAINERS and all(each.ByteSize() <= MAX_VALUE_BYTES for each in sized):
+        copy.CopyFrom(message)
+        return
+    for descriptor, value in message.ListFields():
+        name = descriptor.name
+        if name in _UNUSED or name not in _KEPT.get(kind, (name,)):
+            continue
+        if isinstance(value, Message):
+            _copy(value, getattr(copy, name))
+        elif descriptor.message_type is not None:
+            for inside in value:
+                _copy(inside, getattr(copy, name).add())
+        else:
+            _put(copy, descriptor, value)
+    if isinstance(copy, onnx.TensorProto):
+        copy.data_location = onnx.TensorProto.EXTERNAL
 
 
 def _check_names(model: onnx.ModelProto) -> None:
@@ -136,80 +150,17 @@ def _check_names(model: onnx.ModelProto) -> None:
             elif descriptor.type == FieldDescriptor.TYPE_MESSAGE:
                 todo += value
             elif descriptor.type == FieldDescriptor.TYPE_STRING:
-                _check_strings(message, descriptor.name, value)
+                names = [value] if isinstance(value, (str, bytes)) else value
+                if any(len(name) > MAX_NAME for name in names):
+                    raise LimitError(Limit.ONNX_NAME, MAX_NAME)
+                if any(isinstance(name, bytes) for name in names):
+                    _put(message, descriptor, value)
 
 
-def _check_strings(message: Message, field: str, value: Any) -> None:
-    """The same for one field of a message: a string, or a list of them."""
-    is_one = isinstance(value, (str, bytes))
-    names = [value] if is_one else value
-    if any(len(name) > MAX_NAME for name in names):
-        raise LimitError(Limit.ONNX_NAME, MAX_NAME)
-    if not any(isinstance(name, bytes) for name in names):
-        return
-    if is_one:
-        setattr(message, field, text(value))
+def _put(message: Message, field: FieldDescriptor, value: Any) -> None:
+    """Sets a field to a value, or to several, that are no messages."""
+    put: Callable[[Any], Any] = text if field.type == FieldDescriptor.TYPE_STRING else lambda each: each
+    if isinstance(value, (str, bytes, int, float)):
+        setattr(message, field.name, put(value))
     else:
-        value[:] = [text(name) for name in value]
-
-
-def _copy_except(message: Message, copy: Message, skipped: Container[str]) -> None:
-    """Copies the fields of a message but for some."""
-    for descriptor, value in message.ListFields():
-        name = descriptor.name
-        if name in skipped:
-            continue
-        if isinstance(value, Message):
-            getattr(copy, name).CopyFrom(value)
-        elif isinstance(value, (str, bytes)):
-            setattr(copy, name, text(value) if descriptor.type == FieldDescriptor.TYPE_STRING else value)
-        elif isinstance(value, (int, float)):
-            setattr(copy, name, value)
-        else:
-            is_text = descriptor.type == FieldDescriptor.TYPE_STRING
-            getattr(copy, name).extend(map(text, value) if is_text else value)
-
-
-def _copy_graph(graph: onnx.GraphProto, copy: onnx.GraphProto) -> None:
-    _copy_except(graph, copy, ("initializer", "sparse_initializer", "node"))
-    for tensor in graph.initializer:
-        _copy_tensor(tensor, copy.initializer.add())
-    for sparse in graph.sparse_initializer:
-        added = copy.sparse_initializer.add()
-        added.dims.extend(sparse.dims)
-        _copy_tensor(sparse.values, added.values)
-        _copy_tensor(sparse.indices, added.indices)
-    _copy_nodes(graph.node, copy.node)
-
-
-def _copy_nodes(nodes: Iterable[onnx.NodeProto], copies: Any) -> None:
-    for node in nodes:
-        if all(attribute.ByteSize() <= MAX_VALUE_BYTES for attribute in node.attribute):
-            copies.add().CopyFrom(node)
-            continue
-        copy = copies.add()
-        _copy_except(node, copy, ("attribute",))
-        for attribute in node.attribute:
-            _copy_attribute(attribute, copy.attribute.add())
-
-
-def _copy_attribute(attribute: onnx.AttributeProto, copy: onnx.AttributeProto) -> None:
-    if attribute.ByteSize() <= MAX_VALUE_BYTES:
-        copy.CopyFrom(attribute)
-        return
-    copy.name, copy.type = text(attribute.name), attribute.type
-    if attribute.HasField("t"):
-        _copy_tensor(attribute.t, copy.t)
-    if attribute.HasField("g"):
-        _copy_graph(attribute.g, copy.g)
-    for graph in attribute.graphs:
-        _copy_graph(graph, copy.graphs.add())
-
-
-def _copy_tensor(tensor: onnx.TensorProto, copy: onnx.TensorProto) -> None:
-    if tensor.ByteSize() <= MAX_VALUE_BYTES:
-        copy.CopyFrom(tensor)
-        return
-    copy.name, copy.data_type = text(tensor.name), tensor.data_type
-    copy.dims.extend(tensor.dims)
-    copy.data_location = onnx.TensorProto.EXTERNAL
+        refill(getattr(message, field.name), map(put, value))

@@ -16,7 +16,7 @@ from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import Functions
 from dmlsplit.formats.onnx.inference import Inference, InferenceError
-from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Origin, Scope
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
@@ -105,6 +105,9 @@ class SessionModel:
     ) -> Scope:
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
         wanted = _for_inference(model, frozenset() if partly else self.uninferred)
+        # Inference does not look at what a graph says a second time of its outputs.
+        outputs = {value.name for value in wanted.graph.output}
+        refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
         symbols_of = _take_symbols(wanted.graph)
         for _ in range(_ROUNDS):
             graph = model.graph
@@ -165,25 +168,15 @@ def _put_values(graph: onnx.GraphProto, values: Mapping[str, Sequence[int]]) -> 
 
 def _forget_symbols(graph: onnx.GraphProto) -> None:
     """Takes the names of sizes away from what is computed: inference keeps a name where it finds a number."""
-    for value in (*graph.value_info, *graph.output):
-        for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
-            if dim.HasField("dim_param"):
-                dim.ClearField("dim_param")
-    for node in graph.node:
-        for inner in subgraphs(node):
-            _forget_symbols(inner)
+    for each in all_graphs(graph):
+        _take_symbols(each)
 
 
 def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
-    """Takes the names of sizes away from what is computed, as _forget_symbols, and gives them: by tensor and place.
-
-    What the graph says a second time of its outputs goes, too: inference does not look at it.
-    """
+    """Takes the names of sizes away from what the graph computes, and gives them: by tensor and place."""
     found: dict[str, dict[int, str]] = {}
-    outputs = {value.name for value in graph.output}
-    refill(graph.value_info, [value for value in graph.value_info if value.name not in outputs])
     for value in (*graph.value_info, *graph.output):
-        for place, dim in enumerate(value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ()):
+        for place, dim in enumerate(value.type.tensor_type.shape.dim):
             if dim.HasField("dim_param"):
                 found.setdefault(value.name, {})[place] = dim.dim_param
                 dim.ClearField("dim_param")
@@ -193,7 +186,7 @@ def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
 def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]]) -> None:
     """Gives sizes that no number was found of their names again."""
     for value in (*graph.value_info, *graph.output):
-        dims = value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ()
+        dims = value.type.tensor_type.shape.dim
         for place, symbol in symbols.get(value.name, {}).items():
             if place < len(dims) and dims[place].WhichOneof("value") is None:
                 dims[place].dim_param = symbol
