@@ -18,12 +18,14 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx import shadowing
+from dmlsplit.formats.onnx.functions import Functions
+from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes
 
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
 _TICK: Final = 0.1
 """Seconds after which it is looked again whether a process is late."""
+_UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 _LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
-
 
 KEPT_BYTES: Final = 1 << 20
 """Of a model and its answer together, up to which they are kept for the next question."""
@@ -126,6 +128,24 @@ class _Worker:
 
 _worker = _Worker()
 atexit.register(_worker.close)
+
+
+def make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
+    """onnx ends the process at a Split with more outputs than num_outputs, and raises for an unknown domain."""
+    everywhere: dict[str, None] = {}
+    for importing, nodes in [*((function, function.node) for function in model.functions), (model, model.graph.node)]:
+        domains: dict[str, None] = {}
+        for node in all_nodes(nodes):
+            if node.op_type == "Split" and functions.key_of(node) is None:
+                numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
+                if any(number < len(node.output) for number in numbers):
+                    node.domain = _UNSAFE_DOMAIN
+            domains[node.domain] = None
+        everywhere |= domains
+        imported = {*DEFAULT_DOMAINS, *(entry.domain for entry in importing.opset_import)}
+        for domain in everywhere if importing is model else domains:
+            if domain not in imported:
+                importing.opset_import.add(domain=domain, version=1)
 
 
 class Inference:

@@ -17,9 +17,9 @@ from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import LOOKED_FOR, Functions, Key
-from dmlsplit.formats.onnx.inference import Inference, InferenceError
+from dmlsplit.formats.onnx.inference import Inference, InferenceError, make_harmless
 from dmlsplit.formats.onnx.nodes import concat_node, name_of, split_facts, split_node
-from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Origin, Scope, label_of
 from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, type_of
 from dmlsplit.location import Location
@@ -34,7 +34,6 @@ _JUDGED: Final[Mapping[str, Callable[[onnx.NodeProto, Scope, str], SplitNode | J
     "Concat": concat_node,
 }
 _DATA_TYPES: Final = dict(TensorProto.DataType.items())
-_UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 
 
 class Reader:
@@ -146,7 +145,7 @@ class Reader:
         refill(harmless.functions, self._functions.called_by(model.graph.node))
         if not harmless.opset_import:
             harmless.opset_import.add(version=origin.opset)
-        _make_harmless(harmless, self._functions)
+        make_harmless(harmless, self._functions)
         if self._outdated:
             self._outdated = False
             _update(harmless, self._given, self._inference)
@@ -224,24 +223,6 @@ def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
         actual=operator,
     )
     return OtherNode(node.name, operator, found)
-
-
-def _make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
-    """onnx 1.23 ends the process at a Split with more outputs than num_outputs, and raises for an unknown domain."""
-    everywhere: dict[str, None] = {}
-    for importing, nodes in [*((function, function.node) for function in model.functions), (model, model.graph.node)]:
-        domains: dict[str, None] = {}
-        for node in all_nodes(nodes):
-            if node.op_type == "Split" and functions.key_of(node) is None:
-                numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
-                if any(number < len(node.output) for number in numbers):
-                    node.domain = _UNSAFE_DOMAIN
-            domains[node.domain] = None
-        everywhere |= domains
-        imported = {"", "ai.onnx", *(entry.domain for entry in importing.opset_import)}
-        for domain in everywhere if importing is model else domains:
-            if domain not in imported:
-                importing.opset_import.add(domain=domain, version=1)
 
 
 def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference) -> None:

@@ -15,7 +15,7 @@ from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import Functions
-from dmlsplit.formats.onnx.inference import Inference, InferenceError
+from dmlsplit.formats.onnx.inference import Inference, InferenceError, make_harmless
 from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Origin, Scope
 from dmlsplit.formats.onnx.tensors import ReadExternal
@@ -105,6 +105,7 @@ class SessionModel:
     ) -> Scope:
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
         wanted = _for_inference(model, frozenset() if partly else self.uninferred)
+        make_harmless(wanted, origin.functions)
         # Inference does not look at what a graph says a second time of its outputs.
         outputs = {value.name for value in wanted.graph.output}
         refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
@@ -193,18 +194,14 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
 
 
 def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str]) -> onnx.ModelProto:
-    """The model as onnx's inference survives it, and finds most in it, but no sizes of operators that are `uninferred`.
+    """The model in which onnx's inference finds most, but no sizes of operators that are `uninferred`.
 
-    It ends the process at a Split with more outputs than num_outputs, it does not look for constants of an outer graph,
-    and it does not know ONNX Runtime's own operators.
+    It does not look for constants of an outer graph, and it does not know ONNX Runtime's own operators.
     """
     copy = deepcopy(model)
     for node in all_nodes(copy.graph.node):
         if node.domain != domain_of(node):  # a domain that is set to "" makes other bytes: inferred a second time
             node.domain = domain_of(node)
-        numbers = [a.i for a in node.attribute if a.name == "num_outputs"]
-        if node.op_type == "Split" and any(number < len(node.output) for number in numbers):
-            node.domain = "dmlsplit.unsafe"
         if node.domain == "" and node.op_type in uninferred and node.input:
             # One to a shape that is computed: what is left is the type.
             node.op_type, node.input[1:] = "Reshape", [f"{node.input[0]}/unknown"]
@@ -214,9 +211,6 @@ def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str]) -> onnx.M
             if node.op_type == "Identity":
                 del node.input[1:], node.output[1:]
     _hand_down(copy.graph, {})
-    domains = {node.domain for node in all_nodes(copy.graph.node)} - {entry.domain for entry in copy.opset_import}
-    for domain in domains - {"", "ai.onnx"}:
-        copy.opset_import.add(domain=domain, version=1)
     return copy
 
 
