@@ -6,9 +6,9 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from dmlsplit.formats.onnx.fusion.operators import Kind
+from dmlsplit.formats.onnx.once import Once
 from dmlsplit.graphs.descriptors import GraphDesc
 
 
@@ -39,11 +39,7 @@ class FusedGraph:
     members: frozenset[int] = frozenset()
     """The nodes of the model's graph that it comes of, by index."""
 
-    judged: dict[object, Any] = field(default_factory=dict, repr=False)
-    """Results of judging.judged, by traits."""
-    _nearest: dict[frozenset[str], list[int | None]] = field(default_factory=dict, repr=False)
-    compiled: dict[object, Any] = field(default_factory=dict, repr=False)
-    """What they rest on, by traits and assumptions."""
+    once: Once = field(default_factory=Once, repr=False)
 
     @cached_property
     def sources(self) -> Mapping[int, Sequence[tuple[int, int]]]:
@@ -74,9 +70,7 @@ class FusedGraph:
     def nearest(self, start: int, wanted: frozenset[str]) -> int | None:
         """The node of one of these operators that is the fewest edges away: of what `start` reads before of what reads
         it, the first one where no edges lead to any."""
-        if wanted not in self._nearest:
-            self._nearest[wanted] = self._all_nearest(wanted)
-        return self._nearest[wanted][start]
+        return self.once(wanted, lambda: self._all_nearest(wanted))[start]
 
     def _all_nearest(self, wanted: frozenset[str]) -> list[int | None]:
         """The same of every node: level by level from those that are wanted."""

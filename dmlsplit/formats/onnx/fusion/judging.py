@@ -58,11 +58,7 @@ def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bo
 
     `takes_constants`: whether it takes constants as nodes, as newer versions of ONNX Runtime make them.
     """
-    key = traits, takes_constants
-    if key not in graph.judged:
-        graph.judged[key] = _judgement(graph, traits, takes_constants)
-    found: JudgedGraph = graph.judged[key]
-    return found
+    return graph.once((traits, takes_constants), lambda: _judgement(graph, traits, takes_constants))
 
 
 def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bool) -> JudgedGraph:
@@ -119,11 +115,7 @@ def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
 def _compiled(
     graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]
 ) -> CompiledGraph | GraphFault | Unmodelled:
-    key = traits, *assumed.items()
-    if key not in graph.compiled:
-        graph.compiled[key] = _compile(graph, traits, assumed)
-    found: CompiledGraph | GraphFault | Unmodelled = graph.compiled[key]
-    return found
+    return graph.once(("compiled", traits, *assumed.items()), lambda: _compile(graph, traits, assumed))
 
 
 def _compile(

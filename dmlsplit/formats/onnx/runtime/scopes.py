@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import onnx
@@ -16,11 +16,12 @@ from dmlsplit.formats.onnx import given
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import Functions
 from dmlsplit.formats.onnx.inference import Inference, InferenceError, make_harmless
+from dmlsplit.formats.onnx.once import Once
 from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Origin, Scope
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.runtimes.facts import SessionOptions, Sizes
+from dmlsplit.runtimes.facts import Sizes
 
 _FIRST_WITH_DEFAULTS = 4
 """The IR version from which on an initializer that is an input as well is a default only."""
@@ -70,8 +71,7 @@ class SessionModel:
         uninferred: frozenset[str] = frozenset(),
     ) -> None:
         self.ir_version = proto.ir_version
-        self.graphs: dict[SessionOptions, Any] = {}
-        """Results of SessionGraph.of_model, by options."""
+        self.once = Once()
         self.uninferred = uninferred
         """Operators whose sizes `session` does not infer."""
         self.inlined = {name: place for place, name in enumerate(inlined)}

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import onnx
-from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.diagnostics import Diagnostic
-from dmlsplit.errors import InputError
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx import given, shadowing
 from dmlsplit.formats.onnx.functions import check_references
+from dmlsplit.formats.onnx.once import Once
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
@@ -38,31 +37,8 @@ from dmlsplit.runtimes.predict import diagnostic
 if TYPE_CHECKING:  # the graphs are made of what is in this package
     from dmlsplit.formats.onnx.fusion.findings import GraphFinding
 
-
-T = TypeVar("T")
 _FIRST_WITH_OVERLOADS: Final = (1, 25)
 """No version up to 1.24.4 told functions of one name apart, 1.30.0 did."""
-
-
-class _Once(Generic[T]):
-    """A cache of values that are made once for each key, or of the errors in their place."""
-
-    def __init__(self) -> None:
-        self._made: dict[object, T | InputError] = {}
-
-    def of(self, key: object, make: Callable[[], T]) -> T:
-        """What `make` gives, or has given; InputError whenever it was one, and for what is nested too deeply."""
-        if key not in self._made:
-            try:
-                self._made[key] = make()
-            except InputError as error:
-                self._made[key] = error
-            except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages
-                self._made[key] = InputError("its graphs are nested too deeply")
-        found = self._made[key]
-        if isinstance(found, InputError):
-            raise found.with_traceback(None)
-        return found
 
 
 class OnnxSession:
@@ -87,10 +63,7 @@ class OnnxSession:
         self._has_overloads = has_overloads(proto)
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
         self._operators = {node.op_type for body in bodies for node in all_nodes(body)}
-        self._models: _Once[SessionModel] = _Once()
-        self._findings: _Once[tuple[GraphFinding, ...]] = _Once()
-        self._diagnostics: _Once[Mapping[str, tuple[Diagnostic, ...]]] = _Once()
-        self._answers: _Once[dict[NodeKey, NodeOnRuntime]] = _Once()
+        self._once = Once()
 
     def nodes(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
         """The answers for every Split and Concat, in order; those of functions at each call.
@@ -119,10 +92,10 @@ class OnnxSession:
         """
         from dmlsplit.formats.onnx.fusion.findings import by_path
 
-        def made() -> Mapping[str, tuple[Diagnostic, ...]]:
-            return by_path(self.findings(runtime, options))
-
-        return self._diagnostics.of((runtime, options), made).get(place.path, ()) if place.number == 0 else ()
+        if place.number > 0:
+            return ()
+        paths = self._once(("by path", runtime, options), lambda: by_path(self.findings(runtime, options)))
+        return paths.get(place.path, ())
 
     def findings(
         self, runtime: Runtime, options: SessionOptions, *, complete: bool = False
@@ -130,10 +103,9 @@ class OnnxSession:
         """The same of the whole model, each with its fault and its cure; `complete` as findings.findings has it."""
         from dmlsplit.formats.onnx.fusion.findings import findings
 
-        def made() -> tuple[GraphFinding, ...]:
-            return findings(self._model_of(runtime, options, None), runtime, options, complete=complete)
-
-        return self._findings.of((runtime, options, complete), made)
+        key = "findings", runtime, options, complete
+        model = self._model_of(runtime, options, None)
+        return self._once(key, lambda: findings(model, runtime, options, complete=complete))
 
     def paths(self, runtime: Runtime, options: SessionOptions) -> Iterator[tuple[str, onnx.NodeProto]]:
         """The nodes of all graphs, with the names that findings have for them."""
@@ -146,7 +118,7 @@ class OnnxSession:
         def made() -> dict[NodeKey, NodeOnRuntime]:
             return _places(answers(self._model_of(runtime, options, inputs), runtime, options))
 
-        return self._answers.of((runtime, options, asked.key), made)
+        return self._once(("answers", runtime, options, asked.key), made)
 
     def _model_of(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> SessionModel:
         asked = self._inputs if inputs is None else inputs
@@ -175,8 +147,8 @@ class OnnxSession:
         require = require_known_names or self._require_known_names
         apart = overloads if self._has_overloads else None
         hidden = uninferred & self._operators
-        key = inputs.key, require, optimized, apart, hidden
-        return self._models.of(key, lambda: self._made(inputs, require, optimized, apart, hidden))
+        key = "model", inputs.key, require, optimized, apart, hidden
+        return self._once(key, lambda: self._made(inputs, require, optimized, apart, hidden))
 
     def _made(
         self,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
 
 import onnx
 
 from dmlsplit.dims import Shape, is_static
 from dmlsplit.formats.onnx.nodes import name_of
+from dmlsplit.formats.onnx.once import Once
 from dmlsplit.formats.onnx.protobuf import domain_of, first_output, reads, subgraphs
 from dmlsplit.formats.onnx.runtime import merging, transposes
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
@@ -33,8 +33,6 @@ from dmlsplit.runtimes.neighbours import (
     Neighbour,
 )
 from dmlsplit.runtimes.shapes import merged
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +90,15 @@ class SessionGraph:
         self.has_subgraphs = any(True for node in self.nodes for _ in subgraphs(node))
         self._implemented = self._all_implemented()
         self.preferring_cpu = self._preferring_cpu()
-        self._worked_out: dict[object, Any] = {}
+        self.once = Once()
+        """Shared with the same graph in sessions of other runtimes: what is made must rest on the runtime only as far
+        as its key says so."""
 
     @classmethod
     def of_model(cls, model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraph]:
         """All graphs of a model, as `all_of` has them; what is the same for several runtimes is worked out once."""
-        of_runtime: dict[Runtime, list[SessionGraph]] = model.graphs.setdefault(options, {})
-        if runtime not in of_runtime:
-            if not of_runtime:
-                of_runtime[runtime] = list(cls.all_of(model, runtime, options, model.session, model.run))
-            else:
-                of_runtime[runtime] = _for_runtime(next(iter(of_runtime.values())), runtime)
-        return of_runtime[runtime]
+        first = model.once(options, lambda: list(cls.all_of(model, runtime, options, model.session, model.run)))
+        return model.once((options, runtime), lambda: _for_runtime(first, runtime))
 
     @classmethod
     def all_of(
@@ -125,14 +120,6 @@ class SessionGraph:
                 yield from cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
         yield graph
 
-    def once(self, key: object, make: Callable[[], T]) -> T:
-        """What `make` gives, or has given for the key, here or in the same graph in a session of another runtime: it
-        must rest on the runtime only as far as the key says so."""
-        if key not in self._worked_out:
-            self._worked_out[key] = make()
-        found: T = self._worked_out[key]
-        return found
-
     def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
         """The same graph in a session of another runtime: only what it leaves on the CPU may differ."""
         other = copy.copy(self)
@@ -140,7 +127,7 @@ class SessionGraph:
         other._implemented = other._all_implemented()
         if other._implemented != self._implemented:
             other.preferring_cpu = other._preferring_cpu()
-            other._worked_out = {}
+            other.once = Once()
         return other
 
     def path(self, index: int) -> str:
@@ -367,7 +354,9 @@ def neighbour_of(node: onnx.NodeProto) -> Neighbour | None:
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:
-    """The same graphs in a session of another runtime."""
+    """The same graphs in a session of a runtime."""
+    if graphs[0].runtime == runtime:
+        return list(graphs)
     found: dict[int, SessionGraph] = {}
     for graph in reversed(graphs):  # a graph stands behind those in its nodes
         found[id(graph)] = graph.in_session_of(runtime, None if graph.parent is None else found[id(graph.parent)])
