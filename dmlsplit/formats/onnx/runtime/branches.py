@@ -28,12 +28,15 @@ class Taken:
     removed: list[str] = field(default_factory=list)
 
 
-def has_branches(model: onnx.ModelProto) -> bool:
-    """Whether there is any If."""
-    return any(node.op_type == "If" for node in all_nodes(model.graph.node))
+def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken) -> onnx.ModelProto | None:
+    """The model with branches in the place of its Ifs, as `_take`; None where there are no such Ifs."""
+    if not any(node.op_type == "If" for node in all_nodes(model.graph.node)):
+        return None
+    copy = deepcopy(model)
+    return copy if _take(copy.graph, scope, taken) else None
 
 
-def take(graph: onnx.GraphProto, scope: Scope, taken: Taken) -> bool:
+def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken) -> bool:
     """Puts branches in the place of the Ifs of a graph whose condition is a constant in `scope`, which knows the graph
     as it was; whether there were any. A branch may begin with another such If: that is left for the next time."""
     nodes: list[onnx.NodeProto] = []
@@ -44,7 +47,7 @@ def take(graph: onnx.GraphProto, scope: Scope, taken: Taken) -> bool:
         if condition is None:
             for name, child in scope.children(index) if branches else ():
                 if name in branches:
-                    found |= take(branches[name], child, taken)
+                    found |= _take(branches[name], child, taken)
             nodes.append(node)
             continue
         found = True

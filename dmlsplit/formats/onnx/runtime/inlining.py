@@ -26,7 +26,7 @@ def has_overloads(model: onnx.ModelProto) -> bool:
     return bool(model.functions) and any(each.overload for each in chain(model.functions, calls))
 
 
-def with_overloads_as_read(model: onnx.ModelProto, *, told_apart: bool) -> onnx.ModelProto:
+def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.ModelProto:
     """The same model with the overloads that a version reads. Observed.
 
     One that tells functions of one name apart reads none of the nodes of a body: these call the function without one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import onnx
@@ -50,6 +50,20 @@ _SHAPED_AS: Final = {
 """Operators of com.microsoft: operators of ONNX whose first output has the same shape."""
 
 
+class Habits(NamedTuple):
+    """The habits of sessions that the names and sizes of a model follow from."""
+
+    optimized: bool = True
+    """At any optimization level above 0."""
+    overloads: bool = True
+    """Functions of one name are told apart."""
+    uninferred: frozenset[str] = frozenset()
+    """Operators whose sizes are not inferred before the model runs."""
+
+
+ALL_KNOWN: Final = Habits()
+
+
 class SessionModel:
     """A model without local functions, and what is known of its names.
 
@@ -66,14 +80,11 @@ class SessionModel:
         budget: Budget,
         inputs: Inputs,
         require_known_names: bool = True,
-        *,
-        optimized: bool = True,
-        uninferred: frozenset[str] = frozenset(),
+        habits: Habits = ALL_KNOWN,
     ) -> None:
         self.ir_version = proto.ir_version
         self.once = Once()
-        self.uninferred = uninferred
-        """Operators whose sizes `session` does not infer."""
+        self.uninferred = habits.uninferred
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.refused: tuple[str, ...] = ()
         """Why no session is made of it, whatever the version."""
@@ -83,7 +94,8 @@ class SessionModel:
         self._budget = budget
         self._inference = Inference()
         self.defaults = _defaults(proto)
-        self.session = self._scope(_without(proto, self.defaults), {}, _FOR_LENGTHS if optimized else {}, partly=False)
+        lengths = _FOR_LENGTHS if habits.optimized else {}
+        self.session = self._scope(_without(proto, self.defaults), {}, lengths, partly=False)
         self.run: Scope | None = None
         # What is overridden has its size already.
         dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import onnx
@@ -21,10 +20,10 @@ from dmlsplit.formats.onnx.once import Once
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
-from dmlsplit.formats.onnx.runtime.branches import Taken, has_branches, take
+from dmlsplit.formats.onnx.runtime.branches import Taken, without_branches
 from dmlsplit.formats.onnx.runtime.imports import not_imported
 from dmlsplit.formats.onnx.runtime.inlining import has_overloads, inlined, with_overloads_as_read
-from dmlsplit.formats.onnx.runtime.scopes import SessionModel
+from dmlsplit.formats.onnx.runtime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
@@ -103,9 +102,8 @@ class OnnxSession:
         """The same of the whole model, each with its fault and its cure; `complete` as findings.findings has it."""
         from dmlsplit.formats.onnx.fusion.findings import findings
 
-        key = "findings", runtime, options, complete
-        model = self._model_of(runtime, options, None)
-        return self._once(key, lambda: findings(model, runtime, options, complete=complete))
+        model, key = self._model_of(runtime, options, None), ("findings", runtime, options, complete)
+        return model.once(key, lambda: findings(model, runtime, options, complete=complete))
 
     def paths(self, runtime: Runtime, options: SessionOptions) -> Iterator[tuple[str, onnx.NodeProto]]:
         """The nodes of all graphs, with the names that findings have for them."""
@@ -113,76 +111,47 @@ class OnnxSession:
             yield from ((graph.path(index), node) for index, node in enumerate(graph.nodes))
 
     def _placed(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> dict[NodeKey, NodeOnRuntime]:
-        asked = self._inputs if inputs is None else inputs
-
-        def made() -> dict[NodeKey, NodeOnRuntime]:
-            return _places(answers(self._model_of(runtime, options, inputs), runtime, options))
-
-        return self._once(("answers", runtime, options, asked.key), made)
+        model = self._model_of(runtime, options, inputs)
+        return model.once(("answers", runtime, options), lambda: _places(answers(model, runtime, options)))
 
     def _model_of(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> SessionModel:
-        asked = self._inputs if inputs is None else inputs
-        overloads = runtime.key >= _FIRST_WITH_OVERLOADS
         uninferred = frozenset(name for name, first in INFERRED_FROM.items() if runtime.key < key_of(first))
-        return self.model(
-            asked, inputs is not None, optimized=options.optimization >= 1, overloads=overloads, uninferred=uninferred
-        )
+        habits = Habits(options.optimization >= 1, runtime.key >= _FIRST_WITH_OVERLOADS, uninferred)
+        return self.model(self._inputs if inputs is None else inputs, inputs is not None, habits)
 
-    def model(
-        self,
-        inputs: Inputs,
-        require_known_names: bool = True,
-        *,
-        optimized: bool = True,
-        overloads: bool = True,
-        uninferred: frozenset[str] = frozenset(),
-    ) -> SessionModel:
-        """The model in a session of these inputs.
-
-        `optimized`: at any optimization level above 0. `overloads`: functions of one name are told apart.
-        `uninferred`: operators whose sizes are not inferred.
-
-        InputError for what contradicts it, or is not in it.
-        """
+    def model(self, inputs: Inputs, require_known_names: bool = True, habits: Habits = ALL_KNOWN) -> SessionModel:
+        """The model in sessions of these inputs and habits. InputError for what contradicts it, or is not in it."""
         require = require_known_names or self._require_known_names
-        apart = overloads if self._has_overloads else None
-        hidden = uninferred & self._operators
-        key = "model", inputs.key, require, optimized, apart, hidden
-        return self._once(key, lambda: self._made(inputs, require, optimized, apart, hidden))
+        # Habits that make no difference to the model are those of all sessions.
+        optimized, overloads, uninferred = habits
+        known = Habits(optimized, overloads or not self._has_overloads, uninferred & self._operators)
+        return self._once(("model", inputs.key, require, known), lambda: self._made(inputs, require, known))
 
-    def _made(
-        self,
-        inputs: Inputs,
-        require_known_names: bool,
-        optimized: bool,
-        apart: bool | None,
-        uninferred: frozenset[str],
-    ) -> SessionModel:
+    def _made(self, inputs: Inputs, require_known_names: bool, habits: Habits) -> SessionModel:
         check_references(self._proto)
         budget = Budget(self._proto.ByteSize())
-        read = self._proto if apart is None else with_overloads_as_read(self._proto, told_apart=apart)
+        read = with_overloads_as_read(self._proto, habits.overloads) if self._has_overloads else self._proto
         proto, written = inlined(read, budget)
         check_arity(proto)
         if inputs.free_dimensions:
-            overridden = deepcopy(proto)
-            given.fill_in(overridden, {}, inputs.free_dimensions, require_known_names)
-            proto = overridden
-        refused = tuple(
+            proto = deepcopy(proto)
+            given.fill_in(proto, {}, inputs.free_dimensions, require_known_names)
+        again = shadowing.computed_again(proto.graph)
+        refused = [
             f"{printable(name, 60)} is computed in a graph of a node, and known before it: the model is not loaded"
-            for name in shadowing.computed_again(proto.graph)
-        )
-        refused += tuple(not_imported(read))
+            for name in again
+        ]
         taken = Taken(list(written))
-        made = partial(SessionModel, optimized=optimized, uninferred=uninferred)
-        model = made(proto, written, self._read_external, budget, inputs, require_known_names)
-        while optimized and has_branches(proto):
-            copy = deepcopy(proto)
-            if not take(copy.graph, model.session, taken):
-                break
-            proto = copy
-            model = made(proto, taken.written, self._read_external, budget, inputs, require_known_names)
-            model.removed = tuple(taken.removed)
-        model.refused = refused
+
+        def made() -> SessionModel:
+            return SessionModel(proto, taken.written, self._read_external, budget, inputs, require_known_names, habits)
+
+        model = made()
+        while habits.optimized and (left := without_branches(proto, model.session, taken)) is not None:
+            proto = left
+            model = made()
+        model.removed = tuple(taken.removed)
+        model.refused = (*refused, *not_imported(read))
         return model
 
 
