@@ -364,10 +364,10 @@ def test_an_answer_of_the_inference_is_limited(monkeypatch):
 
 
 def test_many_domains_of_many_functions_are_imported_where_they_are_used():
-    from dmlsplit.formats.onnx import reading
+    from dmlsplit.formats.onnx.inference import make_harmless
     from dmlsplit.formats.onnx.functions import Functions
 
     made = calling([function(f"f{i}", [node("Foo", ["x"], ["a"], domain=f"q{i}")]) for i in range(50)])
-    reading._make_harmless(made, Functions(made.functions, limits.Budget(0)))
+    make_harmless(made, Functions(made.functions, limits.Budget(0)))
     assert [len(f.opset_import) for f in made.functions] == [3] * 50
     assert {entry.domain for entry in made.opset_import} == {"", "d", *(f"q{i}" for i in range(50))}
