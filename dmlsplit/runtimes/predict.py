@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, NoReturn
 
-from dmlsplit.descriptors import OperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors import OperatorDesc
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.dims import Shape, is_static, numbers
 from dmlsplit.enums import ExecutionFlags
@@ -99,11 +99,9 @@ def predict(
         return stop.answer
 
 
-def placement(
-    facts: RuntimeFacts, runtime: Runtime, *, path: str = "", options: SessionOptions = DEFAULTS
-) -> Placement:
+def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions = DEFAULTS) -> Placement:
     """Where the node goes: the steps of `predict` up to the making of the operator."""
-    found = _Predictor(facts, runtime, path, None, options, 1)
+    found = _Predictor(facts, runtime, "", None, options, 1)
     try:
         found.before_operators()
         return Placement(in_graph=found.in_graph())
@@ -127,22 +125,25 @@ class _Predictor:
 
     def answer(self) -> RuntimeAnswer:
         if self.runtime.like:
-            self._note(
-                "onnxruntime/version-not-observed", f"{self.runtime.version} is answered for as {self.runtime.like}"
-            )
+            message = f"{self.runtime.version} is answered for as {self.runtime.like}"
+            self._note("onnxruntime/version-not-observed", message)
         self.before_operators()
-        if self.in_graph():
-            return self._in_graph()
-        return self._at_init() if self._is_made_at_init() else self._at_run()
+        in_graph = self.in_graph()
+        if not in_graph and not self._is_made_at_init():
+            return self._at_run()
+        sizes = [numbers(shape) for shape in self.facts.shapes]
+        self._check_rank(len(sizes[0]), INIT)
+        lengths = self._lengths(sizes[0])
+        if in_graph:
+            return self._in_graph(sizes, lengths)
+        self._note("onnxruntime/outside-graph", "it is not part of a fused graph")
+        return self._alone(sizes, lengths, INIT)
 
     def before_operators(self) -> None:
         """Loading, shape inference, folding, the choice of the provider; what is not known of them."""
         if not self.runtime.observed:
-            self._stop(
-                Outcome.UNKNOWN,
-                "onnxruntime/version-not-observed",
-                f"what {self.runtime.version} does was not observed",
-            )
+            message = f"what {self.runtime.version} does was not observed"
+            self._unknown("onnxruntime/version-not-observed", message)
         for name, message in refusals(self.facts, self.runtime):
             self._fail(name, message)
         self._place()
@@ -168,17 +169,15 @@ class _Predictor:
 
     def _check_shapes(self) -> None:
         if not self.facts.shapes_known and not all(is_static(shape) for shape in self.facts.shapes):
-            self._stop(
-                Outcome.UNKNOWN, "onnxruntime/context-unknown", "the shapes that ONNX Runtime infers here are not known"
-            )
+            self._unknown("onnxruntime/context-unknown", "the shapes that ONNX Runtime infers here are not known")
         if self.facts.given in (LengthsFrom.CONSTANT, LengthsFrom.OUTER) and self.facts.lengths is None:
             message = "the lengths are constant, and computed in a way that is not followed"
-            self._stop(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
+            self._unknown("onnxruntime/context-unknown", message)
 
     def in_graph(self) -> bool:
         """Whether the partitioner takes the node for a fused graph. Its narrowing of sizes may end the session."""
         facts = self.facts
-        if not self.options.graph_fusion or not self._lengths_are_constant() or facts.given is LengthsFrom.OUTER:
+        if not self.options.graph_fusion or facts.given in (LengthsFrom.COMPUTED, LengthsFrom.OUTER):
             return False
         inputs = self._narrowed(facts.shapes)
         if inputs is None or any(0 in shape for shape in inputs):
@@ -191,28 +190,21 @@ class _Predictor:
             0 in shape for i, shape in zip(places, outputs, strict=True) if i not in skipped
         )
 
-    def _in_graph(self) -> RuntimeAnswer:
-        sizes = [numbers(shape) for shape in self.facts.shapes]
-        self._check_rank(len(sizes[0]), INIT)
-        lengths = self._lengths(sizes[0])
+    def _in_graph(self, sizes: Sequence[Sizes], lengths: Sizes) -> RuntimeAnswer:
         if self.facts.is_split and 0 in self._named(lengths):
             self._fail("onnxruntime/second-output-empty", "output 1 is the only one without elements")
         desc = operator_of(self.facts, sizes, lengths)
         operators = [desc, owned_by_directml(desc, self.facts.owned)] if any(self.facts.owned) else [desc]
-        answer = self._created(operators, INIT)
+        answer = self._created(operators, lengths, INIT)
         if answer.outcome is not Outcome.DML:
             return answer
         flags = ExecutionFlags.NONE
-        if self.options.compute_only:
+        if self.options.compute_only or (self.graph_nodes or 0) >= LEAST_NODES_FOR_VOLATILE:
             flags = ExecutionFlags.DESCRIPTORS_VOLATILE
         elif self.graph_nodes is None:
-            self._note(
-                "onnxruntime/context-unknown",
-                "whether its fused graph has 5 nodes or more, hence its flags, is not known",
-            )
+            message = "whether its fused graph has 5 nodes or more, hence its flags, is not known"
+            self._note("onnxruntime/context-unknown", message)
             return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=tuple(self.notes))
-        elif self.graph_nodes >= LEAST_NODES_FOR_VOLATILE:
-            flags = ExecutionFlags.DESCRIPTORS_VOLATILE
         return replace(answer, compile=CompileCall("CompileGraph", int(flags)))
 
     def _is_made_at_init(self) -> bool:
@@ -226,42 +218,25 @@ class _Predictor:
             return self.runtime.key >= (1, 30)
         return facts.given is LengthsFrom.CONSTANT
 
-    def _at_init(self) -> RuntimeAnswer:
-        sizes = [numbers(shape) for shape in self.facts.shapes]
-        self._check_rank(len(sizes[0]), INIT)
-        self._note("onnxruntime/outside-graph", "it is not part of a fused graph")
-        return self._alone(sizes, self._lengths(sizes[0]), INIT)
-
     def _at_run(self) -> RuntimeAnswer:
         facts, run = self.facts, self.first_run
         sizes = [shape for shape in run.shapes if shape is not None] if run is not None else []
         if len(sizes) != len(facts.shapes):
-            if all(is_static(shape) for shape in facts.shapes):
-                sizes = [numbers(shape) for shape in facts.shapes]
-            else:
-                self._stop(
-                    Outcome.UNKNOWN, "onnxruntime/sizes-unknown", "sizes are open, which the first Run gives", RUN
-                )
-        lengths: Sizes = ()
-        if facts.is_split:
-            known = self._run_lengths(sizes[0])
-            if known is None:
-                self._stop(
-                    Outcome.UNKNOWN, "onnxruntime/sizes-unknown", "the lengths are computed as the model runs", RUN
-                )
-            lengths = known
+            if not all(is_static(shape) for shape in facts.shapes):
+                self._unknown("onnxruntime/sizes-unknown", "sizes are open, which the first Run gives", RUN)
+            sizes = [numbers(shape) for shape in facts.shapes]
+        lengths = self._run_lengths(sizes[0])
+        if lengths is None:
+            self._unknown("onnxruntime/sizes-unknown", "the lengths are computed as the model runs", RUN)
         self._note("onnxruntime/made-at-run", "it is not part of a fused graph")
         self._check_rank(len(sizes[0]), RUN)
         if self._has_empty(sizes, lengths):
-            return self._skipped(sizes)
+            return self._skipped()
         if facts.is_split:
             self._check_run_lengths(sizes[0], lengths)
         return self._alone(sizes, lengths, RUN)
 
     # Tensors and lengths.
-
-    def _lengths_are_constant(self) -> bool:
-        return self.facts.given is not LengthsFrom.COMPUTED
 
     def _lengths(self, sizes: Sizes) -> Sizes:
         """The lengths of a Split as the kernel computes them; () of a Concat."""
@@ -289,9 +264,8 @@ class _Predictor:
         if min(lengths) < 0 and self._negative_is_inferred():
             self._fail("onnxruntime/negative-length", f"the last part would have {min(lengths)}", RUN)
         if sum(lengths) != size or len(lengths) != self.facts.outputs:
-            self._fail(
-                "onnxruntime/lengths-do-not-fit", f"the lengths {list(lengths)} do not fit an axis of {size}", RUN
-            )
+            message = f"the lengths {list(lengths)} do not fit an axis of {size}"
+            self._fail("onnxruntime/lengths-do-not-fit", message, RUN)
 
     def _negative_is_inferred(self) -> bool:
         """Whether shape inference has found the negative length: Run allocates no such output."""
@@ -330,49 +304,35 @@ class _Predictor:
     def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
         """An operator outside of a fused graph."""
         if self._has_empty(sizes, lengths):
-            return self._skipped(sizes)
+            return self._skipped()
         kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes
         if len(kept) < len(sizes):
-            self._note(
-                "onnxruntime/empty-inputs-left-out", f"{len(sizes) - len(kept)} of {len(sizes)} inputs have no elements"
-            )
-        answer = self._created([operator_of(self.facts, kept, lengths)], at)
+            message = f"{len(sizes) - len(kept)} of {len(sizes)} inputs have no elements"
+            self._note("onnxruntime/empty-inputs-left-out", message)
+        answer = self._created([operator_of(self.facts, kept, lengths)], lengths, at)
         if answer.outcome is not Outcome.DML:
             return answer
         half = self.facts.data_type == "FLOAT16"
         flags = ExecutionFlags.ALLOW_HALF_PRECISION_COMPUTATION if half else ExecutionFlags.NONE
         return replace(answer, compile=CompileCall("CompileOperator", int(flags)))
 
-    def _created(self, operators: Sequence[OperatorDesc], at: str) -> RuntimeAnswer:
+    def _created(self, operators: Sequence[OperatorDesc], lengths: Sizes, at: str) -> RuntimeAnswer:
         """The answer after CreateOperator of all, which ends with the first that is refused."""
-        hresults: list[int] = []
+        hresults: Sizes = ()
         for i, desc in enumerate(operators):
             report = _validated(desc, self.runtime.release)
-            hresults.append(int(report.hresult or 0))
+            hresults += (int(report.hresult or 0),)
             if report.ok:
                 continue
             name = "onnxruntime/refused-by-directml"
             found = "; ".join(diagnostic.message for diagnostic in report.errors[:2])
             if self.facts.omitted:
                 name, found = "onnxruntime/output-omitted", f"output {self.facts.omitted[0]} has no name"
-            elif isinstance(desc, SplitOperatorDesc) and self._is_negative(desc):
+            elif self.facts.given is LengthsFrom.NUM_OUTPUTS and min(lengths) < 0:
                 name, found = "onnxruntime/negative-length", "a negative length reaches DirectML modulo 2^32"
             self._note(name, found)
-            outcome = Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS
-            return RuntimeAnswer(
-                self.runtime, outcome, at, tuple(operators[: i + 1]), tuple(hresults), None, tuple(self.notes)
-            )
-        return RuntimeAnswer(self.runtime, Outcome.DML, at, tuple(operators), tuple(hresults), None, tuple(self.notes))
-
-    def _is_negative(self, desc: SplitOperatorDesc) -> bool:
-        return (
-            self.facts.given is LengthsFrom.NUM_OUTPUTS
-            and desc.output_tensors is not None
-            and any(
-                tensor is not None and tensor.desc is not None and max(tensor.desc.sizes or (0,)) >= 2**31
-                for tensor in desc.output_tensors
-            )
-        )
+            return self._ended(_failure(at), at, operators[: i + 1], hresults)
+        return self._ended(Outcome.DML, at, operators, hresults)
 
     # Ends.
 
@@ -380,18 +340,29 @@ class _Predictor:
         if rank > MAX_RANK:
             self._fail("onnxruntime/rank", f"rank {rank} is more than {MAX_RANK}", at)
 
-    def _skipped(self, sizes: Sequence[Sizes]) -> RuntimeAnswer:
-        self._note(
-            "onnxruntime/empty-tensor", "a tensor has no elements: nothing is submitted, and no output is written"
-        )
-        return RuntimeAnswer(self.runtime, Outcome.DML, diagnostics=tuple(self.notes))
+    def _skipped(self) -> RuntimeAnswer:
+        message = "a tensor has no elements: nothing is submitted, and no output is written"
+        self._note("onnxruntime/empty-tensor", message)
+        return self._ended(Outcome.DML)
+
+    def _ended(
+        self, outcome: Outcome, at: str | None = None, operators: Sequence[OperatorDesc] = (), hresults: Sizes = ()
+    ) -> RuntimeAnswer:
+        return RuntimeAnswer(self.runtime, outcome, at, tuple(operators), hresults, diagnostics=tuple(self.notes))
 
     def _note(self, name: str, message: str) -> None:
         self.notes.append(diagnostic(name, self.path, message))
 
     def _stop(self, outcome: Outcome, name: str, message: str, at: str | None = None) -> NoReturn:
         self._note(name, message)
-        raise _Stop(RuntimeAnswer(self.runtime, outcome, at, diagnostics=tuple(self.notes)))
+        raise _Stop(self._ended(outcome, at))
+
+    def _unknown(self, name: str, message: str, at: str | None = None) -> NoReturn:
+        self._stop(Outcome.UNKNOWN, name, message, at)
 
     def _fail(self, name: str, message: str, at: str = INIT) -> NoReturn:
-        self._stop(Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS, name, message, at)
+        self._stop(_failure(at), name, message, at)
+
+
+def _failure(at: str) -> Outcome:
+    return Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS

@@ -364,8 +364,8 @@ def test_an_answer_of_the_inference_is_limited(monkeypatch):
 
 
 def test_many_domains_of_many_functions_are_imported_where_they_are_used():
-    from dmlsplit.formats.onnx.inference import make_harmless
     from dmlsplit.formats.onnx.functions import Functions
+    from dmlsplit.formats.onnx.inference import make_harmless
 
     made = calling([function(f"f{i}", [node("Foo", ["x"], ["a"], domain=f"q{i}")]) for i in range(50)])
     make_harmless(made, Functions(made.functions, limits.Budget(0)))
