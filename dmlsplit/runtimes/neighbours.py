@@ -13,14 +13,14 @@ from typing import Final, TypeAlias
 
 from dmlsplit.runtime_versions import Runtime, key_of
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _FLOATS: Final = frozenset({"FLOAT", "FLOAT16"})
 _NUMBERS: Final = _FLOATS | {"INT32", "INT64"}
-_SCALARS: Final = frozenset(
-    {
-        *("FLOAT", "FLOAT16", "DOUBLE", "BOOL"),
-        *("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"),
-    }
-)
+_SCALARS: Final = _words("FLOAT FLOAT16 DOUBLE BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64")
 Limits: TypeAlias = tuple[tuple[str, int], ...]
 """Of versions of ONNX Runtime, the oldest first: the newest opset that the operator's kernels are for from then on."""
 
@@ -93,17 +93,9 @@ CONTRIBUTED: Final[Mapping[str, Neighbour]] = {
 }
 """The same of ONNX Runtime's own, com.microsoft."""
 
-DOMAINS: Final = frozenset(
-    {
-        *("", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training"),
-        *(
-            "com.microsoft",
-            "com.microsoft.nchwc",
-            "com.microsoft.dml",
-            "com.microsoft.experimental",
-            "com.ms.internal.nhwc",
-        ),
-    }
+DOMAINS: Final = frozenset({""}) | _words(
+    "ai.onnx.ml ai.onnx.training ai.onnx.preview.training com.microsoft com.microsoft.nchwc com.microsoft.dml "
+    "com.microsoft.experimental com.ms.internal.nhwc"
 )
 """Those that ONNX Runtime has operators of."""
 
@@ -129,20 +121,13 @@ DATA_DEPENDENT: Final = frozenset(
 INFERRED_FROM: Final[Mapping[str, str]] = {"Einsum": "1.20.0"}
 """Operators whose output has sizes at session creation from a version on. Earlier ones know them as the model runs."""
 
-ON_CPU: Final = frozenset(
-    {
-        *("SplitToSequence", "SequenceAt", "SequenceConstruct", "ConcatFromSequence", "SequenceEmpty"),
-        *("Loop", "Scan", "StringNormalizer", "TfIdfVectorizer", "Unique", "Compress", "Det", "Multinomial"),
-    }
+ON_CPU: Final = _words(
+    "SplitToSequence SequenceAt SequenceConstruct ConcatFromSequence SequenceEmpty Loop Scan StringNormalizer "
+    "TfIdfVectorizer Unique Compress Det Multinomial"
 )
 """Operators that the execution provider does not implement, or those of sequences, which it never fuses."""
 
-ACTIVATIONS: Final = frozenset(
-    {
-        *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid"),
-        *("Softplus", "Softsign", "ThresholdedRelu"),
-    }
-)
+ACTIVATIONS: Final = _words("Relu LeakyRelu Sigmoid Tanh Elu Selu HardSigmoid Softplus Softsign ThresholdedRelu")
 ABSORBS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(
         ("Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "Gemm", "MatMul"), ACTIVATIONS
@@ -151,43 +136,26 @@ ABSORBS: Final[Mapping[str, frozenset[str]]] = {
 }
 """Operators, and the activations that are put into them where nothing else reads what is between, from level 2 on."""
 
-STAYING: Final = frozenset(
-    {
-        *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign"),
-        *("Abs", "Neg", "Exp", "Log", "Sqrt", "Ceil", "Floor", "Sin", "Cos"),
-        *("Add", "Sub", "Mul", "Max", "Min", "Slice", "Tile", "Split", "Concat"),
-    }
+STAYING: Final = _words(
+    "Relu LeakyRelu Sigmoid Tanh Elu Selu HardSigmoid Softplus Softsign Abs Neg Exp Log Sqrt Ceil Floor Sin Cos Add "
+    "Sub Mul Max Min Slice Tile Split Concat"
 )
 """Operators that optimization leaves alone among each other, but for the pairs of ABSORBS and x * Sigmoid(x)."""
 
 IN_PATTERNS: Final = frozenset({"Sigmoid", "Tanh", "Sqrt", "Exp", "Elu"})
 """Those of them that optimization looks for among weights: GELUs, normalizations and the like."""
 
-ELEMENTWISE: Final = frozenset(
-    {
-        *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign", "Clip"),
-        *("Sqrt", "Exp", "Log", "Ceil", "Floor", "Round", "Sin", "Cos", "Abs", "Neg", "Erf", "Reciprocal"),
-        *("Add", "Sub", "Mul", "Div"),
-    }
-)
-"""Operators that DirectML executes in place, or fuses."""
-
 KEPT: Final = frozenset({"Conv", "ConvTranspose", "MaxPool", "Split", "Concat"})
 """Operators that optimization may give more to do, and leaves as a node each."""
 
-TRANSPOSABLE: Final = frozenset(
-    {
-        *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cast", "Ceil", "Celu", "Clip", "Cos", "Cosh"),
-        *("Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log"),
-        *("Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh"),
-        *("Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "CastLike", "Dropout", "Gelu"),
-        *("Add", "And", "BitShift", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean"),
-        *("Min", "Mod", "Mul", "Or", "Pow", "PRelu", "Sub", "Sum", "Where", "Xor"),
-        *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
-        *("ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin", "Softmax", "LogSoftmax", "Hardmax"),
-        *("Concat", "Flatten", "Pad", "Reshape", "Shape", "Slice", "Split", "Squeeze", "Tile", "Transpose"),
-        *("Unsqueeze", "QuantizeLinear", "DequantizeLinear", "Resize", "Upsample", "MaxPool"),
-    }
+TRANSPOSABLE: Final = _words(
+    "Abs Acos Acosh Asin Asinh Atan Atanh Cast Ceil Celu Clip Cos Cosh Elu Erf Exp Floor HardSigmoid HardSwish "
+    "Identity IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh "
+    "Softplus Softsign Sqrt Tan Tanh ThresholdedRelu CastLike Dropout Gelu Add And BitShift Div Equal Greater "
+    "GreaterOrEqual Less LessOrEqual Max Mean Min Mod Mul Or Pow PRelu Sub Sum Where Xor ReduceL1 ReduceL2 "
+    "ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare ArgMax ArgMin "
+    "Softmax LogSoftmax Hardmax Concat Flatten Pad Reshape Shape Slice Split Squeeze Tile Transpose Unsqueeze "
+    "QuantizeLinear DequantizeLinear Resize Upsample MaxPool"
 )
 """Operators of the default domain that optimization may move a Transpose over; it stops at any other."""
 
