@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PlacedNode:
-    """A node in topological order: the names that it reads and writes, and whether it can be in a fused graph."""
+    """A node in topological order: the names that it reads and writes, and whether it can be in a fused graph, None
+    where that is not known."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    in_graph: bool
+    in_graph: bool | None
 
 
 class _Partition:
@@ -34,14 +35,14 @@ class _Partition:
         return found
 
 
-def partitions(nodes: Sequence[PlacedNode]) -> list[tuple[int, ...]]:
+def partitions(nodes: Sequence[PlacedNode], *, unknown: bool = False) -> list[tuple[int, ...]]:
     """The fused graphs, in the order in which they are compiled: the indices of their nodes, in their order there. What
-    is merged stands before what it is merged into."""
+    is merged stands before what it is merged into. `unknown`: whether nodes of which it is not known are in them."""
     by_name: dict[str, _Partition] = {}
     found: list[_Partition] = []
     for index, node in enumerate(nodes):
         feeding = [by_name[name].root() for name in node.inputs if name in by_name]
-        if not node.in_graph:
+        if not (unknown if node.in_graph is None else node.in_graph):
             for partition in feeding:
                 partition.final = True
             partition = _Partition(index, final=True)

@@ -27,7 +27,16 @@ from dmlsplit.formats.onnx.fusion.operators import (
     Lowered,
     lowered,
 )
-from dmlsplit.formats.onnx.fusion.optimizer import SILU, Op, Optimized, fusible, neutral, permutation
+from dmlsplit.formats.onnx.fusion.optimizer import (
+    SILU,
+    Op,
+    Optimized,
+    fusible,
+    neutral,
+    permutation,
+    producers_of,
+    readers_of,
+)
 from dmlsplit.formats.onnx.runtime.facts import facts_in
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
@@ -70,16 +79,13 @@ def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | No
     found = SessionGraphs()
     judged = [op for op in order if op.op_type in JUDGED]
     found.judged = [graph.path(op.index) for op in sorted(judged, key=lambda op: op.index)]
-    groups = _groups(order, places, certain=True)
-    possible = _groups(order, places, certain=False) if None in places else groups
+    rows = [PlacedNode(tuple(op.inputs), tuple(op.outputs), place) for op, place in zip(order, places, strict=True)]
+    groups = partitions(rows)
+    possible = partitions(rows, unknown=True) if None in places else groups
     largest = {i: group for group in possible for i in group}
-    readers: dict[str, list[Op]] = {}
-    for op in order:
-        for name in op.inputs:
-            readers.setdefault(name, []).append(op)
-    for op in order:
-        if op.unwritten:
-            found.unwritten.append((op.unwritten, graph.path(op.absorbed[0]), graph.nodes[op.absorbed[0]].op_type))
+    readers = readers_of(order)
+    lost = [(op.unwritten, op.absorbed[0]) for op in order if op.unwritten]
+    found.unwritten = [(name, graph.path(index), graph.nodes[index].op_type) for name, index in lost]
     for group in groups:
         if any(_is_refused(graph, order[i]) for i in group):
             continue
@@ -122,7 +128,7 @@ def _is_sized(graph: SessionGraph, op: Op) -> bool:
 def _ordered(optimized: Optimized) -> list[Op]:
     """The nodes in the order in which ONNX Runtime walks over them: as SessionGraph.order, of those that are left."""
     ops = optimized.ops
-    producers = {name: op for op in ops for name in op.outputs if name}
+    producers = producers_of(ops)
     before = {op: {producers[name] for name in op.inputs if name in producers} for op in ops}
     followed = {each for op in ops for each in before[op]}
 
@@ -148,14 +154,6 @@ def _in_graph(graph: SessionGraph, op: Op) -> bool | None:
     return placed.in_graph
 
 
-def _groups(order: Sequence[Op], places: Sequence[bool | None], *, certain: bool) -> list[tuple[int, ...]]:
-    rows = [
-        PlacedNode(tuple(op.inputs), tuple(op.outputs), (not certain) if place is None else place)
-        for op, place in zip(order, places, strict=True)
-    ]
-    return partitions(rows)
-
-
 @dataclass(slots=True)
 class _Row:
     """One operator of DirectML's in the making."""
@@ -178,7 +176,7 @@ class _Builder:
         """Tensors that only DirectML has: the one of the model that has their shape and type."""
         self.fusible = fusible(group) if graph.options.optimization >= 1 else set()
         members = set(group)
-        made = {name for op in group for name in op.outputs if name}
+        made = set(producers_of(group))
         read = {name for name in made if any(op not in members for op in readers.get(name, ()))}
         left = read | (made & graph.outputs)
         self.exits = sorted(left, key=lambda name: name.encode("utf-8", "surrogatepass"))
@@ -236,7 +234,7 @@ class _Builder:
 
     def _alive(self) -> list[Op]:
         """The nodes that lead to what leaves the graph."""
-        producers = {name: op for op in self.group for name in op.outputs if name}
+        producers = producers_of(self.group)
         todo = [producers[name] for name in self.exits]
         needed: set[Op] = set()
         while todo:

@@ -8,7 +8,7 @@ conv_*_fusion.cc, relu_clip_fusion.cc, quick_gelu_fusion.cc, DmlOperatorFusion);
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -95,12 +95,7 @@ class Optimized:
     # Questions of the passes.
 
     def _index(self) -> None:
-        self.producers = {name: op for op in self.ops for name in op.outputs if name}
-        self.readers: dict[str, list[Op]] = {}
-        for op in self.ops:
-            for name in dict.fromkeys(op.inputs):
-                if name:
-                    self.readers.setdefault(name, []).append(op)
+        self.producers, self.readers = producers_of(self.ops), readers_of(self.ops)
 
     def _only_reader(self, op: Op) -> Op | None:
         """The node that alone reads what `op` computes, where it is no output of the graph."""
@@ -113,11 +108,7 @@ class Optimized:
     def _remove(self) -> None:
         """Nodes that do nothing; what is equal to another is gone already."""
         outputs = self.graph.outputs
-        counts: dict[str, int] = {}
-        for op in self.ops:
-            for name in dict.fromkeys(op.inputs):
-                counts[name] = counts.get(name, 0) + 1
-        producers = {name: op for op in self.ops for name in op.outputs if name}
+        producers, readers = producers_of(self.ops), readers_of(self.ops)
         kept: list[Op] = []
         for op in depth_first(
             reversed(self.ops), lambda op: [producers[n] for n in reversed(op.inputs) if n in producers]
@@ -130,7 +121,7 @@ class Optimized:
                     self.alias[op.outputs[0]] = source
                     continue
                 before = producers.get(source)
-                alone = counts.get(source, 0) == 1 and source not in outputs
+                alone = len(readers.get(source, ())) == 1 and source not in outputs
                 if op.op_type == "Identity" and before is not None and before in kept and alone:
                     before.outputs = [op.outputs[0] if name == source else name for name in before.outputs]
                     producers[op.outputs[0]] = before
@@ -254,6 +245,20 @@ class Optimized:
                 op.op_type = "FusedAdd"
 
 
+def producers_of(ops: Iterable[Op]) -> dict[str, Op]:
+    """The nodes by the names that they write."""
+    return {name: op for op in ops for name in op.outputs if name}
+
+
+def readers_of(ops: Iterable[Op]) -> dict[str, list[Op]]:
+    """The nodes by the names that they read, each once."""
+    found: dict[str, list[Op]] = {}
+    for op in ops:
+        for name in dict.fromkeys(filter(None, op.inputs)):
+            found.setdefault(name, []).append(op)
+    return found
+
+
 def constant(graph: SessionGraph, name: str) -> Array | None:
     """The elements of a small constant; None where they are not known."""
     return graph.scope.elements(name) if graph.is_constant(name) else None
@@ -275,11 +280,7 @@ def neutral(graph: SessionGraph, op: Op) -> int | None:
 
 def fusible(group: Sequence[Op]) -> set[Op]:
     """Nodes that ONNX Runtime may have made one operator of: a GELU around an Erf, a normalization around a mean."""
-    readers: dict[str, list[Op]] = {}
-    for op in group:
-        for name in op.inputs:
-            readers.setdefault(name, []).append(op)
-    producers = {name: op for op in group for name in op.outputs}
+    producers, readers = producers_of(group), readers_of(group)
     found = {op for op in group if op.op_type in _CORES}
     for _ in range(_REACH if found else 0):
         around = [name for op in found for name in (*op.inputs, *op.outputs)]

@@ -116,10 +116,19 @@ def _groups(
     fused: frozenset[int],
 ) -> tuple[dict[int, _Group], list[Failure]]:
     """The fused graph that each node is in, if any, and what fails of neighbours and of graphs without Splits."""
-    known = {neighbour.index: neighbour for neighbour in neighbours}
-    placed = [known.get(index) or Placed(index, True, index in fused) for index in graph.order()]
-    certain = _fused(graph, placed, unknown=False)
-    largest = {i: group for group in _fused(graph, placed, unknown=True) for i in group}
+    in_graph = {
+        **dict.fromkeys(facts, False),
+        **dict.fromkeys(fused, True),
+        **{n.index: n.in_graph for n in neighbours},
+    }
+    order = graph.order()
+    rows = [
+        PlacedNode(tuple(map(graph.source, graph.nodes[i].input)), tuple(graph.nodes[i].output), in_graph[i])
+        for i in order
+    ]
+    certain = [tuple([order[i] for i in group]) for group in partitions(rows)]
+    possible = [tuple([order[i] for i in group]) for group in partitions(rows, unknown=True)]
+    largest = {i: group for group in possible for i in group}
     found = {i: _Group(None, None, replace(place, index=i)) for i in range(len(graph.nodes))}
     failures = []
     for number, group in enumerate(certain):
@@ -143,19 +152,6 @@ def _kept(graph: SessionGraph, index: int) -> int:
         return index
     origins = (graph.origin(name) for name in graph.nodes[index].output if name)
     return next((i for i in origins if i is not None and not graph.removed(i)), index)
-
-
-def _fused(graph: SessionGraph, placed: Sequence[Placed], *, unknown: bool) -> list[tuple[int, ...]]:
-    """The nodes of each fused graph; `unknown`: nodes of which it is not known join."""
-    rows = [
-        PlacedNode(
-            tuple(graph.source(name) for name in graph.nodes[place.index].input),
-            tuple(graph.nodes[place.index].output),
-            unknown if place.in_graph is None else place.in_graph,
-        )
-        for place in placed
-    ]
-    return [tuple(placed[i].index for i in group) for group in partitions(rows)]
 
 
 def _count(graph: SessionGraph, certain: Sequence[int], possible: Sequence[int]) -> int | None:
