@@ -39,10 +39,15 @@ class Constant(NamedTuple):
         return Constant(self.array, self.known * (self.known == 1))
 
 
-MOVING: Final = frozenset("Concat Flatten Gather Identity Reshape Slice Squeeze Transpose Unsqueeze".split())
+MOVING: Final = frozenset(
+    {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+)
 """Operators that move elements; the inputs after the first (of Concat: none) say where to."""
 ELEMENTWISE: Final = frozenset(
-    "Abs Add Cast Ceil Div Equal Floor Greater Less Max Min Mod Mul Neg Not Sub Sum Where".split()
+    {
+        *("Abs", "Add", "Cast", "Ceil", "Div", "Equal", "Floor", "Greater", "Less", "Max", "Min", "Mod", "Mul"),
+        *("Neg", "Not", "Sub", "Sum", "Where"),
+    }
 )
 WHOLE: Final = frozenset({"ConstantOfShape", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
 FOLDED: Final = MOVING | ELEMENTWISE | WHOLE

@@ -30,7 +30,10 @@ _CONTAINERS: Final = ("ModelProto", "GraphProto", "FunctionProto", "SparseTensor
 _KEPT: Final = {"TensorProto": ("name", "data_type", "dims"), "AttributeProto": ("name", "type", "t", "g", "graphs")}
 """The fields that are kept of messages above MAX_VALUE_BYTES: of others all."""
 _WITH_TENSORS: Final = frozenset(
-    "GraphProto FunctionProto TrainingInfoProto NodeProto AttributeProto SparseTensorProto TensorProto".split()
+    {
+        *("GraphProto", "FunctionProto", "TrainingInfoProto"),
+        *("NodeProto", "AttributeProto", "SparseTensorProto", "TensorProto"),
+    }
 )
 
 
