@@ -26,34 +26,29 @@ _UINT_ALIGNMENT: Final = 4
 UINT, UINT64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
 
-class DML_TENSOR_DESC(ctypes.Structure):
-    _fields_ = (("Type", UINT), ("Desc", POINTER))
+def struct_type(name: str, **members: type[object]) -> type[ctypes.Structure]:
+    """The struct of that name, its members in their order."""
+    return type(name, (ctypes.Structure,), {"_fields_": tuple(members.items())})
 
 
-class DML_BUFFER_TENSOR_DESC(ctypes.Structure):
-    _fields_ = (
-        ("DataType", UINT),
-        ("Flags", UINT),
-        ("DimensionCount", UINT),
-        ("Sizes", POINTER),
-        ("Strides", POINTER),
-        ("TotalTensorSizeInBytes", UINT64),
-        ("GuaranteedBaseOffsetAlignment", UINT),
-    )
-
-
-class DML_OPERATOR_DESC(ctypes.Structure):
-    _fields_ = (("Type", UINT), ("Desc", POINTER))
-
-
-class DML_SPLIT_OPERATOR_DESC(ctypes.Structure):
-    _fields_ = (("InputTensor", POINTER), ("OutputCount", UINT), ("OutputTensors", POINTER), ("Axis", UINT))
-
-
-class DML_JOIN_OPERATOR_DESC(ctypes.Structure):
-    _fields_ = (("InputCount", UINT), ("InputTensors", POINTER), ("OutputTensor", POINTER), ("Axis", UINT))
-
-
+DML_TENSOR_DESC = struct_type("DML_TENSOR_DESC", Type=UINT, Desc=POINTER)
+DML_BUFFER_TENSOR_DESC = struct_type(
+    "DML_BUFFER_TENSOR_DESC",
+    DataType=UINT,
+    Flags=UINT,
+    DimensionCount=UINT,
+    Sizes=POINTER,
+    Strides=POINTER,
+    TotalTensorSizeInBytes=UINT64,
+    GuaranteedBaseOffsetAlignment=UINT,
+)
+DML_OPERATOR_DESC = struct_type("DML_OPERATOR_DESC", Type=UINT, Desc=POINTER)
+DML_SPLIT_OPERATOR_DESC = struct_type(
+    "DML_SPLIT_OPERATOR_DESC", InputTensor=POINTER, OutputCount=UINT, OutputTensors=POINTER, Axis=UINT
+)
+DML_JOIN_OPERATOR_DESC = struct_type(
+    "DML_JOIN_OPERATOR_DESC", InputCount=UINT, InputTensors=POINTER, OutputTensor=POINTER, Axis=UINT
+)
 _STRUCTS: Final = {OperatorType.SPLIT: DML_SPLIT_OPERATOR_DESC, OperatorType.JOIN: DML_JOIN_OPERATOR_DESC}
 
 
@@ -209,7 +204,7 @@ def _read_tensor(address: Address, path: str) -> TensorDesc | None:
     return _tensor(_at(DML_TENSOR_DESC, address, path), path)
 
 
-def _tensor(struct: DML_TENSOR_DESC, path: str) -> TensorDesc:
+def _tensor(struct: ctypes.Structure, path: str) -> TensorDesc:
     if struct.Desc is None:
         return TensorDesc(struct.Type, None)
     desc = _at(DML_BUFFER_TENSOR_DESC, struct.Desc, f"{path}.Desc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,8 +11,7 @@ import numpy as np
 
 from dmlsplit.enums import TensorDataType
 from dmlsplit.errors import InputError
-
-T = TensorDataType
+from dmlsplit.layout import ELEMENT_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,7 @@ class ElementType:
         try:
             import ml_dtypes
         except ImportError:
-            message = f"type {self.name} needs ml_dtypes: pip install 'dmlsplit[onnx]'"
-            raise InputError(message) from None
+            raise InputError(f"type {self.name} needs ml_dtypes: pip install 'dmlsplit[onnx]'") from None
         held = getattr(ml_dtypes, self.name, None)
         if held is None:
             raise InputError(f"ml_dtypes {ml_dtypes.__version__} has no type {self.name}")
@@ -53,47 +52,28 @@ class ElementType:
         return dtype
 
 
-def _packed(name: str, bits: int, itemsize: int = 1) -> ElementType:
+def _packed(name: str, itemsize: int = 1) -> ElementType:
+    bits = re.findall("[0-9]", name)[0]
     refusal = f"{bits}-bit elements share bytes, and DirectML splits whole bytes only"
     return ElementType(name, itemsize, None, refusal=refusal)
 
 
+_NATIVE: Final = [ElementType(t.name.lower(), ELEMENT_BITS[t] // 8, t) for t in TensorDataType if t in ELEMENT_BITS]
+_CARRIED: Final = (
+    *("bool", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz"),
+    *("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
+)
+"""Types of 8 bits. A split moves bits, whatever they mean: an integer of the same width carries them."""
 ELEMENT_TYPES: Final[Mapping[str, ElementType]] = {
     element.name: element
     for element in (
-        ElementType("float16", 2, T.FLOAT16),
-        ElementType("float32", 4, T.FLOAT32),
-        ElementType("float64", 8, T.FLOAT64),
-        ElementType("int8", 1, T.INT8),
-        ElementType("int16", 2, T.INT16),
-        ElementType("int32", 4, T.INT32),
-        ElementType("int64", 8, T.INT64),
-        ElementType("uint8", 1, T.UINT8),
-        ElementType("uint16", 2, T.UINT16),
-        ElementType("uint32", 4, T.UINT32),
-        ElementType("uint64", 8, T.UINT64),
-        # A split moves bits, whatever they mean: an integer of the same width carries them.
-        ElementType("bool", 1, T.UINT8),
-        ElementType("bfloat16", 2, T.UINT16),
-        ElementType("float8_e3m4", 1, T.UINT8),
-        ElementType("float8_e4m3", 1, T.UINT8),
-        ElementType("float8_e4m3b11fnuz", 1, T.UINT8),
-        ElementType("float8_e4m3fn", 1, T.UINT8),
-        ElementType("float8_e4m3fnuz", 1, T.UINT8),
-        ElementType("float8_e5m2", 1, T.UINT8),
-        ElementType("float8_e5m2fnuz", 1, T.UINT8),
-        ElementType("float8_e8m0fnu", 1, T.UINT8),
-        ElementType("complex64", 8, T.UINT32, 2),
-        ElementType("complex128", 16, T.UINT32, 4),
-        _packed("int4", 4),
-        _packed("uint4", 4),
-        _packed("float4_e2m1fn", 4),
-        _packed("int2", 2),
-        _packed("uint2", 2),
-        _packed("uint1", 1, 0),
-        _packed("uint3", 3, 0),
-        _packed("uint6", 6, 0),
-        _packed("nf4", 4, 0),
+        *_NATIVE,
+        *(ElementType(name, 1, TensorDataType.UINT8) for name in _CARRIED),
+        ElementType("bfloat16", 2, TensorDataType.UINT16),
+        ElementType("complex64", 8, TensorDataType.UINT32, 2),
+        ElementType("complex128", 16, TensorDataType.UINT32, 4),
+        *map(_packed, ("int4", "uint4", "float4_e2m1fn", "int2", "uint2")),
+        *(_packed(name, 0) for name in ("uint1", "uint3", "uint6", "nf4")),
         ElementType("string", 0, None, refusal="strings have no fixed size"),
     )
 }

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any, Final, TypeAlias, TypeVar
 
 from dmlsplit.errors import DescriptorError
-from dmlsplit.formats.cstruct import MAX_TENSOR_COUNT, POINTER, UINT, _at, _check_count, _checked
+from dmlsplit.formats.cstruct import MAX_TENSOR_COUNT, POINTER, UINT, _at, _check_count, _checked, struct_type
 from dmlsplit.graphs import (
     GraphDesc,
     GraphNode,
@@ -31,52 +32,31 @@ NO_OPERATOR: Final = 0
 """DML_OPERATOR_INVALID: what a node that is a constant, not an operator, is taken for."""
 
 
-class DML_GRAPH_NODE_DESC(ctypes.Structure):
-    _fields_ = (("Type", UINT), ("Desc", POINTER))
-
-
-class DML_OPERATOR_GRAPH_NODE_DESC(ctypes.Structure):
-    _fields_ = (("Operator", POINTER), ("Name", POINTER))
-
-
-class DML_GRAPH_EDGE_DESC(ctypes.Structure):
-    _fields_ = (("Type", UINT), ("Desc", POINTER))
-
-
-class DML_INPUT_GRAPH_EDGE_DESC(ctypes.Structure):
-    _fields_ = (("GraphInputIndex", UINT), ("ToNodeIndex", UINT), ("ToNodeInputIndex", UINT), ("Name", POINTER))
-
-
-class DML_OUTPUT_GRAPH_EDGE_DESC(ctypes.Structure):
-    _fields_ = (("FromNodeIndex", UINT), ("FromNodeOutputIndex", UINT), ("GraphOutputIndex", UINT), ("Name", POINTER))
-
-
-class DML_INTERMEDIATE_GRAPH_EDGE_DESC(ctypes.Structure):
-    _fields_ = (
-        ("FromNodeIndex", UINT),
-        ("FromNodeOutputIndex", UINT),
-        ("ToNodeIndex", UINT),
-        ("ToNodeInputIndex", UINT),
-        ("Name", POINTER),
-    )
-
-
-class DML_GRAPH_DESC(ctypes.Structure):
-    _fields_ = (
-        ("InputCount", UINT),
-        ("OutputCount", UINT),
-        ("NodeCount", UINT),
-        ("Nodes", POINTER),
-        ("InputEdgeCount", UINT),
-        ("InputEdges", POINTER),
-        ("OutputEdgeCount", UINT),
-        ("OutputEdges", POINTER),
-        ("IntermediateEdgeCount", UINT),
-        ("IntermediateEdges", POINTER),
-    )
+def _edge_struct(name: str, kind: type[Edge]) -> type[ctypes.Structure]:
+    return struct_type(name, **dict.fromkeys(kind.members(), UINT), Name=POINTER)
 
 
 Edge: TypeAlias = InputGraphEdgeDesc | OutputGraphEdgeDesc | IntermediateGraphEdgeDesc
+DML_GRAPH_NODE_DESC = struct_type("DML_GRAPH_NODE_DESC", Type=UINT, Desc=POINTER)
+DML_OPERATOR_GRAPH_NODE_DESC = struct_type("DML_OPERATOR_GRAPH_NODE_DESC", Operator=POINTER, Name=POINTER)
+DML_GRAPH_EDGE_DESC = struct_type("DML_GRAPH_EDGE_DESC", Type=UINT, Desc=POINTER)
+DML_INPUT_GRAPH_EDGE_DESC = _edge_struct("DML_INPUT_GRAPH_EDGE_DESC", InputGraphEdgeDesc)
+DML_OUTPUT_GRAPH_EDGE_DESC = _edge_struct("DML_OUTPUT_GRAPH_EDGE_DESC", OutputGraphEdgeDesc)
+DML_INTERMEDIATE_GRAPH_EDGE_DESC = _edge_struct("DML_INTERMEDIATE_GRAPH_EDGE_DESC", IntermediateGraphEdgeDesc)
+DML_GRAPH_DESC = struct_type(
+    "DML_GRAPH_DESC",
+    InputCount=UINT,
+    OutputCount=UINT,
+    NodeCount=UINT,
+    Nodes=POINTER,
+    InputEdgeCount=UINT,
+    InputEdges=POINTER,
+    OutputEdgeCount=UINT,
+    OutputEdges=POINTER,
+    IntermediateEdgeCount=UINT,
+    IntermediateEdges=POINTER,
+)
+
 _EDGES: Final[dict[str, tuple[int, type[ctypes.Structure]]]] = {
     "InputEdge": (INPUT_EDGE, DML_INPUT_GRAPH_EDGE_DESC),
     "OutputEdge": (OUTPUT_EDGE, DML_OUTPUT_GRAPH_EDGE_DESC),
@@ -88,7 +68,7 @@ _Edge = TypeVar("_Edge", InputGraphEdgeDesc, OutputGraphEdgeDesc, IntermediateGr
 class CGraph:
     """The structs of one graph; the memory belongs to this object. The operators are the caller's."""
 
-    def __init__(self, desc: DML_GRAPH_DESC, memory: list[Any]) -> None:
+    def __init__(self, desc: ctypes.Structure, memory: list[Any]) -> None:
         self._memory = (desc, memory)
         self.address: Final = ctypes.addressof(desc)
         """Of the DML_GRAPH_DESC."""
@@ -107,14 +87,14 @@ def write(graph: GraphDesc, operators: Sequence[int]) -> CGraph:
     struct.Nodes = _pointers(DML_GRAPH_NODE_DESC, OPERATOR_NODE, descs, memory)
     for name, edges in _sides(graph):
         kind, layout = _EDGES[name]
-        members = [layout(*_numbers(edge)) for edge in edges]
+        members = [layout(*astuple(edge)) for edge in edges]
         setattr(struct, f"{name}Count", len(members))
         setattr(struct, f"{name}s", _pointers(DML_GRAPH_EDGE_DESC, kind, members, memory))
     return CGraph(struct, memory)
 
 
 def _pointers(
-    layout: type[DML_GRAPH_NODE_DESC] | type[DML_GRAPH_EDGE_DESC],
+    layout: type[ctypes.Structure],
     kind: int,
     descs: Sequence[ctypes.Structure],
     memory: list[Any],
@@ -129,10 +109,6 @@ def _pointers(
 
 def _sides(graph: GraphDesc) -> Iterator[tuple[str, Sequence[Edge]]]:
     yield from zip(_EDGES, (graph.input_edges, graph.output_edges, graph.intermediate_edges), strict=True)
-
-
-def _numbers(edge: Edge) -> tuple[int, ...]:
-    return tuple([getattr(edge, name) for name in edge.__slots__])
 
 
 def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
@@ -165,7 +141,7 @@ def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
     return GraphDesc([None] * struct.InputCount, [None] * struct.OutputCount, nodes, inputs, outputs, wires)
 
 
-def _array(struct: DML_GRAPH_DESC, name: str, layout: type[ctypes.Structure]) -> Sequence[Any]:
+def _array(struct: ctypes.Structure, name: str, layout: type[ctypes.Structure]) -> Sequence[Any]:
     count, address = getattr(struct, f"{name}Count"), getattr(struct, f"{name}s")
     _check_count(count, MAX_TENSOR_COUNT, f"{name}Count")
     if not count:
@@ -174,12 +150,12 @@ def _array(struct: DML_GRAPH_DESC, name: str, layout: type[ctypes.Structure]) ->
     return array
 
 
-def _read_edges(struct: DML_GRAPH_DESC, name: str, kind: type[_Edge]) -> list[_Edge]:
+def _read_edges(struct: ctypes.Structure, name: str, kind: type[_Edge]) -> list[_Edge]:
     number, layout = _EDGES[name]
     edges = []
     for i, entry in enumerate(_array(struct, name, DML_GRAPH_EDGE_DESC)):
         if entry.Type != number:
             raise DescriptorError(f"{name}s[{i}].Type: {entry.Type} is not {number}")
         edge = _at(layout, entry.Desc, f"{name}s[{i}].Desc")
-        edges.append(kind(*[getattr(edge, member) for member, *_ in layout._fields_[:-1]]))
+        edges.append(kind(*[getattr(edge, member) for member in kind.members()]))
     return edges

@@ -17,11 +17,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import astuple
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.enums import GRAPH
-from dmlsplit.formats.json import _OperatorReader, _tensor_json, read_operator
+from dmlsplit.formats.json import _OperatorReader, read_operator, tensor_json
 from dmlsplit.formats.json import to_json as operator_to_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 from dmlsplit.graphs.descriptors import (
@@ -34,11 +35,7 @@ from dmlsplit.graphs.descriptors import (
     Value,
     edge_counts,
 )
-from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT, OperatorInfo, operator_name, operator_number
-
-_INPUT_EDGE: Final = ("GraphInputIndex", "ToNodeIndex", "ToNodeInputIndex")
-_OUTPUT_EDGE: Final = ("FromNodeIndex", "FromNodeOutputIndex", "GraphOutputIndex")
-_WIRE: Final = ("FromNodeIndex", "FromNodeOutputIndex", "ToNodeIndex", "ToNodeInputIndex")
+from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT, operator_name, operator_number
 
 _Edge = TypeVar("_Edge", InputGraphEdgeDesc, OutputGraphEdgeDesc, IntermediateGraphEdgeDesc)
 
@@ -51,36 +48,30 @@ def loads(text: str | bytes) -> GraphDesc:
 def dumps(graph: GraphDesc, indent: int | None = None) -> str:
     """A graph in JSON; `loads(dumps(graph)) == graph`."""
     desc = {
-        "Inputs": [_tensor_json(tensor) for tensor in graph.inputs],
-        "Outputs": [_tensor_json(tensor) for tensor in graph.outputs],
+        "Inputs": [tensor_json(tensor) for tensor in graph.inputs],
+        "Outputs": [tensor_json(tensor) for tensor in graph.outputs],
         "Nodes": [_node(node) for node in graph.nodes],
-        "InputEdges": _edges(_INPUT_EDGE, graph.input_edges),
-        "OutputEdges": _edges(_OUTPUT_EDGE, graph.output_edges),
-        "IntermediateEdges": _edges(_WIRE, graph.intermediate_edges),
+        "InputEdges": _edges(graph.input_edges),
+        "OutputEdges": _edges(graph.output_edges),
+        "IntermediateEdges": _edges(graph.intermediate_edges),
     }
     return json.dumps({"Type": GRAPH, "Desc": desc}, indent=indent)
 
 
-def _edges(names: Sequence[str], edges: Sequence[Any]) -> list[dict[str, int]]:
-    return [dict(zip(names, astuple(edge), strict=True)) for edge in edges]
+def _edges(edges: Sequence[Any]) -> list[dict[str, int]]:
+    return [dict(zip(edge.members(), astuple(edge), strict=True)) for edge in edges]
 
 
 def _node(node: GraphNode) -> object:
     if isinstance(node, (SplitOperatorDesc, JoinOperatorDesc)):
         return operator_to_json(node)
     row = BY_NUMBER.get(node.type)
-    members: dict[str, object] = {}
-    tensors = [_tensor_json(tensor) for tensor in (*node.inputs, *node.outputs)]
-    if row is not None and _fits(node, row):
-        members.update(zip(row.tensors, tensors, strict=True))
-    else:
-        members = {"Inputs": tensors[: len(node.inputs)], "Outputs": tensors[len(node.inputs) :]}
+    inputs, outputs = ([tensor_json(tensor) for tensor in side] for side in (node.inputs, node.outputs))
+    members: dict[str, object] = {"Inputs": inputs, "Outputs": outputs}
+    if row is not None and len(inputs) == len(row.tensors) - 1 and len(outputs) == 1:
+        members = dict(zip(row.tensors, inputs + outputs, strict=True))
     members.update({name: list(v) if isinstance(v, tuple) else v for name, v in node.members.items()})
     return {"Type": node.type if row is None else operator_name(node.type), "Desc": members}
-
-
-def _fits(node: NeighbourOperatorDesc, row: OperatorInfo) -> bool:
-    return len(node.inputs) == len(row.tensors) - 1 and len(node.outputs) == 1
 
 
 def read_graph(text: JsonText, key_path: KeyPath = ()) -> GraphDesc:
@@ -95,16 +86,13 @@ class _Reader(_OperatorReader):
     def graph(self, path: KeyPath) -> GraphDesc:
         members = self.members_of(self.text.get(path), path)
         self.field(members, path, "Type", self.graph_type)
-        members, path = self.desc(members, path)
+        members, path = self.inside(members, path)
 
-        def items(name: str) -> list[KeyPath]:
-            value = self.field(members, path, name, self.items_of)
-            return [(*path, name, i) for i in range(len(value))]
-
+        items = partial(self.places, members, path)
         starts, ends = ([self.end(place) for place in items(name)] for name in ("Inputs", "Outputs"))
-        inputs = [self.edge(place, _INPUT_EDGE, InputGraphEdgeDesc) for place in items("InputEdges")]
-        outputs = [self.edge(place, _OUTPUT_EDGE, OutputGraphEdgeDesc) for place in items("OutputEdges")]
-        wires = [self.edge(place, _WIRE, IntermediateGraphEdgeDesc) for place in items("IntermediateEdges")]
+        inputs = [self.edge(place, InputGraphEdgeDesc) for place in items("InputEdges")]
+        outputs = [self.edge(place, OutputGraphEdgeDesc) for place in items("OutputEdges")]
+        wires = [self.edge(place, IntermediateGraphEdgeDesc) for place in items("IntermediateEdges")]
         counts = edge_counts(inputs, outputs, wires)
         nodes = [self.node(place, counts.get(i, (0, 0))) for i, place in enumerate(items("Nodes"))]
         return GraphDesc(starts, ends, nodes, inputs, outputs, wires)
@@ -113,16 +101,20 @@ class _Reader(_OperatorReader):
         if value != GRAPH:
             raise self.text.error(path, f"Type: expected {GRAPH!r}, not {shown(value)}")
 
-    def desc(self, members: dict[str, object], path: KeyPath) -> tuple[dict[str, object], KeyPath]:
+    def inside(self, members: dict[str, object], path: KeyPath) -> tuple[dict[str, object], KeyPath]:
         """The members of the member Desc, and its path."""
         return self.field(members, path, "Desc", lambda value, at: (self.members_of(value, at), at))
+
+    def places(self, members: dict[str, object], path: KeyPath, name: str) -> list[KeyPath]:
+        """Where the entries of an array stand."""
+        return [(*path, name, i) for i in range(len(self.field(members, path, name, self.items_of)))]
 
     def end(self, path: KeyPath) -> TensorDesc | None:
         return self.tensor(self.text.get(path), path)
 
-    def edge(self, path: KeyPath, names: tuple[str, ...], kind: type[_Edge]) -> _Edge:
+    def edge(self, path: KeyPath, kind: type[_Edge]) -> _Edge:
         members = self.members_of(self.text.get(path), path)
-        return kind(*[self.field(members, path, name, self.uint32) for name in names])
+        return kind(*[self.field(members, path, name, self.uint32) for name in kind.members()])
 
     def node(self, path: KeyPath, counts: tuple[int, int]) -> GraphNode:
         """`counts`: of the inputs and outputs that edges lead to."""
@@ -132,25 +124,17 @@ class _Reader(_OperatorReader):
             return read_operator(self.text, path).descriptor
         if "Desc" in members and members["Desc"] is None:
             return NeighbourOperatorDesc(number, [None] * counts[0], [None] * counts[1])
-        members, path = self.desc(members, path)
+        members, path = self.inside(members, path)
         row = BY_NUMBER.get(number)
         if row is not None and "Inputs" not in members:
-            places: list[KeyPath] = [(*path, name) for name in row.tensors]
-            for name in row.tensors:
-                self.field(members, path, name, lambda value, _: value)
-            inputs, outputs = places[:-1], places[-1:]
-            taken = set(row.tensors)
+            named = row.tensors
+            *inputs, output = [self.field(members, path, name, self.tensor) for name in named]
+            outputs = [output]
         else:
-            sides = [self.field(members, path, name, self.items_of) for name in ("Inputs", "Outputs")]
-            inputs, outputs = (
-                [(*path, name, i) for i in range(len(side))]
-                for name, side in zip(("Inputs", "Outputs"), sides, strict=True)
-            )
-            taken = {"Inputs", "Outputs"}
-        values = {name: self._value(value, (*path, name)) for name, value in members.items() if name not in taken}
-        return NeighbourOperatorDesc(
-            number, [self.end(place) for place in inputs], [self.end(place) for place in outputs], values
-        )
+            named = ("Inputs", "Outputs")
+            inputs, outputs = ([self.end(place) for place in self.places(members, path, name)] for name in named)
+        values = {name: self._value(value, (*path, name)) for name, value in members.items() if name not in named}
+        return NeighbourOperatorDesc(number, inputs, outputs, values)
 
     def _number(self, value: object, path: KeyPath) -> int:
         if isinstance(value, str):

@@ -35,11 +35,11 @@ _VALUES: Final = {
     known: {name: int(member) for short, member in known.__members__.items() for name in (short, prefix + short)}
     for known, prefix in _PREFIXES.items()
 }
-_SPELLINGS: Final = {"Type": ("Type", "type"), "Desc": ("Desc", "desc")}
-"""DxDispatch's operators may spell these two in lower case; here its tensors may, too."""
 _LOWER_CASE: Final = {"Type": "type", "Desc": "desc"}
+"""DxDispatch's operators may spell these two in lower case; here its tensors may, too."""
 
 _T = TypeVar("_T")
+_D = TypeVar("_D")
 
 
 class OtherOperatorError(InputError):
@@ -82,8 +82,9 @@ def to_json(desc: OperatorDesc) -> dict[str, Any]:
     """The same as the object that it is the text of."""
     members = members_of(desc)
     roles = members.roles
-    whole: dict[str, object] = {roles.whole: _tensor_json(members.whole)}
-    parts: dict[str, object] = {roles.part_count: members.part_count, roles.parts: _tensors_json(members.array)}
+    array = None if members.array is None else [tensor_json(tensor) for tensor in members.array]
+    whole: dict[str, object] = {roles.whole: tensor_json(members.whole)}
+    parts: dict[str, object] = {roles.part_count: members.part_count, roles.parts: array}
     inputs, outputs = roles.sides(whole, parts)
     return {"Type": members.kind.c_name, "Desc": inputs | outputs | {"Axis": members.axis}}
 
@@ -102,7 +103,7 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
         path = (*path, desc_key)
         members = reader.members_of(members[desc_key], path)
     roles = ROLES[operator]
-    readers: dict[str, Callable[[object, KeyPath], Any]] = {roles.whole: reader.tensor, roles.parts: reader.tensors}
+    readers: dict[str, Any] = {roles.whole: reader.tensor, roles.parts: reader.tensors}
     tensors = {name: reader.field(members, path, name, readers[name]) for name in roles.sides(roles.whole, roles.parts)}
     axis = reader.field(members, path, "Axis", reader.uint32)
     count = reader.field(members, path, roles.part_count, reader.uint32)
@@ -129,7 +130,7 @@ def _key_path(text: JsonText, start: KeyPath, steps: Iterable[Step]) -> KeyPath:
     for step in steps:
         if isinstance(value, dict) and isinstance(step, str):
             desc = _spelling(value, "Desc")
-            if desc is not None and step not in _SPELLINGS:
+            if desc is not None and step not in _LOWER_CASE:
                 keys.append(desc)
                 value = value[desc]
             key = _spelling(value, step) if isinstance(value, dict) else None
@@ -174,8 +175,8 @@ class FieldReader:
         return read(members[key], (*path, key))
 
     def optional(
-        self, members: dict[str, object], path: KeyPath, name: str, read: Callable[[object, KeyPath], _T], default: _T
-    ) -> _T:
+        self, members: dict[str, object], path: KeyPath, name: str, read: Callable[[object, KeyPath], _T], default: _D
+    ) -> _T | _D:
         key = _spelling(members, name)
         return default if key is None else read(members[key], (*path, key))
 
@@ -229,20 +230,16 @@ class _OperatorReader(FieldReader):
         self.notes: list[Diagnostic] = []
 
     def operator_type(self, members: dict[str, object], path: KeyPath) -> OperatorType:
-        key = _spelling(members, "Type")
-        if key is None:
-            raise self.text.error(path, "Field 'Type' is required.")
-        value = members[key]
-        operators = (OperatorType.SPLIT, OperatorType.JOIN)
-        for operator in operators:
+        value, path = self.field(members, path, "Type", lambda value, path: (value, path))
+        for operator in OperatorType.SPLIT, OperatorType.JOIN:
             if value in (operator.c_name, operator.name) or (type(value) is int and value == operator):
                 return operator
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise self.text.error((*path, key), f"{key}: expected the name of an operator, not {shown(value)}")
+            raise self.text.error(path, f"{path[-1]}: expected the name of an operator, not {shown(value)}")
         suggestion = _suggestion(value, OperatorType) if isinstance(value, str) else ""
         if suggestion:
-            raise self.text.error((*path, key), f"{shown(value)} is no name of DML_OPERATOR_*{suggestion}")
-        line, column = self.text.position((*path, key))
+            raise self.text.error(path, f"{shown(value)} is no name of DML_OPERATOR_*{suggestion}")
+        line, column = self.text.position(path)
         message = f"{shown(value)} is neither DML_OPERATOR_SPLIT nor DML_OPERATOR_JOIN"
         raise OtherOperatorError(message, str(value), file=self.text.file, line=line, column=column)
 
@@ -268,14 +265,13 @@ class _OperatorReader(FieldReader):
         if value is None:
             return None
         members = self.members_of(value, path)
-        type_ = self.optional(members, path, "Type", self.tensor_type, int(TensorType.BUFFER))
-        desc_key = _spelling(members, "Desc")
-        if desc_key is None:
+        type_ = self.optional(members, path, "Type", self.tensor_type, TensorType.BUFFER)
+        if _spelling(members, "Desc") is None:
             return TensorDesc(type_, self.buffer_tensor(members, path))
-        if members[desc_key] is None:
-            return TensorDesc(type_, None)
-        path = (*path, desc_key)
-        return TensorDesc(type_, self.buffer_tensor(self.members_of(members[desc_key], path), path))
+        return TensorDesc(type_, self.field(members, path, "Desc", self.desc))
+
+    def desc(self, value: object, path: KeyPath) -> BufferTensorDesc | None:
+        return None if value is None else self.buffer_tensor(self.members_of(value, path), path)
 
     def buffer_tensor(self, members: dict[str, object], path: KeyPath) -> BufferTensorDesc:
         data_type = self.field(members, path, "DataType", self.data_type)
@@ -283,9 +279,7 @@ class _OperatorReader(FieldReader):
         strides = self.optional(members, path, "Strides", self.uints, None)
         if self.whole_model and not strides:
             strides = None
-        total: int | None = None
-        if "TotalTensorSizeInBytes" in members:
-            total = self.field(members, path, "TotalTensorSizeInBytes", self.uint64)
+        total = self.optional(members, path, "TotalTensorSizeInBytes", self.uint64, None)
         computed = self.whole_model and total == 0
         desc = BufferTensorDesc(
             data_type,
@@ -296,9 +290,7 @@ class _OperatorReader(FieldReader):
             guaranteed_base_offset_alignment=self.optional(
                 members, path, "GuaranteedBaseOffsetAlignment", self.uint32, 0
             ),
-            dimension_count=(
-                self.field(members, path, "DimensionCount", self.uint32) if "DimensionCount" in members else None
-            ),
+            dimension_count=self.optional(members, path, "DimensionCount", self.uint32, None),
         )
         if computed:
             self._note_computed_total(desc.total_tensor_size_in_bytes, (*path, "TotalTensorSizeInBytes"))
@@ -322,7 +314,7 @@ class _OperatorReader(FieldReader):
 def _location(path: KeyPath) -> Location:
     """Where a key path leads: from the tensor's name on, without the wrappers."""
     start = next(i for i, key in enumerate(path) if str(key).startswith(("InputTensor", "OutputTensor")))
-    return Location(tuple([key for key in path[start:] if key not in _SPELLINGS["Desc"]]))
+    return Location(tuple([key for key in path[start:] if key not in ("Desc", "desc")]))
 
 
 def _suggestion(name: str, known: type[enum.IntEnum] | type[enum.IntFlag]) -> str:
@@ -338,7 +330,7 @@ def _name(value: int) -> str | int:
     return value.name if isinstance(value, enum.Enum) else value
 
 
-def _tensor_json(tensor: TensorDesc | None) -> dict[str, object] | None:
+def tensor_json(tensor: TensorDesc | None) -> dict[str, object] | None:
     if tensor is None:
         return None
     desc = tensor.desc
@@ -356,7 +348,3 @@ def _tensor_json(tensor: TensorDesc | None) -> dict[str, object] | None:
     if desc.total_tensor_size_in_bytes is None:
         del members["TotalTensorSizeInBytes"]
     return {"Type": _name(tensor.type), "Desc": members}
-
-
-def _tensors_json(tensors: tuple[TensorDesc | None, ...] | None) -> list[dict[str, object] | None] | None:
-    return None if tensors is None else [_tensor_json(tensor) for tensor in tensors]

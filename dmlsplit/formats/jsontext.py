@@ -44,36 +44,24 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 class _Refused(Exception):
-    """Raised by the decoder's hooks, which do not know the place."""
-
-
-class _DuplicateKey(_Refused):
-    pass
-
-
-class _Constant(_Refused):
-    pass
-
-
-class _TooLarge(_Refused):
-    pass
+    """Raised by the decoder's hooks, which do not know the place; the argument makes the error of the text."""
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise _DuplicateKey
+        raise _Refused(JsonText._duplicate_key)
     return members
 
 
 def _constant(name: str) -> NoReturn:
-    raise _Constant(name)
+    raise _Refused(lambda text: text._error(text._find(_CONSTANT), f"{name} is not a JSON number"))
 
 
 def _float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _TooLarge(text)
+        raise _Refused(lambda json_text: json_text._too_large(text))
     return number
 
 
@@ -192,12 +180,8 @@ class JsonText:
         try:
             start = self._skip_space(0)
             value, end = _DECODER.raw_decode(self._text, start)
-        except _DuplicateKey:
-            raise self._duplicate_key() from None
-        except _Constant as constant:
-            raise self._error(self._find(_CONSTANT), f"{constant} is not a JSON number") from None
-        except _TooLarge as number:
-            raise self._too_large(str(number)) from None
+        except _Refused as refused:
+            raise refused.args[0](self) from None
         except json.JSONDecodeError:
             raise
         except ValueError:  # int() refuses to convert more digits than sys.get_int_max_str_digits()

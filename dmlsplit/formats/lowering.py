@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +14,7 @@ from dmlsplit.diagnostics import Report
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import BindingError
 from dmlsplit.formats.element_types import ElementType
+from dmlsplit.geometry import Side, members_of
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.location import Location
 from dmlsplit.rules import RULES
@@ -29,66 +30,51 @@ NO_JOIN: Final = JoinOperatorDesc(None, None, 0)
 
 
 @dataclass(frozen=True)
-class NodeLegalization(Legalization[SplitOperatorDesc]):
-    """A Legalization whose arrays are the framework's; other buffers are raw memory, as for any."""
+class NodeLegalization(Legalization[Any]):
+    """A Legalization whose arrays are of the framework's type and shape; other buffers are raw memory, as for any.
+
+    Where an element is several of DirectML, the outputs of `dispatch` are C-contiguous.
+    """
 
     element: ElementType | None = None
     path: str = ""
 
-    def execute(self, input: Bindable) -> list[Array]:
-        """Runs the operators on an array of the framework's type and shape into fresh ones."""
-        outputs = super().execute(_lowered(self, input, "input"))
-        return [_raised(self, output) for output in outputs]
+    def execute(self, input: Any) -> Any:
+        made: Any = super().execute(self._lowered(input, "input"))
+        return [self._raised(output) for output in made] if isinstance(made, list) else self._raised(made)
 
-    def dispatch(self, input: Bindable, out: Sequence[Bindable]) -> None:
-        """Runs the operators in the caller's buffers; arrays of several DirectML elements each are C-contiguous."""
-        lowered = [_lowered(self, array, f"outputs[{i}]", copies=False) for i, array in enumerate(out)]
-        super().dispatch(_lowered(self, input, "input"), lowered)
+    def dispatch(self, input: Any, out: Any) -> None:
+        super().dispatch(self._lowered(input, "input"), self._lowered(out, "output", copies=False))
 
+    def _lowered(self, given: Any, side: Side, *, copies: bool = True) -> Any:
+        """The arrays of a side, or its one array, as DirectML's elements."""
+        if side == members_of(self.desc).roles.whole_side:
+            return self._array(given, side, copies)
+        return [self._array(array, f"{side}s[{i}]", copies) for i, array in enumerate(given)]
 
-@dataclass(frozen=True)
-class JoinLegalization(Legalization[JoinOperatorDesc]):
-    """The same of a Concat."""
-
-    element: ElementType | None = None
-    path: str = ""
-
-    def execute(self, input: Sequence[Bindable]) -> Array:
-        """Runs the operators on arrays of the framework's type and shapes into a fresh one."""
-        lowered: Any = [_lowered(self, array, f"inputs[{i}]") for i, array in enumerate(input)]
-        return _raised(self, super().execute(lowered))
-
-    def dispatch(self, input: Sequence[Bindable], out: Bindable) -> None:
-        """Runs the operators in the caller's buffers; arrays of several DirectML elements each are C-contiguous."""
-        lowered: Any = [_lowered(self, array, f"inputs[{i}]") for i, array in enumerate(input)]
-        super().dispatch(lowered, _lowered(self, out, "output", copies=False))
-
-
-def _lowered(to: NodeLegalization | JoinLegalization, array: Bindable, what: str, copies: bool = True) -> Bindable:
-    """A framework's array as DirectML's elements."""
-    if not isinstance(array, np.ndarray) or to.element is None or to.element.data_type is None:
-        return array
-    dtype = to.element.dtype()
-    if array.dtype != dtype:
-        if array.dtype == np.uint8 and array.ndim == 1:
+    def _array(self, array: Bindable, what: str, copies: bool) -> Bindable:
+        if not isinstance(array, np.ndarray) or self.element is None or self.element.data_type is None:
             return array
-        raise BindingError(f"{to.path}: {what} is of type {array.dtype}, {dtype} is expected")
-    held = NUMPY_DTYPE[to.element.data_type]
-    if to.element.count == 1:
-        return array.view(held)
-    if not array.flags.c_contiguous:
-        if not copies:
-            raise BindingError(f"{to.path}: {what} is not C-contiguous, as elements in {held} have to be")
-        array = np.ascontiguousarray(array)
-    return array.view(held).reshape(*array.shape, to.element.count)
+        dtype = self.element.dtype()
+        if array.dtype != dtype:
+            if array.dtype == np.uint8 and array.ndim == 1:
+                return array
+            raise BindingError(f"{self.path}: {what} is of type {array.dtype}, {dtype} is expected")
+        held = NUMPY_DTYPE[self.element.data_type]
+        if self.element.count == 1:
+            return array.view(held)
+        if not array.flags.c_contiguous:
+            if not copies:
+                raise BindingError(f"{self.path}: {what} is not C-contiguous, as elements in {held} have to be")
+            array = np.ascontiguousarray(array)
+        return array.view(held).reshape(*array.shape, self.element.count)
 
-
-def _raised(by: NodeLegalization | JoinLegalization, array: Array) -> Array:
-    assert by.element is not None
-    dtype = by.element.dtype()
-    if by.element.count == 1:
-        return array.view(dtype)
-    return array.reshape(-1).view(dtype).reshape(array.shape[:-1])
+    def _raised(self, array: Array) -> Array:
+        assert self.element is not None
+        dtype = self.element.dtype()
+        if self.element.count == 1:
+            return array.view(dtype)
+        return array.reshape(-1).view(dtype).reshape(array.shape[:-1])
 
 
 def legalized_node(node: OperatorNode[Any], target: Target) -> Legalization[Any]:
@@ -109,8 +95,7 @@ def legalized_node(node: OperatorNode[Any], target: Target) -> Legalization[Any]
         report = replace(report, diagnostics=(*report.diagnostics, skipped))
     given = {f.name: getattr(found, f.name) for f in fields(found)}
     changed: dict[str, Any] = {**given, "report": report, "steps": (*_steps(node), *found.steps)}
-    kind = NodeLegalization if splits else JoinLegalization
-    return kind(**changed, element=node.element, path=node.path)
+    return NodeLegalization(**changed, element=node.element, path=node.path)
 
 
 def asked_descriptor(found: Legalization[Any]) -> OperatorDesc | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
@@ -17,14 +17,15 @@ from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.errors import InputError
 from dmlsplit.foreign import as_array, is_foreign
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.sessions import InSession, SessionNode
+from dmlsplit.formats.sessions import Inputs, InSession
 from dmlsplit.geometry import ROLES
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.releases import Release
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules._facts import NodeFacts
-from dmlsplit.runtime_versions import Runtime
+from dmlsplit.runtimes import Runtime, RuntimeAnswer, SessionOptions, find_runtime
+from dmlsplit.runtimes.facts import DEFAULTS
 from dmlsplit.target import find_target
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorNode(SessionNode, Generic[DescT]):
+class OperatorNode(Generic[DescT]):
     """A node with the report of its framework's rules.
 
     `op` and `version` say by which specification it is judged (Split 13, VariadicSplit 1). `axis` is resolved to
@@ -136,6 +137,32 @@ class OperatorNode(SessionNode, Generic[DescT]):
         from dmlsplit.formats.lowering import legalized_node
 
         return legalized_node(self, find_target(feature_level, directml, onnxruntime))
+
+    def on_onnxruntime(
+        self,
+        version: Runtime | str,
+        *,
+        run_shapes: Mapping[str, Sequence[Dim]] | None = None,
+        run_values: Mapping[str, Sequence[int]] | None = None,
+        free_dimensions: Mapping[str, int] | None = None,
+        options: SessionOptions = DEFAULTS,
+    ) -> RuntimeAnswer:
+        """The answer of a version of ONNX Runtime with its DirectML execution provider about the node in its model.
+
+        `run_shapes` and `run_values` are the model's inputs at the first Run: shapes, and the elements of integers that
+        lengths come from; `free_dimensions` ONNX Runtime's overrides of symbolic dimensions at session creation.
+        Where none of them is given, what was said as the model was read is said of the first Run.
+
+        Raises ValueError for an unknown version; InputError for what contradicts the model, or is not in it, and for a
+        node that is not of an ONNX model.
+        """
+        said = None
+        if not (run_shapes is None and run_values is None and free_dimensions is None):
+            said = Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
+        runtime, node = find_runtime(version), self.in_session
+        if node is None:
+            raise InputError(f"{self.path}: it is not of an ONNX model, so that ONNX Runtime does nothing with it")
+        return node.session.answer(node.place, runtime, options, said)
 
     def _known_element(self) -> ElementType:
         """The element type of a node that can be executed. InputError for one that its framework refuses."""

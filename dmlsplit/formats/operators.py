@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["json", "jsonl"]
 
+_KINDS: Final[Mapping[str, Kind]] = {".json": "json", ".jsonl": "jsonl"}
 STANDARD_INPUT: Final = "<stdin>"
 
 
@@ -83,8 +84,7 @@ def read_operators(
 
 
 def _kind_of(name: str) -> Kind | None:
-    suffix = os.path.splitext(name)[1].lower()
-    return "json" if suffix == ".json" else "jsonl" if suffix == ".jsonl" else None
+    return _KINDS.get(os.path.splitext(name)[1].lower())
 
 
 def failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
@@ -209,8 +209,12 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
     """The entry of one operator, or of a graph; in a model its key path ends in the dispatchable's name."""
     name = str(key_path[-1]) if key_path else None
     try:
-        if _is_graph(text.get(key_path)):
-            return _graph(text, key_path, file, index)
+        value = text.get(key_path)
+        if isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH:
+            from dmlsplit.formats.graph_json import read_graph  # files have operators, mostly
+
+            locate = partial(located, text, key_path)
+            return Entry(file, index, name, None, None, (), locate, graph=read_graph(text, key_path))
         operator = read_operator(text, key_path, whole_model=name is not None)
     except OtherOperatorError as other:
         note = RULES["input/operator-not-judged"].diagnostic(
@@ -225,15 +229,3 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
     except InputError as error:
         return failed(file, index, error, name)
     return Entry(file, index, name, operator.descriptor, None, operator.notes, operator.locate)
-
-
-def _is_graph(value: object) -> bool:
-    return isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH
-
-
-def _graph(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
-    from dmlsplit.formats.graph_json import read_graph  # files have operators, mostly
-
-    graph = read_graph(text, key_path)
-    name = str(key_path[-1]) if key_path else None
-    return Entry(file, index, name, None, None, (), partial(located, text, key_path), graph=graph)

@@ -12,8 +12,7 @@ from dmlsplit.enums import TensorDataType
 from dmlsplit.errors import InputError
 from dmlsplit.formats import json as operator_json
 from dmlsplit.runtime_versions import runtime_of_release, runtimes
-from dmlsplit.runtimes import Outcome, Runtime, RuntimeAnswer, SessionOptions, find_runtime
-from dmlsplit.runtimes.facts import DEFAULTS
+from dmlsplit.runtimes import Outcome, Runtime, RuntimeAnswer, SessionOptions
 from dmlsplit.runtimes.predict import diagnostic
 from dmlsplit.target import Target
 
@@ -69,43 +68,6 @@ class InSession:
 
     session: Session
     place: NodeKey
-
-
-class SessionNode:
-    """The questions about ONNX Runtime that a node of a framework's model answers."""
-
-    __slots__ = ()
-    if TYPE_CHECKING:
-        in_session: InSession | None
-
-        @property
-        def path(self) -> str:
-            """The node's name in diagnostics."""
-
-    def on_onnxruntime(
-        self,
-        version: Runtime | str,
-        *,
-        run_shapes: Mapping[str, Sequence[Dim]] | None = None,
-        run_values: Mapping[str, Sequence[int]] | None = None,
-        free_dimensions: Mapping[str, int] | None = None,
-        options: SessionOptions = DEFAULTS,
-    ) -> RuntimeAnswer:
-        """The answer of a version of ONNX Runtime with its DirectML execution provider about the node in its model.
-
-        `run_shapes` and `run_values` are the model's inputs at the first Run: shapes, and the elements of integers that
-        lengths come from; `free_dimensions` ONNX Runtime's overrides of symbolic dimensions at session creation.
-        Where none of them is given, what was said as the model was read is said of the first Run.
-
-        Raises ValueError for an unknown version; InputError for what contradicts the model, or is not in it, and for a
-        node that is not of an ONNX model.
-        """
-        given = (run_shapes, run_values, free_dimensions)
-        said = None if given == (None, None, None) else Inputs(run_shapes or {}, {}, run_values or {}, given[2] or {})
-        runtime, place = find_runtime(version), self.in_session
-        if place is None:
-            raise InputError(f"{self.path}: it is not of an ONNX model, so that ONNX Runtime does nothing with it")
-        return place.session.answer(place.place, runtime, options, said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -29,9 +30,15 @@ _NO_MEMBERS: Final[Mapping[str, Value]] = MappingProxyType({})
 class _Edge:
     """An edge; its fields stand in the order of the struct's members."""
 
+    @classmethod
+    @cache
+    def members(cls) -> tuple[str, ...]:
+        """The indices by their C names: ToNodeIndex."""
+        return tuple([index.name.title().replace("_", "") for index in fields(cls)])
+
     def __post_init__(self) -> None:
-        for name in [index.name for index in fields(self)]:
-            object.__setattr__(self, name, _uint(getattr(self, name), name.title().replace("_", "")))
+        for index, member in zip(fields(self), self.members(), strict=True):
+            object.__setattr__(self, index.name, _uint(getattr(self, index.name), member))
 
 
 @dataclass(frozen=True, slots=True)

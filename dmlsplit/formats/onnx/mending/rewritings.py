@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto
 
 from dmlsplit.dims import Dim, Shape, is_static
-from dmlsplit.formats.element_types import T
+from dmlsplit.enums import TensorDataType as T
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.mending.constants import cast_node
 from dmlsplit.formats.onnx.mending.forms import CannotMend, Form, NamedTensor
