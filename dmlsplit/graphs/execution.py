@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn, Tensor, Unmodelled, same_place
+from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn, Tensor, Unmodelled
 from dmlsplit.graphs.regions import at_first_index, overlap
 
 MOST_COMPARISONS: Final = 100
@@ -172,7 +172,7 @@ class Execution:
         value = self._value(write.tensor)
         if value is self._value(earlier.tensor):
             return write.region.offset == earlier.region.offset and write.region.steps == earlier.region.steps
-        return _within(earlier.tensor, value) and value.region is not None and same_place(value.region, write.region)
+        return value in earlier.tensor.outer() and value.region is not None and value.region.begins_as(write.region)
 
     def _sources(self, tensor: Tensor) -> Iterator[tuple[Tensor, BufferView | None]]:
         """The tensors that were written to make this one; of those that are larger than their places, the places."""
@@ -194,7 +194,7 @@ class Execution:
             return None
         for output, place, k in self.plan.lost:
             self._spend()
-            if (output is tensor or _within(output, tensor)) and self._overlap(place, region):
+            if (output is tensor or tensor in output.outer()) and self._overlap(place, region):
                 number = output.producer.number if output.producer else None
                 return WrongOutput(
                     "graph/place-not-written",
@@ -275,7 +275,7 @@ class Execution:
         for stand_in in self.plan.stand_ins:
             self._spend()
             output, split = stand_in.output, stand_in.part.split
-            within = output is tensor or _within(output, tensor)
+            within = output is tensor or tensor in output.outer()
             if stand_in.part.first or not within or not self._overlap(stand_in.place, region):
                 continue
             others = [other for other in self.plan.stand_ins if other is not stand_in and other.part.split == split]
@@ -298,11 +298,3 @@ class Execution:
 def _in_place_of_part(stand_in: StandIn, what: str) -> WrongOutput:
     split = stand_in.part.split
     return WrongOutput("graph/whole-for-part", split, f"the input of the Split (node {split}) {what}")
-
-
-def _within(tensor: Tensor, outer: Tensor) -> bool:
-    while tensor.joined is not None:
-        tensor = tensor.joined[0]
-        if tensor is outer:
-            return True
-    return False

@@ -39,15 +39,6 @@ from dmlsplit.graphs.program import (
     Tensor,
     Unmodelled,
     Uses,
-    copies_anywhere,
-    is_block,
-    join_place,
-    join_places,
-    offsets_of,
-    outermost_of,
-    same_place,
-    whole_vectors,
-    window_of,
 )
 from dmlsplit.graphs.releases import FiveDimensions, GraphTraits, JoinPlacement
 from dmlsplit.layout import is_packed, packed_strides
@@ -115,7 +106,7 @@ class Compiler(Passes):
     def _place_tensor(self, tensor: Tensor, uses: Uses) -> None:
         traits, readers = self.traits, uses[tensor]
         joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
-        blocks = [(node, k) for node, k in joins if is_block(tensor, node.output)]
+        blocks = [(node, k) for node, k in joins if tensor.is_block_of(node.output)]
         found = [node.operands[k] for node, k in blocks]
         direct = any(operand.rank[0] == 0 and operand.stands_for is None for operand in found)
         is_output = tensor in self.output_set
@@ -130,13 +121,13 @@ class Compiler(Passes):
             return
         node, k = chosen
         output, operand = node.output, node.operands[k]
-        place = join_place(node, output.strides, k)
+        place = node.place(output.strides, k)
         if producer.family is Family.APART:
             return
         if operand.view or place % VECTOR or self.homes_of_nodes.get(producer, tensor) is not tensor:
             return
-        anywhere = traits.join_placement is JoinPlacement.ALL_OR_NONE or copies_anywhere(producer)
-        if not anywhere and not whole_vectors(tensor.sizes, output.strides, tensor.element_bytes):
+        anywhere = traits.join_placement is JoinPlacement.ALL_OR_NONE or producer.copies_anywhere
+        if not anywhere and not tensor.is_vectors_in(output.strides):
             return
         tensor.joined, tensor.strides = (output, place), output.strides
         tensor.joined_as = (node, k)
@@ -145,12 +136,12 @@ class Compiler(Passes):
         """Copies to the places of a Join that no tensor lives in."""
         output = node.output
         self.parts[output] = []
-        places = list(join_places(node, output.strides))
+        places = node.places(output.strides)
         for k, operand in enumerate(node.operands):
             tensor, part = operand.tensor, operand.stands_for
             if tensor.joined_as == (node, k):
                 self.parts[output].append(tensor)
-            elif self.traits.forgets_repeats and tensor.joined and outermost_of(tensor) is outermost_of(output):
+            elif self.traits.forgets_repeats and tensor.joined and [*tensor.outer()][-1] in (output, *output.outer()):
                 self.lost.append((node, k))
             else:
                 copy = self._copy(operand)
@@ -251,16 +242,16 @@ class Compiler(Passes):
             if node.family is Family.JOIN:
                 yield from self._kept_join(node, reads)
                 continue
-            for tensor, offsets in zip(node.outputs, offsets_of(node), strict=True):
+            for tensor, offsets in zip(node.outputs, node.output_offsets(), strict=True):
                 found, begins = reads, None
                 copies = node.copies or node.family in (Family.SPLIT, Family.SLICE, Family.IDENTITY)
                 if node.family in (Family.SPLIT, Family.SLICE):
                     if self.traits.splits_are_slices:  # its operand is the part already
                         offsets = (0,) * len(offsets)
-                    found = [(reads[0][0], window_of(reads[0][1], tensor.sizes, offsets, node.steps))]
+                    found = [(reads[0][0], reads[0][1].window(tensor.sizes, offsets, node.steps))]
                     begins = reads[0][1].offset
                 region = self._region(tensor)
-                in_place = len(found) == 1 and same_place(found[0][1], region)
+                in_place = len(found) == 1 and region.begins_as(found[0][1])
                 yield Dispatch(
                     node.number,
                     name,
@@ -286,7 +277,7 @@ class Compiler(Passes):
 
     def _kept_join(self, node: Node, reads: Sequence[tuple[Tensor, BufferView]]) -> Iterator[Dispatch]:
         whole = self._region(node.output)
-        for read, place in zip(reads, join_places(node, node.output.strides), strict=True):
+        for read, place in zip(reads, node.places(node.output.strides), strict=True):
             region = whole.part(place, read[1].sizes)
             yield Dispatch(node.number, "JOIN", (read,), node.output, region, True, True, view_offset=whole.offset)
 
@@ -311,7 +302,7 @@ class Compiler(Passes):
 
     def _place_of(self, node: Node, k: int, sizes: tuple[int, ...]) -> BufferView:
         """Where input k of a Join should be."""
-        return self._region(node.output).part(join_place(node, node.output.strides, k), sizes)
+        return self._region(node.output).part(node.place(node.output.strides, k), sizes)
 
     def _settle(self, tensor: Tensor) -> None:
         """Memory of its own, or a graph's input or output buffer."""

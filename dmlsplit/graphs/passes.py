@@ -20,16 +20,8 @@ from dmlsplit.graphs.program import (
     Unmodelled,
     Uses,
     Wrong,
-    block_bytes,
     depth_first,
-    is_block,
-    join_places,
-    offsets_of,
-    only_copies,
-    origin_of,
     same_layout,
-    split_offsets,
-    tensor_name,
 )
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.releases import FiveDimensions, Fusion
@@ -59,13 +51,12 @@ class Passes(Program):
                 if sigmoid is None:
                     continue
                 source = sigmoid.operands[0]
-                if origin_of(source.tensor) is origin_of(other):
+                if source.tensor.origin is other.origin:
                     self._check_sizes(product)
                     if other is not source.tensor:
                         product.wrong = Wrong(
                             "graph/fused-wrongly",
-                            f"it computes q * sigmoid(q) of q = {tensor_name(source.tensor)}, "
-                            f"not {tensor_name(other)} * sigmoid(q)",
+                            f"it computes q * sigmoid(q) of q = {source.tensor.name}, not {other.name} * sigmoid(q)",
                             ((_value_of(source.tensor), _value_of(other)),),
                         )
                     product.operands, product.fused = [source], True
@@ -98,7 +89,7 @@ class Passes(Program):
             return False
         source = sigmoid.operands[0].tensor
         p, q = (operand.tensor for operand in inner.operands)
-        if p is not source and origin_of(q) is not origin_of(source):
+        if p is not source and q.origin is not source.origin:
             return False
         rest = q if p is source else p
         self._check_sizes(product)
@@ -111,8 +102,7 @@ class Passes(Program):
         if {p, q} != {source, taken} or (p is q) != (source is taken):
             product.wrong = Wrong(
                 "graph/fused-wrongly",
-                f"it computes {tensor_name(taken)} * r * sigmoid(r) of r = {tensor_name(source)}, "
-                f"not {tensor_name(p)} * {tensor_name(q)} * sigmoid(r)",
+                f"it computes {taken.name} * r * sigmoid(r) of r = {source.name}, not {p.name} * {q.name} * sigmoid(r)",
                 ((_value_of(taken), _value_of(rest)), (_value_of(source), _value_of(p if rest is q else q))),
             )
         sigmoid.fused = inner.removed = True
@@ -181,7 +171,7 @@ class Passes(Program):
                 self.nodes.append(node)
                 continue
             source = node.operands[0]
-            for tensor, offsets in zip(node.outputs, split_offsets(node), strict=True):
+            for tensor, offsets in zip(node.outputs, node.output_offsets(), strict=True):
                 if tensor in self.output_set or uses[tensor]:
                     operand = Operand(source.tensor, source.rank)
                     tensor.producer = Node(Family.SLICE, node.type, [operand], [tensor], node.number, offsets=offsets)
@@ -211,7 +201,7 @@ class Passes(Program):
             strides = packed_strides(source.tensor.sizes)
             parts = [
                 (tensor, sum(a * b for a, b in zip(offsets, strides, strict=True)) * element)
-                for tensor, offsets in zip(node.outputs, offsets_of(node), strict=True)
+                for tensor, offsets in zip(node.outputs, node.output_offsets(), strict=True)
             ]
             readers = [[use for use in uses[tensor] if use[0] not in removed] for tensor, _ in parts]
             if self._elidable(node, parts, strides, readers):
@@ -265,17 +255,17 @@ class Passes(Program):
                 return False
             in_rows = self._join_for_rows(tensor, readers) is not None
             if offset % VECTOR and (readers or traits.all_places_aligned):
-                copies = readers and all(only_copies(reader) for reader, _ in readers)
+                copies = readers and all(reader.only_copies for reader, _ in readers)
                 if not (traits.splits_are_slices and copies):
                     return False
             computed = any(reader.family.computes or reader.family is Family.SLICE for reader, _ in readers)
-            if computed and traits.vector_reads and block_bytes(tensor, node.axis) % VECTOR:
+            if computed and traits.vector_reads and tensor.block_bytes(node.axis) % VECTOR:
                 return False
             for reader, k in readers:
                 if reader.operands[k].stands_for is not None:
                     return False
                 if reader.family is Family.JOIN and not reader.kept:
-                    if in_rows or is_block(tensor, reader.output):
+                    if in_rows or tensor.is_block_of(reader.output):
                         return False
                     continue
                 if reader.operands[k].view:
@@ -346,13 +336,13 @@ class Passes(Program):
 
     def _copies_inputs(self, join: Node, strides: Sequence[int]) -> bool:
         """Whether an input cannot be computed into a Join's output that lies in these strides."""
-        for operand, place in zip(join.operands, join_places(join, strides), strict=True):
+        for operand, place in zip(join.operands, join.places(strides), strict=True):
             tensor, producer = operand.tensor, operand.tensor.producer
             if place % VECTOR:
                 return True
             if producer is None or producer.family in (Family.SPLIT, Family.JOIN) or operand.stands_for is not None:
                 continue
-            if self.traits.vector_joins and block_bytes(tensor, join.axis) % VECTOR:
+            if self.traits.vector_joins and tensor.block_bytes(join.axis) % VECTOR:
                 return True
             if producer.family is Family.SLICE and len(tensor.sizes) in self.traits.narrow_ranks:
                 raise Unmodelled("when a Slice of five dimensions is computed into a Join was not found out")

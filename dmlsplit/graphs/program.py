@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
 from dmlsplit.enums import TensorDataType
@@ -86,6 +87,44 @@ class Tensor:
     def packed(self) -> bool:
         return is_packed(self.sizes, self.strides)
 
+    @property
+    def name(self) -> str:
+        """How messages name it."""
+        if self.producer is None:
+            return f"graph input {self.index}"
+        return f"output {self.index} of node {self.producer.number}"
+
+    @property
+    def origin(self) -> object:
+        """The key that the fusion compares: the node, whichever of its outputs it is."""
+        return self if self.producer is None else self.producer
+
+    def outer(self) -> Iterator[Tensor]:
+        """The outputs of Joins that it lives in, the innermost first."""
+        tensor = self
+        while tensor.joined is not None:
+            tensor = tensor.joined[0]
+            yield tensor
+
+    def block_bytes(self, axis: int) -> int:
+        """Bytes of its part in one row of the dimensions before the axis."""
+        return math.prod(self.sizes[axis:]) * self.element_bytes
+
+    def is_block_of(self, output: Tensor) -> bool:
+        """Whether as an input of a Join it is one block of the output, without gaps."""
+        return is_packed(self.sizes, output.strides)
+
+    def is_vectors_in(self, strides: Sequence[int]) -> bool:
+        """Whether in these strides runs without a gap, and the steps between them, are multiples of 16 bytes."""
+        run = 1
+        steps: list[int] = []
+        for size, stride in zip(reversed(self.sizes), reversed(strides), strict=True):
+            if stride == run and not steps:
+                run *= size
+            elif size > 1:
+                steps.append(stride)
+        return all(step * self.element_bytes % VECTOR == 0 for step in (run, *steps))
+
     def view(self, buffer: str, offset: int) -> BufferView:
         """Where it lies, if it begins so many bytes into a buffer."""
         steps = tuple([stride * self.element_bytes for stride in self.strides])
@@ -158,6 +197,31 @@ class Node:
     def slices_everything(self) -> bool:
         return self.family is Family.SLICE and self.output.sizes == self.operands[0].tensor.sizes
 
+    @property
+    def only_copies(self) -> bool:
+        return self.family is Family.IDENTITY or self.slices_everything
+
+    @property
+    def copies_anywhere(self) -> bool:
+        """Whether it writes to any place, not only to whole vectors."""
+        return self.family in (Family.SPLIT, Family.JOIN) or self.from_split
+
+    def output_offsets(self) -> list[tuple[int, ...]]:
+        """Where each output begins in the input, in elements."""
+        if self.family is not Family.SPLIT:
+            return [self.offsets or (0,) * len(tensor.sizes) for tensor in self.outputs]
+        starts = accumulate((tensor.sizes[self.axis] for tensor in self.outputs[:-1]), initial=0)
+        dimensions = range(len(self.output.sizes))
+        return [tuple(start if d == self.axis else 0 for d in dimensions) for start in starts]
+
+    def places(self, strides: Sequence[int]) -> list[int]:
+        """Of a Join: where each input begins in an output of these strides, in bytes."""
+        return [self.place(strides, k) for k in range(len(self.operands))]
+
+    def place(self, strides: Sequence[int], k: int) -> int:
+        """The same of input k."""
+        return self.starts[k] * strides[self.axis] * self.output.element_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class BufferView:
@@ -178,6 +242,15 @@ class BufferView:
     def part(self, offset: int, sizes: tuple[int, ...]) -> BufferView:
         """Elements of these sizes in the same steps, so many bytes further on."""
         return BufferView(self.buffer, self.offset + offset, sizes, self.steps, self.element_bytes)
+
+    def window(self, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
+        """The elements at every so many steps from the offsets on; no steps: at each."""
+        part = self.part(sum(a * b for a, b in zip(offsets, self.steps, strict=True)), sizes)
+        return replace(part, steps=tuple(a * b for a, b in zip(part.steps, steps, strict=True))) if steps else part
+
+    def begins_as(self, other: BufferView) -> bool:
+        """Whether it begins at the same place as another, with equal steps."""
+        return (self.buffer, self.offset, self.steps) == (other.buffer, other.offset, other.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,20 +312,6 @@ def same_layout(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) 
     return all(size == 1 or a == b for size, a, b in zip(sizes, one, other, strict=True))
 
 
-def whole_vectors(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> bool:
-    """Whether runs without a gap, and the steps between them, are multiples of 16 bytes."""
-    run = 1
-    steps: list[int] = []
-    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
-        if size == 1:
-            continue
-        if stride == run and not steps:
-            run *= size
-        else:
-            steps.append(stride)
-    return all(step * element_bytes % VECTOR == 0 for step in (run, *steps))
-
-
 Uses = dict[Tensor, list[tuple[Node, int]]]
 
 
@@ -282,75 +341,3 @@ def numbers_of(desc: NeighbourOperatorDesc, name: str, count: int) -> tuple[int,
     if not isinstance(value, tuple) or len(value) != count:
         raise Unmodelled(f"{name} is needed to know which elements a Slice takes")
     return tuple(int(number) for number in value)
-
-
-def origin_of(tensor: Tensor) -> object:
-    """The key that the fusion compares: the node, whichever of its outputs it is."""
-    return tensor.producer if tensor.producer is not None else tensor
-
-
-def tensor_name(tensor: Tensor) -> str:
-    """How messages name a tensor."""
-    if tensor.producer is None:
-        return f"graph input {tensor.index}"
-    return f"output {tensor.index} of node {tensor.producer.number}"
-
-
-def outermost_of(tensor: Tensor) -> Tensor:
-    while tensor.joined is not None:
-        tensor = tensor.joined[0]
-    return tensor
-
-
-def only_copies(node: Node) -> bool:
-    return node.family is Family.IDENTITY or node.slices_everything
-
-
-def block_bytes(tensor: Tensor, axis: int) -> int:
-    """Bytes of the tensor's part in one row of the dimensions before the axis."""
-    return math.prod(tensor.sizes[axis:]) * tensor.element_bytes
-
-
-def is_block(tensor: Tensor, output: Tensor) -> bool:
-    """Whether an input of a Join is one block of the output, without gaps."""
-    return is_packed(tensor.sizes, output.strides)
-
-
-def copies_anywhere(node: Node) -> bool:
-    """Whether a node writes to any place, not only to whole vectors."""
-    return node.family in (Family.SPLIT, Family.JOIN) or node.from_split
-
-
-def split_offsets(node: Node) -> Iterator[tuple[int, ...]]:
-    start = 0
-    for tensor in node.outputs:
-        yield tuple(start if d == node.axis else 0 for d in range(len(tensor.sizes)))
-        start += tensor.sizes[node.axis]
-
-
-def offsets_of(node: Node) -> list[tuple[int, ...]]:
-    """Where each output begins in the input, in elements."""
-    if node.family is Family.SPLIT:
-        return list(split_offsets(node))
-    return [node.offsets or (0,) * len(tensor.sizes) for tensor in node.outputs]
-
-
-def join_places(node: Node, strides: Sequence[int]) -> Iterator[int]:
-    """Where each input begins in the output, in bytes."""
-    return (join_place(node, strides, k) for k in range(len(node.operands)))
-
-
-def join_place(node: Node, strides: Sequence[int], k: int) -> int:
-    """Where input k begins in the output, in bytes."""
-    return node.starts[k] * strides[node.axis] * node.output.element_bytes
-
-
-def window_of(region: BufferView, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
-    """The elements at every so many steps from the offsets on; no steps: at each."""
-    part = region.part(sum(a * b for a, b in zip(offsets, region.steps, strict=True)), sizes)
-    return replace(part, steps=tuple(a * b for a, b in zip(part.steps, steps, strict=True))) if steps else part
-
-
-def same_place(one: BufferView, other: BufferView) -> bool:
-    """Whether two regions begin at one place, with equal steps."""
-    return (one.buffer, one.offset, one.steps) == (other.buffer, other.offset, other.steps)
