@@ -384,3 +384,14 @@ def test_one_cure_is_for_all_calls(calls):
     for output in made.graph.output:
         output.type.tensor_type.shape.dim[1].dim_value = 4
     assert names(written(made, onnxruntime="1.24.4")) == ["two-slices"]
+
+
+def test_new_nodes_have_names_of_their_own():
+    """Names of nodes are no names of tensors, and ONNX Runtime loads no graph with two nodes of one name."""
+    nodes = [node("Split", ["x"], ["a", "b"], axis=1, name="a/merged"), node("Neg", ["a"], ["y"], name="b")]
+    outputs = [value("y", [1, 2, 2, 2, 2]), value("b", [1, 2, 2, 2, 2])]
+    made = model(nodes, [value("x", [1, 4, 2, 2, 2])], outputs, opset=13, ir_version=8)
+    found = onnx.load_from_string(written(made, feature_level="2_0").model)
+    given = [n.name for n in found.graph.node]
+    assert len(set(given)) == len(given)
+    assert {"a/merged", "b"} < set(given)

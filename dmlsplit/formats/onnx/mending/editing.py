@@ -10,7 +10,8 @@ from typing import TypeAlias
 import onnx
 
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
-from dmlsplit.formats.onnx.protobuf import reads, refill, subgraphs
+from dmlsplit.formats.onnx.mending.source import origin
+from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, fresh_name, reads, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import text
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
@@ -18,7 +19,7 @@ Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
 
 
 def names_of(model: onnx.ModelProto) -> set[str]:
-    """Every name of a tensor in a model."""
+    """Every name of a tensor or node in a model."""
     found: set[str] = set()
     for function in model.functions:
         found.update(map(text, (*function.input, *function.output)))
@@ -28,16 +29,32 @@ def names_of(model: onnx.ModelProto) -> set[str]:
 
 def _graph_names(graph: onnx.GraphProto) -> set[str]:
     values = (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
-    return {text(value.name) for value in values} | _names(graph.node)
+    sparse = {text(tensor.values.name) for tensor in graph.sparse_initializer}
+    return {text(value.name) for value in values} | sparse | _names(graph.node)
 
 
 def _names(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     found: set[str] = set()
     for node in nodes:
-        found.update(map(text, (*node.input, *node.output)))
+        found.update(map(text, (node.name, *node.input, *node.output)))
         for graph in subgraphs(node):
             found |= _graph_names(graph)
     return found
+
+
+def name_apart(model: onnx.ModelProto) -> None:
+    """Gives new nodes, which are named after what they write, other names where a node has theirs: ONNX Runtime loads
+    no graph with two nodes of one name."""
+    nodes = [*all_nodes(model.graph.node), *(n for function in model.functions for n in all_nodes(function.node))]
+    named: dict[str, list[onnx.NodeProto]] = defaultdict(list)
+    for node in nodes:
+        named[text(node.name)].append(node)
+    taken: set[str] = set()
+    for name, alike in named.items():
+        new = [node for node in alike if origin(node) is None and name == first_output(node)]
+        for node in new if name and len(alike) > 1 else ():
+            taken = taken or names_of(model)
+            node.name = fresh_name(taken, name)
 
 
 def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:

@@ -11,7 +11,7 @@ import onnx
 
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.mending.assembling import assembled
-from dmlsplit.formats.onnx.mending.editing import names_of, node_text, replace_nodes
+from dmlsplit.formats.onnx.mending.editing import name_apart, names_of, node_text, replace_nodes
 from dmlsplit.formats.onnx.mending.fields import Part, size_of
 from dmlsplit.formats.onnx.mending.forms import CannotMend, Form
 from dmlsplit.formats.onnx.mending.graph_cures import cured
@@ -90,6 +90,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         found.refusals.append(Refusal("", elsewhere))
     if not found.refusals:
         restore_untouched(judged.model, source.model, aligned)
+        name_apart(judged.model)
         parts = assembled(source, judged.model)
         size, most = size_of(parts), Limit.ONNX_FILE.most
         if size > most:
