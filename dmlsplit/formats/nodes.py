@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -107,21 +106,6 @@ class ModelNodes:
     def judged(self) -> tuple[SplitNode | JoinNode, ...]:
         """The nodes that are judged."""
         return tuple([item for item in self.items if not isinstance(item, OtherNode)])
-
-    @property
-    def splits(self) -> tuple[SplitNode, ...]:
-        """The Splits."""
-        return tuple([item for item in self.items if isinstance(item, SplitNode)])
-
-    @property
-    def joins(self) -> tuple[JoinNode, ...]:
-        """The Concats."""
-        return tuple([item for item in self.judged if not isinstance(item, SplitNode)])
-
-    @property
-    def not_judged(self) -> Counter[str]:
-        """How many nodes of which other operators there are."""
-        return Counter(item.op for item in self.items if isinstance(item, OtherNode))
 
 
 def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:

@@ -8,6 +8,7 @@ import pytest
 from dmlsplit.dims import agrees
 from dmlsplit.formats import onnx as front_end
 from tests.conformance.corpus import DATA, is_static
+from tests.formats.split_nodes import joins, splits
 from tests.packaged import MODELS, model_of
 
 NODES = [json.loads(line) for line in (DATA.parent / "model_nodes.jsonl").read_text("utf-8").splitlines()]
@@ -22,8 +23,8 @@ def packaged(request, pytestconfig, tmp_path_factory):
 def test_every_split_is_as_it_ran(packaged):
     row, path = packaged
     model = front_end.read_model(path, shapes=row["shapes"])
-    assert all(join.report.ok for join in model.joins)
-    found = model.splits
+    assert all(join.report.ok for join in joins(model))
+    found = splits(model)
     assert len(found) == row["splits"]
     assert all(split.report.ok for split in found)
     assert sum(not is_static(split.input_shape) for split in found) == row["open"]

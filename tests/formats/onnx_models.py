@@ -6,6 +6,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from dmlsplit.formats import onnx as front_end
+from tests.formats.split_nodes import splits
 
 INT64, FLOAT, BOOL = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL
 node = helper.make_node
@@ -42,7 +43,7 @@ def with_reference(made, name, reference, data_type=onnx.AttributeProto.INT):
 
 def read_one(*args, given=None, **fields):
     """The one Split of a model; `given` are arguments of read()."""
-    [split] = front_end.read_model(model(*args, **fields), **(given or {})).splits
+    [split] = splits(front_end.read_model(model(*args, **fields), **(given or {})))
     return split
 
 

@@ -1,7 +1,8 @@
-"""Split nodes of no framework."""
+"""Split nodes of no framework, and the nodes of one kind in a model that was read."""
 
 from dmlsplit.diagnostics import Report
 from dmlsplit.formats.element_types import ELEMENT_TYPES
+from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 
 
@@ -19,3 +20,11 @@ def split_node(shape=(2, 6), axis=1, lengths=(1, 2, 3), element="float32", diagn
         report=Report(tuple(diagnostics), "test", None, "Split"),
         element=ELEMENT_TYPES.get(element),
     )
+
+
+def splits(model):
+    return [node for node in model.items if isinstance(node, SplitNode)]
+
+
+def joins(model):
+    return [node for node in model.items if isinstance(node, JoinNode)]

@@ -13,6 +13,7 @@ import dmlsplit
 from dmlsplit.errors import BindingError, InputError
 from dmlsplit.formats import onnx as front_end
 from tests.formats.onnx_models import BOOL, FLOAT, graph, model, node, value
+from tests.formats.split_nodes import joins, splits
 
 INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 TYPES = ("float32", "float16", "float64", "bool", "complex64", "complex128", *INTEGERS)
@@ -20,7 +21,7 @@ PAIR = node("Concat", ["x", "z"], ["y"], axis=1, name="c")
 
 
 def read_one(nodes, inputs, given=None, **fields):
-    [join] = front_end.read_model(model(nodes, inputs, ["y"], **fields), **(given or {})).joins
+    [join] = joins(front_end.read_model(model(nodes, inputs, ["y"], **fields), **(given or {})))
     return join
 
 
@@ -221,7 +222,7 @@ def test_splits_beside_them_are_read_as_ever():
     split, join = front_end.read(proto)
     assert (split.op, split.lengths, join.op, join.output_shape) == ("Split", (3, 3), "Concat", (8, 3))
     found = front_end.read_model(proto)
-    assert ([n.op for n in found.splits], [n.op for n in found.joins]) == (["Split"], ["Concat"])
+    assert ([n.op for n in splits(found)], [n.op for n in joins(found)]) == (["Split"], ["Concat"])
 
 
 def test_an_input_in_another_domain_is_not_judged():

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dmlsplit.errors import InputError
 from dmlsplit.formats import onnx as front_end
 from tests.formats.onnx_models import BOOL, EQUAL, FLOAT, INT64, graph, ints, model, node, rules, value, with_reference
+from tests.formats.split_nodes import splits
 
 
 class TestExternalData:
@@ -129,8 +130,8 @@ class TestFunctions:
         made = model([node("R", ["x"], ["a", "b"], domain="local", name="r"), EQUAL], [value("x", [2, 4])],
                      opset=13, functions=[function], domains=["local"])  # fmt: skip
         found = front_end.read_model(made)
-        assert [split.graph for split in found.splits] == ["r", ""]
-        [other] = [item for item in found.items if item not in found.splits]
+        assert [split.graph for split in splits(found)] == ["r", ""]
+        [other] = [item for item in found.items if item not in splits(found)]
         assert other.diagnostic.rule == "onnx/function-recursive"
 
     def test_that_multiply_have_an_end(self):

@@ -13,6 +13,7 @@ pytest.importorskip("defusedxml")
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats import openvino
+from tests.formats.split_nodes import splits
 
 REPLACED = {
     "no IR": (b"<net ", b"<html ", "the root element is <html>, not <net>"),
@@ -143,7 +144,7 @@ def judged_or_refused(folder, xml, weights):
     path = write(folder, xml, weights)
     found, error = [], None
     try:
-        found = openvino.read_model(path).splits
+        found = splits(openvino.read_model(path))
     except InputError as caught:
         error = caught
     assert error is None or (error.file == str(path) and "\n" not in str(error))

@@ -9,6 +9,7 @@ import math
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -59,9 +60,7 @@ class ResourceReader(FieldReader):
         members = self.members_of(self.text.get(path), path)
         position = self.text.position(path)
         declared = self.optional(members, path, "initialValuesDataType", self.data_type, int(TensorDataType.UNKNOWN))
-        values, path_of_values = members.get("initialValues"), (*path, "initialValues")
-        if "initialValues" not in members:
-            raise self.text.error(path, "Field 'initialValues' is required.")
+        values, path_of_values = self.field(members, path, "initialValues", lambda value, at: (value, at))
         if values == "deferred":
             return Resource(name, TensorDataType.UNKNOWN, None, 0, position)
         try:
@@ -110,12 +109,11 @@ class ResourceReader(FieldReader):
             raise self.text.error(path, "expected exactly one of 'value', 'valueStart' and 'sourcePath'")
         count = self.field(values, path, "valueCount", self.uint32)
         self._check_size(count * dtype.itemsize, "valueCount", (*path, "valueCount"))
+        number = partial(self._number, dtype)
         if "value" in values:
-            return np.full(count, self._number(values["value"], dtype, (*path, "value")), dtype)
-        start = self._number(values["valueStart"], dtype, (*path, "valueStart"))
-        if "valueDelta" not in values:
-            raise self.text.error(path, "Field 'valueDelta' is required.")
-        terms = np.full(count, self._number(values["valueDelta"], dtype, (*path, "valueDelta")), dtype)
+            return np.full(count, self.field(values, path, "value", number), dtype)
+        start = self.field(values, path, "valueStart", number)
+        terms = np.full(count, self.field(values, path, "valueDelta", number), dtype)
         terms[:1] = start
         with np.errstate(all="ignore"):
             # As in DxDispatch, every sum is rounded to (or wraps in) the resource's own type.
@@ -165,9 +163,7 @@ class ResourceReader(FieldReader):
             if dtype is None or data_type == TensorDataType.FLOAT16:
                 message = "a list of typed values cannot hold this data type in DxDispatch"
                 raise self.text.error((*path, i, "type"), message)
-            if "value" not in members:
-                raise self.text.error((*path, i), "Field 'value' is required.")
-            data += self._number(members["value"], dtype, (*path, i, "value")).tobytes()
+            data += self.field(members, (*path, i), "value", partial(self._number, dtype)).tobytes()
         return np.frombuffer(bytes(data), np.uint8).copy()
 
     def _list(self, values: list[Any], dtype: np.dtype, path: KeyPath) -> np.ndarray:
@@ -180,9 +176,9 @@ class ResourceReader(FieldReader):
             numbers = np.array(values, np.float64)
             if np.isfinite(numbers).all():
                 return _rounded(numbers, dtype)
-        return np.array([self._number(value, dtype, (*path, i)) for i, value in enumerate(values)], dtype)
+        return np.array([self._number(dtype, value, (*path, i)) for i, value in enumerate(values)], dtype)
 
-    def _number(self, value: Any, dtype: np.dtype, path: KeyPath) -> Any:
+    def _number(self, dtype: np.dtype, value: Any, path: KeyPath) -> Any:
         """A JSON value as a numpy scalar of `dtype`; floats also as "nan", "inf" and "-inf"."""
         name = f"{path[-2]}[{path[-1]}]" if isinstance(path[-1], int) else path[-1]
         if dtype.kind != "f":

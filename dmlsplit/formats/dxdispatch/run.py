@@ -10,7 +10,7 @@ import io
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -115,18 +115,14 @@ def _create_operators(model: Model, device: Device) -> tuple[dict[str, Dispatcha
     return operators, tuple(reports)
 
 
-@dataclass(frozen=True, slots=True)
-class BindPoint:
-    """A tensor, or an array of tensors, of an operator."""
-
-    name: str
-    tensor_count: int
+BindPoint: TypeAlias = tuple[str, int]
+"""A tensor, or an array of tensors, of an operator: the member's name, and how many tensors it has."""
 
 
 def _bind_points(operator: Geometry) -> tuple[BindPoint, BindPoint]:
     """The bind point of the inputs, and that of the outputs."""
     roles = operator.roles
-    return roles.sides(BindPoint(roles.whole, 1), BindPoint(roles.parts, len(operator.parts)))
+    return roles.sides((roles.whole, 1), (roles.parts, len(operator.parts)))
 
 
 @dataclass
@@ -163,17 +159,18 @@ class _Runner:
         """Initializes an operator, which copies: later changes of the resource do not reach it."""
         operator = self.operators[name]
         inputs, _ = _bind_points(operator.geometry)
-        bindings = dispatchable.bindings
+        name_of_inputs, bindings = inputs[0], dispatchable.bindings
         owned = [at is not None for at in operator.persistent_offsets]
-        if any(owned) and inputs.name not in bindings:
-            message = f"{inputs.name} is OWNED_BY_DML: the dispatchable needs 'bindings' for it"
+        if any(owned) and name_of_inputs not in bindings:
+            message = f"{name_of_inputs} is OWNED_BY_DML: the dispatchable needs 'bindings' for it"
             raise self.model.error(dispatchable.position, message)
         initializer = self.device.create_operator_initializer([operator])
         table = self.device.create_binding_table(initializer)
         places: dict[tuple[Step, ...], ResourceBinding] = {}
         if bindings:
-            entries = self._ranges(inputs, bindings, dispatchable.position) if inputs.name in bindings else ()
-            places = {("BindInputs", 0, "Bindings", i): bound for i, bound in enumerate(bindings.get(inputs.name, ()))}
+            entries = self._ranges(inputs, bindings, dispatchable.position) if name_of_inputs in bindings else ()
+            bound = bindings.get(name_of_inputs, ())
+            places = {("BindInputs", 0, "Bindings", i): binding for i, binding in enumerate(bound)}
             table.bind_inputs([BufferArrayBinding(entries or [None] * len(owned))])
         size = operator.binding_properties.persistent_resource_size
         if size:
@@ -189,8 +186,9 @@ class _Runner:
         dispatchable = self.model.dispatchables[command.dispatchable]
         inputs, outputs = _bind_points(operator.geometry)
         table = self.device.create_binding_table(operator)
-        if inputs.name in dispatchable.bindings and inputs.name not in command.bindings:
-            table.bind_inputs([None] * inputs.tensor_count)
+        name_of_inputs, count = inputs
+        if name_of_inputs in dispatchable.bindings and name_of_inputs not in command.bindings:
+            table.bind_inputs([None] * count)
         else:
             table.bind_inputs(self._ranges(inputs, command.bindings, command.position))
         if command.dispatchable in self.persistent:
@@ -198,8 +196,8 @@ class _Runner:
         table.bind_outputs(self._ranges(outputs, command.bindings, command.position))
         places: dict[tuple[Step, ...], ResourceBinding] = {
             (call, i): bound
-            for call, point in (("BindInputs", inputs), ("BindOutputs", outputs))
-            for i, bound in enumerate(command.bindings.get(point.name, ()))
+            for call, (name, _) in (("BindInputs", inputs), ("BindOutputs", outputs))
+            for i, bound in enumerate(command.bindings.get(name, ()))
         }
         self._record(operator, table, command.position, places)
 
@@ -212,18 +210,12 @@ class _Runner:
     ) -> None:
         """Dispatches; what the device says is told where the model says it. `places`: what is bound by which call."""
 
-        def bound(diagnostic: Diagnostic) -> ResourceBinding | None:
-            steps = diagnostic.location.steps
-            return next((binding for outer, binding in places.items() if steps[: len(outer)] == outer), None)
-
-        def place(diagnostic: Diagnostic) -> Position:
-            binding = bound(diagnostic)
-            return position if binding is None else binding.position
-
-        def message(diagnostic: Diagnostic) -> str:
-            binding = bound(diagnostic)
-            resource = "" if binding is None else f", resource '{printable(binding.resource)}'"
-            return f"{diagnostic.path}{resource}: {diagnostic.message} [{diagnostic.rule}]"
+        def told(d: Diagnostic) -> tuple[Position, str]:
+            steps = d.location.steps
+            bound = next((binding for outer, binding in places.items() if steps[: len(outer)] == outer), None)
+            resource = "" if bound is None else f", resource '{printable(bound.resource)}'"
+            place = position if bound is None else bound.position
+            return place, f"{d.path}{resource}: {d.message} [{d.rule}]"
 
         refused = self.device.removed_reason
         if refused is None:
@@ -236,22 +228,22 @@ class _Runner:
         refused = refused or self.device.removed_reason
         if refused is not None:
             code = "" if refused.hresult is None else f"; the device is removed (0x{refused.hresult:08X})"
-            text = "; ".join(map(message, refused.diagnostics))
-            raise self.model.error(place(refused.diagnostics[0]), text + code)
+            places_and_texts = [told(diagnostic) for diagnostic in refused.diagnostics]
+            raise self.model.error(places_and_texts[0][0], "; ".join(text for _, text in places_and_texts) + code)
         for diagnostic in self.found:
-            line, column = place(diagnostic)
+            (line, column), _ = told(diagnostic)
             self.warnings.append(replace(diagnostic, line=line, column=column))
         self.found.clear()
 
     def _ranges(self, point: BindPoint, bindings: Bindings, position: Position) -> list[BufferBinding]:
         """The ranges that are bound to a bind point's tensors."""
-        bound = bindings.get(point.name)
+        name, count = point
+        bound = bindings.get(name)
         if bound is None:
-            raise self.model.error(position, f"nothing is bound to {point.name}")
-        if len(bound) != point.tensor_count:
+            raise self.model.error(position, f"nothing is bound to {name}")
+        if len(bound) != count:
             place = bound[0].position if bound else position
-            message = f"{point.name} has {point.tensor_count} tensors, but {len(bound)} resources are bound to it"
-            raise self.model.error(place, message)
+            raise self.model.error(place, f"{name} has {count} tensors, but {len(bound)} resources are bound to it")
         return [self._range(binding) for binding in bound]
 
     def _range(self, binding: ResourceBinding) -> BufferBinding:
