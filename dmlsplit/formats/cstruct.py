@@ -22,7 +22,6 @@ MAX_TENSOR_COUNT: Final = Limit.STRUCT_TENSORS.most
 MAX_DIMENSION_COUNT: Final = Limit.STRUCT_DIMENSIONS.most
 """DimensionCount of sizes or strides that are read or written."""
 
-_UINT_ALIGNMENT: Final = 4
 UINT, UINT64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
 
@@ -154,18 +153,15 @@ class _Writer:
     def buffer_tensor(self, desc: BufferTensorDesc | None, path: str) -> Address:
         if desc is None:
             return None
-        if desc.total_tensor_size_in_bytes is None:
+        total, count = desc.total_tensor_size_in_bytes, desc.dimension_count
+        if total is None:
             raise DescriptorError(f"{path}.TotalTensorSizeInBytes: the implied size does not fit a UINT64")
-        struct = DML_BUFFER_TENSOR_DESC(
-            desc.data_type,
-            desc.flags,
-            desc.dimension_count,
-            self.uints(desc.sizes, desc.dimension_count, f"{path}.Sizes", f"{path}.DimensionCount"),
-            self.uints(desc.strides, desc.dimension_count, f"{path}.Strides", f"{path}.DimensionCount"),
-            desc.total_tensor_size_in_bytes,
-            desc.guaranteed_base_offset_alignment,
+        sizes = self.uints(desc.sizes, count, f"{path}.Sizes", f"{path}.DimensionCount")
+        strides = self.uints(desc.strides, count, f"{path}.Strides", f"{path}.DimensionCount")
+        alignment = desc.guaranteed_base_offset_alignment
+        return self._address(
+            DML_BUFFER_TENSOR_DESC(desc.data_type, desc.flags, count, sizes, strides, total, alignment)
         )
-        return self._address(struct)
 
     def uints(self, values: tuple[int, ...] | None, count: int, path: str, count_path: str) -> Address:
         covered = self._covered(values, count, MAX_DIMENSION_COUNT, path, count_path)
@@ -221,15 +217,21 @@ def _tensor(struct: ctypes.Structure, path: str) -> TensorDesc:
 
 
 def _read_tensors(address: Address, count: int, path: str, count_path: str) -> list[TensorDesc] | None:
-    if address is None:
-        return None
-    _check_count(count, MAX_TENSOR_COUNT, count_path)
-    array = (DML_TENSOR_DESC * count).from_address(_checked(address, ctypes.alignment(DML_TENSOR_DESC), path))
-    return [_tensor(struct, f"{path}[{i}]") for i, struct in enumerate(array)]
+    array = _array(DML_TENSOR_DESC, address, count, MAX_TENSOR_COUNT, path, count_path)
+    return None if array is None else [_tensor(struct, f"{path}[{i}]") for i, struct in enumerate(array)]
 
 
 def _read_uints(address: Address, count: int, path: str, count_path: str) -> list[int] | None:
+    array = _array(UINT, address, count, MAX_DIMENSION_COUNT, path, count_path)
+    return None if array is None else list(array)
+
+
+def _array(
+    kind: type[Any], address: Address, count: int, limit: int, path: str, count_path: str
+) -> ctypes.Array[Any] | None:
+    """The array at an address; None for a null pointer."""
     if address is None:
         return None
-    _check_count(count, MAX_DIMENSION_COUNT, count_path)
-    return list((ctypes.c_uint32 * count).from_address(_checked(address, _UINT_ALIGNMENT, path)))
+    _check_count(count, limit, count_path)
+    array: ctypes.Array[Any] = (kind * count).from_address(_checked(address, ctypes.alignment(kind), path))
+    return array

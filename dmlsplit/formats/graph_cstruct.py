@@ -9,12 +9,12 @@ Source of the layouts: DirectML.h, DML_TARGET_VERSION >= 0x2100; they are the sa
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, Final, TypeAlias, TypeVar
 
 from dmlsplit.errors import DescriptorError
-from dmlsplit.formats.cstruct import MAX_TENSOR_COUNT, POINTER, UINT, _at, _check_count, _checked, struct_type
+from dmlsplit.formats.cstruct import MAX_TENSOR_COUNT, POINTER, UINT, _array, _at, _check_count, struct_type
 from dmlsplit.graphs import (
     GraphDesc,
     GraphNode,
@@ -129,7 +129,7 @@ def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
     wires = _read_edges(struct, "IntermediateEdge", IntermediateGraphEdgeDesc)
     counts = edge_counts(inputs, outputs, wires)
     nodes: list[GraphNode] = []
-    for i, entry in enumerate(_array(struct, "Node", DML_GRAPH_NODE_DESC)):
+    for i, entry in enumerate(_entries(struct, "Node", DML_GRAPH_NODE_DESC)):
         desc = None
         if entry.Type == OPERATOR_NODE:
             node = _at(DML_OPERATOR_GRAPH_NODE_DESC, entry.Desc, f"Nodes[{i}].Desc")
@@ -141,19 +141,15 @@ def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
     return GraphDesc([None] * struct.InputCount, [None] * struct.OutputCount, nodes, inputs, outputs, wires)
 
 
-def _array(struct: ctypes.Structure, name: str, layout: type[ctypes.Structure]) -> Sequence[Any]:
+def _entries(struct: ctypes.Structure, name: str, layout: type[ctypes.Structure]) -> Iterable[Any]:
     count, address = getattr(struct, f"{name}Count"), getattr(struct, f"{name}s")
-    _check_count(count, MAX_TENSOR_COUNT, f"{name}Count")
-    if not count:
-        return ()
-    array: Sequence[Any] = (layout * count).from_address(_checked(address, ctypes.alignment(layout), f"{name}s"))
-    return array
+    return _array(layout, address or 0, count, MAX_TENSOR_COUNT, f"{name}s", f"{name}Count") or () if count else ()
 
 
 def _read_edges(struct: ctypes.Structure, name: str, kind: type[_Edge]) -> list[_Edge]:
     number, layout = _EDGES[name]
     edges = []
-    for i, entry in enumerate(_array(struct, name, DML_GRAPH_EDGE_DESC)):
+    for i, entry in enumerate(_entries(struct, name, DML_GRAPH_EDGE_DESC)):
         if entry.Type != number:
             raise DescriptorError(f"{name}s[{i}].Type: {entry.Type} is not {number}")
         edge = _at(layout, entry.Desc, f"{name}s[{i}].Desc")

@@ -195,14 +195,16 @@ class FieldReader:
         return value
 
     def uints(self, value: object, path: KeyPath) -> list[int] | None:
-        if value is None:
-            return None
-        if not isinstance(value, list):
-            message = f"{path[-1]}: expected an array of unsigned integers or null, not {shown(value)}"
-            raise self.text.error(path, message)
-        for i, item in enumerate(value):
+        items = self.array(value, path, "unsigned integers")
+        for i, item in enumerate(items or ()):
             if type(item) is not int or not 0 <= item < 1 << 32:
                 self.uint32(item, (*path, i))
+        return items
+
+    def array(self, value: object, path: KeyPath, words: str) -> list[Any] | None:
+        """An array, or None for null."""
+        if value is not None and not isinstance(value, list):
+            raise self.text.error(path, f"{path[-1]}: expected an array of {words} or null, not {shown(value)}")
         return value
 
     def enumerator(self, value: object, path: KeyPath, known: type[enum.IntEnum] | type[enum.IntFlag]) -> int:
@@ -255,11 +257,8 @@ class _OperatorReader(FieldReader):
         return flags
 
     def tensors(self, value: object, path: KeyPath) -> list[TensorDesc | None] | None:
-        if value is None:
-            return None
-        if not isinstance(value, list):
-            raise self.text.error(path, f"{path[-1]}: expected an array of tensors or null, not {shown(value)}")
-        return [self.tensor(item, (*path, i)) for i, item in enumerate(value)]
+        items = self.array(value, path, "tensors")
+        return None if items is None else [self.tensor(item, (*path, i)) for i, item in enumerate(items)]
 
     def tensor(self, value: object, path: KeyPath) -> TensorDesc | None:
         if value is None:

@@ -45,21 +45,12 @@ class Limit(Enum):
     ONNX_ELEMENTS = 2**16, "elements", "a constant that lengths are computed of"
     ONNX_ALL_ELEMENTS = 2**22, "elements", "all constants that lengths are computed of"
     ONNX_FOLDED = 20_000, "nodes", "all nodes that are evaluated for lengths"
-    ONNX_PARTS = (
-        2**18,
-        "parts",
-        "all Splits and Concats, by inputs, outputs, lengths or num_outputs, whichever are most",
-    )
+    ONNX_PARTS = 2**18, "parts", "all Splits and Concats, by inputs, outputs, lengths or num_outputs, the most of them"
     ONNX_FOLDING = 64, "nodes", "the way from a length back to the constants that it is computed of"
     ONNX_CALLS = 1000, "calls", "functions with a Split or Concat, those that functions call included"
     ONNX_CALL_DEPTH = 32, "calls", "functions with a Split or Concat that call one another"
-    ONNX_COPIED = (32 << 20, "bytes of memory", "functions with a Split or Concat at all their calls, as estimated", 16)
-    ONNX_EXPANDED = (
-        64 << 20,
-        "bytes of memory",
-        "functions at the calls that shape inference follows, as estimated",
-        16,
-    )
+    ONNX_COPIED = 32 << 20, "bytes of memory", "functions with a Split or Concat at all their calls, as estimated", 16
+    ONNX_EXPANDED = 64 << 20, "bytes of memory", "functions at the calls that shape inference follows, as estimated", 16
     ONNX_ROUNDS = 64, "inferences", "a model of opset 1, each of which gets one Split further"
     ONNX_INFERENCE_TIME = 60, "seconds", "all shape inferences of a file"
     ONNX_INFERENCE_MEMORY = 1 << 30, "bytes", "the process of shape inference, by what it is given", 32

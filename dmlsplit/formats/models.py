@@ -87,7 +87,7 @@ def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
         yield _entry(file, index, item)
     if not model.items:
         note = RULES["input/no-split"].diagnostic(Location(), "there is no Split and no Concat")
-        yield Entry(file, -1, None, None, None, (note,), _nowhere)
+        yield Entry(file, -1, None, None, None, (note,), _place_of(()))
 
 
 def _read(file: str, given: Given) -> ModelNodes:
@@ -117,10 +117,6 @@ def _place_of(diagnostics: Sequence[Diagnostic]) -> Any:
     """The diagnostics of nodes have their places already; this one is the node's, the first that is known."""
     places: list[Position] = [(d.line, d.column) for d in diagnostics if d.line is not None and d.column is not None]
     return lambda location: min(places) if places and not location else None
-
-
-def _nowhere(location: Location) -> Position | None:
-    return None
 
 
 def without_nodes(entry: Entry) -> Entry:

@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dmlsplit.diagnostics import Report
-from dmlsplit.dims import Shape, compatible, is_static, merged
+from dmlsplit.dims import compatible, is_static, merged
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
-from dmlsplit.formats.openvino.splits import path_of, shape_unknown
+from dmlsplit.formats.openvino.splits import JudgedLayer
 from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, PortTensor
 from dmlsplit.formats.openvino.types import element_type, type_name
-from dmlsplit.rules import judge_node
 from dmlsplit.rules.openvino import OpenVinoConcat
 
 
 @dataclass(frozen=True, slots=True)
-class Concat:
-    graph: Graph
-    layer: Layer
-    facts: OpenVinoConcat
+class Concat(JudgedLayer[OpenVinoConcat]):
     inputs: tuple[PortTensor, ...]
 
     @classmethod
@@ -52,6 +47,7 @@ class Concat:
     def node(self, names: Names) -> JoinNode:
         """The judged node; InputError where it has too many long names."""
         facts, layer = self.facts, self.layer
+        unknown = [(tensor, ("inputs", i)) for i, tensor in enumerate(self.inputs) if i not in facts.missing]
         return JoinNode(
             name=layer.name,
             op="Concat",
@@ -60,8 +56,8 @@ class Concat:
             data_type=facts.data_type,
             axis=facts.axis if facts.axis_index is None else facts.axis_index,
             lengths=facts.lengths,
-            output_shape=self._output_shape(),
-            report=self._report(),
+            output_shape=self._declared(facts.output_shape, facts.declared_shape),
+            report=self._report("Concat", unknown),
             element=element_type(facts.data_type),
             graph=self.graph.name,
             input_names=tuple([names.of(tensor.output) for tensor in self.inputs]),
@@ -75,18 +71,6 @@ class Concat:
         tensors = {}
         for port in self.layer.outputs:
             output = Output(self.graph, self.layer, port)
-            shape = given.fill(output, self._output_shape())
+            shape = given.fill(output, self._declared(self.facts.output_shape, self.facts.declared_shape))
             tensors[(self.layer.id, port.id)] = PortTensor(shape, self.facts.data_type, output, open_ or output)
         return tensors
-
-    def _output_shape(self) -> Shape | None:
-        """The specification's shape; sizes that it leaves open are those that the port declares."""
-        shape, declared = self.facts.output_shape, self.facts.declared_shape
-        return merged(shape, declared) if compatible(shape, declared) else shape
-
-    def _report(self) -> Report:
-        path = path_of(self.graph, self.layer)
-        inputs = [(i, tensor) for i, tensor in enumerate(self.inputs) if i not in self.facts.missing]
-        unknown = [shape_unknown(tensor, "inputs", i, path=path) for i, tensor in inputs if not is_static(tensor.shape)]
-        found = (*judge_node(self.facts, path), *unknown)
-        return Report(found, self.facts.specification, None, "Concat").located(lambda _: self.layer.place)

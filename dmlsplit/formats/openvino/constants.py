@@ -148,9 +148,7 @@ def _reshaped(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value:
 
 _STEPS: Final[Mapping[str, Callable[[Layer, Value, tuple[Number, ...]], Value]]] = {
     "Convert": _converted,
-    "Reshape": _reshaped,
-    "Squeeze": _reshaped,
-    "Unsqueeze": _reshaped,
+    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze"), _reshaped),
 }
 
 

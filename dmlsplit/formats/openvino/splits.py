@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from dmlsplit.diagnostics import Diagnostic, Report
 from dmlsplit.dims import Shape, compatible, is_static, merged, shape_text
@@ -15,14 +16,34 @@ from dmlsplit.formats.openvino.types import element_type, type_name
 from dmlsplit.location import Location, Step
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.rules.openvino import INPUTS, INTEGER_TYPES, OpenVinoSplit
+
+F = TypeVar("F", bound=NodeFacts)
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class JudgedLayer(Generic[F]):
+    """A layer that is judged, in its graph."""
+
     graph: Graph
     layer: Layer
-    facts: OpenVinoSplit
+    facts: F
+
+    def _report(self, op: str, unknown: Iterable[tuple[PortTensor, tuple[Step, ...]]]) -> Report:
+        """`unknown`: the inputs whose shapes may not be known, and where they stand."""
+        path = path_of(self.graph, self.layer)
+        shapes = [_shape_unknown(tensor, place, path) for tensor, place in unknown if not is_static(tensor.shape)]
+        found = (*judge_node(self.facts, path), *shapes)
+        return Report(found, self.facts.specification, None, op).located(lambda _: self.layer.place)
+
+    def _declared(self, shape: Shape | None, declared: Shape | None) -> Shape | None:
+        """The specification's shape; sizes that it leaves open are those that the port declares."""
+        return merged(shape, declared) if compatible(shape, declared) else shape
+
+
+@dataclass(frozen=True, slots=True)
+class Split(JudgedLayer[OpenVinoSplit]):
     data: PortTensor
 
     @classmethod
@@ -72,7 +93,7 @@ class Split:
             axis=facts.axis if facts.axis_index is None else facts.axis_index,
             lengths=self._lengths(),
             output_shapes=self._output_shapes(),
-            report=self._report(),
+            report=self._report(facts.op, [] if "data" in facts.missing_inputs else [(self.data, ("data",))]),
             element=element_type(facts.data_type),
             graph=self.graph.name,
             input_name=names.of(self.data.output),
@@ -91,9 +112,7 @@ class Split:
         return tensors
 
     def _output_shapes(self) -> tuple[Shape | None, ...]:
-        """The specification's shapes; sizes that it leaves open are those that the ports declare."""
-        pairs = zip(self.facts.output_shapes, self.facts.declared_shapes, strict=True)
-        return tuple([merged(shape, declared) if compatible(shape, declared) else shape for shape, declared in pairs])
+        return tuple(map(self._declared, self.facts.output_shapes, self.facts.declared_shapes))
 
     def _lengths(self) -> Shape:
         axis, shapes = self.facts.axis_index, self._output_shapes()
@@ -101,16 +120,8 @@ class Split:
             return self.facts.lengths
         return tuple([None if shape is None else shape[axis] for shape in shapes])
 
-    def _report(self) -> Report:
-        path = path_of(self.graph, self.layer)
-        found = list(judge_node(self.facts, path))
-        if not is_static(self.facts.data_shape) and "data" not in self.facts.missing_inputs:
-            found.append(shape_unknown(self.data, "data", path=path))
-        report = Report(tuple(found), self.facts.specification, None, self.facts.op)
-        return report.located(lambda _: self.layer.place)
 
-
-def shape_unknown(tensor: PortTensor, *place: Step, path: str) -> Diagnostic:
+def _shape_unknown(tensor: PortTensor, place: tuple[Step, ...], path: str) -> Diagnostic:
     """The diagnostic of an input, of the layer at `path`, whose shape DirectML would have to know: how to give it."""
     shape = shape_text(tensor.shape)
     origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
