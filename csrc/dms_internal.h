@@ -207,7 +207,7 @@ typedef struct dms_buffers {
 
 /* A kernel has one of two forms, and NULL in place of the other. accept_* returns NULL, or why not, as a static text.
  *   group: copies rows [first, last) of all parts, whatever it reads or writes first
- *   nest:  copies one part
+ *   nest:  copies one part; the caller fences what was streamed
  * prepare_group makes the tables that a group kernel reads at every run, in memory that free() takes; NULL: there is none.
  */
 struct dms_kernel {

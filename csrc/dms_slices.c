@@ -190,6 +190,12 @@ static void copy_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, uin
     plan->group->run_group(plan, buffers, share(units, index, count) * unit, last);
 }
 
+/* Behind all nests. */
+static void leave(const dmlsplit_plan *plan)
+{
+    DMS_LEAVE_SSE(dms_is_streamed(&plan->copies) || dms_is_streamed(&plan->turns));
+}
+
 static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count)
 {
     const uint64_t first = find_byte(plan, index, count), last = find_byte(plan, index + 1, count);
@@ -202,6 +208,7 @@ static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, ui
         copy_some(&c, first > before ? first - before : 0, lower(last - before, size));
         before += size;
     }
+    leave(plan);
 }
 
 uint32_t dms_slices(const dmlsplit_plan *plan, uint32_t most)
@@ -236,4 +243,5 @@ void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers)
         DMS_COUNT_RUN(c.kernel);
         c.kernel->run_nest(c.nest, c.target, c.source);
     }
+    leave(plan);
 }

@@ -295,17 +295,11 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_runs)(const dms_nest *nes
 DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
 {
     const bool packed = nest->rank == 0 || nest->loops[nest->rank - 1].target_stride == (int64_t)nest->run;
-    if (dms_is_streamed(&nest->stores) && dms_is_fill(nest)) {
+    if (dms_is_streamed(&nest->stores) && dms_is_fill(nest))
         DMS_NAME(stream_fill)(nest, target, source);
-        LEAVE(true);
-        return;
-    }
-    if (dms_is_streamed(&nest->stores) && (packed || nest->run >= SHORTEST_STREAM)) {
+    else if (dms_is_streamed(&nest->stores) && (packed || nest->run >= SHORTEST_STREAM))
         DMS_NAME(stream_runs)(nest, target, source);
-        LEAVE(true);
-        return;
-    }
-    if (nest->stores.regime == DMS_CLAIMED)
+    else if (nest->stores.regime == DMS_CLAIMED)
         DMS_NAME(copy_runs)(nest, target, source, true);
     else
         DMS_NAME(copy_runs)(nest, target, source, false);
