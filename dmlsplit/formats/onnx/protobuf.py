@@ -44,10 +44,16 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """Nodes, and those of their graphs."""
-    for node in nodes:
-        yield node
-        for graph in subgraphs(node):
-            yield from all_nodes(graph.node)
+    todo = [iter(nodes)]
+    while todo:
+        for node in todo[-1]:
+            yield node
+            inner = [each for graph in subgraphs(node) for each in graph.node]
+            if inner:
+                todo.append(iter(inner))
+                break
+        else:
+            todo.pop()
 
 
 def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
@@ -69,11 +75,10 @@ def first_output(node: onnx.NodeProto) -> str:
 
 def reads(node: onnx.NodeProto) -> Iterator[str]:
     """The names that a node reads, and those that graphs in it do."""
-    yield from (text(name) for name in node.input if name)
-    for graph in subgraphs(node):
-        yield from (text(value.name) for value in graph.output)
-        for inner in graph.node:
-            yield from reads(inner)
+    for each in all_nodes([node]):
+        yield from (text(name) for name in each.input if name)
+        for graph in subgraphs(each):
+            yield from (text(value.name) for value in graph.output)
 
 
 def refill(field: Any, entries: Iterable[Any]) -> None:
@@ -94,11 +99,19 @@ def add_document(node: onnx.NodeProto, document: str) -> None:
     node.doc_string = "\n".join(filter(None, [text(node.doc_string), document]))
 
 
-def fresh_name(taken: set[str], base: str) -> str:
-    """`base`, or what is made of it by a number, as a name that nothing has yet; it is taken then."""
-    name, number = base, 1
-    while name in taken:
-        number += 1
-        name = f"{base}_{number}"
-    taken.add(name)
-    return name
+class Names(set[str]):
+    """Names that are taken."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        super().__init__(names)
+        self._numbers: dict[str, int] = {}
+        """The last that was put behind a name."""
+
+    def fresh(self, base: str) -> str:
+        """`base`, or what is made of it by a number, as a name that nothing has yet; it is taken then."""
+        name = base
+        while name in self:
+            number = self._numbers[base] = self._numbers.get(base, 1) + 1
+            name = f"{base}_{number}"
+        self.add(name)
+        return name

@@ -86,15 +86,26 @@ def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | No
     readers = readers_of(order)
     lost = [(op.unwritten, op.absorbed[0]) for op in order if op.unwritten]
     found.unwritten = [(name, graph.path(index), graph.nodes[index].op_type) for name, index in lost]
+
+    def made(group: Sequence[int]) -> tuple[bool, FusedGraph | None]:
+        """Whether the sizes of a group are known, and its graph where they are and something reads what it computes."""
+        ops = [order[i] for i in group]
+        sized = all(_is_sized(graph, op) for op in ops)
+        return sized, _Builder(graph, ops, readers).built() if sized else None
+
+    of_largest: dict[int, tuple[bool, FusedGraph | None]] = {}
     for group in groups:
         if any(_is_refused(graph, order[i]) for i in group):
             continue
         larger = largest[group[0]]
-        if larger != group or not all(_is_sized(graph, order[i]) for i in group):
-            found.doubtful.append(_doubtful(graph, [[order[i] for i in some] for some in (group, larger)], readers))
-            continue
-        built = _Builder(graph, [order[i] for i in group], readers).built()
-        if built is None:
+        sized, built = made(group)
+        if larger != group or not sized:
+            if larger[0] not in of_largest:  # many may be in one of these
+                of_largest[larger[0]] = made(larger)
+            other_sized, other = of_largest[larger[0]]
+            variants = [each for each in (built, other) if each is not None] if sized and other_sized else []
+            found.doubtful.append(DoubtfulGraph(tuple([graph.path(order[i].index) for i in group]), tuple(variants)))
+        elif built is None:
             found.dead.append(tuple([graph.path(order[i].index) for i in group]))
         else:
             found.fused.append(built)
@@ -104,14 +115,6 @@ def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | No
 def _is_refused(graph: SessionGraph, op: Op) -> bool:
     """Whether a Split fails before its graph is made: a part has no name, or no elements."""
     return op.op_type == "Split" and any(not name or 0 in (graph.shape(name) or ()) for name in op.outputs)
-
-
-def _doubtful(
-    graph: SessionGraph, groups: Sequence[Sequence[Op]], readers: Mapping[str, Sequence[Op]]
-) -> DoubtfulGraph:
-    sized = all(_is_sized(graph, op) for group in groups for op in group)
-    variants = [built for group in groups if sized and (built := _Builder(graph, group, readers).built()) is not None]
-    return DoubtfulGraph(tuple([graph.path(op.index) for op in groups[0]]), tuple(variants))
 
 
 def _is_sized(graph: SessionGraph, op: Op) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from dmlsplit.formats.onnx.fusion.fused import FusedGraph
 from dmlsplit.formats.onnx.fusion.operators import Kind
@@ -95,14 +95,11 @@ def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool
         return True
     if traits is None:
         return None
-    found: set[GraphFault | bool | None] = set()
-    for assumed in _assumptions(graph.kinds):
-        compiled = _compiled(graph, traits, assumed)
-        if isinstance(compiled, Unmodelled):
-            return None
-        found.add(compiled if isinstance(compiled, GraphFault) else True)
-    faults = [each for each in found if isinstance(each, GraphFault)]
-    return True if not faults else None if True in found else min(faults, key=lambda fault: fault.node or 0)
+    trials = [_compiled(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
+    faults = [trial[0] for trial in trials if isinstance(trial, tuple)]
+    if any(isinstance(trial, Unmodelled) for trial in trials) or 0 < len(faults) < len(trials):
+        return None
+    return min(faults, key=lambda fault: fault.node or 0, default=True)
 
 
 def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
@@ -112,31 +109,31 @@ def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
     return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
 
 
-def _compiled(
-    graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]
-) -> CompiledGraph | GraphFault | Unmodelled:
+_Compiled: TypeAlias = CompiledGraph | tuple[GraphFault, ...] | Unmodelled
+"""A graph that is refused has its faults in its place: the one that it is refused for, and what would be next."""
+
+
+def _compiled(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
     return graph.once(("compiled", traits, *assumed.items()), lambda: _compile(graph, traits, assumed))
 
 
-def _compile(
-    graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]
-) -> CompiledGraph | GraphFault | Unmodelled:
+def _compile(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
     try:
         return compile_graph(graph.desc, traits, assumed)
     except Unmodelled as reason:
         return reason.with_traceback(None)
     except Refused as refused:
-        return GraphFault(refused.rule, refused.node, str(refused))
+        return tuple([GraphFault(each.rule, each.node, str(each)) for each in (refused, *refused.others)])
     except Crash as crash:
-        return GraphFault("graph/fusion-crashes", crash.node, str(crash))
+        return (GraphFault("graph/fusion-crashes", crash.node, str(crash)),)
 
 
 def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> JudgedGraph:
     compiled = _compiled(graph, traits, assumed)
     if isinstance(compiled, Unmodelled):
         return _unknown(graph, str(compiled))
-    if isinstance(compiled, GraphFault):
-        return _refused(graph, compiled)
+    if isinstance(compiled, tuple):
+        return _refused(graph, compiled[0])
     try:
         faults = Execution(compiled).faults
     except Unmodelled as reason:
@@ -168,11 +165,14 @@ def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, .
 
 def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> dict[GraphFault, None]:
     """All faults, each as if there were no other; of a graph that is refused, all that it is refused for."""
+    compiled = _compiled(graph, traits, assumed)
+    if isinstance(compiled, tuple):
+        return dict.fromkeys(compiled[1:])
+    if isinstance(compiled, Unmodelled):
+        return {}
     try:
-        arisen = Execution(compile_graph(graph.desc, traits, assumed), passes_on=False).arisen
-    except Refused as refused:
-        return {GraphFault(each.rule, each.node, str(each)): None for each in refused.others}
-    except (Unmodelled, Crash):
+        arisen = Execution(compiled, passes_on=False).arisen
+    except Unmodelled:
         return {}
     found: dict[GraphFault, None] = {}
     for fault, tensor in arisen.items():

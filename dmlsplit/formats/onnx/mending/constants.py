@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from dmlsplit.formats.onnx.protobuf import fresh_name
+from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import Array
 
 _OF_ANY_TYPE: Final = 9
@@ -17,11 +17,11 @@ _TYPE_IS_NUMBER: Final = 6
 """The first opset whose Cast has its type as a number: before, it is a word."""
 
 
-def constant_nodes(name: str, values: Array, opset: int, taken: set[str]) -> list[onnx.NodeProto]:
+def constant_nodes(name: str, values: Array, opset: int, taken: Names) -> list[onnx.NodeProto]:
     """The nodes that make a constant of integers, which the last of them gives."""
     if opset >= _OF_ANY_TYPE:
         return [_constant(name, values)]
-    floats = fresh_name(taken, f"{name}/double")
+    floats = taken.fresh(f"{name}/double")
     data_type = helper.np_dtype_to_tensor_dtype(values.dtype)
     return [_constant(floats, values.astype(np.float64)), cast_node(floats, name, data_type, opset)]
 

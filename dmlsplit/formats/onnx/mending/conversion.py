@@ -24,9 +24,9 @@ from dmlsplit.formats.onnx.mending._converter import LENGTH
 from dmlsplit.formats.onnx.mending.editing import names_of
 from dmlsplit.formats.onnx.mending.forms import CannotMend
 from dmlsplit.formats.onnx.protobuf import (
+    Names,
     add_document,
     domain_of,
-    fresh_name,
     graphs_of,
     reads,
     refill,
@@ -193,14 +193,14 @@ def _signature(operator: str, opset: int) -> tuple[object, ...]:
     return (*tensors, *sorted((name, each.required, each.type) for name, each in schema.attributes.items()))
 
 
-def _put(asked: _Asked, made: onnx.ModelProto, taken: set[str], original: Original, documentation: str) -> None:
+def _put(asked: _Asked, made: onnx.ModelProto, taken: Names, original: Original, documentation: str) -> None:
     """Takes over what the converter made of a body."""
     body = asked.body
     own = {text(name) for node in body.node for name in (*node.input, *node.output)}
     known = own | set(asked.around) | {text(name.name) for name in (*made.graph.input, *_initializers(body))}
     new = [helper.make_node("Constant", [], [t.name], value=t) for t in made.graph.initializer if t.name not in known]
     written = [text(name) for node in (*new, *made.graph.node) for name in node.output]
-    renamed = {name: fresh_name(taken, name) for name in written if name not in own}
+    renamed = {name: taken.fresh(name) for name in written if name not in own}
     old = {str(index): node for index, node in enumerate(body.node)}
     nodes = []
     for node in (*new, *made.graph.node):

@@ -11,34 +11,24 @@ import onnx
 
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
 from dmlsplit.formats.onnx.mending.source import origin
-from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, fresh_name, reads, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, first_output, reads, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import text
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
 """By a node's index what takes its place."""
 
 
-def names_of(model: onnx.ModelProto) -> set[str]:
+def names_of(model: onnx.ModelProto) -> Names:
     """Every name of a tensor or node in a model."""
-    found: set[str] = set()
+    bodies = [model.graph.node, *(function.node for function in model.functions)]
+    nodes = [node for body in bodies for node in all_nodes(body)]
+    found = Names(text(name) for node in nodes for name in (node.name, *node.input, *node.output))
     for function in model.functions:
         found.update(map(text, (*function.input, *function.output)))
-        found |= _names(function.node)
-    return found | _graph_names(model.graph)
-
-
-def _graph_names(graph: onnx.GraphProto) -> set[str]:
-    values = (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
-    sparse = {text(tensor.values.name) for tensor in graph.sparse_initializer}
-    return {text(value.name) for value in values} | sparse | _names(graph.node)
-
-
-def _names(nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    found: set[str] = set()
-    for node in nodes:
-        found.update(map(text, (node.name, *node.input, *node.output)))
-        for graph in subgraphs(node):
-            found |= _graph_names(graph)
+    for graph in (model.graph, *(graph for node in nodes for graph in subgraphs(node))):
+        values = (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
+        found.update(text(value.name) for value in values)
+        found.update(text(tensor.values.name) for tensor in graph.sparse_initializer)
     return found
 
 
@@ -54,7 +44,7 @@ def name_apart(model: onnx.ModelProto) -> None:
         new = [node for node in alike if origin(node) is None and name == first_output(node)]
         for node in new if name and len(alike) > 1 else ():
             taken = taken or names_of(model)
-            node.name = fresh_name(taken, name)
+            node.name = taken.fresh(name)
 
 
 def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:

@@ -19,7 +19,7 @@ from dmlsplit.dims import Dim, Shape
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.onnx.mending.constants import constant_nodes
 from dmlsplit.formats.onnx.mending.sites import Site
-from dmlsplit.formats.onnx.protobuf import add_document, first_output, fresh_name, refill
+from dmlsplit.formats.onnx.protobuf import Names, add_document, first_output, refill
 from dmlsplit.formats.onnx.tensors import text
 
 LENGTHS_ARE_INPUT: Final = 13
@@ -56,14 +56,14 @@ class Form:
     whole: NamedTensor
     parts: list[NamedTensor]
     lengths: Sequence[Dim] | None
-    taken: set[str]
+    taken: Names
     explicit: bool = False
     before: list[onnx.NodeProto] = field(default_factory=list)
     after: list[onnx.NodeProto] = field(default_factory=list)
     _constants: dict[tuple[int, ...], str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sites: Sequence[Site], taken: set[str]) -> Form:
+    def of(cls, sites: Sequence[Site], taken: Names) -> Form:
         """The Form that holds at all calls of a node; CannotMend where the calls differ in a fact that it needs."""
         forms = [_form(site, taken) for site in sites]
         form = forms[0]
@@ -95,7 +95,7 @@ class Form:
     def fresh(self, word: str) -> str:
         """A name that nothing else has, the same for the same node at each writing."""
         output = first_output(self.proto) or text(self.proto.op_type)
-        return fresh_name(self.taken, f"{output}/{word}")
+        return self.taken.fresh(f"{output}/{word}")
 
     def node(self, op: str, inputs: Iterable[str], outputs: Iterable[str], **attributes: Any) -> onnx.NodeProto:
         """A new node, named after its first output."""
@@ -167,7 +167,7 @@ class Form:
             core.input.append(self.integers(lengths))
 
 
-def _form(site: Site, taken: set[str]) -> Form:
+def _form(site: Site, taken: Names) -> Form:
     node, proto = site.node, site.proto
     opset = site.scope.origin.opset
     if isinstance(node, JoinNode):

@@ -22,6 +22,7 @@ from dmlsplit.formats.onnx.mending.sites import Place, Site, Spot, nodes_at
 from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.surroundings import Surroundings
 from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
+from dmlsplit.formats.onnx.protobuf import Names
 
 _ROUNDS: Final = 24
 """Choices of cures that are tried, of all faults at once."""
@@ -110,7 +111,7 @@ class _Work:
         self, chosen: dict[_Key, int], asked: Mapping[_Key, GraphFinding]
     ) -> tuple[Cured, _Key | None, _Key | None]:
         """Also the fault that nothing is left for, and the one that stands in its way."""
-        taken = set(self._names)
+        taken = Names(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
         owners: dict[Spot, _Key] = {}
         done: dict[_Key | None, tuple[Fault, str]] = {}
@@ -145,7 +146,7 @@ class _Work:
         return trial, None, None
 
     def _made(
-        self, key: _Key, finding: GraphFinding, option: _Option, taken: set[str]
+        self, key: _Key, finding: GraphFinding, option: _Option, taken: Names
     ) -> Iterator[tuple[Place, Replacement]]:
         """What a cure puts in, at each place that the finding may mean: of several alike the next one first."""
         name, carrier, way = option

@@ -22,6 +22,7 @@ from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.versions import align_functions, converted, restore_untouched
 from dmlsplit.formats.onnx.mending.views import View
 from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
+from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.target import Target
 
@@ -121,9 +122,7 @@ def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, lis
     return replaced
 
 
-def _node(
-    found: Mending, model: onnx.ModelProto, group: Sequence[View], taken: set[str]
-) -> list[onnx.NodeProto] | None:
+def _node(found: Mending, model: onnx.ModelProto, group: Sequence[View], taken: Names) -> list[onnx.NodeProto] | None:
     """The nodes that replace one node, right for all its calls; None where it stays."""
     site = group[0].site
     for view in group:

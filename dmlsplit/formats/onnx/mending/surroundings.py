@@ -13,7 +13,7 @@ from onnx import helper
 
 from dmlsplit.formats.onnx.mending.constants import constant_nodes
 from dmlsplit.formats.onnx.mending.sites import Site
-from dmlsplit.formats.onnx.protobuf import add_document, domain_of, fresh_name, reads, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, reads, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Scope
 from dmlsplit.formats.onnx.tensors import Array, text
 
@@ -27,7 +27,7 @@ class Surroundings:
     sites: Mapping[int, Sequence[Site]]
     original: Callable[[onnx.NodeProto], onnx.NodeProto]
     """A node with all that the file has of it."""
-    taken: set[str] = field(default_factory=set)
+    taken: Names = field(default_factory=Names)
     """The names that are in use."""
     document: str = ""
     """The documentation of new nodes."""
@@ -121,7 +121,7 @@ class Surroundings:
 
     def fresh(self, name: str, word: str) -> str:
         """A name that nothing else has, made of another."""
-        return fresh_name(self.taken, f"{name}/{word}")
+        return self.taken.fresh(f"{name}/{word}")
 
     def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
         made: onnx.NodeProto = helper.make_node(op, inputs, [output], name=output, **attributes)  # type: ignore[arg-type]

@@ -129,10 +129,11 @@ def _groups(
     certain = [tuple([order[i] for i in group]) for group in partitions(rows)]
     possible = [tuple([order[i] for i in group]) for group in partitions(rows, unknown=True)]
     largest = {i: group for group in possible for i in group}
+    most = {i: count for group in possible for count in [_at_most(graph, group)] for i in group}
     found = {i: _Group(None, None, replace(place, index=i)) for i in range(len(graph.nodes))}
     failures = []
     for number, group in enumerate(certain):
-        count, leading = _count(graph, group, largest.get(group[0], ())), leading_out(graph, group)
+        count, leading = _count(graph, group, most.get(group[0])), leading_out(graph, group)
         positions = {index: position for position, index in enumerate(group)}
         for index, position in positions.items():
             reader = min((positions[i] for i in readers(graph, index) if i in positions), default=None)
@@ -154,9 +155,15 @@ def _kept(graph: SessionGraph, index: int) -> int:
     return next((i for i in origins if i is not None and not graph.removed(i)), index)
 
 
-def _count(graph: SessionGraph, certain: Sequence[int], possible: Sequence[int]) -> int | None:
-    """The nodes of a fused graph; None where optimization or unknown nodes leave open on which side of 5 that is."""
-    most = sum(not absorbed(graph, i) for i in possible or certain)
+def _at_most(graph: SessionGraph, group: Sequence[int]) -> int:
+    return sum(not absorbed(graph, i) for i in group)
+
+
+def _count(graph: SessionGraph, certain: Sequence[int], most: int | None) -> int | None:
+    """The nodes of a fused graph; None where optimization or unknown nodes leave open on which side of 5 that is.
+
+    `most`: as many as it has with all nodes of which it is not known."""
+    most = _at_most(graph, certain) if most is None else most
     least = sum(stays(graph, i) and not absorbed(graph, i) for i in certain)
     return most if least >= LEAST_NODES_FOR_VOLATILE or most < LEAST_NODES_FOR_VOLATILE else None
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import reads
 from dmlsplit.formats.onnx.runtime.refusals import Refusal
 from dmlsplit.formats.onnx.runtime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
@@ -115,7 +114,7 @@ def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
     todo = [i for i in group if not members.issuperset(readers(graph, i))]
     found = set(todo)
     while todo:
-        names = reads(graph.nodes[todo.pop()])
+        names = graph.reads[todo.pop()]
         before = {i for name in names if (i := graph.origin(name)) in members and i not in found}
         found |= before
         todo += before

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import domain_of, reads
+from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.scope import Scope
 
 RANDOM: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
@@ -48,10 +48,17 @@ def without_identities(nodes: Sequence[onnx.NodeProto], outputs: set[str]) -> Ke
     return Kept(frozenset(removed), _ends(sources))
 
 
-def merged(nodes: Sequence[onnx.NodeProto], outputs: set[str], scope: Scope, kept: Kept, order: Iterable[int]) -> Kept:
+def merged(
+    nodes: Sequence[onnx.NodeProto],
+    read: Sequence[Sequence[str]],
+    outputs: set[str],
+    scope: Scope,
+    kept: Kept,
+    order: Iterable[int],
+) -> Kept:
     """What is left of that where the elimination of common subexpressions walks over the nodes in an order.
 
-    Of equal outputs the first is read in place of the others, outputs of the graph excepted: these stay, and so do
+    `read`: the names that each node reads. Of equal outputs the first is read in place of the others, outputs of the graph excepted: these stay, and so do
     the nodes that give them. It compares operator, inputs and attributes, not how many outputs there are.
     """
     order = list(order)
@@ -68,7 +75,7 @@ def merged(nodes: Sequence[onnx.NodeProto], outputs: set[str], scope: Scope, kep
                 sources[name] = values[name]
                 touched.append(index)
     sources = _ends(sources)
-    needed = outputs | {sources.get(name, name) for index in order for name in reads(nodes[index])}
+    needed = outputs | {sources.get(name, name) for index in order for name in read[index]}
     removed = {i for i in touched if needed.isdisjoint(nodes[i].output)}
     return Kept(kept.removed | removed, sources)
 

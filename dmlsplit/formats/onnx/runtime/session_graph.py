@@ -70,15 +70,17 @@ class SessionGraph:
         self.constants = set(self.initializers)
         self.readers: dict[str, list[int]] = {}
         self.producers = {name: i for i, node in enumerate(self.nodes) for name in node.output if name}
-        for index, node in enumerate(self.nodes):
-            for name in set(reads(node)):
+        self.reads = [tuple(dict.fromkeys(reads(node))) for node in self.nodes]
+        """The names that each node reads, and those that graphs in it do."""
+        for index, names in enumerate(self.reads):
+            for name in names:
                 self.readers.setdefault(name, []).append(index)
         self._shapes: dict[str, Shape | None] = {}
         self.kept = without_identities(self.nodes, self.outputs) if options.optimization >= 1 else NOTHING_REMOVED
         self._ends = self._all_ends()
         self.folded = self._fold()
         if options.optimization >= 1:
-            self.kept = merging.merged(self.nodes, self.outputs, scope, self.kept, self.order())
+            self.kept = merging.merged(self.nodes, self.reads, self.outputs, scope, self.kept, self.order())
             self._ends = self._all_ends()
             self._shapes = {}
         self.reshapes = shapes_for_reshapes(self)
@@ -166,7 +168,7 @@ class SessionGraph:
         leaves = [index for index in left if not self._is_followed(index)]
 
         def before(index: int) -> list[int]:
-            origins = {self.origin(name) for name in reads(self.nodes[index])}
+            origins = {self.origin(name) for name in self.reads[index]}
             return sorted([i for i in origins if i in number], key=number.__getitem__)
 
         return list(depth_first(sorted(leaves, key=number.__getitem__), before))
