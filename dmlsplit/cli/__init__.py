@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Final
@@ -19,6 +20,9 @@ INTERRUPTED: Final = 130
 """128 + SIGINT, as a shell has it."""
 BROKEN_PIPE: Final = 141
 """128 + SIGPIPE."""
+_YOUNG_OBJECTS: Final = 50_000
+"""After so many new objects Python looks for unused ones: by default after 700, which took half the time of a large
+model, nearly all of whose objects are in use until it is judged."""
 
 
 COMMANDS: Final = {
@@ -88,6 +92,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
     A signal that asks the process to end does so when what the command has begun is undone.
     """
+    gc.set_threshold(_YOUNG_OBJECTS)
     try:
         return _status(args)
     except _signals.Terminated as terminated:

@@ -208,7 +208,18 @@ def _refused_in_a_row(count):
     return made(nodes, {"x0": [1, 8, 4]}, outputs)
 
 
-FAULTY = [_gates_apart, _gates_in_a_row, _refused_in_a_row, several_dead]
+def _dead_beside_what_is_not_fused(count):
+    nodes = []
+    for i in range(count):
+        nodes += [
+            node("Split", [f"x{i}"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}"),
+            node("Concat", [f"b{i}", f"a{i}"], [f"y{i}"], axis=1),
+            node("Acos", [f"x{i}"], [f"x{i + 1}"]),
+        ]
+    return made(nodes, {"x0": [1, 4, 2, 2]}, {f"x{count}": [1, 4, 2, 2]})
+
+
+FAULTY = [_gates_apart, _gates_in_a_row, _refused_in_a_row, several_dead, _dead_beside_what_is_not_fused]
 
 
 @pytest.mark.parametrize("faulty", FAULTY)

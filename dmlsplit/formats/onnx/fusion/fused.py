@@ -40,6 +40,8 @@ class FusedGraph:
     """The nodes of the model's graph that it comes of, by index."""
 
     once: Once = field(default_factory=Once, repr=False)
+    compiled: Once = field(default_factory=Once, repr=False)
+    """What its judgements rest on, which is large; they are kept without it."""
 
     @cached_property
     def sources(self) -> Mapping[int, Sequence[tuple[int, int]]]:

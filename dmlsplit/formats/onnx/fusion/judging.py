@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.formats.onnx.fusion.fused import FusedGraph
 from dmlsplit.formats.onnx.fusion.operators import Kind
+from dmlsplit.formats.onnx.once import Once
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import Family
@@ -95,6 +96,10 @@ def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool
         return True
     if traits is None:
         return None
+    return graph.once(("compiles", traits), lambda: _compiles(graph, traits))
+
+
+def _compiles(graph: FusedGraph, traits: GraphTraits) -> GraphFault | bool | None:
     trials = [_compiled(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
     faults = [trial[0] for trial in trials if isinstance(trial, tuple)]
     if any(isinstance(trial, Unmodelled) for trial in trials) or 0 < len(faults) < len(trials):
@@ -114,7 +119,7 @@ _Compiled: TypeAlias = CompiledGraph | tuple[GraphFault, ...] | Unmodelled
 
 
 def _compiled(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
-    return graph.once(("compiled", traits, *assumed.items()), lambda: _compile(graph, traits, assumed))
+    return graph.compiled((traits, *assumed.items()), lambda: _compile(graph, traits, assumed))
 
 
 def _compile(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
@@ -158,6 +163,8 @@ def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, .
         return ()
     known = {(fault.rule, fault.node) for fault in answer.found}
     trials = [_arising(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
+    compiles(graph, traits)
+    graph.compiled = Once()
     common = [fault for fault in trials[0] if all(fault in other for other in trials[1:])]
     hidden = {(fault.rule, fault.node): fault for fault in reversed(common)}
     return tuple([fault for key, fault in hidden.items() if key not in known])

@@ -39,7 +39,7 @@ def name_apart(model: onnx.ModelProto) -> None:
     named: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in nodes:
         named[text(node.name)].append(node)
-    taken: set[str] = set()
+    taken = Names()
     for name, alike in named.items():
         new = [node for node in alike if origin(node) is None and name == first_output(node)]
         for node in new if name and len(alike) > 1 else ():

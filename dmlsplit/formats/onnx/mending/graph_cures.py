@@ -73,6 +73,7 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
             asked.setdefault(key, finding)
             chosen[key] = chosen.get(key, -1) + 1
         work = work or _Work(source, model)
+        trial.judged.release()
         trial = work.tried(chosen, asked)
         if trial.refusals:
             return trial
@@ -89,6 +90,7 @@ class _Work:
     def __init__(self, source: SourceModel, judged: JudgedModel) -> None:
         self._source = source
         self._judged = judged
+        self._spots = judged.spots
         self._names = names_of(judged.model)
         self._sites: dict[Place, dict[int, list[Site]]] = {}
         for site in judged.sites:
@@ -150,7 +152,7 @@ class _Work:
     ) -> Iterator[tuple[Place, Replacement]]:
         """What a cure puts in, at each place that the finding may mean: of several alike the next one first."""
         name, carrier, way = option
-        spots, first = self._judged.spots.get(finding.node, ()), key[-1]
+        spots, first = self._spots.get(finding.node, ()), key[-1]
         for place, index in (*spots[first:], *spots[:first]):
             around = self._surroundings(place)
             if around is None:

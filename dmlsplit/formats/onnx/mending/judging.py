@@ -127,6 +127,10 @@ class JudgedModel:
                 found.setdefault(path, []).append(self._numbered[int(number)])
         return found
 
+    def release(self) -> None:
+        """Lets go of the session, of which nothing new is asked from here on: it is large."""
+        del self._session
+
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
         """What the target says of what has become of the model."""
         return JudgedModel(model, self.target, self.read_external)

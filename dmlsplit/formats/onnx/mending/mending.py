@@ -76,6 +76,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         replaced = _rewritten(found, judged)
         if not replaced or found.refusals:
             break
+        judged.release()
         replace_nodes(judged.model, replaced)
         judged = judged.changed(judged.model)
     if not found.refusals:

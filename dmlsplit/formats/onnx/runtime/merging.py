@@ -58,8 +58,9 @@ def merged(
 ) -> Kept:
     """What is left of that where the elimination of common subexpressions walks over the nodes in an order.
 
-    `read`: the names that each node reads. Of equal outputs the first is read in place of the others, outputs of the graph excepted: these stay, and so do
-    the nodes that give them. It compares operator, inputs and attributes, not how many outputs there are.
+    `read`: the names that each node reads. Of equal outputs the first is read in place of the others, outputs of the
+    graph excepted: these stay, and so do the nodes that give them. It compares operator, inputs and attributes, not how
+    many outputs there are.
     """
     order = list(order)
     sources = {**kept.sources, **_equal_constants(nodes, scope)}
