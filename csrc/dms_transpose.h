@@ -23,6 +23,7 @@ typedef struct dms_tile {
     void (*turn)(struct dms_tile *tile);    /* turns a tile, and moves to_offset behind it */
     dms_sink sink;
     bool claimed;                       /* lines are asked for before they are written */
+    bool fetched;                       /* the next tile is, meanwhile */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
     size_t head;                        /* rows of the first tile, so that the next ones begin with a line of the target; 0: they do anyway */
     size_t height, width;               /* rows and columns of the others, but of the last ones */
@@ -31,7 +32,7 @@ typedef struct dms_tile {
     int64_t from_offset;
     char *to[DMS_TILE_MOST];            /* in turned, where collected */
     int64_t to_offset;
-    int64_t next;                       /* bytes from each row to that of the next tile, which is fetched meanwhile; 0: it is not */
+    int64_t next;                       /* bytes from each row to that of the next tile */
     dms_lines carries[DMS_MOST_CARRIED];    /* of the columns: what no whole line of memory holds yet waits in turned */
     _Alignas(DMS_LINE) char turned[DMS_MOST_TURNED];
 } dms_tile;

@@ -200,7 +200,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(const dms_tile *tile, size_t ro
     const size_t side = DMS_LINE / size;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
                       tile->rows - row, tile->columns - column, (dms_lines *)tile->carries + column};
-    for (size_t i = 0; tile->next != 0 && i < side && i < s.rows; i++)
+    for (size_t i = 0; tile->fetched && i < side && i < s.rows; i++)
         DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
     for (size_t j = 0; tile->claimed && j < side && j < s.columns; j++)
         DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
