@@ -242,13 +242,13 @@ def _check_painted(group: list[_Operand]) -> None:
     try:
         canvas = np.zeros((max([operand.end for operand in group]) - origin) // unit, np.uint32)
     except MemoryError:
-        raise _undecided(group[0].tensor, group[-1].tensor) from None
+        raise _fault_of_pair(group[0].tensor, group[-1].tensor, _UNDECIDED) from None
     for i, (begin, _, loops, tensor, _) in enumerate(group):
         shape = (*[size for _, size in loops], tensor.dtype.itemsize // unit)
         strides = (*[stride // unit * 4 for stride, _ in loops], 4)
         cells = np.ndarray(shape, np.uint32, canvas, (begin - origin) // unit * 4, strides)
         if tensor.is_output and (other := int(cells.max())) > 0:
-            raise _shared(tensor, group[other - 1].tensor)
+            raise _fault_of_pair(tensor, group[other - 1].tensor, _SHARED)
         cells[...] = i + 1
 
 
@@ -256,21 +256,17 @@ def _check_pair(a: BoundTensor, a_binding: BoundMemory, b: BoundTensor, b_bindin
     try:
         shared = np.shares_memory(_elements(a, a_binding), _elements(b, b_binding), max_work=SHARING_WORK_LIMIT)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
-        raise _undecided(a, b) from None
+        raise _fault_of_pair(a, b, _UNDECIDED) from None
     if shared:
-        raise _shared(a, b)
+        raise _fault_of_pair(a, b, _SHARED)
 
 
-def _shared(a: BoundTensor, b: BoundTensor) -> BindingError:
-    first, second = sorted((a.path, b.path))
-    return BindingError(f"{first} and {second} share bytes; what is written may not be shared")
+_SHARED: Final = " share bytes; what is written may not be shared"
+_UNDECIDED: Final = ": whether their elements share a byte could not be decided; bind buffers apart"
 
 
-def _undecided(a: BoundTensor, b: BoundTensor) -> BindingError:
-    first, second = sorted((a.path, b.path))
-    return BindingError(
-        f"{first} and {second}: whether their elements share a byte could not be decided; bind buffers apart"
-    )
+def _fault_of_pair(a: BoundTensor, b: BoundTensor, what: str) -> BindingError:
+    return BindingError(f"{' and '.join(sorted((a.path, b.path)))}{what}")
 
 
 def _elements(tensor: BoundTensor, binding: BoundMemory) -> np.ndarray:

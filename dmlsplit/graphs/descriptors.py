@@ -14,7 +14,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensor, _uint
+from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensors, _uint
 from dmlsplit.graphs.operators import JOIN, SPLIT, operator_number
 
 Value: TypeAlias = int | float | tuple[int, ...] | tuple[float, ...] | None
@@ -93,8 +93,8 @@ class NeighbourOperatorDesc:
     ) -> None:
         put = object.__setattr__
         put(self, "type", operator_number(type) if isinstance(type, str) else _uint(type, "Type"))
-        put(self, "inputs", _all(inputs, "inputs"))
-        put(self, "outputs", _all(outputs, "outputs"))
+        put(self, "inputs", _tensors(tuple(inputs), "inputs"))
+        put(self, "outputs", _tensors(tuple(outputs), "outputs"))
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in members.items()}
         put(self, "members", MappingProxyType(values))
 
@@ -132,17 +132,13 @@ class GraphDesc:
         intermediate_edges: Iterable[IntermediateGraphEdgeDesc] = (),
     ) -> None:
         put = object.__setattr__
-        put(self, "inputs", _all(inputs, "Inputs"))
-        put(self, "outputs", _all(outputs, "Outputs"))
+        put(self, "inputs", _tensors(tuple(inputs), "Inputs"))
+        put(self, "outputs", _tensors(tuple(outputs), "Outputs"))
         put(self, "nodes", _instances(nodes, (SplitOperatorDesc, JoinOperatorDesc, NeighbourOperatorDesc), "Nodes"))
         put(self, "input_edges", _instances(input_edges, (InputGraphEdgeDesc,), "InputEdges"))
         put(self, "output_edges", _instances(output_edges, (OutputGraphEdgeDesc,), "OutputEdges"))
         wires = _instances(intermediate_edges, (IntermediateGraphEdgeDesc,), "IntermediateEdges")
         put(self, "intermediate_edges", wires)
-
-
-def _all(tensors: Iterable[TensorLike], path: str) -> Tensors:
-    return tuple([_tensor(tensor, f"{path}[{i}]") for i, tensor in enumerate(tensors)])
 
 
 def _instances(values: Iterable[object], types: tuple[type, ...], path: str) -> tuple[object, ...]:

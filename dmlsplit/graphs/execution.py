@@ -58,14 +58,18 @@ class WrongOutput:
 @dataclass(slots=True)
 class _Write:
     time: int
-    region: BufferView
-    tensor: Tensor
-    node: int | None
-    name: str
-    rectifies: bool = False
+    dispatch: Dispatch
     copied: Tensor | None = None
     """What it copies, or a part of it."""
     fault: WrongOutput | None = None
+
+    @property
+    def region(self) -> BufferView:
+        return self.dispatch.writes
+
+    @property
+    def tensor(self) -> Tensor:
+        return self.dispatch.output
 
 
 @dataclass(slots=True)
@@ -73,18 +77,16 @@ class _Memory:
     """The writes so far, by buffer, in the order of their times."""
 
     writes: dict[str, list[_Write]] = field(default_factory=lambda: defaultdict(list))
-    times: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     of_tensor: dict[Tensor, list[_Write]] = field(default_factory=lambda: defaultdict(list))
 
     def write(self, write: _Write) -> None:
         self.writes[write.region.buffer].append(write)
-        self.times[write.region.buffer].append(write.time)
         self.of_tensor[write.tensor].append(write)
 
     def since(self, buffer: str, time: int) -> Iterator[_Write]:
-        times = self.times[buffer]
-        for i in range(bisect.bisect_right(times, time), len(times)):
-            yield self.writes[buffer][i]
+        writes = self.writes[buffer]
+        for i in range(bisect.bisect_right(writes, time, key=lambda write: write.time), len(writes)):
+            yield writes[i]
 
 
 class Execution:
@@ -113,8 +115,7 @@ class Execution:
                 else:
                     self.arisen.setdefault(each, dispatch.output)
             copied = self._value(dispatch.reads[0][0]) if dispatch.copies else None
-            node, name, rectifies = dispatch.node, dispatch.name, dispatch.rectifies
-            self.memory.write(_Write(time, dispatch.writes, dispatch.output, node, name, rectifies, copied, fault))
+            self.memory.write(_Write(time, dispatch, copied, fault))
         self.faults = [self._held(home) for home in plan.homes]
         if not passes_on:
             for home, held in zip(plan.homes, self.faults, strict=True):
@@ -167,7 +168,7 @@ class Execution:
 
     def _unchanged(self, write: _Write, earlier: _Write) -> bool:
         """Whether the bytes of the earlier write are still the same: the later one wrote the value that was there."""
-        if write.rectifies and self._never_negative(earlier.tensor):
+        if write.dispatch.rectifies and self._never_negative(earlier.tensor):
             return True
         value = self._value(write.tensor)
         if value is self._value(earlier.tensor):
@@ -243,11 +244,11 @@ class Execution:
                     if write.copied is not None and write.copied is earlier.copied:
                         raise Unmodelled("what was joined in place of a part may hold the parts beside it")
                     return _in_place_of_part(stand_in, "comes over the places beside that of a part")
-                node = write.node
-                what = f"node {node} ({write.name})" if node is not None else "a copy"
+                node = write.dispatch.node
+                what = f"node {node} ({write.dispatch.name})" if node is not None else "a copy"
                 message = f"{what} has written over it, and its result is read instead"
-                fault = WrongOutput("graph/memory-overwritten", node, message, write.rectifies)
-                if not write.rectifies:
+                fault = WrongOutput("graph/memory-overwritten", node, message, write.dispatch.rectifies)
+                if not write.dispatch.rectifies:
                     return fault
                 mild = mild or fault
         return mild

@@ -72,15 +72,12 @@ def _rows_meet(one: _Rows, other: _Rows) -> bool:
     (count, step), (count2, step2) = (*one.outer, (1, 0))[0], (*other.outer, (1, 0))[0]
     if count > count2:
         return _rows_meet(other, one)
-    if step == step2 or count == 1:
-        # Rows of `one` against the rows of `other` that are nearest.
-        rows = range(count) if count <= 2 else (0, count - 1)
-        if count > 2 and step == step2:
-            shift = (one.offset - other.offset) % step
-            meets = shift < other.run or shift + one.run > step
-            first = (one.offset - other.offset) // step
-            return meets and first < count2 and first + count >= 0
-        return any(_row_meets(one.offset + i * step, one.run, other, count2, step2) for i in rows)
+    if count > 2 and step == step2:
+        first, shift = divmod(one.offset - other.offset, step)
+        meets = shift < other.run or shift + one.run > step
+        return meets and first < count2 and first + count >= 0
+    if count == 1 or step == step2:
+        return any(_row_meets(one.offset + i * step, one.run, other, count2, step2) for i in range(count))
     return _runs_meet(one, other)
 
 

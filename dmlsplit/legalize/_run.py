@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -55,42 +55,36 @@ class Runner:
         wholes = [_laid_out(whole_tensor, whole)]
         pieces = [_laid_out(tensor, part) for tensor, part in zip(part_tensors, parts, strict=True)]
         inputs, outputs = self._sides(wholes, pieces)
-        memory = {"input": inputs, "output": outputs, "temporary": [_Memory.fresh(self._temporary_bytes)]}
+        temporary = _Memory.of(np.empty(self._temporary_bytes, np.uint8))
+        memory = {"input": inputs, "output": outputs, "temporary": [temporary]}
         for operator, region, part_regions in self._steps:
             tensor, tensors = operator.tensors
             views = [
-                memory[region.buffer][region.index].view(tensor, region.offset)
+                np.asarray(_Place(memory[region.buffer][region.index], region.offset, tensor))
                 for tensor, region in zip((tensor, *tensors), (region, *part_regions), strict=True)
             ]
             operator.dispatch_tensors(views[0], views[1:])
 
 
-class _Memory:
+class _Memory(NamedTuple):
     """Memory at an address, and what keeps it alive."""
 
-    def __init__(self, address: int, owner: object) -> None:
-        self._address = address
-        self._owner = owner
+    address: int
+    owner: object
 
     @classmethod
-    def fresh(cls, size: int) -> _Memory:
-        block = np.empty(size, np.uint8)
+    def of(cls, block: np.ndarray) -> _Memory:
         return cls(block.__array_interface__["data"][0], block)
-
-    def view(self, tensor: BoundTensor, offset: int) -> np.ndarray:
-        """The array that a tensor is at an offset."""
-        place = _Place(self._address + offset, not tensor.is_output, tensor, self._owner)
-        return np.asarray(place)
 
 
 class _Place:
-    """A buffer that numpy makes an array of without a copy."""
+    """A tensor at an offset of memory, of which numpy makes an array without a copy."""
 
-    def __init__(self, address: int, read_only: bool, tensor: BoundTensor, owner: object) -> None:
-        self._owner = owner
+    def __init__(self, memory: _Memory, offset: int, tensor: BoundTensor) -> None:
+        self._owner = memory.owner
         self.__array_interface__ = {
             "version": 3,
-            "data": (address, read_only),
+            "data": (memory.address + offset, not tensor.is_output),
             "shape": tensor.sizes,
             "strides": tensor.strides,
             "typestr": tensor.dtype.str,
@@ -103,4 +97,4 @@ def _laid_out(tensor: BoundTensor, binding: BoundMemory) -> _Memory:
         return _Memory(_native.address_of(binding.pointer), binding)
     block = np.empty(tensor.extent, tensor.dtype)
     np.ndarray(tensor.sizes, tensor.dtype, block, 0, tensor.strides)[...] = binding.owner
-    return _Memory(block.__array_interface__["data"][0], block)
+    return _Memory.of(block)
