@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE
 from dmlsplit.releases import observed_levels
 
-LEARN: Final = "https://learn.microsoft.com/windows"
-
 
 class Source(NamedTuple):
     """Where a rule comes from: a page, or what was observed."""
@@ -21,7 +19,7 @@ class Source(NamedTuple):
 
 
 def _page(title: str, path: str) -> Source:
-    return Source(title, f"{LEARN}/{path}")
+    return Source(title, f"https://learn.microsoft.com/windows/{path}")
 
 
 SPLIT_DESC: Final = Source("DML_SPLIT_OPERATOR_DESC", SPLIT_PAGE)
@@ -40,6 +38,16 @@ BIND_INPUTS: Final = _page("IDMLBindingTable::BindInputs", "win32/api/directml/n
 BIND_OUTPUTS: Final = _page(
     "IDMLBindingTable::BindOutputs", "win32/api/directml/nf-directml-idmlbindingtable-bindoutputs"
 )
+CREATE_DEVICE: Final = _page("DMLCreateDevice1", "win32/api/directml/nf-directml-dmlcreatedevice1")
+QUERY_LEVELS: Final = _page(
+    "DML_FEATURE_QUERY_FEATURE_LEVELS", "win32/api/directml/ns-directml-dml_feature_query_feature_levels"
+)
+EXECUTION_FLAGS: Final = _page("DML_EXECUTION_FLAGS", "win32/api/directml/ne-directml-dml_execution_flags")
+CREATE_INITIALIZER: Final = _page(
+    "IDMLDevice::CreateOperatorInitializer", "win32/api/directml/nf-directml-idmldevice-createoperatorinitializer"
+)
+GRAPH_DESC: Final = _page("DML_GRAPH_DESC", "win32/api/directml/ns-directml-dml_graph_desc")
+COMPILE_GRAPH: Final = _page("IDMLDevice1::CompileGraph", "win32/api/directml/nf-directml-idmldevice1-compilegraph")
 _LEVELS_OBSERVED: Final = f"feature levels {observed_levels()[0]} to {observed_levels()[-1]}"
 OBSERVED: Final = Source(f"observed: CreateOperator of every DirectML build asked, {_LEVELS_OBSERVED}")
 OBSERVED_DEVICE: Final = Source(

@@ -6,25 +6,22 @@ from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
-from dmlsplit.rules._sources import LEARN, OBSERVED_DEVICE, OURS, Source
+from dmlsplit.rules._sources import (
+    CREATE_DEVICE,
+    CREATE_INITIALIZER,
+    EXECUTION_FLAGS,
+    OBSERVED_DEVICE,
+    OURS,
+    QUERY_LEVELS,
+)
 from dmlsplit.rules.binding import WARNS
-
-_CREATE_DEVICE = Source("DMLCreateDevice1", f"{LEARN}/win32/api/directml/nf-directml-dmlcreatedevice1")
-_FEATURE_LEVELS = Source(
-    "DML_FEATURE_QUERY_FEATURE_LEVELS", f"{LEARN}/win32/api/directml/ns-directml-dml_feature_query_feature_levels"
-)
-_EXECUTION_FLAGS = Source("DML_EXECUTION_FLAGS", f"{LEARN}/win32/api/directml/ne-directml-dml_execution_flags")
-_INITIALIZER = Source(
-    "IDMLDevice::CreateOperatorInitializer",
-    f"{LEARN}/win32/api/directml/nf-directml-idmldevice-createoperatorinitializer",
-)
 
 MINIMUM_LEVEL_TOO_HIGH: Final = Notice(
     "device/minimum-feature-level-too-high",
     "The minimum feature level is above the highest one of the build.",
     "The numbers are compared as signed ones: any number up to the maximum is taken, whether it names a level or not. "
     "What the build accepts does not depend on it.",
-    (_CREATE_DEVICE, OBSERVED_DEVICE),
+    (CREATE_DEVICE, OBSERVED_DEVICE),
     outcome="DXGI_ERROR_UNSUPPORTED",
 )
 NO_LEVEL_SUPPORTED: Final = Notice(
@@ -32,7 +29,7 @@ NO_LEVEL_SUPPORTED: Final = Notice(
     "None of the requested feature levels is supported, or none is requested.",
     "The answer is the largest number asked for that is not above the build's maximum, whether it names a level or "
     "not; 0 counts for nothing.",
-    (OBSERVED_DEVICE, _FEATURE_LEVELS),
+    (OBSERVED_DEVICE, QUERY_LEVELS),
     basis=Basis.OBSERVED,
     outcome="DXGI_ERROR_UNSUPPORTED",
 )
@@ -40,7 +37,7 @@ EXECUTION_FLAGS_UNKNOWN: Final = Notice(
     "device/execution-flags-unknown",
     "CompileOperator is called with a bit that is not in DML_EXECUTION_FLAGS.",
     "0 to 7 are taken. None of them changes what Split and Join do.",
-    (_EXECUTION_FLAGS, OBSERVED_DEVICE),
+    (EXECUTION_FLAGS, OBSERVED_DEVICE),
     outcome="E_INVALIDARG",
 )
 NOT_INITIALIZED: Final = Notice(
@@ -48,7 +45,7 @@ NOT_INITIALIZED: Final = Notice(
     "An operator is dispatched that was never initialized.",
     "Every compiled operator is initialized exactly once, even if it owns nothing; the builds do not check it. The "
     "persistent resource of one with owned inputs then holds whatever it holds.",
-    (_INITIALIZER, OBSERVED_DEVICE),
+    (CREATE_INITIALIZER, OBSERVED_DEVICE),
     severity=Severity.WARNING,
     outcome=WARNS,
 )
@@ -56,7 +53,7 @@ INITIALIZED_TWICE: Final = Notice(
     "device/initialized-twice",
     "An operator is initialized a second time.",
     "Every compiled operator is initialized exactly once; the builds do not check it.",
-    (_INITIALIZER, OBSERVED_DEVICE),
+    (CREATE_INITIALIZER, OBSERVED_DEVICE),
     severity=Severity.WARNING,
     outcome=WARNS,
 )

@@ -7,14 +7,10 @@ from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Rule
-from dmlsplit.rules._sources import LEARN, OURS, Source
+from dmlsplit.rules._sources import COMPILE_GRAPH, GRAPH_DESC, OURS, Source
 
 EXECUTED: Final = Source("observed: graphs executed by DirectML builds of feature levels 2_1 to 6_4")
 COMPILED: Final = Source("observed: CompileGraph of DirectML builds of feature levels 2_1 to 6_4")
-GRAPH_PAGE: Final = Source("DML_GRAPH_DESC", f"{LEARN}/win32/api/directml/ns-directml-dml_graph_desc")
-COMPILE_PAGE: Final = Source(
-    "IDMLDevice1::CompileGraph", f"{LEARN}/win32/api/directml/nf-directml-idmldevice1-compilegraph"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +34,7 @@ INDEX_RANGE: Final = GraphRule(
     "graph/index-range",
     "An index of an edge is out of range.",
     "The indices of an edge count the graph's inputs, outputs and nodes, and the tensors of a node, from 0.",
-    (COMPILED, GRAPH_PAGE),
+    (COMPILED, GRAPH_DESC),
     cure="count from 0",
     refuses=True,
 )
@@ -46,7 +42,7 @@ EDGE_SIZE: Final = GraphRule(
     "graph/edge-size",
     "The ends of an edge differ in total size.",
     "Both tensors are the same memory. Their numbers of dimensions may differ.",
-    (COMPILED, GRAPH_PAGE),
+    (COMPILED, GRAPH_DESC),
     cure="describe both ends alike",
     refuses=True,
 )
@@ -62,7 +58,7 @@ INPUT_UNCONNECTED: Final = GraphRule(
     "graph/input-unconnected",
     "No edge reaches an input of a node.",
     "Every input of a node is fed by a graph input or by another node.",
-    (COMPILED, GRAPH_PAGE),
+    (COMPILED, GRAPH_DESC),
     cure="add the edge",
     refuses=True,
 )
@@ -94,7 +90,7 @@ CYCLE: Final = GraphRule(
     "graph/cycle",
     "A node needs its own output.",
     "The nodes of a graph can be put in an order in which each comes behind what it reads.",
-    (COMPILED, COMPILE_PAGE),
+    (COMPILED, COMPILE_GRAPH),
     cure="break the cycle",
     refuses=True,
 )

@@ -9,29 +9,31 @@ from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import ONNX_BOTH_SHAPES, Source
 
-_CODE: Final = "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core"
-_DML: Final = f"{_CODE}/providers/dml/DmlExecutionProvider/src"
+_DML: Final = "providers/dml/DmlExecutionProvider/src"
+
+
+def _file(path: str) -> Source:
+    code = "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core"
+    return Source(f"ONNX Runtime: {path.rpartition('/')[2]}", f"{code}/{path}")
+
+
 OBSERVED: Final = Source(
     "observed: onnxruntime.dll 1.18.0 to 1.30.0 with its DirectML execution provider, every call to DirectML recorded"
 )
-PARTITIONER: Final = Source("ONNX Runtime: GraphPartitioner.cpp", f"{_DML}/GraphPartitioner.cpp")
-GRAPH: Final = Source("ONNX Runtime: DmlGraphFusionHelper.cpp", f"{_DML}/DmlGraphFusionHelper.cpp")
-SPLIT: Final = Source("ONNX Runtime: DmlOperatorSplit.cpp", f"{_DML}/Operators/DmlOperatorSplit.cpp")
-CONCAT: Final = Source("ONNX Runtime: DmlOperatorConcat.cpp", f"{_DML}/Operators/DmlOperatorConcat.cpp")
-HELPER: Final = Source(
-    "ONNX Runtime: OperatorHelper.cpp", f"{_CODE}/providers/dml/OperatorAuthorHelper/OperatorHelper.cpp"
-)
-KERNELS: Final = Source("ONNX Runtime: OperatorRegistration.cpp", f"{_DML}/Operators/OperatorRegistration.cpp")
-ADAPTER: Final = Source("ONNX Runtime: MLOperatorAuthorImpl.cpp", f"{_DML}/MLOperatorAuthorImpl.cpp")
-PREFERENCE: Final = Source("ONNX Runtime: fallback_cpu_capability.cc", f"{_CODE}/framework/fallback_cpu_capability.cc")
-LOADING: Final = Source("ONNX Runtime: model_load_utils.h", f"{_CODE}/graph/model_load_utils.h")
-RESOLVING: Final = Source("ONNX Runtime: graph.cc", f"{_CODE}/graph/graph.cc")
-RESHAPING: Final = Source("ONNX Runtime: reshape_fusion.cc", f"{_CODE}/optimizer/reshape_fusion.cc")
-FOLDING: Final = Source("ONNX Runtime: constant_folding.cc", f"{_CODE}/optimizer/constant_folding.cc")
-SHARING: Final = Source("ONNX Runtime: constant_sharing.cc", f"{_CODE}/optimizer/constant_sharing.cc")
-COMMON: Final = Source(
-    "ONNX Runtime: common_subexpression_elimination.cc", f"{_CODE}/optimizer/common_subexpression_elimination.cc"
-)
+PARTITIONER: Final = _file(f"{_DML}/GraphPartitioner.cpp")
+GRAPH: Final = _file(f"{_DML}/DmlGraphFusionHelper.cpp")
+SPLIT: Final = _file(f"{_DML}/Operators/DmlOperatorSplit.cpp")
+CONCAT: Final = _file(f"{_DML}/Operators/DmlOperatorConcat.cpp")
+HELPER: Final = _file("providers/dml/OperatorAuthorHelper/OperatorHelper.cpp")
+KERNELS: Final = _file(f"{_DML}/Operators/OperatorRegistration.cpp")
+ADAPTER: Final = _file(f"{_DML}/MLOperatorAuthorImpl.cpp")
+PREFERENCE: Final = _file("framework/fallback_cpu_capability.cc")
+LOADING: Final = _file("graph/model_load_utils.h")
+RESOLVING: Final = _file("graph/graph.cc")
+RESHAPING: Final = _file("optimizer/reshape_fusion.cc")
+FOLDING: Final = _file("optimizer/constant_folding.cc")
+SHARING: Final = _file("optimizer/constant_sharing.cc")
+COMMON: Final = _file("optimizer/common_subexpression_elimination.cc")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -99,9 +99,9 @@ def attribute_unknown(n: OnnxSplit) -> Findings:
     good=EQUAL,
 )
 def attribute_type(n: OnnxSplit) -> Findings:
-    types = {"split": "INTS"}
-    for a in n.mistyped_attributes:
-        yield Finding(a, f"is not {types.get(a, 'INT')}", types.get(a, "INT"))
+    for name in n.mistyped_attributes:
+        type = "INTS" if name == "split" else "INT"
+        yield Finding(name, f"is not {type}", type)
 
 
 @NodeRule(
@@ -164,10 +164,9 @@ def rank_zero(n: OnnxSplit) -> Findings:
     good=replace(EQUAL, axis=-2),
 )
 def axis_out_of_range(n: OnnxSplit) -> Findings:
-    if n.rank is None or n.axis_index is not None:
-        return
-    limits = f"{-n.rank}..{n.rank - 1}"
-    yield Finding("axis", f"is {n.axis or 0}, must be in {limits} for an input of rank {n.rank}", limits, n.axis or 0)
+    if n.rank is not None and n.axis_index is None:
+        axis, limits = n.axis or 0, f"{-n.rank}..{n.rank - 1}"
+        yield Finding("axis", f"is {axis}, must be in {limits} for an input of rank {n.rank}", limits, axis)
 
 
 @NodeRule(
@@ -181,10 +180,9 @@ def axis_out_of_range(n: OnnxSplit) -> Findings:
     good=replace(EQUAL, version=11, axis=-1),
 )
 def axis_negative(n: OnnxSplit) -> Findings:
-    if n.version >= 11 or n.axis is None or n.axis >= 0:
-        return
-    message = f"is {n.axis}: the text of Split {n.version} does not speak of negative axes; it is counted from the end"
-    yield Finding("axis", message, "0 or more", n.axis)
+    if n.version < 11 and n.axis is not None and n.axis < 0:
+        silent = f"the text of Split {n.version} does not speak of negative axes"
+        yield Finding("axis", f"is {n.axis}: {silent}; it is counted from the end", "0 or more", n.axis)
 
 
 @NodeRule(
@@ -294,10 +292,9 @@ def outputs_exceed_num_outputs(n: OnnxSplit) -> Findings:
     good=COUNTED,
 )
 def outputs_fewer_than_num_outputs(n: OnnxSplit) -> Findings:
-    if n.num_outputs is None or n.outputs >= n.num_outputs:
-        return
-    message = f"are {n.outputs}, num_outputs is {n.num_outputs}: ONNX Runtime makes {n.outputs} parts, others the first"
-    yield Finding("outputs", f"{message} {n.outputs} of {n.num_outputs}", n.num_outputs, n.outputs)
+    if n.num_outputs is not None and n.outputs < n.num_outputs:
+        message = f"are {n.outputs}, num_outputs is {n.num_outputs}: ONNX Runtime makes {n.outputs} parts, others the "
+        yield Finding("outputs", f"{message}first {n.outputs} of {n.num_outputs}", n.num_outputs, n.outputs)
 
 
 @NodeRule(
@@ -313,9 +310,8 @@ def outputs_fewer_than_num_outputs(n: OnnxSplit) -> Findings:
     good=EQUAL,
 )
 def output_omitted(n: OnnxSplit) -> Findings:
-    message = "has no name: the part is not used; ONNX Runtime crashes at this"
     for i in n.omitted:
-        yield Finding(("outputs", i), message, "a name", "")
+        yield Finding(("outputs", i), "has no name: the part is not used; ONNX Runtime crashes at this", "a name", "")
 
 
 @NodeRule(
@@ -344,6 +340,6 @@ def output_repeated(n: OnnxSplit) -> Findings:
     good=COUNTED,
 )
 def split_name_empty(n: OnnxSplit) -> Findings:
-    if n.num_outputs is None or n.inputs < 2 or n.split_input:
-        return
-    yield Finding("inputs[1]", "has an empty name, which leaves it out; ONNX Runtime refuses that beside num_outputs")
+    message = "has an empty name, which leaves it out; ONNX Runtime refuses that beside num_outputs"
+    if n.num_outputs is not None and n.inputs >= 2 and not n.split_input:
+        yield Finding("inputs[1]", message)

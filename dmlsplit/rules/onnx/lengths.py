@@ -94,9 +94,9 @@ def split_type(n: OnnxSplit) -> Findings:
     good=GIVEN,
 )
 def split_rank(n: OnnxSplit) -> Findings:
-    if not n.split_input or n.split_shape is None or len(n.split_shape) == 1:
-        return
-    yield Finding("split", f"has shape {shape_text(n.split_shape)}, must be of rank 1", "rank 1", len(n.split_shape))
+    shape = n.split_shape
+    if n.split_input and shape is not None and len(shape) != 1:
+        yield Finding("split", f"has shape {shape_text(shape)}, must be of rank 1", "rank 1", len(shape))
 
 
 @NodeRule(
@@ -129,14 +129,10 @@ def split_not_whole(n: OnnxSplit) -> Findings:
     good=GIVEN,
 )
 def split_count(n: OnnxSplit) -> Findings:
-    if n.equal_parts:
-        return
     lengths, shape = n.given_lengths, n.split_shape or ()
     count: Dim = len(lengths) if lengths is not None else shape[0] if len(shape) == 1 else None
-    if not isinstance(count, int) or count == n.outputs:
-        return
-    message = f"has {count} lengths, the node has {n.outputs} outputs"
-    yield Finding("split", message, n.outputs, count)
+    if not n.equal_parts and isinstance(count, int) and count != n.outputs:
+        yield Finding("split", f"has {count} lengths, the node has {n.outputs} outputs", n.outputs, count)
 
 
 @NodeRule(
@@ -243,11 +239,10 @@ def _last_chunk_where(n: OnnxSplit) -> Iterator[Condition]:
     good=replace(COUNTED, input_shape=(4, 7), outputs=4, num_outputs=4),
 )
 def last_chunk_negative(n: OnnxSplit) -> Findings:
-    last = _last_chunk(n)
-    if last is None or last >= 0:
-        return
-    message = f"is {n.num_outputs}: of the {n.axis_size} of axis {n.axis or 0}, {last} would be left for the last part"
-    yield Finding("num_outputs", message, "0 or more left", last)
+    last, of = _last_chunk(n), f"of the {n.axis_size} of axis {n.axis or 0}"
+    if last is not None and last < 0:
+        message = f"is {n.num_outputs}: {of}, {last} would be left for the last part"
+        yield Finding("num_outputs", message, "0 or more left", last)
 
 
 @NodeRule(
@@ -266,10 +261,9 @@ def last_chunk_empty(n: OnnxSplit) -> Findings:
     # ONNX Runtime takes 1 of 0.
     if _last_chunk(n) == 0 and n.num_outputs != 1:
         who = "ONNX Runtime and OpenVINO refuse" if n.axis_size else "ONNX Runtime refuses"
-        message = (
-            f"is {n.num_outputs}: of the {n.axis_size} of axis {n.axis or 0}, nothing is left for the last part; {who}"
-        )
-        yield Finding("num_outputs", f"{message} that", "1 or more left", 0)
+        of = f"of the {n.axis_size} of axis {n.axis or 0}"
+        message = f"is {n.num_outputs}: {of}, nothing is left for the last part; {who} that"
+        yield Finding("num_outputs", message, "1 or more left", 0)
 
 
 def _last_chunk(n: OnnxSplit) -> int | None:
@@ -289,10 +283,8 @@ def _last_chunk(n: OnnxSplit) -> int | None:
     good=replace(EQUAL, declared_types=("FLOAT", "FLOAT")),
 )
 def declared_type_differs(n: OnnxSplit) -> Findings:
-    if n.data_type is None:
-        return
     for i, declared in enumerate(n.declared_types):
-        if declared not in (None, n.data_type):
+        if n.data_type is not None and declared not in (None, n.data_type):
             yield Finding(("outputs", i), f"is declared {declared}, the input is {n.data_type}", n.data_type, declared)
 
 

@@ -27,8 +27,7 @@ from dmlsplit.rules.openvino.inputs import not_integer
     good=eg.SPLIT,
 )
 def num_splits_missing(n: OpenVinoSplit) -> Findings:
-    missing = n.op == "Split" and n.num_splits is None
-    if missing:
+    if n.op == "Split" and n.num_splits is None:
         yield Finding("num_splits", "is absent", "an integer of at least 1")
 
 
