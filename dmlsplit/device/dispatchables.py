@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit._native import Plan
@@ -49,13 +50,13 @@ class BindingProperties(NamedTuple):
     persistent_resource_size: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Operator:
     """IDMLOperator: an operator that the build creates. `report` may still call it unsafe. Made by a Device."""
 
-    def __init__(self, state: State, desc: OperatorDesc, report: Report) -> None:
-        self._state = state
-        self.desc = desc
-        self.report = report
+    _state: State
+    desc: OperatorDesc
+    report: Report
 
 
 class DispatchableOperator:

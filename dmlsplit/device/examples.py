@@ -60,9 +60,8 @@ class Programs(NamedTuple):
 def programs(rule: Rule) -> Programs | None:
     """The programs of a rule; None where the rule is not the device's."""
     slug = rule.id.partition("/")[2].replace("-", "_")
-    return (
-        Programs(globals()[f"bad_{slug}"], globals()[f"good_{slug}"]) if rule.scope in ("binding", "device") else None
-    )
+    is_devices = rule.scope in ("binding", "device")
+    return Programs(globals()[f"bad_{slug}"], globals()[f"good_{slug}"]) if is_devices else None
 
 
 def source(program: Program | type[Setup]) -> str:

@@ -9,7 +9,7 @@ from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType, TensorDataType, TensorFlags
 from dmlsplit.geometry import Geometry, descriptor_of
 from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
-from dmlsplit.legalize._loops import Loops, tensor_of
+from dmlsplit.legalize._loops import Loops
 from dmlsplit.legalize._obstacles import Obstacle, too_large
 from dmlsplit.legalize.result import BufferKind, Region
 from dmlsplit.target import Target
@@ -77,7 +77,7 @@ def build(
     known: dict[tuple[object, ...], BufferTensorDesc] = {}
     tensors = []
     for i, operand in enumerate(memory):
-        sizes, steps = tensor_of(loops, i)
+        sizes, steps = loops.tensor(i)
         own = operand.strides if keep_strides else None
         key = (sizes, steps, own, operand.described)
         tensor = known.get(key)

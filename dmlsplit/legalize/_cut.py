@@ -23,13 +23,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType
 from dmlsplit.layout import packed_strides
 from dmlsplit.legalize._build import BufferSlice
-from dmlsplit.legalize._loops import Loops, folded
+from dmlsplit.legalize._loops import Loops
 from dmlsplit.legalize._obstacles import Obstacle, nearest, too_large, too_many, too_many_dimensions
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 
@@ -91,7 +91,7 @@ class Cutter:
         if not way.points:
             yield box._replace(loops=self._fold(box.loops))
             return
-        edges = _edges(box.loops)
+        edges = box.loops.edges()
         for begin, end in pairwise(way.points):
             part = self._sub_range(box, way.loop, edges, begin, end)
             if box.kind is OperatorType.JOIN and way.loop == box.loops.axis and self._lead_in_steps(box.loops, begin):
@@ -135,7 +135,7 @@ class Cutter:
     def _cut(self, loops: Loops, own: Obstacle) -> _Way | Obstacle:
         """The way of fewest operators: one loop cut as coarsely as the target takes, else at its grain, others too."""
         axis = None if loops.single else loops.axis
-        few = _distinct(loops)
+        few = loops.distinct()
         shared = [i for i, n in enumerate(loops.sizes) if n > 1 and i != axis]
         surplus = len(self._fold(few).sizes) - self._most_dimensions
         if surplus > 0:  # a loop goes away only if each of its steps can be bound; the shorter, the fewer operators
@@ -156,7 +156,7 @@ class Cutter:
 
     def _cut_coarsely(self, loops: Loops, few: Loops, i: int) -> _Way | Obstacle | None:
         grain, size = self._grain_of(few, i), loops.sizes[i]
-        steps = _largest((size - 1) // grain, lambda steps: not self.obstacle(_sized(few, i, steps * grain)))
+        steps = _largest((size - 1) // grain, lambda steps: not self.obstacle(few.resized(i, steps * grain)))
         if not steps:
             return None
         begins = range(0, size, steps * grain)
@@ -171,7 +171,7 @@ class Cutter:
             return TOO_MANY_OPERATORS
         points = (*range(0, size, grain), size)
         lengths = [end - begin for begin, end in pairwise(points)]
-        ways = {n: self._way(_sized(loops, i, n)) for n in dict.fromkeys(lengths)}
+        ways = {n: self._way(loops.resized(i, n)) for n in dict.fromkeys(lengths)}
         return _summed([ways[n] for n in lengths], i, points)
 
     def _grain_of(self, loops: Loops, i: int) -> int:
@@ -182,7 +182,7 @@ class Cutter:
     def _cut_axis(self, loops: Loops) -> _Way | Obstacle | None:
         """From each point as far as the target takes: no other choice of points leads to fewer operators."""
         size = loops.sizes[loops.axis]
-        edges = _edges(loops)
+        edges = loops.edges()
         ends = edges[1:]
         points, reach = [0], 0
         while points[-1] < size:
@@ -200,7 +200,7 @@ class Cutter:
 
     def _cut_between_parts(self, loops: Loops) -> _Way | Obstacle | None:
         """Between parts that are then cut further; without lead-in steps for a join, whose lead-in is used at once."""
-        edges = _edges(loops)
+        edges = loops.edges()
         anywhere = self._use_temporary and self._kind is OperatorType.SPLIT
         inner = [edge for edge in edges[1:-1] if anywhere or self._lead_in_steps(loops, edge) == 0]
         if not inner:
@@ -244,7 +244,7 @@ class Cutter:
         rows, axis = box.loops.strides, box.loops.axis
         if i != axis or box.loops.single:
             moved = [self._moved(x, row[i], begin) for x, row in zip(box.operands, rows, strict=True)]
-            return Box(box.kind, _sized(box.loops, i, end - begin), tuple(moved))
+            return Box(box.kind, box.loops.resized(i, end - begin), tuple(moved))
         lead_in = self._lead_in_steps(box.loops, begin)
         moved = [self._moved(box.operands[0], rows[0][i], begin - lead_in)]
         if lead_in:
@@ -286,7 +286,7 @@ class Cutter:
     def _fold(self, loops: Loops) -> Loops:
         """The loops folded; operators of a rewriting mostly have the same ones."""
         if loops not in self._folded:
-            self._folded[loops] = folded(loops)
+            self._folded[loops] = loops.folded()
         return self._folded[loops]
 
 
@@ -315,25 +315,8 @@ def _lead_in_copy(box: Box) -> Box:
     return Box(OperatorType.SPLIT, Loops(sizes, loops.strides[:2], loops.axis, (lead_in,)), (output, temporary))
 
 
-def _sized(loops: Loops, i: int, size: int) -> Loops:
-    sizes = (*loops.sizes[:i], size, *loops.sizes[i + 1 :])
-    return Loops(sizes, loops.strides, loops.axis, (size,) if i == loops.axis else loops.lengths)
-
-
-def _edges(loops: Loops) -> list[int]:
-    """Where the parts begin on the axis, and the end of the last one."""
-    return list(accumulate(loops.lengths, initial=0))
-
-
 def _parts_within(edges: Sequence[int], begin: int, end: int) -> range:
     return range(bisect_right(edges, begin) - 1, bisect_left(edges, end))
-
-
-def _distinct(loops: Loops) -> Loops:
-    """The loops with parts that differ: they fold and fit as all do. Several parts remain several."""
-    first, *parts = zip(loops.strides[1:], loops.lengths, strict=True)
-    rows, lengths = zip(*[first, *dict.fromkeys(parts)], strict=True)
-    return Loops(loops.sizes, (loops.strides[0], *rows), loops.axis, lengths)
 
 
 def _largest(most: int, fits: Callable[[int], bool], near: int = 0) -> int:

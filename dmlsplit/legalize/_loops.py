@@ -6,6 +6,7 @@ A tensor of e bits per element and rank n is n + 1 loops: its dimensions, with s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 from dmlsplit.geometry import TensorLayout
@@ -32,6 +33,100 @@ class Loops(NamedTuple):
         """One part: a copy, in which no loop is special."""
         return len(self.lengths) == 1
 
+    def tensor(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Sizes and strides (0 where they are free) of a tensor: the whole, or a part from 1 on."""
+        sizes = self.sizes
+        if i > 0:
+            sizes = (*sizes[: self.axis], self.lengths[i - 1], *sizes[self.axis + 1 :])
+        return sizes, tuple([stride or 0 for stride in self.strides[i]])
+
+    def folded(self) -> Loops:
+        """The same copy in as few loops as possible: none of one step, and no two that run through memory as one.
+
+        Two loops are one where, in every tensor, the outer one's stride is the inner one's extent; they need not be
+        neighbours. The inner one cannot be the axis of several parts, as the extents of those differ.
+        """
+        parts_axis = None if self.single else self.axis
+        columns: dict[int, tuple[int, Strides]] = dict(
+            enumerate(zip(self.sizes, zip(*self.strides, strict=True), strict=True))
+        )
+        left = {i: column for i, column in columns.items() if column[0] > 1 or i == parts_axis} or {0: columns[0]}
+        axis, lengths = self.axis, self.lengths
+        while (pair := _foldable(left, parts_axis)) is not None:
+            outer, inner = pair
+            size, strides = left.pop(inner)
+            left[outer] = left[outer][0] * size, strides
+            if outer == parts_axis:
+                lengths = tuple([length * size for length in lengths])
+            if inner == axis:
+                axis = outer
+        place = list(left).index(axis) if axis in left else 0
+        sizes = tuple([size for size, _ in left.values()])
+        rows = tuple(zip(*[strides for _, strides in left.values()], strict=True))
+        return Loops(sizes, rows, place, (sizes[place],) if self.single else lengths)
+
+    def bits_joined(self) -> Loops:
+        """The innermost loop, the bits, made part of the loop whose elements lie side by side, if there is one."""
+        last = len(self.sizes) - 1
+        bits = self.sizes[last]
+        inner = tuple([row[last] for row in self.strides])
+        for i in reversed(range(last)):
+            if self.sizes[i] > 1 and _continues(tuple([row[i] for row in self.strides]), bits, inner):
+                sizes = (*self.sizes[:i], self.sizes[i] * bits, *self.sizes[i + 1 : last])
+                rows = tuple([(*row[:i], row[last], *row[i + 1 : last]) for row in self.strides])
+                lengths = tuple([n * bits for n in self.lengths]) if i == self.axis else self.lengths
+                return Loops(sizes, rows, self.axis, lengths)
+        return self
+
+    def divided(self, bits: int) -> Loops | None:
+        """The loops in elements of `bits` bits; None where an element would hold bits that do not stay together."""
+        inner = next((i for i in range(len(self.sizes)) if all(row[i] == 1 for row in self.strides)), None)
+        if inner is None or self.sizes[inner] % bits:
+            return None
+        if inner == self.axis and any(length % bits for length in self.lengths):
+            return None
+        rows = []
+        for row in self.strides:
+            if any(s is not None and s % bits for i, s in enumerate(row) if i != inner):
+                return None
+            rows.append(tuple([s if s is None else 1 if i == inner else s // bits for i, s in enumerate(row)]))
+        sizes = tuple([n // bits if i == inner else n for i, n in enumerate(self.sizes)])
+        lengths = tuple([n // bits for n in self.lengths]) if inner == self.axis else self.lengths
+        return Loops(sizes, tuple(rows), self.axis, lengths)
+
+    def without(self, i: int) -> Loops:
+        """The loops less one, if it has a single step and is needed neither as the axis nor as the only one."""
+        if self.sizes[i] > 1 or len(self.sizes) == 1 or (self.axis == i and not self.single):
+            return self
+        sizes = self.sizes[:i] + self.sizes[i + 1 :]
+        axis = 0 if self.axis == i else self.axis - (i < self.axis)
+        rows = tuple([row[:i] + row[i + 1 :] for row in self.strides])
+        return Loops(sizes, rows, axis, (sizes[axis],) if self.single else self.lengths)
+
+    def of_rank(self, counts: Sequence[int]) -> Loops | None:
+        """The loops with 1s in front, as few as lead to one of the numbers of dimensions; None: there are too many."""
+        count = min((n for n in counts if n >= len(self.sizes)), default=None)
+        if count is None:
+            return None
+        new = count - len(self.sizes)
+        rows = tuple([(*(None,) * new, *row) for row in self.strides])
+        return Loops((*(1,) * new, *self.sizes), rows, self.axis + new, self.lengths)
+
+    def resized(self, i: int, size: int) -> Loops:
+        """The loops with another number of steps of one of them."""
+        sizes = (*self.sizes[:i], size, *self.sizes[i + 1 :])
+        return Loops(sizes, self.strides, self.axis, (size,) if i == self.axis else self.lengths)
+
+    def edges(self) -> list[int]:
+        """Where the parts begin on the axis, and the end of the last one."""
+        return list(accumulate(self.lengths, initial=0))
+
+    def distinct(self) -> Loops:
+        """The loops with parts that differ: they fold and fit as all do. Several parts remain several."""
+        first, *parts = zip(self.strides[1:], self.lengths, strict=True)
+        rows, lengths = zip(*[first, *dict.fromkeys(parts)], strict=True)
+        return Loops(self.sizes, (self.strides[0], *rows), self.axis, lengths)
+
 
 def loops_of(whole: TensorLayout, parts: Sequence[TensorLayout], axis: int) -> Loops:
     """The loops of an operator without faults and without empty parts: the dimensions as they are, then the bits."""
@@ -41,40 +136,6 @@ def loops_of(whole: TensorLayout, parts: Sequence[TensorLayout], axis: int) -> L
         strides = packed_strides(tensor.sizes) if tensor.strides is None else tensor.strides
         rows.append((*[None if n == 1 else s * bits for n, s in zip(tensor.sizes, strides, strict=True)], 1))
     return Loops((*whole.sizes, bits), tuple(rows), axis, tuple([part.sizes[axis] for part in parts]))
-
-
-def tensor_of(loops: Loops, i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes and strides (0 where they are free) of a tensor: the whole, or a part from 1 on."""
-    sizes = loops.sizes
-    if i > 0:
-        sizes = (*sizes[: loops.axis], loops.lengths[i - 1], *sizes[loops.axis + 1 :])
-    return sizes, tuple([stride or 0 for stride in loops.strides[i]])
-
-
-def folded(loops: Loops) -> Loops:
-    """The same copy in as few loops as possible: none of one step, and no two that run through memory as one.
-
-    Two loops are one where, in every tensor, the outer one's stride is the inner one's extent; they need not be
-    neighbours. The inner one cannot be the axis of several parts, as the extents of those differ.
-    """
-    parts_axis = None if loops.single else loops.axis
-    columns: dict[int, tuple[int, Strides]] = dict(
-        enumerate(zip(loops.sizes, zip(*loops.strides, strict=True), strict=True))
-    )
-    left = {i: column for i, column in columns.items() if column[0] > 1 or i == parts_axis} or {0: columns[0]}
-    axis, lengths = loops.axis, loops.lengths
-    while (pair := _foldable(left, parts_axis)) is not None:
-        outer, inner = pair
-        size, strides = left.pop(inner)
-        left[outer] = left[outer][0] * size, strides
-        if outer == parts_axis:
-            lengths = tuple([length * size for length in lengths])
-        if inner == axis:
-            axis = outer
-    place = list(left).index(axis) if axis in left else 0
-    sizes = tuple([size for size, _ in left.values()])
-    rows = tuple(zip(*[strides for _, strides in left.values()], strict=True))
-    return Loops(sizes, rows, place, (sizes[place],) if loops.single else lengths)
 
 
 def _foldable(columns: dict[int, tuple[int, Strides]], parts_axis: int | None) -> tuple[int, int] | None:
@@ -93,54 +154,3 @@ def _foldable(columns: dict[int, tuple[int, Strides]], parts_axis: int | None) -
 def _continues(outer: Strides, size: int, inner: Strides) -> bool:
     """Whether a step of the outer loop leads, in every tensor, to where the inner one ends."""
     return all(o is None or (i is not None and o == size * i) for o, i in zip(outer, inner, strict=True))
-
-
-def bits_joined(loops: Loops) -> Loops:
-    """The innermost loop, the bits, made part of the loop whose elements lie side by side, if there is one."""
-    last = len(loops.sizes) - 1
-    bits = loops.sizes[last]
-    inner = tuple([row[last] for row in loops.strides])
-    for i in reversed(range(last)):
-        if loops.sizes[i] > 1 and _continues(tuple([row[i] for row in loops.strides]), bits, inner):
-            sizes = (*loops.sizes[:i], loops.sizes[i] * bits, *loops.sizes[i + 1 : last])
-            rows = tuple([(*row[:i], row[last], *row[i + 1 : last]) for row in loops.strides])
-            lengths = tuple([n * bits for n in loops.lengths]) if i == loops.axis else loops.lengths
-            return Loops(sizes, rows, loops.axis, lengths)
-    return loops
-
-
-def divided(loops: Loops, bits: int) -> Loops | None:
-    """The loops in elements of `bits` bits; None where an element would hold bits that do not stay together."""
-    inner = next((i for i in range(len(loops.sizes)) if all(row[i] == 1 for row in loops.strides)), None)
-    if inner is None or loops.sizes[inner] % bits:
-        return None
-    if inner == loops.axis and any(length % bits for length in loops.lengths):
-        return None
-    rows = []
-    for row in loops.strides:
-        if any(s is not None and s % bits for i, s in enumerate(row) if i != inner):
-            return None
-        rows.append(tuple([s if s is None else 1 if i == inner else s // bits for i, s in enumerate(row)]))
-    sizes = tuple([n // bits if i == inner else n for i, n in enumerate(loops.sizes)])
-    lengths = tuple([n // bits for n in loops.lengths]) if inner == loops.axis else loops.lengths
-    return Loops(sizes, tuple(rows), loops.axis, lengths)
-
-
-def without(loops: Loops, i: int) -> Loops:
-    """The loops less one, if it has a single step and is needed neither as the axis nor as the only one."""
-    if loops.sizes[i] > 1 or len(loops.sizes) == 1 or (loops.axis == i and not loops.single):
-        return loops
-    sizes = loops.sizes[:i] + loops.sizes[i + 1 :]
-    axis = 0 if loops.axis == i else loops.axis - (i < loops.axis)
-    rows = tuple([row[:i] + row[i + 1 :] for row in loops.strides])
-    return Loops(sizes, rows, axis, (sizes[axis],) if loops.single else loops.lengths)
-
-
-def of_rank(loops: Loops, counts: Sequence[int]) -> Loops | None:
-    """The loops with 1s in front, as few as lead to one of the numbers of dimensions; None where there are too many."""
-    count = min((n for n in counts if n >= len(loops.sizes)), default=None)
-    if count is None:
-        return None
-    new = count - len(loops.sizes)
-    rows = tuple([(*(None,) * new, *row) for row in loops.strides])
-    return Loops((*(1,) * new, *loops.sizes), rows, loops.axis + new, loops.lengths)

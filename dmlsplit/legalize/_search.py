@@ -15,7 +15,7 @@ from dmlsplit.geometry import ROLES, Geometry, TensorLayout, members_of
 from dmlsplit.layout import ELEMENT_BITS
 from dmlsplit.legalize._build import BufferSlice, build, data_types, dimension_counts, regions
 from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutter, inputs_cut
-from dmlsplit.legalize._loops import bits_joined, divided, folded, loops_of, of_rank, without
+from dmlsplit.legalize._loops import loops_of
 from dmlsplit.legalize._obstacles import Obstacle, Obstacles, indivisible, refused, too_many_dimensions
 from dmlsplit.legalize._temporary import TemporaryPacking
 from dmlsplit.legalize._words import steps
@@ -114,7 +114,7 @@ class Search:
             *[_operand(roles.part_side, i, part) for i, part in kept],
         )
         self._own_loops = loops_of(original.whole, [part for _, part in kept], original.axis)
-        self._loops = folded(self._own_loops)
+        self._loops = self._own_loops.folded()
         self._judged: dict[object, tuple[OperatorDesc, Geometry, Report] | Obstacle] = {}
         """Operators of a rewriting into several mostly differ by their Regions only."""
 
@@ -149,9 +149,9 @@ class Search:
         for data_type in self._data_types:
             bits = ELEMENT_BITS[data_type]
             same = bits == ELEMENT_BITS[self._own_type]
-            as_given = divided(self._own_loops if same else bits_joined(self._own_loops), bits)
+            as_given = (self._own_loops if same else self._own_loops.bits_joined()).divided(bits)
             if as_given is not None:
-                loops = without(as_given, len(as_given.sizes) - 1) if same else as_given
+                loops = as_given.without(len(as_given.sizes) - 1) if same else as_given
                 yield self._accepted(Box(self._kind, loops, self._operands), data_type, own=same)
             as_few = self._elements(data_type)
             if not isinstance(as_few, Box):
@@ -164,10 +164,10 @@ class Search:
 
     def _elements(self, data_type: TensorDataType) -> Box | Obstacle:
         """The loops, as few as possible, in elements of a type."""
-        loops = divided(self._loops, ELEMENT_BITS[data_type])
+        loops = self._loops.divided(ELEMENT_BITS[data_type])
         if loops is None:
             return indivisible(self._own_type, ELEMENT_BITS[data_type])
-        return Box(self._kind, without(loops, loops.sizes.index(min(loops.sizes))), self._operands)
+        return Box(self._kind, loops.without(loops.sizes.index(min(loops.sizes))), self._operands)
 
     def _cut_drafts(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Draft | Obstacle]:
         """Operators on sub-ranges of the buffers: the fewest first; then with lead-in steps in a temporary buffer."""
@@ -235,7 +235,7 @@ class Search:
     def _operator(
         self, box: Box, data_type: TensorDataType, *, own: bool
     ) -> tuple[OperatorDesc, Geometry, Report] | Obstacle:
-        ranked = of_rank(box.loops, self._dimension_counts)
+        ranked = box.loops.of_rank(self._dimension_counts)
         if ranked is None:
             return too_many_dimensions(len(box.loops.sizes), max(self._dimension_counts))
         operator = build(box.kind, ranked, data_type, box.operands, keep_strides=own and ranked == box.loops)

@@ -27,7 +27,7 @@ from dmlsplit.enums import TEMPORARY_BUFFER_ALIGNMENT, OperatorType
 from dmlsplit.layout import is_packed, packed_strides
 from dmlsplit.legalize._build import BufferSlice
 from dmlsplit.legalize._cut import Box, Cutter
-from dmlsplit.legalize._loops import Loops, folded, tensor_of
+from dmlsplit.legalize._loops import Loops
 from dmlsplit.legalize._obstacles import Obstacle, interleaving
 
 Sizes: TypeAlias = tuple[int, ...]
@@ -54,7 +54,7 @@ class TemporaryPacking:
         """The box with its inputs packed; of a split, bit by bit: each result needs the copies made so far."""
         is_split = box.kind is OperatorType.SPLIT
         for i in range(1) if is_split else range(1, len(box.operands)):
-            sizes, strides = tensor_of(box.loops, i)
+            sizes, strides = box.loops.tensor(i)
             if not is_packed(sizes, strides):
                 for packed, operand in self._packed_input(sizes, strides, box.operands[i]):
                     box = _replaced(box, i, packed, operand)
@@ -67,7 +67,7 @@ class TemporaryPacking:
         """The box with its outputs packed, but for those that could not be brought to their place from there."""
         is_join = box.kind is OperatorType.JOIN
         for i in range(1) if is_join else range(1, len(box.operands)):
-            sizes, strides = tensor_of(box.loops, i)
+            sizes, strides = box.loops.tensor(i)
             if is_packed(sizes, strides):
                 continue
             if not _is_nested(sizes, strides):
@@ -222,7 +222,7 @@ def _memory_order(sizes: Sizes, strides: Steps) -> list[int]:
 
 
 def _replaced(box: Box, i: int, strides: Steps, operand: BufferSlice) -> Box:
-    free = tuple([stride if n > 1 else None for n, stride in zip(tensor_of(box.loops, i)[0], strides, strict=True)])
+    free = tuple([stride if n > 1 else None for n, stride in zip(box.loops.tensor(i)[0], strides, strict=True)])
     rows = (*box.loops.strides[:i], free, *box.loops.strides[i + 1 :])
     return Box(box.kind, box.loops._replace(strides=rows), (*box.operands[:i], operand, *box.operands[i + 1 :]))
 
@@ -232,4 +232,4 @@ def _copy(sizes: Sizes, source: Steps, target: Steps) -> Loops:
 
 
 def _box(copy: Loops, source: BufferSlice, target: BufferSlice) -> Box:
-    return Box(OperatorType.SPLIT, folded(copy), (source, target))
+    return Box(OperatorType.SPLIT, copy.folded(), (source, target))

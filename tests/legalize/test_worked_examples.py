@@ -6,7 +6,7 @@ import dmlsplit as dml
 from dmlsplit.legalize import _cut
 from dmlsplit.legalize._build import BufferSlice
 from dmlsplit.legalize._cut import Box, Cutter
-from dmlsplit.legalize._loops import Loops, tensor_of
+from dmlsplit.legalize._loops import Loops
 from dmlsplit.legalize._temporary import TemporaryPacking
 
 SPLIT = dml.OperatorType.SPLIT
@@ -39,7 +39,7 @@ def test_an_input_packed_by_two_copies():
     loops = Loops(sizes, ((50, 20, 7, 2), (8, 4, 2, 1)), 0, (2,))
     packing = TemporaryPacking(32, [1, 2, 3])
     after = list(packing.inputs_packed(Box(SPLIT, loops, (BufferSlice("input", 0, 400), BufferSlice("output", 0, 64)))))
-    assert [tensor_of(box.loops, 0)[1] for box in after] == [(20, 10, 7, 2), (8, 4, 2, 1)]
+    assert [box.loops.tensor(0)[1] for box in after] == [(20, 10, 7, 2), (8, 4, 2, 1)]
     first, second = (box.loops for box in packing.before)
     assert (first.sizes, first.strides) == ((2, 2, 10), ((50, 20, 1), (20, 10, 1)))
     assert (second.sizes, second.strides) == ((4, 2, 2), ((10, 7, 2), (4, 2, 1)))
