@@ -18,7 +18,7 @@ typedef struct operator_desc {
     uint32_t flags;
 } operator_desc;
 
-/* What the parts have in common with the whole. */
+/* The members that every part has to share with the whole. */
 typedef struct reference {
     const DML_BUFFER_TENSOR_DESC *whole;
     uint32_t element_size;

@@ -139,7 +139,7 @@ typedef struct dms_nest {
 
 typedef struct dms_kernel dms_kernel;
 
-/* What consecutive parts of equal length and strides have in common: a million equal parts need one. */
+/* The shape that consecutive parts of equal length and strides share: a million equal parts need one. */
 typedef struct dms_shape {
     const dms_operand *operand;         /* in plan->space */
     int64_t begin, end;                 /* bytes touched, from the part's base pointer */

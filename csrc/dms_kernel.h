@@ -53,7 +53,7 @@ static DMS_ALWAYS_INLINE uintptr_t dms_ahead(uintptr_t address, const dms_stores
     return (address & ~stores->page) + stores->ahead + ((address & stores->page) >> 2);
 }
 
-/* What is done last: stores that passed by the caches become visible before those after them, as ordinary ones would; after many parts once, as each
+/* What is done last: non-temporal stores become visible before those after them, as ordinary ones would; after many parts once, as each
  * such fence waits for memory (1,024 parts of 4 KB took 2.4 times memcpy's time, and 1.1). And MSVC leaves it to the program to clear the upper halves of
  * the registers, without which older instructions run slowly. */
 #if DMS_X86
@@ -93,7 +93,7 @@ static DMS_ALWAYS_INLINE uintptr_t dms_ahead(uintptr_t address, const dms_stores
 #endif
 enum { DMS_CLAIMED_AHEAD = 1024 };      /* bytes */
 
-/* What all kernels of rows ask of a plan (kernels/rows.c): NULL, or why not. */
+/* The condition that all kernels of rows set on a plan (kernels/rows.c): NULL where it holds, else why it does not. */
 const char *dms_refuse_rows(const dmlsplit_plan *plan);
 
 /* Whether a run is repeated over contiguous memory: the input was broadcast along that dimension. */

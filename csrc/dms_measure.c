@@ -93,7 +93,7 @@ void dms_measure(dmlsplit_profile *profile)
 
 #else
 
-/* Nothing passes by the caches, and nothing is claimed. */
+/* No store is non-temporal, and nothing is claimed. */
 void dms_measure(dmlsplit_profile *profile)
 {
     (void)profile;

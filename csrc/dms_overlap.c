@@ -42,7 +42,7 @@ static dms_overlap find(search *s, uint32_t count, int64_t sum, bool not_zero)
     if (residue >= s->element_size && last->divisor - residue >= s->element_size)
         return DMS_DISJOINT;            /* the sum moves in multiples of the divisor only */
 
-    /* What the smaller strides can still make up for. */
+    /* The distance that the smaller strides can still make up for. */
     const int64_t rest = s->element_size - 1 + (count > 1 ? s->steps[count - 2].reach : 0);
     int64_t low = -floor_divide(rest + sum, last->stride);
     int64_t high = floor_divide(rest - sum, last->stride);

@@ -34,8 +34,8 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
     }
 }
 
-/* From 0.45 times the largest cache on (bytes read and written) stores that pass by the caches win: what is stored would be evicted before anybody
- * reads it, and no line is read before it is written: 0.55 to 0.75 times the time of memcpy at 128 MB. With a cache that is warm and nobody else's,
+/* From 0.45 times the largest cache on (bytes read and written) non-temporal stores win: lines of the output would be evicted before anybody
+ * reads them, and no line is read before it is written: 0.55 to 0.75 times the time of memcpy at 128 MB. With a cache that is warm and nobody else's,
  * the break-even of plain copies is at 0.7 (measured on Zen 4 and Zen 5); but the input is warm as seldom as the cache is ours alone: then streaming
  * wins from 0.4 on, and where the output is read next from 0.5 (Zen 5). Threads do not change it: those that share the cache share the bytes, too.
  * Servers and virtual machines report caches that are not theirs: where 105 MiB were reported, copies of which the output is read once broke even
@@ -65,7 +65,7 @@ static void detect(dmlsplit_profile *profile)
 
 #else
 
-/* No kernel for other machines has stores that pass by the caches. */
+/* No kernel for other machines has non-temporal stores. */
 static void detect(dmlsplit_profile *profile)
 {
     profile->stream_copies = profile->stream_turns = profile->claim = UINT64_MAX;

@@ -42,11 +42,11 @@ static inline bool dms_is_carried(const dms_tile *tile)
     return tile->sink >= DMS_CARRIED;
 }
 
-/* What a kernel can do. */
+/* The functions of a kernel, and its width. */
 typedef struct dms_turner {
     void (*turn)(dms_tile *tile);
     void (*drain)(dms_lines *lines, size_t size);   /* drain_lines of its instruction set */
-    size_t vector;                      /* bytes of its vectors, which can pass by the caches; 0: it has none */
+    size_t vector;                      /* bytes of its vectors, which have non-temporal stores; 0: it has none */
 } dms_turner;
 
 /* The loops of a nest that turns a matrix: rows are contiguous in the target, columns in the source. around: the other loops. */

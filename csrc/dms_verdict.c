@@ -175,7 +175,7 @@ static void compare_part(dms_judged *o, const dms_place *at, const DML_BUFFER_TE
         }
 }
 
-/* What the crash spoils there. */
+/* The aspects that the crash spoils there. */
 static uint32_t spoilt_by_crash(const dms_judged *o, dms_member tensor, uint64_t part, uint32_t what)
 {
     return o->crashes && tensor == o->crash_tensor && part == o->crash_part ? what : 0;

@@ -44,9 +44,9 @@ static inline bool dms_takes(uint32_t set, uint32_t number)
     return number < 32 && (set >> number & 1) != 0;
 }
 
-/* ---- What is judged, and what was found ---- */
+/* ---- The operator under judgement, and the findings ---- */
 
-/* What a fault spoils for the rules that follow; those of an operator last. */
+/* The aspects that a fault spoils for the rules that follow; those of an operator last. */
 enum {
     DESC = 1u << 0,
     READABLE = 1u << 1,
@@ -91,7 +91,7 @@ typedef struct dms_judged {
     uint32_t count, axis;
     uint32_t counts;                    /* of dimensions, taken by the operator */
     uint32_t whole_spoilt, spoilt;
-    /* What was found. */
+    /* The findings. */
     bool refused, crashes;
     const char *rule;                   /* NULL: nothing yet */
     dms_member tensor, member;          /* the operator's member, or the tensor's and one in it */

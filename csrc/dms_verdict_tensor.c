@@ -1,7 +1,7 @@
 /* dms_verdict_tensor.c - the rules of a tensor, in the order of the registry */
 #include "dms_verdict.h"
 
-/* What a build accepts although it is unsafe. */
+/* Notes a fault that a build accepts although it is unsafe. */
 static void unsafe(dms_judged *o, const dms_place *at, const char *rule, dms_member inside)
 {
     dms_found(o, rule, false, at->tensor, at->part, inside, DMLSPLIT_NO_DIMENSION);
@@ -55,7 +55,7 @@ static void judge_total(dms_judged *o, const dms_place *at, const DML_BUFFER_TEN
         unsafe(o, at, "tensor/implied-size-wraps", TOTAL_MEMBER);
 }
 
-/* What follows Sizes, of a tensor whose members up to there are as *spoilt says; count: its elements, where Sizes are not spoilt. */
+/* Judges the members behind Sizes, of a tensor whose members up to there are as *spoilt says; count: its elements, where Sizes are not spoilt. */
 static void judge_memory(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint32_t *spoilt)
 {
     if ((*spoilt & (DIMENSIONS | POSITIVE | ELEMENT_COUNT)) == 0) {

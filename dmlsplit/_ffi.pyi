@@ -1,4 +1,4 @@
-# What _native uses of the compiled extension; cffi's own objects are untyped.
+# The part of the compiled extension that _native uses; cffi's own objects are untyped.
 from typing import Any
 
 ffi: Any

@@ -230,7 +230,7 @@ class Profile(NamedTuple):
     level2: int
     last_level: int
     stream_copies: int
-    """Stores pass by the caches from here on."""
+    """Stores are non-temporal from here on."""
     stream_turns: int
     """The same for matrices that are turned."""
     claim: int

@@ -108,7 +108,7 @@ class AtomicFiles:
 
     def __init__(self, replace: bool) -> None:
         self._replace = replace
-        # What is made is noted before: an interrupt may come right after.
+        # A file is noted before it is made: an interrupt may come right after.
         self._temporary: dict[str, str] = {}
         """Final name -> where the file is written."""
         self._discarded: list[str] = []

@@ -153,7 +153,7 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
             taken[judge] = all(evaluate(operator, target).ok for operator in set(found.operators))
         if taken[judge]:
             return Compatibility(column, Use.REWRITTEN, report, found)
-    # What is tried and fails fails alike for all that take the same tensors and compute sizes alike.
+    # A rewriting that fails does so for all targets that take the same tensors and compute sizes alike.
     alike = tuple(tensors), target.release is None, target.arithmetic, target.total_counts_whole_elements
     made = known.refused.get(alike)
     if made is None:

@@ -1,8 +1,8 @@
 """Tensors of other libraries as numpy arrays of the same memory, and arrays as tensors of those libraries.
 
-What a library exports by DLPack (torch, jax, and whatever else has `__dlpack__`) or by `__array_interface__` is viewed
-and never copied. numpy.from_dlpack does the former, but knows no bfloat16, and takes every tensor for read-only whose
-exporter cannot say whether it is; so the capsule is read here.
+Memory that a library exports by DLPack (torch, jax, and all others with `__dlpack__`) or by `__array_interface__` is
+viewed and never copied. numpy.from_dlpack does the former, but knows no bfloat16, and takes every tensor for read-only
+whose exporter cannot say whether it is; so the capsule is read here.
 
 Source: https://dmlc.github.io/dlpack/latest/c_api.html (versions 0 and 1) and the array API standard.
 """

@@ -164,7 +164,7 @@ _UP_TO_64_BIT = frozenset(TensorDataType(value) for value in range(1, 12))
 _TF, _TORCH, _ORT = "tensorflow-directml", "torch-directml", "onnxruntime-directml"
 _GENAI = "onnxruntime-genai-directml"
 _FOR_LINUX_TOO: Final = frozenset({_TF, _TORCH})
-# What successive builds share, from the oldest on.
+# Traits that successive builds share, from the oldest on.
 _LEVEL_2_1 = _Traits(
     _4,
     _4_TO_5,

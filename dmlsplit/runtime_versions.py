@@ -1,8 +1,8 @@
 """The versions of ONNX Runtime with its DirectML execution provider, as data.
 
-What a version loads and the DirectML in it was observed on its published files: opsets and IR versions by loading one
-model of each, the DirectML by the version that the file states. The versions from 1.18.0 on were asked about models,
-seven of them at length (tests/data/onnxruntime), the others about a thousand each.
+The formats that a version loads and the DirectML in it were observed on its published files: opsets and IR versions by
+loading one model of each, the DirectML by the version that the file states. The versions from 1.18.0 on were asked
+about models, seven of them at length (tests/data/onnxruntime), the others about a thousand each.
 """
 
 from __future__ import annotations

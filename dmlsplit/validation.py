@@ -82,7 +82,7 @@ def _accepted(judged_by: str, kind: OperatorType) -> Report:
 _UNDEFINED: Final = frozenset(
     [r.id for rules in (TENSOR_RULES, *OPERATOR_RULES.values()) for r in rules if r.undefined]
 )
-"""What a release may read past an array for, which is shorter than is said of it, before it refuses."""
+"""The rules on whose violation a release may read past an array, shorter than is said of it, before it refuses."""
 
 
 def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:

@@ -191,7 +191,7 @@ typedef enum dmlsplit_origin {
     DMLSPLIT_FROM_SETTINGS = 2          /* dmlsplit_set_profile, or a variable */
 } dmlsplit_origin;
 
-/* What plans are made for, in bytes that one run reads and writes: 0 is always, UINT64_MAX never. */
+/* The sizes that plans are made for, in bytes that one run reads and writes: 0 is always, UINT64_MAX never. */
 typedef struct dmlsplit_profile {
     uint32_t struct_size;               /* sizeof(dmlsplit_profile), so that the struct can grow */
     uint32_t fetch;                     /* dmlsplit_fetch */

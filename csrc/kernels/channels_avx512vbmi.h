@@ -55,7 +55,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector gather(const vector *from, unsigned c
     return count == 4 ? four : _mm512_mask_permutexvar_epi8(four, fifth, table, from[4]);
 }
 
-/* What is left of size bytes for the vector with this index. */
+/* The bytes that are left of `size` for the vector with this index. */
 static inline size_t left_over(size_t size, size_t index)
 {
     const size_t before = index * DMS_LINE;

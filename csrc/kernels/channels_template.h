@@ -60,7 +60,7 @@ static void fill_thirds(equal_tables *t, bool split)
     }
 }
 
-/* What belongs to one part or one vector of the whole: the first third of the places from a, the next from b, then c. */
+/* The elements of one part, or of one vector of the whole: the first third of the places from a, the next from b, then c. */
 static DMS_TARGET DMS_ALWAYS_INLINE vector DMS_NAME(collect)(vector a, vector b, vector c, vector second, vector third)
 {
     return choose(choose(a, b, second), c, third);

@@ -1,7 +1,7 @@
 /* fill.c - a run that is repeated over contiguous memory, by ordinary stores: the source stays in a register or the first-level cache */
 #include "../dms_kernel.h"
 
-/* What is copied over and over: enough for memcpy to be at full speed. A page exactly, or clearly less: a load waits for an earlier store whose
+/* The bytes that are copied over and over: enough for memcpy to be at full speed. A page exactly, or clearly less: a load waits for an earlier store whose
  * address has nearly the same low 12 bits. */
 #define PAGE_BYTES 4096
 #define PATTERN_BYTES 3072

@@ -8,8 +8,8 @@
  *                                                        ->   b  b b ...
  *                                                             c  cccccccccc cccccccccc ...
  *
- * What fits the caches is copied by moves that may overlap. What does not is stored past them, which pays for whole lines only: these are collected
- * across the pieces that follow each other in memory.
+ * Copies that fit the caches are made by moves that may overlap. Larger ones are made by non-temporal stores, which pay for whole lines only: these are
+ * collected across the pieces that follow each other in memory.
  */
 #include "lines_template.h"
 

@@ -67,7 +67,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_group(vector *v, size_t size)
     }
 }
 
-/* What there is of a square: as many rows and columns as a line has elements, or less. */
+/* The extent of a square: as many rows and columns as a line has elements, or less. */
 typedef enum square_kind { WHOLE, NARROW, PARTIAL } square_kind;   /* all; all rows; or less */
 
 typedef struct square {
@@ -186,7 +186,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(const square *s, size_t siz
             turn_columns(s, first, size, WHOLE, sink);
 }
 
-/* What the columns of the turned tile have of whole lines goes to memory, and their rest to the front. */
+/* The whole lines in the columns of the turned tile go to memory, and the rest of each to the front. */
 static DMS_TARGET void drain_columns(dms_tile *tile)
 {
     for (size_t j = 0; j < tile->columns; j++) {

@@ -23,7 +23,7 @@ static inline void store(char *to, vector v)
     vst1q_s8((int8_t *)to, v);
 }
 
-/* No intrinsic stores past the caches. */
+/* No intrinsic is a non-temporal store. */
 static inline void stream(char *to, vector v)
 {
     store(to, v);

@@ -21,7 +21,7 @@ PLACES: Final = (PACKAGE / "c", PACKAGE.parent)
 @click.option("--cflags", is_flag=True, help="Flags of the compiler.")
 @click.option("--libs", is_flag=True, help="Flags of the linker.")
 @click.option("--sources", is_flag=True, help="The library's C sources, to be compiled into the program.")
-@click.option("--cmake-dir", is_flag=True, help="What add_subdirectory and FetchContent take.")
+@click.option("--cmake-dir", is_flag=True, help="The folder that add_subdirectory and FetchContent take.")
 def config(cflags: bool, libs: bool, sources: bool, cmake_dir: bool) -> int:
     """Show how a C or C++ program is compiled with the library: as words for a shell, on one line.
 

@@ -57,7 +57,7 @@ class MemoryRange(NamedTuple):
 
 
 def prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """What a dispatch runs, None where it cannot be done, and its diagnostics. The table binds all that it needs."""
+    """The copies of a dispatch (None: it cannot be done) and its diagnostics. The table binds all that it needs."""
     if isinstance(dispatchable, DispatchableOperator):
         return _of_operator(dispatchable, table)
     if isinstance(dispatchable, DispatchableGraph):

@@ -41,7 +41,7 @@ class BindingTable:
         self._outputs: list[BindingDesc] | None = None
         self.persistent: BufferBinding | None = None
         self.temporary: BufferBinding | None = None
-        # What a build takes although it is unsafe, by the call that bound it.
+        # Bindings that a build takes although they are unsafe, by the call that bound them.
         self._unsafe: dict[str, list[Diagnostic]] = {}
         self.prepared: Callable[[], None] | None = None
         """The dispatch of what is bound now, once it has been worked out; `warnings` is what to say about it."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What is said of a model's inputs: `shapes`, `dims` (sizes of symbols) and `values` (elements of integers) of the
-    first Run, and `free_dimensions`, ONNX Runtime's overrides of symbols at session creation."""
+    """The facts given of a model's inputs: `shapes`, `dims` (sizes of symbols) and `values` (elements of integers) of
+    the first Run, and `free_dimensions`, ONNX Runtime's overrides of symbols at session creation."""
 
     shapes: Mapping[str, Sequence[Dim]] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
     except InputError as error:
         note = diagnostic("onnxruntime/context-unknown", node.path, error.message)
         answer = RuntimeAnswer(target.runtime, Outcome.UNKNOWN, diagnostics=(note,))
-    # What a DirectML descriptor lacks is not what ONNX Runtime lacks; its own answer says that.
+    # A DirectML descriptor may lack facts that ONNX Runtime does not need; its own answer says which it lacks.
     own = tuple([d for d in node.report.diagnostics if d.rule != "node/shape-unknown"])
     found = tuple(dict.fromkeys((*own, *answer.diagnostics)))
     hresult = answer.hresults[-1] if answer.hresults else None

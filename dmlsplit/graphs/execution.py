@@ -60,7 +60,7 @@ class _Write:
     time: int
     dispatch: Dispatch
     copied: Tensor | None = None
-    """What it copies, or a part of it."""
+    """The tensor of which it is a copy, or a copy of a part."""
     fault: WrongOutput | None = None
 
     @property
@@ -254,7 +254,7 @@ class Execution:
         return mild
 
     def _reaching(self, write: _Write, region: BufferView, *, alone: bool) -> WrongOutput | None:
-        """What is wrong of what is read of a write's place, which it alone has written if `alone`."""
+        """The fault of values that are read where a write has put them, and no other write has if `alone`."""
         fault = write.fault
         if fault is None or fault.extent is Extent.ALL:
             return fault

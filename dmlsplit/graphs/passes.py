@@ -64,7 +64,7 @@ class Passes(Program):
                     break
                 if self.traits.fusion is Fusion.CHAIN and self._fuse_chain(product, k, sigmoid, uses):
                     break
-        # What was only read by what a fusion has lost is not computed.
+        # Nodes that only lost nodes have read are not computed.
         read = set(depth_first(tensor.producer for tensor in self.outputs if tensor.producer is not None))
         self.nodes = [node for node in self.nodes if node in read]
         if self.traits.fusion is Fusion.CHAIN:

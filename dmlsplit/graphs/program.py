@@ -30,7 +30,7 @@ class Refused(Exception):
         self.node = node
         self.rule = rule
         self.others: Sequence[Refused] = ()
-        """What it would be refused for next, one for each buffer that is too small."""
+        """The refusals that would come next, one for each buffer that is too small."""
 
 
 class Crash(Exception):
@@ -50,7 +50,7 @@ class Wrong:
     rule: str
     message: str
     instead: tuple[tuple[Tensor, Tensor], ...] = ()
-    """What it reads, and what it should read: where their values are equal nothing is wrong."""
+    """Pairs of a tensor that it reads and the one that it should: where their values are equal nothing is wrong."""
     behind_first: bool = False
     """Of each output all elements but those of the first index are wrong."""
 

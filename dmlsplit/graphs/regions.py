@@ -14,7 +14,7 @@ MOST_RUNS: Final = 4096
 
 
 def at_first_index(region: BufferView) -> tuple[BufferView, BufferView]:
-    """What lies at the first index of the first dimension, and behind it; of one index only, it is both."""
+    """The parts at the first index of the first dimension, and behind it; of one index only, it is both."""
     count = region.sizes[0]
     first = replace(region, sizes=(1, *region.sizes[1:]))
     if count == 1:

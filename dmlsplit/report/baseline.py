@@ -1,7 +1,7 @@
 """A baseline: the diagnostics that a project knows of, so that only new ones count.
 
-What is known is told by file, operator name, judge, rule, path, expected and actual value, and how often: not by line,
-column, index or wording, so that what moves within its file stays known.
+A diagnostic is known by file, operator name, judge, rule, path, expected and actual value, and how often: not by line,
+column, index or wording, so that an operator that moves within its file stays known.
 """
 
 from __future__ import annotations

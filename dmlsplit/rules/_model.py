@@ -227,7 +227,7 @@ R = TypeVar("R", bound=BindingRule | NodeRule[Any])
 
 
 def findings_of(rules: Iterable[R], view: Any) -> Iterator[tuple[R, Sequence[Finding]]]:
-    """What rules find, one after another; a rule that needs what another one has found faulty is skipped."""
+    """The findings of rules, one after another; a rule that needs what another has found faulty is skipped."""
     spoilt: set[object] = set()
     for rule in rules:
         found = list(rule.check(view)) if rule.needs.isdisjoint(spoilt) else []

@@ -217,7 +217,7 @@ OTHER_TABLE: Final = Notice(
 )
 
 
-# What the documentation forbids and the builds let through.
+# The documentation forbids these, and the builds let them through.
 _HAZARD: Final = (BINDING, BIND_OUTPUTS, OBSERVED_DEVICE)
 OUTPUTS_OVERLAP: Final = Notice(
     "binding/outputs-overlap",

@@ -91,7 +91,7 @@ class Functions:
         return graph
 
     def _cost(self, node: onnx.NodeProto) -> Cost | None:
-        """What follows from a node where its call, and those inside of it, are followed."""
+        """The cost of following the call that a node is, and those inside of it; None where it is no call."""
         key = self.key_of(node)
         return None if key is None else self._costs.get(key, Cost(ENDLESS))
 

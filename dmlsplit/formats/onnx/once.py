@@ -19,8 +19,8 @@ class Once:
         self._made: dict[object, Any] = {}
 
     def __call__(self, key: object, make: Callable[[], T]) -> T:
-        """What `make` gives, or has given for the key; InputError whenever it was one, and for what is nested too
-        deeply."""
+        """The value that `make` gives, or has given for the key; InputError whenever it raised one, and for graphs that
+        are nested too deeply."""
         if key not in self._made:
             try:
                 self._made[key] = make()

@@ -1,6 +1,6 @@
 """Walks over the messages of ONNX models, and changes that protobuf takes several steps for.
 
-What is here takes models as they are in files; elsewhere strings are what loading.without_weights leaves of them.
+These functions take models as they are in files; elsewhere loading.without_weights has cut their strings.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def read_document(stream: BinaryIO) -> Graph:
             raise MemoryError from None
         line, column = _place(error)
         raise InputError(f"not XML: {printable(error.getMessage(), 200)}", line=line, column=column) from None
-    # What pyexpat raises for encodings that Python does not know, or that are not of one byte a character.
+    # pyexpat raises these for encodings that Python does not know, or that are not of one byte a character.
     except (SAXException, LookupError, ValueError) as error:
         raise handler.error(f"not XML: {printable(str(error), 200)}") from None
     if handler.graph is None:
@@ -117,7 +117,7 @@ class _Handler(ContentHandler):
             if sum(map(len, self._dim)) > MAX_DIM:
                 raise self.error(f"{self._layer()}: a <dim> is longer than {MAX_DIM} characters")
 
-    # What an element starts; the answer is what its children are given.
+    # The starts of elements; their answers are given to the starts of the children.
 
     def _net(self, _: None, name: str, attributes: Mapping[str, str]) -> Graph:
         if name.lower() != "net":

@@ -255,7 +255,7 @@ def concat_declared_type_differs(n: OnnxConcat) -> Findings:
 @NodeRule(
     "onnx/concat-declared-shape-differs",
     "The model declares another shape for the output than it has.",
-    "Whoever trusts the declaration reads or writes outside the tensor, or refuses the model.",
+    "A runtime that trusts the declaration reads or writes outside the tensor, or refuses the model.",
     sources=(ONNX_IR, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
     where=declared_fits,

@@ -331,7 +331,7 @@ def output_repeated(n: OnnxSplit) -> Findings:
 @NodeRule(
     "onnx/split-name-empty",
     "The optional second input is left out by an empty name.",
-    "That is a legal way to leave it out. ONNX Runtime refuses it beside num_outputs.",
+    "An empty name is a legal way to leave it out. ONNX Runtime refuses it beside num_outputs.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_RUNTIMES, ONNX_IR),

@@ -248,8 +248,8 @@ def last_chunk_negative(n: OnnxSplit) -> Findings:
 @NodeRule(
     "onnx/last-chunk-empty",
     "`num_outputs` leaves nothing for the last part.",
-    "That is what the rule of version 18 gives. ONNX Runtime and OpenVINO refuse the node; ONNX Runtime alone "
-    "refuses an axis of size 0.",
+    "These are the lengths that the rule of version 18 gives. ONNX Runtime and OpenVINO refuse the node; ONNX Runtime "
+    "alone refuses an axis of size 0.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_RUNTIMES, ONNX_SPLIT_SHAPES),
@@ -291,7 +291,7 @@ def declared_type_differs(n: OnnxSplit) -> Findings:
 @NodeRule(
     "onnx/declared-shape-differs",
     "The model declares another shape for an output than it has.",
-    "Whoever trusts the declaration reads or writes outside the tensor, or refuses the model.",
+    "A runtime that trusts the declaration reads or writes outside the tensor, or refuses the model.",
     sources=(ONNX_IR, ONNX_SPLIT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     where=outputs_fit,

@@ -41,7 +41,7 @@ class FusedGraph:
 
     once: Once = field(default_factory=Once, repr=False)
     compiled: Once = field(default_factory=Once, repr=False)
-    """What its judgements rest on, which is large; they are kept without it."""
+    """The values that its judgements rest on, which are large; they are kept without these."""
 
     @cached_property
     def sources(self) -> Mapping[int, Sequence[tuple[int, int]]]:

@@ -57,7 +57,7 @@ def mended_model(
     target: Target,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Iterator[Mending]:
-    """What becomes of a model; its bytes can be had within the block, in which a file stays open."""
+    """The mending of a model; its bytes can be had within the block, in which a file stays open."""
     try:
         import onnx
     except ImportError:

@@ -1,7 +1,7 @@
 """A process that converts the opset of models: onnx's converter is C++ that a hostile model brings down.
 
 The argument is the opset; models are read from standard input, and written to standard output, each after its length.
-What goes wrong is written to standard error, and ends the process with status 1.
+An error is written to standard error, and ends the process with status 1.
 """
 
 from __future__ import annotations

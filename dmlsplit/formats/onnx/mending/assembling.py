@@ -1,6 +1,6 @@
 """From a source and the model that was made of it to the parts of the file that is written.
 
-What was not touched is a range of the source: unknown fields, the order of fields and weights stay as they are.
+An unchanged message is a range of the source: unknown fields, the order of fields and weights stay as they are.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from dmlsplit.formats.onnx.protobuf import Names
 _ROUNDS: Final = 24
 """Choices of cures that are tried, of all faults at once."""
 _BUFFER: Final = re.compile(r"\btemporary \d+")
-"""What a message calls memory, whose number another cure may change."""
+"""The name of memory in a message; its number is another one after another cure."""
 
 _Key: TypeAlias = tuple[Fault, str, str, int]
 """A fault, the path of the node that does it, and what happens: a cure may leave another of them at the same node. The
@@ -150,7 +150,7 @@ class _Work:
     def _made(
         self, key: _Key, finding: GraphFinding, option: _Option, taken: Names
     ) -> Iterator[tuple[Place, Replacement]]:
-        """What a cure puts in, at each place that the finding may mean: of several alike the next one first."""
+        """The nodes that a cure adds, at each place that the finding may mean: of several alike the next one first."""
         name, carrier, way = option
         spots, first = self._spots.get(finding.node, ()), key[-1]
         for place, index in (*spots[first:], *spots[:first]):

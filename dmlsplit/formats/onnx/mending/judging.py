@@ -132,7 +132,7 @@ class JudgedModel:
         del self._session
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
-        """What the target says of what has become of the model."""
+        """The judgement of the same target on the model as it is now."""
         return JudgedModel(model, self.target, self.read_external)
 
 

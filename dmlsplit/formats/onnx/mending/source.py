@@ -88,7 +88,7 @@ class SourceModel:
             with memoryview(self.data) as view, view[start : min(start + _COPIED_AT_ONCE, part.end)] as piece:
                 yield piece
             if isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                # What is mapped counts as this process's memory.
+                # Mapped pages count as this process's memory.
                 page = start - start % mmap.PAGESIZE
                 self.data.madvise(mmap.MADV_DONTNEED, page, min(_COPIED_AT_ONCE, self.size - page))
 

@@ -21,8 +21,8 @@ _BRANCHES = ("else_branch", "then_branch")
 
 @dataclass(slots=True)
 class Taken:
-    """What becomes of a model: `written` are the names that nodes write which were put in, in order, `removed` the
-    paths of the graphs that are gone with the branches that are never taken."""
+    """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` the paths of the
+    graphs that are gone with the branches that are never taken."""
 
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)

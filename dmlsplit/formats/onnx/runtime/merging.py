@@ -56,7 +56,7 @@ def merged(
     kept: Kept,
     order: Iterable[int],
 ) -> Kept:
-    """What is left of that where the elimination of common subexpressions walks over the nodes in an order.
+    """The nodes that are left of those where the elimination of common subexpressions walks over them in an order.
 
     `read`: the names that each node reads. Of equal outputs the first is read in place of the others, outputs of the
     graph excepted: these stay, and so do the nodes that give them. It compares operator, inputs and attributes, not how

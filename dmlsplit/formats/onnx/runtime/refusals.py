@@ -14,8 +14,8 @@ from dmlsplit.printable import printable
 
 
 class Refusal(NamedTuple):
-    """What CompileGraph says against a fused graph, or may say where it is not `certain`; `members` are the nodes of
-    the model's graph, by index."""
+    """The reason why CompileGraph refuses a fused graph, or may refuse it where it is not `certain`; `members` are the
+    nodes of the model's graph, by index."""
 
     members: frozenset[int]
     why: str

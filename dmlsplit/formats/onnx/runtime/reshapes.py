@@ -25,7 +25,7 @@ _MAY_VANISH: Final = frozenset({"Add", "Sub", "Mul", "Div", "Cast", "Identity"})
 
 
 class Fate(enum.Enum):
-    """What becomes of a Concat."""
+    """The fate of a Concat in optimization."""
 
     STAYS = "it stays"
     CONSTANT = "it becomes a constant"

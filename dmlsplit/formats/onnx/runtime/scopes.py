@@ -97,7 +97,7 @@ class SessionModel:
         lengths = _FOR_LENGTHS if habits.optimized else {}
         self.session = self._scope(_without(proto, self.defaults), {}, lengths, partly=False)
         self.run: Scope | None = None
-        # What is overridden has its size already.
+        # Overridden dimensions have their sizes already.
         dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
         if inputs.shapes or inputs.values or dims:
             run = deepcopy(proto)
@@ -239,7 +239,7 @@ def _hand_down(graph: onnx.GraphProto, outer: Mapping[str, onnx.TensorProto]) ->
 
 
 def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """What a Constant with a tensor or integers gives, as an initializer."""
+    """The value of a Constant with a tensor or integers, as an initializer."""
     if node.op_type != "Constant" or domain_of(node) != "" or not node.output:
         return None
     for attribute in node.attribute:

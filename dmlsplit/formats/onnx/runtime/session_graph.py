@@ -215,7 +215,7 @@ class SessionGraph:
             found.setdefault(self.source(name), []).extend(i for i in readers if not self.removed(i))
         return found
 
-    # What is constant, what is open, what computes with sizes.
+    # Constants, open tensors, and nodes that compute with sizes.
 
     def _fold(self) -> set[int]:
         """The nodes that are gone before anything is placed; their outputs are constants."""
@@ -335,7 +335,7 @@ class SessionGraph:
         if all(map(is_static, shapes)):
             empty = any(0 in shape for shape in shapes if shape is not None)
             return Placed(index, on_dml, False if empty else True if on_dml else None)
-        # What inference did not find here, ONNX Runtime's may.
+        # ONNX Runtime's inference may find shapes that inference here did not.
         unknown = all(is_static(self.shape(name)) or name not in self.open for name in names if name)
         return Placed(index, on_dml, None if unknown else False)
 

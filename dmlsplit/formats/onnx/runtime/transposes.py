@@ -34,7 +34,7 @@ def transposed(graph: SessionGraph) -> set[int]:
         origins = [origin for name in inputs if (origin := graph.origin(name)) is not None]
         moved = sum(_gives(graph.nodes[origin], origin in found) for origin in origins)
         others = len(inputs) - moved + (index not in meeting)
-        # What a Transpose costs is its rank; a Reshape may be one itself.
+        # The cost of a Transpose is its rank; a Reshape may be one itself.
         if len({len(graph.shape(name) or ()) for name in inputs}) > 1 or node.op_type == "Reshape":
             others = 0
         if moved > others:
