@@ -6,19 +6,20 @@ from typing import Final
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
+from dmlsplit.formats.onnx.mending.words import CannotMend
 from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import Array
 
 _OF_ANY_TYPE: Final = 9
 """The first opset whose Constant is: before, it is of floats."""
-_TYPE_IS_NUMBER: Final = 6
-"""The first opset whose Cast has its type as a number: before, it is a word."""
+_CASTS_ARE_INFERRED: Final = 6
+"""The first opset through whose Casts onnx infers types."""
 
 
 def constant_nodes(name: str, values: Array, opset: int, taken: Names) -> list[onnx.NodeProto]:
-    """The nodes that make a constant of integers, which the last of them gives."""
+    """The nodes that make a constant of integers, which the last of them gives. CannotMend where there are none."""
     if opset >= _OF_ANY_TYPE:
         return [_constant(name, values)]
     floats = taken.fresh(f"{name}/double")
@@ -31,6 +32,7 @@ def _constant(name: str, values: Array) -> onnx.NodeProto:
 
 
 def cast_node(read: str, output: str, data_type: int, opset: int) -> onnx.NodeProto:
-    """A Cast, named after its output."""
-    to: int | str = data_type if opset >= _TYPE_IS_NUMBER else TensorProto.DataType.Name(data_type)
-    return helper.make_node("Cast", [read], [output], name=output, to=to)
+    """A Cast, named after its output. CannotMend for an opset whose Casts leave a model without types."""
+    if opset < _CASTS_ARE_INFERRED:
+        raise CannotMend(f"it takes a Cast, and onnx infers no types through those of opset {opset}")
+    return helper.make_node("Cast", [read], [output], name=output, to=data_type)

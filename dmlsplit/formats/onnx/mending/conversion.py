@@ -22,7 +22,7 @@ from onnx import AttributeProto, defs, helper, numpy_helper
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.mending._converter import LENGTH
 from dmlsplit.formats.onnx.mending.editing import names_of
-from dmlsplit.formats.onnx.mending.forms import CannotMend
+from dmlsplit.formats.onnx.mending.words import CannotMend
 from dmlsplit.formats.onnx.protobuf import (
     Names,
     add_document,
@@ -55,6 +55,13 @@ def since(operator: str, opset: int) -> int | None:
         return int(defs.get_schema(operator, opset, "").since_version)
     except (defs.SchemaError, TypeError):  # the latter of a number that is none of an opset
         return None
+
+
+def takes(operator: str, opset: int, data_type: str | None) -> bool:
+    """Whether an operator, as an opset has it, has a first input of an element type; of None it is not known."""
+    if data_type is None or since(operator, opset) is None:
+        return True
+    return f"tensor({data_type.lower()})" in defs.get_schema(operator, opset, "").inputs[0].types
 
 
 def convert(

@@ -19,15 +19,12 @@ from dmlsplit.dims import Dim, Shape
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.onnx.mending.constants import constant_nodes
 from dmlsplit.formats.onnx.mending.sites import Site
+from dmlsplit.formats.onnx.mending.words import CannotMend
 from dmlsplit.formats.onnx.protobuf import Names, add_document, first_output, refill
 from dmlsplit.formats.onnx.tensors import text
 
 LENGTHS_ARE_INPUT: Final = 13
 """The first opset whose Split has its lengths as an input."""
-
-
-class CannotMend(Exception):
-    """Why a node cannot be mended."""
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from typing import Final, TypeAlias
 
 import onnx
@@ -21,7 +21,7 @@ from dmlsplit.formats.onnx.mending.judging import JudgedModel, wrong_graphs
 from dmlsplit.formats.onnx.mending.sites import Place, Site, Spot, nodes_at
 from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.surroundings import Surroundings
-from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
+from dmlsplit.formats.onnx.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.formats.onnx.protobuf import Names
 
 _ROUNDS: Final = 24
@@ -159,8 +159,11 @@ class _Work:
                 continue
             around.taken = taken
             around.document = document([name], finding.path, self._judged.target.name, _happens(finding))
-            made = next(islice(carrier(around, index), way, None), None)
-            if made:
+            try:
+                made = next(islice(carrier(around, index), way, None), None)
+            except CannotMend:
+                continue
+            if made and all(map(around.is_valid, chain.from_iterable(made.values()))):
                 yield place, made
 
     def _surroundings(self, place: Place) -> Surroundings | None:

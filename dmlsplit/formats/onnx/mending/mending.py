@@ -13,7 +13,7 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.mending.assembling import assembled
 from dmlsplit.formats.onnx.mending.editing import name_apart, names_of, node_text, replace_nodes
 from dmlsplit.formats.onnx.mending.fields import Part, size_of
-from dmlsplit.formats.onnx.mending.forms import CannotMend, Form
+from dmlsplit.formats.onnx.mending.forms import Form
 from dmlsplit.formats.onnx.mending.graph_cures import cured
 from dmlsplit.formats.onnx.mending.judging import JudgedModel, failing_elsewhere, faults, invalid, session_of
 from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
@@ -21,7 +21,7 @@ from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
 from dmlsplit.formats.onnx.mending.source import SourceModel
 from dmlsplit.formats.onnx.mending.versions import align_functions, converted, restore_untouched
 from dmlsplit.formats.onnx.mending.views import View
-from dmlsplit.formats.onnx.mending.words import Change, Refusal, document
+from dmlsplit.formats.onnx.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.target import Target

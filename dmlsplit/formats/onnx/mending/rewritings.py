@@ -13,9 +13,11 @@ from dmlsplit.dims import Dim, Shape, is_static
 from dmlsplit.enums import TensorDataType as T
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.mending.constants import cast_node
-from dmlsplit.formats.onnx.mending.forms import CannotMend, Form, NamedTensor
+from dmlsplit.formats.onnx.mending.conversion import takes
+from dmlsplit.formats.onnx.mending.forms import Form, NamedTensor
 from dmlsplit.formats.onnx.mending.reshaping import groups_of, merged, restored
 from dmlsplit.formats.onnx.mending.views import LEAST_RANK, MOST_RANK, View
+from dmlsplit.formats.onnx.mending.words import CannotMend
 
 Needed: TypeAlias = Callable[[View], str]
 """Why a rewriting is needed; "" where it is not."""
@@ -142,7 +144,7 @@ _NO_CARRIER: Final = "ONNX has no cast to a type that the target takes and back 
 
 def _has_other_type(view: View) -> str:
     element = view.node.element
-    if element is None or (view.on_cpu and (view.in_session or element.data_type is not None)):
+    if element is None or (view.on_cpu and (view.target.runtime is not None or element.data_type is not None)):
         return ""
     if element.data_type is None:
         return f"{view.node.data_type} has no data type of DirectML: {element.refusal}"
@@ -214,6 +216,8 @@ def _reshape(form: Form, view: View) -> None:
 
 def _reshape_node(form: Form, read: str, output: str, sizes: tuple[int, ...] | None) -> onnx.NodeProto:
     assert sizes is not None
+    if not takes("Reshape", form.opset, form.data_type):
+        raise CannotMend(f"Reshape of opset {form.opset} does not take {form.data_type}")
     if form.opset < 5:
         return form.node("Reshape", [read], [output], shape=list(sizes))
     return form.node("Reshape", [read, form.integers(sizes)], [output])

@@ -12,6 +12,7 @@ import onnx
 from onnx import helper
 
 from dmlsplit.formats.onnx.mending.constants import constant_nodes
+from dmlsplit.formats.onnx.mending.conversion import takes
 from dmlsplit.formats.onnx.mending.sites import Site
 from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, reads, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Scope
@@ -112,6 +113,11 @@ class Surroundings:
     def op(self, index: int | None) -> str:
         """The operator of a node, "" where it is none of the default domain."""
         return "" if index is None or domain_of(self.nodes[index]) else text(self.nodes[index].op_type)
+
+    def is_valid(self, node: onnx.NodeProto) -> bool:
+        """Whether a new node takes the elements of its tensor, at all calls: Max was for floats alone at first."""
+        kinds = {site.scope.type_of(text(node.input[0]))[0] for site in next(iter(self.sites.values())) if node.input}
+        return all(takes(text(node.op_type), self.opset, kind) for kind in kinds)
 
     def producer(self, name: str) -> int | None:
         return self.producers.get(text(name))

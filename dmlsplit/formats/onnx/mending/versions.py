@@ -13,10 +13,10 @@ import onnx
 
 from dmlsplit.formats.onnx.mending.conversion import convert, since
 from dmlsplit.formats.onnx.mending.editing import names_of, replace_nodes
-from dmlsplit.formats.onnx.mending.forms import LENGTHS_ARE_INPUT, CannotMend, Form
+from dmlsplit.formats.onnx.mending.forms import LENGTHS_ARE_INPUT, Form
 from dmlsplit.formats.onnx.mending.sites import Place, Site, nodes_at
 from dmlsplit.formats.onnx.mending.source import SourceModel
-from dmlsplit.formats.onnx.mending.words import Change, document
+from dmlsplit.formats.onnx.mending.words import CannotMend, Change, document
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
 from dmlsplit.formats.onnx.scope import opset_of
 from dmlsplit.formats.onnx.tensors import text

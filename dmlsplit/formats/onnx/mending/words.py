@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 
+class CannotMend(Exception):
+    """Why a node cannot be mended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """The change at one node: by which rewritings or cures, why, and the nodes before and after, in words."""
