@@ -49,13 +49,9 @@ def _judged(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target:
     if open_node is not None:
         return _judge_open(node, target, open_node)
     found = legalized_node(node, target)
-    diagnostics = tuple(
-        [
-            d if d.location.node else replace(d, location=replace(d.location, node=node.path))
-            for d in found.report.diagnostics
-            if d not in own.diagnostics
-        ]
-    )
+    new = [d for d in found.report.diagnostics if d not in own.diagnostics]
+    of_node = [d if d.location.node else replace(d, location=replace(d.location, node=node.path)) for d in new]
+    diagnostics = tuple(of_node)
     summary = _summary(node, Use.REFUSED if diagnostics else Use.UNKNOWN)
     descriptor = asked_descriptor(found)
     if descriptor is not None:

@@ -32,7 +32,6 @@ from dmlsplit.rules._model import (
     Rule,
     TensorRule,
 )
-from dmlsplit.rules._sources import Source
 from dmlsplit.rules._views import Aspect, BindingSlot, BindingView, BufferRange, OperatorView, SlotKind, TensorView
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ __all__ = [
     "OperatorView",
     "Rule",
     "SlotKind",
-    "Source",
     "TensorRule",
     "TensorView",
     "judge_node",

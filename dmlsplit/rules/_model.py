@@ -126,16 +126,12 @@ class Notice(Rule):
     outcome: str = ""
 
 
-def _no_example() -> OperatorDesc:
-    raise AssertionError("a rule without its examples")
-
-
 def _always(facts: Any) -> Iterable[Condition]:
     return ()
 
 
-def _unchecked(view: Any, *more: Any) -> Findings:
-    raise AssertionError("a rule without its check")
+def _missing(*view: Any) -> Any:
+    raise AssertionError("a rule without its check, or its examples")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,8 +147,8 @@ class _Checked(Rule):
 class DescriptorRule(_Checked):
     """A rule of descriptors, with a pair of them on the two sides of its boundary."""
 
-    bad: Callable[[], OperatorDesc] = _no_example
-    good: Callable[[], OperatorDesc] = _no_example
+    bad: Callable[[], OperatorDesc] = _missing
+    good: Callable[[], OperatorDesc] = _missing
     examples_for: FeatureLevel | str = FeatureLevel.FL_6_4
     """The level, or the DirectML release, by which `bad` and `good` are told apart."""
     limit: bool = False
@@ -171,7 +167,7 @@ class DescriptorRule(_Checked):
 class TensorRule(DescriptorRule):
     """A rule of one tensor, by itself."""
 
-    check: Callable[[TensorView], Findings] = _unchecked
+    check: Callable[[TensorView], Findings] = _missing
 
     def __call__(self, check: Callable[[TensorView], Findings]) -> TensorRule:
         return replace(self, check=check)
@@ -189,7 +185,7 @@ class OperatorRule(DescriptorRule):
     needs_of_whole: Aspects = NONE
     needs_of_parts: Aspects = NONE
     needs_all_parts: bool = False
-    check: Callable[[OperatorView, Sequence[TensorView]], Findings] = _unchecked
+    check: Callable[[OperatorView, Sequence[TensorView]], Findings] = _missing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +193,7 @@ class BindingRule(_Checked):
     """A rule of one DML_BINDING_DESC. `outcome`: what comes of a violation."""
 
     outcome: str = "the device is removed"
-    check: Callable[[BindingView], Findings] = _unchecked
+    check: Callable[[BindingView], Findings] = _missing
 
     def __call__(self, check: Callable[[BindingView], Findings]) -> BindingRule:
         return replace(self, check=check)
@@ -217,7 +213,7 @@ class NodeRule(_Checked, Generic[F]):
     good: F = field(kw_only=True)
     runtimes: str = ""
     where: Callable[[F], Iterable[Condition]] = _always
-    check: Callable[[F], Findings] = _unchecked
+    check: Callable[[F], Findings] = _missing
 
     def __call__(self, check: Callable[[F], Findings]) -> NodeRule[F]:
         return replace(self, check=check)

@@ -11,8 +11,8 @@ from dmlsplit.dims import Dim, shape_text
 from dmlsplit.rules._facts import misdeclared, outputs_fit
 from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OBSERVED_RUNTIMES, ONNX_IR, ONNX_SPLIT, ONNX_SPLIT_CHANGES, ONNX_SPLIT_SHAPES
-from dmlsplit.rules.onnx.examples import ATTRIBUTE, COUNTED, EQUAL, GIVEN
 from dmlsplit.rules.onnx.facts import OnnxSplit
+from dmlsplit.rules.onnx.form import ATTRIBUTE, COUNTED, EQUAL, GIVEN
 
 
 @NodeRule(

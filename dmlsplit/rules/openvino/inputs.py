@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from dmlsplit.diagnostics import Basis, Severity
 from dmlsplit.dims import compatible, shape_text
@@ -14,8 +15,22 @@ from dmlsplit.rules._sources import (
     OPENVINO_VARIADIC_SPLIT,
     OURS,
 )
-from dmlsplit.rules.openvino import examples as eg
 from dmlsplit.rules.openvino.facts import AXIS_KNOWN, ELEMENT_TYPES, INPUTS, INTEGER_TYPES, OpenVinoSplit
+
+# The specifications' own examples, of which the rules' examples are variations.
+SPLIT: Final = OpenVinoSplit(
+    "Split", 3, data_shape=(6, 12, 10, 24), data_type="f32", axis=1, axis_type="i64", axis_shape=(), num_splits=3
+)
+LENGTHS: Final = replace(
+    SPLIT,
+    op="VariadicSplit",
+    axis=0,
+    num_splits=None,
+    split_lengths=(1, 2, 3),
+    split_lengths_type="i64",
+    split_lengths_shape=(3,),
+)
+REST: Final = replace(LENGTHS, outputs=2, split_lengths=(-1, 2), split_lengths_shape=(2,))
 
 
 @NodeRule(
@@ -24,8 +39,8 @@ from dmlsplit.rules.openvino.facts import AXIS_KNOWN, ELEMENT_TYPES, INPUTS, INT
     "Split has data and axis, VariadicSplit data, axis and split_lengths; none of them is optional.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.FORM},
-    bad=replace(eg.SPLIT, axis=None, axis_type=None, axis_shape=None, missing_inputs=("axis",)),
-    good=eg.SPLIT,
+    bad=replace(SPLIT, axis=None, axis_type=None, axis_shape=None, missing_inputs=("axis",)),
+    good=SPLIT,
 )
 def inputs(n: OpenVinoSplit) -> Findings:
     expected = ", ".join(INPUTS[n.op])
@@ -43,8 +58,8 @@ def inputs(n: OpenVinoSplit) -> Findings:
     sources=(OPENVINO_ELEMENT_TYPE, OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs=NONE,
     spoils={Fact.TYPE},
-    bad=replace(eg.SPLIT, data_type="f128"),
-    good=replace(eg.SPLIT, data_type="f64"),
+    bad=replace(SPLIT, data_type="f128"),
+    good=replace(SPLIT, data_type="f64"),
 )
 def type_unknown(n: OpenVinoSplit) -> Findings:
     if n.data_type is not None and n.data_type not in ELEMENT_TYPES:
@@ -60,8 +75,8 @@ def type_unknown(n: OpenVinoSplit) -> Findings:
     basis=Basis.OBSERVED,
     sources=(OBSERVED_OPENVINO,),
     needs={Fact.FORM, Fact.TYPE},
-    bad=replace(eg.SPLIT, data_type="u1"),
-    good=replace(eg.SPLIT, data_type="u2"),
+    bad=replace(SPLIT, data_type="u1"),
+    good=replace(SPLIT, data_type="u2"),
 )
 def type_not_run(n: OpenVinoSplit) -> Findings:
     seen = {"string": "wrong values" if n.op == "Split" else "a crash"}
@@ -75,8 +90,8 @@ def type_not_run(n: OpenVinoSplit) -> Findings:
     "The axis is one of -rank to rank - 1: there is none to split.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.SHAPE, Fact.AXIS},
-    bad=replace(eg.SPLIT, data_shape=(), axis=0),
-    good=replace(eg.SPLIT, data_shape=(12,), axis=0),
+    bad=replace(SPLIT, data_shape=(), axis=0),
+    good=replace(SPLIT, data_shape=(12,), axis=0),
 )
 def data_scalar(n: OpenVinoSplit) -> Findings:
     if n.rank == 0:
@@ -90,8 +105,8 @@ def data_scalar(n: OpenVinoSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_OPENVINO,),
-    bad=replace(eg.SPLIT, port_shape=(6, 12)),
-    good=eg.SPLIT,
+    bad=replace(SPLIT, port_shape=(6, 12)),
+    good=SPLIT,
 )
 def port_shape_differs(n: OpenVinoSplit) -> Findings:
     if n.port_shape is not None:
@@ -105,8 +120,8 @@ def port_shape_differs(n: OpenVinoSplit) -> Findings:
     "It may be of any integer type, signed or not.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.AXIS},
-    bad=replace(eg.SPLIT, axis=None, axis_type="f32"),
-    good=replace(eg.SPLIT, axis_type="u8"),
+    bad=replace(SPLIT, axis=None, axis_type="f32"),
+    good=replace(SPLIT, axis_type="u8"),
 )
 def axis_type(n: OpenVinoSplit) -> Findings:
     yield from not_integer("axis", n.axis_type)
@@ -118,8 +133,8 @@ def axis_type(n: OpenVinoSplit) -> Findings:
     "VariadicSplit takes a tensor of shape [1], too; Split takes a scalar only.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.AXIS},
-    bad=replace(eg.SPLIT, axis_shape=(1,)),
-    good=replace(eg.LENGTHS, axis_shape=(1,)),
+    bad=replace(SPLIT, axis_shape=(1,)),
+    good=replace(LENGTHS, axis_shape=(1,)),
 )
 def axis_shape(n: OpenVinoSplit) -> Findings:
     if not any(compatible(n.axis_shape, shape) for shape in ((), (1,))[: 1 if n.op == "Split" else 2]):
@@ -136,8 +151,8 @@ def axis_shape(n: OpenVinoSplit) -> Findings:
     basis=Basis.OURS,
     sources=(OURS,),
     needs={Fact.FORM, Fact.AXIS},
-    bad=replace(eg.SPLIT, axis=None, axis_unknown="it comes from Parameter 'axis'"),
-    good=eg.SPLIT,
+    bad=replace(SPLIT, axis=None, axis_unknown="it comes from Parameter 'axis'"),
+    good=SPLIT,
 )
 def axis_unknown(n: OpenVinoSplit) -> Findings:
     if n.axis_unknown is not None:
@@ -151,8 +166,8 @@ def axis_unknown(n: OpenVinoSplit) -> Findings:
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs=AXIS_KNOWN,
     spoils={Fact.AXIS},
-    bad=replace(eg.SPLIT, axis=4),
-    good=replace(eg.SPLIT, axis=-4),
+    bad=replace(SPLIT, axis=4),
+    good=replace(SPLIT, axis=-4),
 )
 def axis_out_of_range(n: OpenVinoSplit) -> Findings:
     if n.axis is not None and n.rank is not None and n.axis_index is None:

@@ -11,9 +11,8 @@ from dmlsplit.dims import dim_text, shape_text
 from dmlsplit.rules._facts import misdeclared, outputs_fit
 from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OBSERVED_OPENVINO, OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT, OURS
-from dmlsplit.rules.openvino import examples as eg
 from dmlsplit.rules.openvino.facts import AXIS_KNOWN, INTEGER_TYPES, OpenVinoSplit
-from dmlsplit.rules.openvino.inputs import not_integer
+from dmlsplit.rules.openvino.inputs import LENGTHS, REST, SPLIT, not_integer
 
 
 @NodeRule(
@@ -23,8 +22,8 @@ from dmlsplit.rules.openvino.inputs import not_integer
     sources=(OPENVINO_SPLIT,),
     needs=NONE,
     spoils={Fact.COUNT},
-    bad=replace(eg.SPLIT, num_splits=None),
-    good=eg.SPLIT,
+    bad=replace(SPLIT, num_splits=None),
+    good=SPLIT,
 )
 def num_splits_missing(n: OpenVinoSplit) -> Findings:
     if n.op == "Split" and n.num_splits is None:
@@ -38,8 +37,8 @@ def num_splits_missing(n: OpenVinoSplit) -> Findings:
     sources=(OPENVINO_SPLIT,),
     needs={Fact.COUNT},
     spoils={Fact.COUNT},
-    bad=replace(eg.SPLIT, num_splits=0),
-    good=replace(eg.SPLIT, num_splits=1, outputs=1),
+    bad=replace(SPLIT, num_splits=0),
+    good=replace(SPLIT, num_splits=1, outputs=1),
 )
 def num_splits_below_one(n: OpenVinoSplit) -> Findings:
     if n.num_splits is not None and n.num_splits < 1:
@@ -53,8 +52,8 @@ def num_splits_below_one(n: OpenVinoSplit) -> Findings:
     sources=(OPENVINO_SPLIT,),
     needs=AXIS_KNOWN | {Fact.COUNT},
     spoils={Fact.LENGTHS},
-    bad=replace(eg.SPLIT, data_shape=(6, 2, 10, 24)),
-    good=replace(eg.SPLIT, data_shape=(6, 3, 10, 24)),
+    bad=replace(SPLIT, data_shape=(6, 2, 10, 24)),
+    good=replace(SPLIT, data_shape=(6, 3, 10, 24)),
 )
 def num_splits_too_large(n: OpenVinoSplit) -> Findings:
     if n.too_many_parts:
@@ -71,8 +70,8 @@ def num_splits_too_large(n: OpenVinoSplit) -> Findings:
     basis=Basis.OBSERVED,
     sources=(OBSERVED_OPENVINO, OPENVINO_SPLIT),
     needs=AXIS_KNOWN | {Fact.COUNT},
-    bad=replace(eg.SPLIT, data_shape=(6, 0, 10, 24)),
-    good=replace(eg.SPLIT, data_shape=(0, 12, 10, 24)),
+    bad=replace(SPLIT, data_shape=(6, 0, 10, 24)),
+    good=replace(SPLIT, data_shape=(0, 12, 10, 24)),
 )
 def axis_size_zero(n: OpenVinoSplit) -> Findings:
     if n.op == "Split" and n.axis_size == 0:
@@ -94,8 +93,8 @@ def _divisible_where(n: OpenVinoSplit) -> Iterator[Condition]:
     needs=AXIS_KNOWN | {Fact.COUNT, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
     where=_divisible_where,
-    bad=replace(eg.SPLIT, data_shape=(6, 13, 10, 24)),
-    good=eg.SPLIT,
+    bad=replace(SPLIT, data_shape=(6, 13, 10, 24)),
+    good=SPLIT,
 )
 def not_divisible(n: OpenVinoSplit) -> Findings:
     if n.indivisible:
@@ -109,8 +108,8 @@ def not_divisible(n: OpenVinoSplit) -> Findings:
     "It may be of any integer type, signed or not.",
     sources=(OPENVINO_VARIADIC_SPLIT,),
     spoils={Fact.LENGTHS},
-    bad=replace(eg.LENGTHS, split_lengths=None, split_lengths_type="f32"),
-    good=replace(eg.LENGTHS, axis_type="i16", split_lengths_type="i16"),
+    bad=replace(LENGTHS, split_lengths=None, split_lengths_type="f32"),
+    good=replace(LENGTHS, axis_type="i16", split_lengths_type="i16"),
 )
 def lengths_type(n: OpenVinoSplit) -> Findings:
     yield from not_integer("split_lengths", n.split_lengths_type)
@@ -122,8 +121,8 @@ def lengths_type(n: OpenVinoSplit) -> Findings:
     "The specification gives both one type, T2. OpenVINO takes them all the same.",
     severity=Severity.WARNING,
     sources=(OPENVINO_VARIADIC_SPLIT, OBSERVED_OPENVINO),
-    bad=replace(eg.LENGTHS, axis_type="i32"),
-    good=replace(eg.LENGTHS, axis_type="i32", split_lengths_type="i32"),
+    bad=replace(LENGTHS, axis_type="i32"),
+    good=replace(LENGTHS, axis_type="i32", split_lengths_type="i32"),
 )
 def types_differ(n: OpenVinoSplit) -> Findings:
     types = (n.axis_type, n.split_lengths_type)
@@ -140,8 +139,8 @@ def types_differ(n: OpenVinoSplit) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_OPENVINO,),
-    bad=replace(eg.LENGTHS, axis_type="i4", split_lengths_type="i4"),
-    good=replace(eg.LENGTHS, axis_type="i8", split_lengths_type="i8"),
+    bad=replace(LENGTHS, axis_type="i4", split_lengths_type="i4"),
+    good=replace(LENGTHS, axis_type="i8", split_lengths_type="i8"),
 )
 def lengths_misread(n: OpenVinoSplit) -> Findings:
     if n.split_lengths_type in ("u1", "u2", "u3", "i4", "u4", "u6"):
@@ -155,8 +154,8 @@ def lengths_misread(n: OpenVinoSplit) -> Findings:
     "It is a list with one entry for each output.",
     sources=(OPENVINO_VARIADIC_SPLIT,),
     spoils={Fact.LENGTHS},
-    bad=replace(eg.LENGTHS, split_lengths=None, split_lengths_shape=(1, 3)),
-    good=eg.LENGTHS,
+    bad=replace(LENGTHS, split_lengths=None, split_lengths_shape=(1, 3)),
+    good=LENGTHS,
 )
 def lengths_shape(n: OpenVinoSplit) -> Findings:
     if n.split_lengths_shape is not None and len(n.split_lengths_shape) != 1:
@@ -174,8 +173,8 @@ def lengths_shape(n: OpenVinoSplit) -> Findings:
     basis=Basis.OURS,
     sources=(OURS, OBSERVED_OPENVINO),
     needs={Fact.FORM, Fact.LENGTHS},
-    bad=replace(eg.LENGTHS, split_lengths=None, split_lengths_unknown="it comes from Parameter 'lengths'"),
-    good=eg.LENGTHS,
+    bad=replace(LENGTHS, split_lengths=None, split_lengths_unknown="it comes from Parameter 'lengths'"),
+    good=LENGTHS,
 )
 def lengths_unknown(n: OpenVinoSplit) -> Findings:
     if n.split_lengths_unknown is not None:
@@ -189,8 +188,8 @@ def lengths_unknown(n: OpenVinoSplit) -> Findings:
     sources=(OPENVINO_VARIADIC_SPLIT,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
-    bad=replace(eg.REST, split_lengths=(-2, 8)),
-    good=eg.REST,
+    bad=replace(REST, split_lengths=(-2, 8)),
+    good=REST,
 )
 def length_negative(n: OpenVinoSplit) -> Findings:
     for i, length in enumerate(n.split_lengths or ()):
@@ -205,8 +204,8 @@ def length_negative(n: OpenVinoSplit) -> Findings:
     sources=(OPENVINO_VARIADIC_SPLIT,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
-    bad=replace(eg.REST, split_lengths=(-1, -1)),
-    good=eg.REST,
+    bad=replace(REST, split_lengths=(-1, -1)),
+    good=REST,
 )
 def lengths_several_rest(n: OpenVinoSplit) -> Findings:
     places = [i for i, length in enumerate(n.split_lengths or ()) if length == -1]
@@ -230,8 +229,8 @@ def _rest_where(n: OpenVinoSplit) -> Iterator[Condition]:
     spoils={Fact.LENGTHS},
     runtimes="OpenVINO makes the output of -1 empty and reads past the end of the data for another",
     where=_rest_where,
-    bad=replace(eg.REST, split_lengths=(-1, 7)),
-    good=replace(eg.REST, split_lengths=(-1, 6)),
+    bad=replace(REST, split_lengths=(-1, 7)),
+    good=replace(REST, split_lengths=(-1, 6)),
 )
 def rest_negative(n: OpenVinoSplit) -> Findings:
     high = n.axis_bounds.high
@@ -255,8 +254,8 @@ def _sum_where(n: OpenVinoSplit) -> Iterator[Condition]:
     needs=AXIS_KNOWN | {Fact.LENGTHS},
     spoils={Fact.LENGTHS},
     where=_sum_where,
-    bad=replace(eg.LENGTHS, split_lengths=(1, 2, 4)),
-    good=eg.LENGTHS,
+    bad=replace(LENGTHS, split_lengths=(1, 2, 4)),
+    good=LENGTHS,
 )
 def lengths_sum(n: OpenVinoSplit) -> Findings:
     if n.wrong_sum:
@@ -272,8 +271,8 @@ def lengths_sum(n: OpenVinoSplit) -> Findings:
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs={Fact.FORM, Fact.COUNT},
     spoils={Fact.COUNT},
-    bad=replace(eg.SPLIT, outputs=2),
-    good=eg.SPLIT,
+    bad=replace(SPLIT, outputs=2),
+    good=SPLIT,
 )
 def output_count(n: OpenVinoSplit) -> Findings:
     if n.count is not None and n.count != n.outputs:
@@ -288,8 +287,8 @@ def output_count(n: OpenVinoSplit) -> Findings:
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs={Fact.FORM, Fact.TYPE},
     runtimes="OpenVINO goes by the data's type, whatever the ports of a Split declare",
-    bad=replace(eg.SPLIT, declared_types=("f32", "f16", "f32")),
-    good=replace(eg.SPLIT, declared_types=("f32", "f32", "f32")),
+    bad=replace(SPLIT, declared_types=("f32", "f16", "f32")),
+    good=replace(SPLIT, declared_types=("f32", "f32", "f32")),
 )
 def output_type(n: OpenVinoSplit) -> Findings:
     for i, declared in enumerate(n.declared_types):
@@ -305,8 +304,8 @@ def output_type(n: OpenVinoSplit) -> Findings:
     needs=AXIS_KNOWN | {Fact.LENGTHS, Fact.COUNT},
     runtimes="OpenVINO computes the shapes itself, whatever the ports of a Split declare",
     where=outputs_fit,
-    bad=replace(eg.SPLIT, declared_shapes=((6, 4, 10, 24), (6, 5, 10, 24), (6, 3, 10, 24))),
-    good=replace(eg.SPLIT, declared_shapes=((6, 4, 10, 24), (6, None, 10, 24), None)),
+    bad=replace(SPLIT, declared_shapes=((6, 4, 10, 24), (6, 5, 10, 24), (6, 3, 10, 24))),
+    good=replace(SPLIT, declared_shapes=((6, 4, 10, 24), (6, None, 10, 24), None)),
 )
 def output_shape(n: OpenVinoSplit) -> Findings:
     yield from misdeclared(n, "output", "declares the shape {declared}; it is {shape}")
