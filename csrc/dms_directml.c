@@ -16,14 +16,9 @@ typedef struct operator_desc {
     uint32_t part_count;
     uint32_t axis;
     uint32_t flags;
-} operator_desc;
-
-/* The members that every part has to share with the whole. */
-typedef struct reference {
-    const DML_BUFFER_TENSOR_DESC *whole;
+    const DML_BUFFER_TENSOR_DESC *buffer;   /* the whole's, with which all parts agree but on the axis */
     uint32_t element_size;
-    uint32_t axis;
-} reference;
+} operator_desc;
 
 /* Bytes; 0 for a type that is unknown or has no whole bytes. */
 static uint32_t element_size(DML_TENSOR_DATA_TYPE type)
@@ -44,13 +39,13 @@ static uint32_t element_size(DML_TENSOR_DATA_TYPE type)
     }
 }
 
-static dmlsplit_status check_sizes(const DML_BUFFER_TENSOR_DESC *buffer, const reference *common, uint32_t *dimension)
+static dmlsplit_status check_sizes(const DML_BUFFER_TENSOR_DESC *buffer, const operator_desc *desc, uint32_t *dimension)
 {
     for (uint32_t d = 0; d < buffer->DimensionCount; d++) {
         *dimension = d;
         if (buffer->Sizes[d] == 0)
             return DMLSPLIT_ZERO_SIZE;
-        if (d != common->axis && buffer->Sizes[d] != common->whole->Sizes[d])
+        if (d != desc->axis && buffer->Sizes[d] != desc->buffer->Sizes[d])
             return DMLSPLIT_SIZE_MISMATCH;
     }
     *dimension = DMLSPLIT_NO_DIMENSION;
@@ -95,30 +90,28 @@ static dmlsplit_status open_tensor(const DML_TENSOR_DESC *tensor, const DML_BUFF
     return DMLSPLIT_OK;
 }
 
-static dmlsplit_status read_part(const DML_TENSOR_DESC *tensor, const reference *common, uint64_t *length, int64_t *strides,
-                                 uint32_t *dimension)
+static dmlsplit_status read_part(const DML_TENSOR_DESC *tensor, const operator_desc *desc, uint64_t *length, int64_t *strides, uint32_t *dimension)
 {
     const DML_BUFFER_TENSOR_DESC *buffer = NULL;
     dmlsplit_status status = open_tensor(tensor, &buffer);
-    if (status == DMLSPLIT_OK && buffer->DataType != common->whole->DataType)
+    if (status == DMLSPLIT_OK && buffer->DataType != desc->buffer->DataType)
         status = DMLSPLIT_BAD_DATA_TYPE;
-    if (status == DMLSPLIT_OK && buffer->DimensionCount != common->whole->DimensionCount)
+    if (status == DMLSPLIT_OK && buffer->DimensionCount != desc->buffer->DimensionCount)
         status = DMLSPLIT_RANK_MISMATCH;
     if (status == DMLSPLIT_OK)
-        status = check_sizes(buffer, common, dimension);
+        status = check_sizes(buffer, desc, dimension);
     if (status == DMLSPLIT_OK)
-        status = read_layout(buffer, common->element_size, strides, dimension);
+        status = read_layout(buffer, desc->element_size, strides, dimension);
     if (status == DMLSPLIT_OK)
-        *length = buffer->Sizes[common->axis];
+        *length = buffer->Sizes[desc->axis];
     return status;
 }
 
-static dmlsplit_status read_parts(const operator_desc *desc, const reference *common, uint64_t *lengths, int64_t *strides,
-                                  dmlsplit_fault *fault)
+static dmlsplit_status read_parts(const operator_desc *desc, uint64_t *lengths, int64_t *strides, dmlsplit_fault *fault)
 {
-    const uint32_t rank = common->whole->DimensionCount;
+    const uint32_t rank = desc->buffer->DimensionCount;
     for (uint32_t i = 0; i < desc->part_count; i++) {
-        const dmlsplit_status status = read_part(&desc->parts[i], common, &lengths[i], strides + (size_t)i * rank, &fault->dimension);
+        const dmlsplit_status status = read_part(&desc->parts[i], desc, &lengths[i], strides + (size_t)i * rank, &fault->dimension);
         if (status != DMLSPLIT_OK) {
             fault->part = i;
             return status;
@@ -127,13 +120,12 @@ static dmlsplit_status read_parts(const operator_desc *desc, const reference *co
     return DMLSPLIT_OK;
 }
 
-static dmlsplit_status plan_parts(const operator_desc *desc, const reference *common, const int64_t *strides, dmlsplit_plan **plan,
-                                  dmlsplit_fault *fault)
+static dmlsplit_status plan_parts(const operator_desc *desc, const int64_t *strides, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
-    const uint32_t rank = common->whole->DimensionCount;
+    const uint32_t rank = desc->buffer->DimensionCount;
     uint64_t sizes[DML_MOST_DIMENSIONS];
     for (uint32_t d = 0; d < rank; d++)
-        sizes[d] = common->whole->Sizes[d];
+        sizes[d] = desc->buffer->Sizes[d];
 
     dmlsplit_status status = DMLSPLIT_OUT_OF_MEMORY;
     uint64_t *lengths = NULL;
@@ -143,20 +135,12 @@ static dmlsplit_status plan_parts(const operator_desc *desc, const reference *co
         part_strides = malloc((size_t)desc->part_count * rank * sizeof *part_strides);
     }
     if (lengths != NULL && part_strides != NULL)
-        status = read_parts(desc, common, lengths, part_strides, fault);
+        status = read_parts(desc, lengths, part_strides, fault);
     if (status == DMLSPLIT_OK) {
-        dmlsplit_geometry geometry = {0};
-        geometry.struct_size = sizeof geometry;
-        geometry.direction = (uint32_t)desc->direction;
-        geometry.element_size = common->element_size;
-        geometry.rank = rank;
-        geometry.axis = common->axis;
-        geometry.flags = desc->flags;
-        geometry.part_count = desc->part_count;
-        geometry.sizes = sizes;
-        geometry.strides = strides;
-        geometry.lengths = lengths;
-        geometry.part_strides = part_strides;
+        const dmlsplit_geometry geometry = {
+            sizeof geometry, (uint32_t)desc->direction, desc->element_size, rank, desc->axis, desc->flags,
+            desc->part_count, sizes, strides, lengths, part_strides,
+        };
         status = dmlsplit_plan_create(&geometry, plan, fault);
     }
     free(part_strides);
@@ -164,7 +148,7 @@ static dmlsplit_status plan_parts(const operator_desc *desc, const reference *co
     return status;
 }
 
-static dmlsplit_status plan_operator(const operator_desc *desc, dmlsplit_plan **plan, dmlsplit_fault *fault)
+static dmlsplit_status plan_operator(operator_desc *desc, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
     if (desc->whole == NULL)
         return DMLSPLIT_NULL_POINTER;
@@ -173,28 +157,27 @@ static dmlsplit_status plan_operator(const operator_desc *desc, dmlsplit_plan **
     if (desc->parts == NULL)
         return DMLSPLIT_NULL_POINTER;
 
-    reference common = {NULL, 0, desc->axis};
     int64_t strides[DML_MOST_DIMENSIONS];
-    dmlsplit_status status = open_tensor(desc->whole, &common.whole);
+    dmlsplit_status status = open_tensor(desc->whole, &desc->buffer);
     if (status != DMLSPLIT_OK)
         return status;
-    if (desc->axis >= common.whole->DimensionCount)
+    if (desc->axis >= desc->buffer->DimensionCount)
         return DMLSPLIT_BAD_AXIS;
-    common.element_size = element_size(common.whole->DataType);
-    status = check_sizes(common.whole, &common, &fault->dimension);
+    desc->element_size = element_size(desc->buffer->DataType);
+    status = check_sizes(desc->buffer, desc, &fault->dimension);
     if (status == DMLSPLIT_OK)
-        status = read_layout(common.whole, common.element_size, strides, &fault->dimension);
-    if (status == DMLSPLIT_OK && desc->part_count > common.whole->Sizes[desc->axis]) {
+        status = read_layout(desc->buffer, desc->element_size, strides, &fault->dimension);
+    if (status == DMLSPLIT_OK && desc->part_count > desc->buffer->Sizes[desc->axis]) {
         fault->dimension = desc->axis;  /* no part is empty: the count is wrong, and nothing is allocated or read by it */
         status = DMLSPLIT_LENGTH_SUM;
     }
     if (status == DMLSPLIT_OK)
-        status = plan_parts(desc, &common, strides, plan, fault);
+        status = plan_parts(desc, strides, plan, fault);
     return status;
 }
 
 /* desc is NULL where the caller's was. */
-static dmlsplit_status start(const operator_desc *desc, dmlsplit_plan **plan, dmlsplit_fault *fault)
+static dmlsplit_status start(operator_desc *desc, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
     dmlsplit_fault unwanted;
     if (fault == NULL)
@@ -210,7 +193,7 @@ dmlsplit_status dmlsplit_plan_create_dml_split(const DML_SPLIT_OPERATOR_DESC *de
 {
     if (desc == NULL)
         return start(NULL, plan, fault);
-    const operator_desc split = {DMLSPLIT_SPLIT, desc->InputTensor, desc->OutputTensors, desc->OutputCount, desc->Axis, flags};
+    operator_desc split = {DMLSPLIT_SPLIT, desc->InputTensor, desc->OutputTensors, desc->OutputCount, desc->Axis, flags, NULL, 0};
     return start(&split, plan, fault);
 }
 
@@ -218,7 +201,7 @@ dmlsplit_status dmlsplit_plan_create_dml_join(const DML_JOIN_OPERATOR_DESC *desc
 {
     if (desc == NULL)
         return start(NULL, plan, fault);
-    const operator_desc join = {DMLSPLIT_JOIN, desc->OutputTensor, desc->InputTensors, desc->InputCount, desc->Axis, flags};
+    operator_desc join = {DMLSPLIT_JOIN, desc->OutputTensor, desc->InputTensors, desc->InputCount, desc->Axis, flags, NULL, 0};
     return start(&join, plan, fault);
 }
 

@@ -8,7 +8,7 @@
 /* Steps of the overlap search that one plan may take: some 10 ms. Nested strides take none. */
 #define OVERLAP_BUDGET (UINT32_C(1) << 20)
 
-/* calloc whose count may exceed a size_t */
+/* calloc, whose count may exceed a size_t */
 static void *new_array(uint64_t count, size_t size)
 {
     return count <= (uint64_t)PTRDIFF_MAX / size ? calloc((size_t)count, size) : NULL;
@@ -119,14 +119,6 @@ static dmlsplit_status add_tensors(dmlsplit_plan *plan, const dmlsplit_geometry 
     return status;
 }
 
-/* Folding moves the whole's first element where it turns signs; the places of the parts move along. */
-static void shift_places(dmlsplit_plan *plan)
-{
-    for (uint64_t i = 0; i < plan->part_count; i++)
-        if (plan->parts[i].shape != NULL)
-            plan->parts[i].place += plan->space.operands[0].offset;
-}
-
 /* How often a byte of an operand is read. */
 static uint64_t repeats_of(const dms_space *space, const dms_operand *operand)
 {
@@ -229,7 +221,8 @@ static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, co
     if (status != DMLSPLIT_OK)
         return status;
     dms_fold(&plan->space);
-    shift_places(plan);
+    for (uint64_t i = 0; i < plan->part_count; i++) /* folding moves the whole's first element where it turns signs */
+        plan->parts[i].place += plan->space.operands[0].offset;
     plan->rows = 1;
     for (uint32_t d = 0; d < plan->space.axis; d++)
         plan->rows *= plan->space.sizes[d];
