@@ -117,27 +117,11 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(parts + [0] * (8 - len(parts))) if parts else (2**62,)
 
 
-_TRAITS: Final = {
-    "split_dimension_counts": "numbers of dimensions of Split",
-    "join_dimension_counts": "numbers of dimensions of Join",
-    "data_types": "data types",
-    "arithmetic": "the computation of sizes",
-    "total_counts_whole_elements": "whether a total may end within an element",
-    "split_walks_sizes_unchecked": "whether a split's sizes are read unchecked",
-    "split_reads_input_first": "whether a split's input is read before its count",
-    "join_checks_output_first": "whether a join's output is checked first",
-    "data_types_reported": "data types that are reported",
-    "typed_loads_for_8_bits": "whether 8-bit types need typed loads",
-    "persistent_size_multiple": "the multiple of a persistent size",
-}
-"""The words for a trait in which two releases differ."""
-
-
 def _differences(a: Release, b: Release) -> Iterator[str]:
     for field in fields(a.traits):
         one, other = getattr(a.traits, field.name), getattr(b.traits, field.name)
         if one != other:
-            yield f"{_TRAITS[field.name]} ({_shown(one, other)} / {_shown(other, one)})"
+            yield f"{field.metadata['words']} ({_shown(one, other)} / {_shown(other, one)})"
     if a.invalid_argument != b.invalid_argument:
         yield f"the code of a refusal (0x{a.invalid_argument:08X} / 0x{b.invalid_argument:08X})"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
@@ -56,25 +56,25 @@ _EXTENT_WRAP: Final[Mapping[SizeArithmetic, Callable[[int], int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """The checks of a build, as far as builds differ."""
+    """The checks of a build, as far as builds differ; each in the words of an error that tells two builds apart."""
 
-    split_dimension_counts: tuple[int, ...]
-    join_dimension_counts: tuple[int, ...]
-    data_types: frozenset[TensorDataType]
-    arithmetic: SizeArithmetic
-    total_counts_whole_elements: bool
+    split_dimension_counts: tuple[int, ...] = field(metadata={"words": "numbers of dimensions of Split"})
+    join_dimension_counts: tuple[int, ...] = field(metadata={"words": "numbers of dimensions of Join"})
+    data_types: frozenset[TensorDataType] = field(metadata={"words": "data types"})
+    arithmetic: SizeArithmetic = field(metadata={"words": "the computation of sizes"})
+    total_counts_whole_elements: bool = field(metadata={"words": "whether a total may end within an element"})
     """The bound of the total drops a part of an element; otherwise it is exact to the byte."""
-    split_walks_sizes_unchecked: bool
+    split_walks_sizes_unchecked: bool = field(metadata={"words": "whether a split's sizes are read unchecked"})
     """A split's sizes are compared before anything says that the pointers to them are not null."""
-    split_reads_input_first: bool
+    split_reads_input_first: bool = field(metadata={"words": "whether a split's input is read before its count"})
     """A split's input is read before OutputCount is; otherwise a count of 0 is refused first."""
-    join_checks_output_first: bool
+    join_checks_output_first: bool = field(metadata={"words": "whether a join's output is checked first"})
     """A join's tensors are checked from the output on, each input against it; otherwise the output comes last."""
-    data_types_reported: frozenset[TensorDataType]
+    data_types_reported: frozenset[TensorDataType] = field(metadata={"words": "data types that are reported"})
     """Those that CheckFeatureSupport says yes to; not the same as what Split and Join take."""
-    typed_loads_for_8_bits: bool
+    typed_loads_for_8_bits: bool = field(metadata={"words": "whether 8-bit types need typed loads"})
     """The 8-bit types need a device with typed UAV loads of additional formats."""
-    persistent_size_multiple: int
+    persistent_size_multiple: int = field(metadata={"words": "the multiple of a persistent size"})
     """Bytes; PersistentResourceSize is rounded up to it."""
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from dataclasses import fields
 
 import pytest
 
@@ -124,6 +125,10 @@ def test_the_nearest_releases_are_offered(name, nearest):
     expected = re.escape(f"unknown DirectML release '{name}'; the nearest {nearest}") + ".*1.15.2, 1.15.4$"
     with pytest.raises(ValueError, match=expected):
         dml.validate(dml.SplitOperatorDesc(None, None, 0), directml=name)
+
+
+def test_every_trait_has_words_for_the_error():
+    assert all(field.metadata["words"] for field in fields(dml.releases()[0].traits))
 
 
 def test_one_judge_only():
