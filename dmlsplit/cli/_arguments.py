@@ -13,7 +13,6 @@ import click
 from click.core import ParameterSource
 
 from dmlsplit.checking import Keep, keep_all
-from dmlsplit.checking import judge_entry as judged
 from dmlsplit.enums import FeatureLevel
 from dmlsplit.errors import InputError
 from dmlsplit.formats import models
@@ -26,20 +25,6 @@ from dmlsplit.runtime_versions import NEWEST as NEWEST_RUNTIME
 from dmlsplit.runtime_versions import runtimes
 from dmlsplit.spelling import nearest
 from dmlsplit.target import ASSUMPTIONS, Target, find_target
-
-__all__ = [
-    "Integer",
-    "complete_release",
-    "complete_rule",
-    "expanded",
-    "judged",
-    "known_rule_id",
-    "model_options",
-    "read_entries",
-    "refuse_closed_input",
-    "rule_filter",
-    "target_options",
-]
 
 Command: TypeAlias = Callable[..., int]
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -147,6 +132,12 @@ def _targets(
     return targets
 
 
+def allow_path_option(said: str) -> Callable[[Command], Command]:
+    """Adds --allow-path, of which the help is given."""
+    folder = click.Path(exists=True, file_okay=False)
+    return click.option("--allow-path", metavar="DIR", multiple=True, type=folder, help=said)
+
+
 def model_options(command: Command) -> Command:
     """Adds --shape, --dim, --free-dimension and --allow-path; the command gets `given`."""
 
@@ -165,13 +156,7 @@ def model_options(command: Command) -> Command:
         multiple=True,
         help="As --dim, and ONNX Runtime is told it as the session is made; --shape and --dim are the first Run's.",
     )
-    @click.option(
-        "--allow-path",
-        metavar="DIR",
-        multiple=True,
-        type=click.Path(exists=True, file_okay=False),
-        help="Let models read the files they refer to in DIR, too, not only in their own folder.",
-    )
+    @allow_path_option("Let models read the files they refer to in DIR, too, not only in their own folder.")
     @functools.wraps(command)
     def with_given(
         *args: Any,

@@ -65,17 +65,8 @@ def print_releases(as_json: bool) -> None:
 def print_runtimes(as_json: bool) -> None:
     """The versions of ONNX Runtime, the DirectML in them, and what they load."""
     if as_json:
-        found = [
-            {
-                "version": runtime.version,
-                "directml": runtime.directml,
-                "newest_opset": runtime.newest_opset,
-                "newest_ir_version": runtime.newest_ir_version,
-                "packages": list(runtime.packages),
-                "observed": runtime.observed,
-            }
-            for runtime in runtimes()
-        ]
+        members = ("version", "directml", "newest_opset", "newest_ir_version", "packages", "observed")
+        found = [{name: getattr(runtime, name) for name in members} for runtime in runtimes()]
         _streams.write(json.dumps({"schema": SCHEMA, "runtimes": found}, indent=2) + "\n")
         return
     rows = [

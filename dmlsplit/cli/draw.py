@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from dmlsplit.checking import judge_entry
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import Integer, judged, model_options, read_entries, target_options
+from dmlsplit.cli._arguments import Integer, model_options, read_entries, target_options
 from dmlsplit.errors import InputError
 from dmlsplit.formats.models import Given
 from dmlsplit.target import Target
@@ -43,7 +44,7 @@ def draw(file: str, out: str | None, index: int | None, target: Target, given: G
             _streams.complain(entry.error)
             status = 2
             continue
-        item = judged(entry, target)
+        item = judge_entry(entry, target)
         status = max(status, int(not item.report.ok))
         if entry.descriptor is not None:
             drawings.append(svg.Drawing(entry.descriptor, item.report, entry.name))

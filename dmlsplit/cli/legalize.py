@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dmlsplit.checking import judge_entry
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judged, model_options, read_with_nodes, target_options
+from dmlsplit.cli._arguments import model_options, read_with_nodes, target_options
 from dmlsplit.cli._mended import WriteBackOptions, is_written_back, write_back
 from dmlsplit.formats.models import Given, without_nodes
 from dmlsplit.legalize import Legalization, legalized
@@ -107,7 +108,7 @@ def _without_operator(
 ) -> tuple[str, bool]:
     """The text on an entry that stands for no operator, and whether it fails: a node whose sizes are open where a model
     is written, and a node of which too little is known, or that is wrong. Other operators have no part in this."""
-    item = judged(entry, target)
+    item = judge_entry(entry, target)
     answer = None if node is None else answer_by(node, target)
     if answer is None or not answer.cases:
         failed = entry.operator is not None or not item.report.ok
@@ -121,7 +122,7 @@ def _without_operator(
 
 
 def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
-    item = judged(entry, target)
+    item = judge_entry(entry, target)
     assert isinstance(item, Judged)  # there is a descriptor
     if found.operators == (found.desc,):
         return [*text.lines(item), "  taken as it is"]

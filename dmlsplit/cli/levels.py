@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from dmlsplit.checking import judge_entry
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judged, model_options, read_with_nodes
+from dmlsplit.cli._arguments import model_options, read_with_nodes
 from dmlsplit.cli._tensor_support import print_levels, print_releases, print_runtimes
 from dmlsplit.compatibility import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility, compatibility
 from dmlsplit.diagnostics import SCHEMA, Diagnostic
@@ -101,7 +102,7 @@ class Answered(NamedTuple):
 
 def _answered(entry: Entry, node: SplitNode | JoinNode | None, asked: Columns) -> Answered | None:
     """None for what only says something of the file."""
-    newest = judged(entry, asked.columns[-1].target)
+    newest = judge_entry(entry, asked.columns[-1].target)
     if isinstance(newest, Note):
         return None
     desc = entry.descriptor or entry.graph
@@ -119,7 +120,7 @@ def _answered(entry: Entry, node: SplitNode | JoinNode | None, asked: Columns) -
 
 def _in_sessions(read: Entry, asked: Columns) -> Answered:
     """The answers of versions of ONNX Runtime about a node of an ONNX model."""
-    answers = {column.label: judged(read, column.target) for column in asked.columns}
+    answers = {column.label: judge_entry(read, column.target) for column in asked.columns}
     labels: dict[str, list[str]] = {}
     for label, answer in answers.items():
         if answer.report.ok and isinstance(answer, Judged) and answer.node is not None:

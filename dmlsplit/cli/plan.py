@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from dmlsplit.checking import judge_entry
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judged, model_options, read_entries
+from dmlsplit.cli._arguments import model_options, read_entries
 from dmlsplit.errors import NativeError, ValidationError
 from dmlsplit.formats.models import Given
 from dmlsplit.report import text
@@ -33,7 +34,7 @@ def plan(file: str, given: Given) -> int:
             _streams.complain(entry.error)
             status = 2
             continue
-        item = judged(entry, find_target())
+        item = judge_entry(entry, find_target())
         lines = text.lines(item)
         status = max(status, int(entry.descriptor is None and not item.report.ok))
         if entry.descriptor is not None:

@@ -5,19 +5,13 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import complete_release
+from dmlsplit.cli._arguments import allow_path_option, complete_release
 from dmlsplit.release_names import find_release
 
 
 @click.command()
 @click.argument("model", metavar="MODEL.json", type=click.Path())
-@click.option(
-    "--allow-path",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False),
-    help="Let the model read and write files in DIR, too, not only in its own folder.",
-)
+@allow_path_option("Let the model read and write files in DIR, too, not only in its own folder.")
 @click.option(
     "--directml",
     metavar="R",

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dmlsplit.checking import judge_entry
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import Integer, judged, read_entries
+from dmlsplit.cli._arguments import Integer, read_entries
 from dmlsplit.descriptors import SplitOperatorDesc
 from dmlsplit.errors import InputError
 from dmlsplit.integers import parsed_integer
@@ -189,7 +190,7 @@ def _descriptor(file: str) -> SplitOperatorDesc | None:
             raise entry.error
     if len(entries) != 1 or not isinstance(entries[0].descriptor, SplitOperatorDesc):
         raise InputError(f"one DML_OPERATOR_SPLIT is needed, {len(entries)} operators are there", file=file)
-    item = judged(entries[0], find_target())
+    item = judge_entry(entries[0], find_target())
     if item.report.ok:
         return entries[0].descriptor
     for line in text.lines(item):

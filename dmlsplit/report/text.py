@@ -85,11 +85,6 @@ def diagnostic_parts(diagnostic: Diagnostic, file: str | None) -> list[Part]:
     return parts
 
 
-def fix_parts(judged: Judged) -> list[Part]:
-    """The line that says how a refused operator runs all the same."""
-    return [*_place_parts(judged.report.file, judged.position), ("fix", "bold green"), (f": {judged.fix}", "")]
-
-
 def _place_parts(file: str | None, position: Position | None) -> list[Part]:
     where = place(file, position)
     return [(f"{where}: ", "")] if where else []
@@ -113,7 +108,7 @@ def result_parts(result: Result, below: Callable[[Diagnostic], Iterable[list[Par
         yield diagnostic_parts(diagnostic, result.report.file)
         yield from below(diagnostic)
     if isinstance(result, Judged) and result.fix:
-        yield fix_parts(result)
+        yield [*_place_parts(result.report.file, result.position), ("fix", "bold green"), (f": {result.fix}", "")]
 
 
 class Tally:
@@ -259,11 +254,6 @@ def _upgrades(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
             yield [*_place_parts(nodes[0].report.file, None), word, (said, "")]
 
 
-def _open_sizes(rest: str, hint: str, count: int) -> Diagnostic:
-    message = f"{_counted(count, 'node')} of open sizes{rest.replace(';', ':', 1)}{f'; {hint}' if hint else ''}"
-    return RULES["node/sizes-open"].diagnostic(Location(), message)
-
-
 def _together(said: Mapping[Diagnostic, list[str]]) -> dict[Diagnostic, list[str]]:
     """The same, with one warning for all tensors of which the same is not known."""
     found: dict[Diagnostic, list[str]] = {}
@@ -298,7 +288,9 @@ def node_diagnostics(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
                 said.setdefault(diagnostic, []).append(node.report.judged_by)
     # The table has the answers; what else there is to say of open sizes is mostly one line for all nodes.
     for (rest, hint), indices in open_sizes.items():
-        said[_open_sizes(rest, hint, len(indices))] = [""] * everybody
+        count = _counted(len(indices), "node")
+        message = f"{count} of open sizes{rest.replace(';', ':', 1)}{f'; {hint}' if hint else ''}"
+        said[RULES["node/sizes-open"].diagnostic(Location(), message)] = [""] * everybody
     for message, alike in waiting.items():
         first, *more = alike
         if more:

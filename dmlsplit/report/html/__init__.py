@@ -20,6 +20,7 @@ from dmlsplit.diagnostics import Report, Severity
 from dmlsplit.errors import DmlSplitError
 from dmlsplit.printable import printable
 from dmlsplit.report.html.build import PREFIX, Builder
+from dmlsplit.report.html.view import LOOKS
 from dmlsplit.report.rule import examples
 from dmlsplit.report.svg import canvas
 from dmlsplit.results import Answer, Note, Result, verdict_of
@@ -61,6 +62,7 @@ def chunks(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
         releases=RELEASES.columns,
         severities=list(Severity),
         examples=examples,
+        looks=LOOKS,
     )
 
 

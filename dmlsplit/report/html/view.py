@@ -51,10 +51,6 @@ class Cell(NamedTuple):
     use: Use
     reason: int
 
-    @property
-    def look(self) -> Look:
-        return LOOKS[self.use]
-
 
 class Reason(NamedTuple):
     """Why consecutive levels or releases answer as they do."""
@@ -62,10 +58,6 @@ class Reason(NamedTuple):
     labels: str
     use: Use
     lines: Sequence[str]
-
-    @property
-    def look(self) -> Look:
-        return LOOKS[self.use]
 
 
 class TensorRow(NamedTuple):

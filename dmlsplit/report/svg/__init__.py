@@ -51,7 +51,7 @@ def document(drawings: Sequence[Drawing]) -> str:
     prefix = f"d{hashlib.sha256(content.encode()).hexdigest()[:10]}-"
     height = sum(part.height for part in parts)
     hidden = len(drawings) - len(parts)
-    root = _root(height + (40 if hidden else 0), " ".join(f"{prefix}{i}" for i in ("title", "desc")))
+    root = canvas.document_root(height + (40 if hidden else 0), " ".join(f"{prefix}{i}" for i in ("title", "desc")))
     add(root, "title", "", _all_titles(parts, hidden), id=f"{prefix}title")
     add(root, "desc", "", "\n".join(part.description for part in parts), id=f"{prefix}desc")
     add(root, "style").text = canvas.style()
@@ -73,20 +73,9 @@ def document(drawings: Sequence[Drawing]) -> str:
 def fragment(desc: OperatorDesc, report: Report, prefix: str) -> str:
     """The picture as an element of a page that has `canvas.style()` and `canvas.definitions(prefix)` already."""
     part = _draw(Drawing(desc, report), prefix)
-    root = _root(part.height, "")
-    root.set("aria-label", f"{part.title}. {part.description}")
+    root = canvas.root(part.height, **{"aria-label": f"{part.title}. {part.description}"})
     root.append(part.root)
     return ET.tostring(root, "unicode")
-
-
-def _root(height: float, labelled_by: str) -> ET.Element:
-    root = ET.Element("svg", {"class": "dms", "viewBox": f"0 0 {canvas.WIDTH} {number(height)}", "role": "img"})
-    root.set("width", str(canvas.WIDTH))
-    root.set("height", number(height))
-    if labelled_by:
-        root.set("xmlns", "http://www.w3.org/2000/svg")
-        root.set("aria-labelledby", labelled_by)
-    return root
 
 
 class _Part(NamedTuple):

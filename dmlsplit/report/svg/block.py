@@ -123,40 +123,48 @@ def draw(parent: ET.Element, subject: Subject, top: float, prefix: str) -> float
         x += share + GAP
     end = x - GAP
     if not cut:
-        _box(parent, "plain", None, LEFT, base, shares[0], height, depth)
+        _fill(parent, "plain", None, Box(LEFT, base, shares[0], height, depth))
     for piece, left, share in zip(cut, starts, shares, strict=False):
-        _piece(parent, subject, piece, (left, base), (share, height * rises[piece], depth), prefix)
+        _piece(parent, subject, piece, Box(left, base, share, height * rises[piece], depth), prefix)
     if len(drawn) > len(cut):
         left, share = starts[-1], shares[-1]
-        _outline(parent, "wrong", left, base, share, height, depth)
+        _outline(parent, Box(left, base, share, height, depth))
         label(parent, "fault small mid halo", left + share / 2, base - height / 2 + 4, f"{extra:,} left")
     _measure(parent, subject, along, (starts, shares), (top + 36, base, depth))
     _names(parent, up, away, base, height, depth, end)
     return _legend(parent, subject, skewed, base + 24)
 
 
-def _piece(
-    parent: ET.Element,
-    subject: Subject,
-    piece: Piece,
-    place: tuple[float, float],
-    box: tuple[float, float, float],
-    prefix: str,
-) -> None:
-    (left, base), (width, height, depth) = place, box
+class Box(NamedTuple):
+    """A part of the block: where its front begins, and on what it stands."""
+
+    x: float
+    base: float
+    width: float
+    height: float
+    depth: float
+
+    @property
+    def faces(self) -> tuple[tuple[tuple[float, float], ...], ...]:
+        """The corners of the front, top and right faces."""
+        x, base, width, height, depth = self
+        top, end = base - height, x + width
+        front = ((x, top), (end, top), (end, base), (x, base))
+        lid = ((x, top), (x + depth, top - depth), (end + depth, top - depth), (end, top))
+        side = ((end, top), (end + depth, top - depth), (end + depth, base - depth), (end, base))
+        return front, lid, side
+
+
+def _piece(parent: ET.Element, subject: Subject, piece: Piece, box: Box, prefix: str) -> None:
     if piece.part is None:
-        _box(parent, "plain", f"url(#{prefix}hatch)", left, base, width, height, depth)
-        _lines(parent, "ink", (left, base, width, height), [piece.text, f"{piece.length:,}"])
+        _fill(parent, "plain", f"url(#{prefix}hatch)", box)
+        _lines(parent, "ink", box, [piece.text, f"{piece.length:,}"])
         return
-    part = subject.parts[piece.part]
-    if piece.length == 0:
-        _outline(parent, "wrong", left, base, width, height, depth)
-        _lines(parent, "fault", (left, base, width, height), [f"[{piece.part}]", piece.text])
-        return
-    _box(parent, canvas.piece_class(piece.part), canvas.texture(piece.part, prefix), left, base, width, height, depth)
-    if part.path in subject.faulty:
-        _outline(parent, "wrong", left, base, width, height, depth)
-    _lines(parent, "on", (left, base, width, height), [f"[{piece.part}]", piece.text])
+    if piece.length:
+        _fill(parent, canvas.piece_class(piece.part), canvas.texture(piece.part, prefix), box)
+    if not piece.length or subject.parts[piece.part].path in subject.faulty:
+        _outline(parent, box)
+    _lines(parent, "on" if piece.length else "fault", box, [f"[{piece.part}]", piece.text])
 
 
 def _rise(subject: Subject, piece: Piece, up: BlockEdge) -> float:
@@ -167,21 +175,8 @@ def _rise(subject: Subject, piece: Piece, up: BlockEdge) -> float:
     return min(max(math.prod(sizes[i] for i in up.dimensions) / up.length, 0.5), 1.25)
 
 
-def _corners(
-    x: float, base: float, width: float, height: float, depth: float
-) -> tuple[tuple[tuple[float, float], ...], ...]:
-    """The front, top and right faces."""
-    top = base - height
-    front = ((x, top), (x + width, top), (x + width, base), (x, base))
-    lid = ((x, top), (x + depth, top - depth), (x + width + depth, top - depth), (x + width, top))
-    side = ((x + width, top), (x + width + depth, top - depth), (x + width + depth, base - depth), (x + width, base))
-    return front, lid, side
-
-
-def _box(
-    parent: ET.Element, kind: str, fill: str | None, x: float, base: float, width: float, height: float, depth: float
-) -> None:
-    for face, light in zip(_corners(x, base, width, height, depth), ("", "shine", "shade"), strict=True):
+def _fill(parent: ET.Element, kind: str, fill: str | None, box: Box) -> None:
+    for face, light in zip(box.faces, ("", "shine", "shade"), strict=True):
         polygon(parent, kind, *face)
         if light:
             polygon(parent, light, *face)
@@ -190,14 +185,14 @@ def _box(
         polygon(parent, "cut", *face)
 
 
-def _outline(parent: ET.Element, kind: str, x: float, base: float, width: float, height: float, depth: float) -> None:
-    for face in _corners(x, base, width, height, depth):
-        polygon(parent, kind, *face)
+def _outline(parent: ET.Element, box: Box) -> None:
+    for face in box.faces:
+        polygon(parent, "wrong", *face)
 
 
-def _lines(parent: ET.Element, kind: str, face: tuple[float, float, float, float], texts: Sequence[str]) -> None:
-    """Centred lines on a face; turned by a quarter, or left out, where they are too long."""
-    x, base, width, height = face
+def _lines(parent: ET.Element, kind: str, box: Box, texts: Sequence[str]) -> None:
+    """Centred lines on the front; turned by a quarter, or left out, where they are too long."""
+    x, base, width, height, _ = box
     longest = max(map(len, texts)) * 7 + 4
     middle = (x + width / 2, base - height / 2)
     if longest <= width and height >= 36:

@@ -81,6 +81,19 @@ def _sheet(scope: str, declarations: dict[str, str]) -> str:
     return "".join(f"{scope} .{name}{{{value}}}" for name, value in declarations.items())
 
 
+def root(height: float, **attributes: str) -> ET.Element:
+    """The element that holds a picture."""
+    size = {"width": str(WIDTH), "height": number(height)}
+    return ET.Element(
+        "svg", {"class": "dms", "viewBox": f"0 0 {WIDTH} {number(height)}", "role": "img", **size, **attributes}
+    )
+
+
+def document_root(height: float, labelled_by: str) -> ET.Element:
+    """The same of a document by itself, which the elements of these ids describe."""
+    return root(height, **{"xmlns": "http://www.w3.org/2000/svg", "aria-labelledby": labelled_by})
+
+
 def definitions(prefix: str) -> ET.Element:
     """The patterns that pieces and padding are filled with; their ids begin with `prefix`."""
     defs = ET.Element("defs")

@@ -15,7 +15,7 @@ from dmlsplit.graphs.releases import traits_of
 from dmlsplit.release_names import find_release
 from dmlsplit.releases import Release
 from dmlsplit.report.svg import canvas
-from dmlsplit.report.svg.canvas import add, label, line, number, rectangle, shortened
+from dmlsplit.report.svg.canvas import add, label, line, rectangle, shortened
 
 ROWS_SHOWN: Final = 40
 _LEFT: Final = 150.0
@@ -81,11 +81,7 @@ class _Drawing:
         notes = [f"output {i} is wrong: {message}" for i, message in faults] + self._overflows()
         height = _TOP + _ROW * len(shown) + 22 * max(len(notes), 1) + 24
         key = hashlib.sha256(f"{title}{subtitle}{self.sizes}".encode()).hexdigest()[:10]
-        root = ET.Element("svg", {"class": "dms", "viewBox": f"0 0 {canvas.WIDTH} {number(height)}", "role": "img"})
-        root.set("width", str(canvas.WIDTH))
-        root.set("height", number(height))
-        root.set("xmlns", "http://www.w3.org/2000/svg")
-        root.set("aria-labelledby", f"g{key}-title")
+        root = canvas.document_root(height, f"g{key}-title")
         add(root, "title", "", f"{title}, {subtitle}. {' '.join(notes)}", id=f"g{key}-title")
         add(root, "style").text = canvas.style()
         add(root, "rect", "back", width="100%", height="100%", rx="10")
@@ -124,23 +120,13 @@ class _Drawing:
             self._piece(root, top, view, writer)
         for _, view in dispatch.reads:
             x, width = self._place(view)
-            add(
-                root,
-                "rect",
-                "ghost",
-                x=number(x + 1),
-                y=number(top - 3),
-                width=number(width - 2),
-                height=number(_STRIP + 6),
-            )
+            rectangle(root, "ghost", x + 1, top - 3, width - 2, _STRIP + 6)
         x, width = self._place(dispatch.writes)
         line(root, "rule", (x, top + _STRIP + 4), (x + width, top + _STRIP + 4))
-        if dispatch.writes.end > self.sizes[dispatch.writes.buffer]:
-            self._frame(root, x, top, width)
-        for output in wrong if last else ():
-            home = self.compiled.homes[output].region
-            assert home is not None
-            self._frame(root, *_at(self._place(home), top))
+        framed = [dispatch.writes] if dispatch.writes.end > self.sizes[dispatch.writes.buffer] else []
+        framed += [home for output in wrong if last and (home := self.compiled.homes[output].region) is not None]
+        for x, width in map(self._place, framed):
+            rectangle(root, "wrong", x, top - 4, width, _STRIP + 8)
 
     def _piece(self, root: ET.Element, top: float, view: BufferView, writer: int) -> None:
         x, width = self._place(view)
@@ -148,13 +134,5 @@ class _Drawing:
         if width > 14:
             label(root, "on mid", x + width / 2, top + 16, str(writer + 1))
 
-    def _frame(self, root: ET.Element, x: float, top: float, width: float) -> None:
-        place = {"x": number(x), "y": number(top - 4), "width": number(width), "height": number(_STRIP + 8)}
-        add(root, "rect", "wrong", **place)
-
     def _place(self, view: BufferView) -> tuple[float, float]:
         return self.left[view.buffer] + view.offset * self.scale, (view.end - view.offset) * self.scale
-
-
-def _at(place: tuple[float, float], top: float) -> tuple[float, float, float]:
-    return place[0], top, place[1]

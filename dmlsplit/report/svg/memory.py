@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from dmlsplit.geometry import ROLES
-from dmlsplit.layout import extent, implied_size, is_packed, packed_strides
+from dmlsplit.layout import extent, implied_size, packed_strides
 from dmlsplit.report.svg import canvas
 from dmlsplit.report.svg.canvas import add, label, rectangle
 from dmlsplit.report.svg.subject import DrawnTensor, Subject, element_text, numbers_text, type_text
@@ -56,10 +56,9 @@ def strip(subject: Subject, tensor: DrawnTensor, part: int | None) -> Strip:
     strides = tensor.strides if tensor.strides is not None else packed_strides(sizes)
     numbering = subject.numbering(sizes)
     axis = subject.axis if subject.axis is not None and subject.axis < len(sizes) else None
-    find = _packed if is_packed(sizes, tensor.strides) else _strided
     start = subject.start_of(part) if part is not None else 0
     found = {}
-    for place, count, index, first in find(sizes, strides, numbering, axis, limit):
+    for place, count, index, first in _found(sizes, strides, numbering, axis, limit):
         if axis is not None:
             first += start * numbering[axis]
         found[place] = MemoryCell(
@@ -82,17 +81,7 @@ Found = Iterable[tuple[int, int, tuple[int, int], int]]
 """Place, number of elements there, least and largest index on the axis, least number of an element."""
 
 
-def _packed(
-    sizes: Sequence[int], strides: Sequence[int], numbering: Sequence[int], axis: int | None, limit: int
-) -> Found:
-    packed = packed_strides(sizes)
-    for place in range(limit):
-        indices = [place // step % size for step, size in zip(packed, sizes, strict=True)]
-        index = 0 if axis is None else indices[axis]
-        yield place, 1, (index, index), sum(i * step for i, step in zip(indices, numbering, strict=True))
-
-
-def _strided(
+def _found(
     sizes: Sequence[int], strides: Sequence[int], numbering: Sequence[int], axis: int | None, limit: int
 ) -> Found:
     # Dimension by dimension: what lies at each of the first places. Numbers of elements add up, so that the least one

@@ -17,7 +17,7 @@ from dmlsplit.formats.json import dumps, loads
 from dmlsplit.location import Location
 from dmlsplit.report import html
 from dmlsplit.report.html import build
-from dmlsplit.report.html.view import Page
+from dmlsplit.report.html.view import LOOKS, Page
 from dmlsplit.results import Judged, Note
 from dmlsplit.rules import RULES
 from dmlsplit.target import Use
@@ -147,7 +147,7 @@ def test_matrix_is_what_the_judges_say():
     page = view(pages.small())
     names = [c.label for asked in (compatibility.LEVELS, compatibility.RELEASES) for c in asked.columns]
     assert len(names) == len(dml.FeatureLevel) + len({release.directml for release in dml.releases()})
-    found = {d.occurrences[0].name: {c.label: c.look.sign for c in d.cells} for d in page.details if d.cells}
+    found = {d.occurrences[0].name: {c.label: LOOKS[c.use].sign for c in d.cells} for d in page.details if d.cells}
     assert set(found["cut"].values()) == {"✓"}
     assert set(found["sum"].values()) == {"✕"}
     assert [found["wide"][str(level)] for level in dml.FeatureLevel] == ["↻"] * 6 + ["✓"] * 9
@@ -269,9 +269,9 @@ def test_nodes_of_a_model(tmp_path):
         "8",
     )
     assert known.detail.picture is not None
-    assert {c.look.sign for c in known.detail.cells} == {"↻"}  # nine dimensions
+    assert {LOOKS[c.use].sign for c in known.detail.cells} == {"↻"}  # nine dimensions
     assert known.detail.rewritten is not None
-    assert (open_.level, {c.look.sign for c in open_.detail.cells}) == ("3_0", {"↻", "✓"})
+    assert (open_.level, {LOOKS[c.use].sign for c in open_.detail.cells}) == ("3_0", {"↻", "✓"})
     assert open_.detail.reasons[1].lines[0].startswith("as it is (sizes at least 1, input[1] at least 2, at most ")
     assert (unknown.level, unknown.detail.picture, unknown.detail.cells) == ("?", None, [])
     assert page.left_out == 1

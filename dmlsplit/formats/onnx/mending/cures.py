@@ -91,23 +91,12 @@ def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -
     return {**found, min(readers): [*made, *found[min(readers)]]}
 
 
-def _part(op: str) -> Carrier:
-    """Behind the part of a Split that a product reads."""
+def _behind(source: str, op: str) -> Carrier:
+    """Behind what the culprit reads of an operator: a part of a Split, or a product that is a factor of another."""
 
     def apply(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
         for name in map(text, around.nodes[culprit].input):
-            if around.op(around.producer(name)) == "Split":
-                yield _between(around, name, [culprit], op)
-
-    return apply
-
-
-def _factor(op: str) -> Carrier:
-    """Behind the product that is a factor of another product."""
-
-    def apply(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
-        for name in map(text, around.nodes[culprit].input):
-            if around.op(around.producer(name)) == "Mul":
+            if around.op(around.producer(name)) == source:
                 yield _between(around, name, [culprit], op)
 
     return apply
@@ -208,10 +197,6 @@ def _below(around: Surroundings, index: int) -> Iterator[int]:
         seen.update(todo)
 
 
-def _operator_before_split(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
-    return (_moved_over_split(around, used) for used in _used_parts(around, culprit))
-
-
 def _moved_over_split(around: Surroundings, used: _Used) -> Replacement | None:
     cut, part, reader = used
     whole, result = text(around.nodes[cut].input[0]), text(around.nodes[reader].output[0])
@@ -222,10 +207,6 @@ def _moved_over_split(around: Surroundings, used: _Used) -> Replacement | None:
     moved = around.rewired(reader, {part: whole}, {result: new})
     moved.name = new
     return {cut: [], reader: [moved, around.rewired(cut, {whole: new}, {part: result})]}
-
-
-def _gather(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
-    return (_gathered(around, used) for used in _used_parts(around, culprit))
 
 
 def _gathered(around: Surroundings, used: _Used) -> Replacement | None:
@@ -240,8 +221,13 @@ def _gathered(around: Surroundings, used: _Used) -> Replacement | None:
     return {cut: around.inheriting(cut, [*indices, gather])}
 
 
-def _max_part(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
-    return (_between(around, used.part, [used.reader], "Max") for used in _used_parts(around, culprit))
+def _max_behind(around: Surroundings, used: _Used) -> Replacement | None:
+    return _between(around, used.part, [used.reader], "Max")
+
+
+def _each_used(change: Callable[[Surroundings, _Used], Replacement | None]) -> Carrier:
+    """A change of each Split or Slice of which one part is used."""
+    return lambda around, culprit: (change(around, used) for used in _used_parts(around, culprit))
 
 
 def _max_between(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
@@ -280,16 +266,16 @@ def _fold_shapes(around: Surroundings, culprit: int) -> Iterator[Replacement | N
 
 CARRIERS: Final[Mapping[tuple[Fault, str], Carrier]] = {
     (Fault.GATE, "two-slices"): _two_slices,
-    (Fault.GATE, "reshape-part"): _part("Reshape"),
-    (Fault.GATE, "max-part"): _part("Max"),
-    (Fault.PRODUCT, "reshape-factor"): _factor("Reshape"),
-    (Fault.PRODUCT, "max-factor"): _factor("Max"),
+    (Fault.GATE, "reshape-part"): _behind("Split", "Reshape"),
+    (Fault.GATE, "max-part"): _behind("Split", "Max"),
+    (Fault.PRODUCT, "reshape-factor"): _behind("Mul", "Reshape"),
+    (Fault.PRODUCT, "max-factor"): _behind("Mul", "Max"),
     (Fault.REPEATED, "max-branch"): _max_branch,
     (Fault.OVERWRITTEN, "operator-first"): _operator_before_concat,
     (Fault.OVERWRITTEN, "max-input"): _max_input,
-    (Fault.REFUSED, "operator-first"): _operator_before_split,
-    (Fault.REFUSED, "gather"): _gather,
-    (Fault.REFUSED, "max-part"): _max_part,
+    (Fault.REFUSED, "operator-first"): _each_used(_moved_over_split),
+    (Fault.REFUSED, "gather"): _each_used(_gathered),
+    (Fault.REFUSED, "max-part"): _each_used(_max_behind),
 }
 """The function that carries a cure out, by its fault and name; cures without one change results, or add outputs."""
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import TypeAlias
 
+import numpy as np
 import onnx
 
 from dmlsplit.formats.onnx.mending.sites import Place, nodes_at
 from dmlsplit.formats.onnx.mending.source import origin
 from dmlsplit.formats.onnx.protobuf import Names, all_nodes, first_output, reads, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.printable import printable
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
 """By a node's index what takes its place."""
@@ -98,8 +100,6 @@ def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[st
 
 def node_text(node: onnx.NodeProto) -> str:
     """A node in one line: `a, b = Split(x, l) axis=1`."""
-    from dmlsplit.printable import printable
-
     attributes = [f"{text(a.name)}={_value(a)}" for a in node.attribute]
     inputs, outputs = ", ".join(map(text, node.input)), ", ".join(map(text, node.output))
     return printable(" ".join([f"{outputs} = {text(node.op_type)}({inputs})", *attributes]))
@@ -117,11 +117,9 @@ def _value(attribute: onnx.AttributeProto) -> str:
             return repr(attribute.s.decode("utf-8", "backslashreplace"))
         case onnx.AttributeProto.TENSOR:
             tensor = attribute.t
-            if tensor.data_type == onnx.TensorProto.INT64 and len(tensor.raw_data) <= 128 and tensor.raw_data:
-                return f"[{', '.join(str(v) for v in _integers(tensor.raw_data))}]"
+            if tensor.data_type == onnx.TensorProto.INT64 and 0 < len(tensor.raw_data) <= 128:
+                return (
+                    f"[{', '.join(str(v) for v in np.frombuffer(tensor.raw_data, '<i8', len(tensor.raw_data) // 8))}]"
+                )
             return f"{onnx.TensorProto.DataType.Name(tensor.data_type)}[{', '.join(map(str, tensor.dims))}]"
     return "..."
-
-
-def _integers(data: bytes) -> list[int]:
-    return [int.from_bytes(data[i : i + 8], "little", signed=True) for i in range(0, len(data), 8)]
