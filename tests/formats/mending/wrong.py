@@ -94,9 +94,9 @@ def dead():
     return made(nodes, {"x": [1, 8, 4, 4]}, {"y": [1, 8, 4, 4]})
 
 
-def repeated():
-    nodes = [node("Relu", ["x"], ["v"]), node("Concat", ["v", "v"], ["y"], axis=1, name="concat")]
-    return made(nodes, {"x": [1, 4, 4, 4]}, {"y": [1, 8, 4, 4]})
+def repeated(times=2):
+    nodes = [node("Relu", ["x"], ["v"]), node("Concat", ["v"] * times, ["y"], axis=1, name="concat")]
+    return made(nodes, {"x": [1, 4, 4, 4]}, {"y": [1, 4 * times, 4, 4]})
 
 
 WRONG = {

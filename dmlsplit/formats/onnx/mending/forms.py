@@ -57,7 +57,8 @@ class Form:
     explicit: bool = False
     before: list[onnx.NodeProto] = field(default_factory=list)
     after: list[onnx.NodeProto] = field(default_factory=list)
-    _constants: dict[tuple[int, ...], str] = field(default_factory=dict)
+    _integers: dict[tuple[int, ...], str] = field(default_factory=dict)
+    _constants: list[onnx.NodeProto] = field(default_factory=list)
 
     @classmethod
     def of(cls, sites: Sequence[Site], taken: Names) -> Form:
@@ -102,10 +103,10 @@ class Form:
     def integers(self, values: Sequence[int]) -> str:
         """The name of a constant of integers in front of the node."""
         key = tuple(values)
-        if key not in self._constants:
-            name = self._constants[key] = self.fresh("sizes")
-            self.before[:0] = constant_nodes(name, np.array(key, np.int64), self.opset, self.taken)
-        return self._constants[key]
+        if key not in self._integers:
+            name = self._integers[key] = self.fresh("sizes")
+            self._constants += constant_nodes(name, np.array(key, np.int64), self.opset, self.taken)
+        return self._integers[key]
 
     def surround(self, word: str, there: Around, back: Around) -> None:
         """Puts nodes in front of what is read and behind what is written.
@@ -123,8 +124,8 @@ class Form:
 
     def nodes(self, original: onnx.NodeProto, document: str) -> list[onnx.NodeProto]:
         """All nodes that take the place of `original`, each with `document`."""
-        core = self._core(original)  # which may add to what is before it
-        found = [*self.before, *core, *self.after]
+        core = self._core(original)  # which may add constants
+        found = [*self._constants, *self.before, *core, *self.after]
         for node in found:
             add_document(node, document)
         return found
