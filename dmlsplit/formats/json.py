@@ -298,16 +298,8 @@ class _OperatorReader(FieldReader):
     def _note_computed_total(self, total: int | None, path: KeyPath) -> None:
         line, column = self.text.position(path)
         size = "a size beyond 64 bits" if total is None else f"{total} bytes"
-        self.notes.append(
-            RULES["input/total-size-computed"].diagnostic(
-                _location(path),
-                f"is 0; DxDispatch computes {size} in its place",
-                expected=total,
-                actual=0,
-                line=line,
-                column=column,
-            )
-        )
+        message, rule = f"is 0; DxDispatch computes {size} in its place", RULES["input/total-size-computed"]
+        self.notes.append(rule.diagnostic(_location(path), message, expected=total, actual=0, line=line, column=column))
 
 
 def _location(path: KeyPath) -> Location:

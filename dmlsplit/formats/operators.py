@@ -217,13 +217,9 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
             return Entry(file, index, name, None, None, (), locate, graph=read_graph(text, key_path))
         operator = read_operator(text, key_path, whole_model=name is not None)
     except OtherOperatorError as other:
+        given, judged = printable(other.type_name), "DML_OPERATOR_SPLIT or DML_OPERATOR_JOIN"
         note = RULES["input/operator-not-judged"].diagnostic(
-            Location(),
-            f"{printable(other.type_name)} is not judged",
-            expected="DML_OPERATOR_SPLIT or DML_OPERATOR_JOIN",
-            actual=printable(other.type_name),
-            line=other.line,
-            column=other.column,
+            Location(), f"{given} is not judged", expected=judged, actual=given, line=other.line, column=other.column
         )
         return Entry(file, index, name, None, None, (note,), _everywhere(other))
     except InputError as error:

@@ -20,7 +20,6 @@ from dmlsplit.printable import printable
 
 MAX_ELEMENTS: Final = Limit.IR_ELEMENTS.most
 MAX_VALUES: Final = Limit.IR_VALUES.most
-MAX_CHAIN: Final = Limit.IR_CHAIN.most
 
 _DTYPES: Final[Mapping[str, str]] = {
     **{f"{kind}{bits}": f"<{kind}{bits // 8}" for kind in "iu" for bits in (8, 16, 32, 64)},
@@ -105,7 +104,7 @@ def resolve(graph: Graph, source: PortId, weights: Weights, shape_of: Callable[[
         if layer.type == "ShapeOf" and feeding is not None:
             value = _shape_of(layer, shape_of(feeding))
             break
-        if layer.type not in _STEPS or feeding is None or len(chain) == MAX_CHAIN:
+        if layer.type not in _STEPS or feeding is None or len(chain) == Limit.IR_CHAIN.most:
             return Value(None, None, None, f"it comes from {layer}")
         chain.append(layer)
         source = feeding

@@ -108,15 +108,11 @@ def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple
 
 def _other(graph: Graph, layer: Layer) -> OtherNode:
     operator = printable(f"{layer.version}.{layer.type}" if layer.version else layer.type, 60)
-    message = f"{operator} is not judged"
-    found = RULES["input/operator-not-judged"].diagnostic(
-        Location(node=path_of(graph, layer)),
-        message,
-        expected="Split, VariadicSplit or Concat of an opset",
-        actual=operator,
+    here, judged = Location(node=path_of(graph, layer)), "Split, VariadicSplit or Concat of an opset"
+    note = RULES["input/operator-not-judged"].diagnostic(
+        here, f"{operator} is not judged", expected=judged, actual=operator, line=layer.line, column=layer.column
     )
-    line, column = layer.place
-    return OtherNode(layer.name, operator, replace(found, line=line, column=column))
+    return OtherNode(layer.name, operator, note)
 
 
 def _in_file(item: Item, file: str, index: int) -> Item:
