@@ -194,13 +194,18 @@ else:
 
 
 def test_import_stays_light():
-    """Neither numpy nor the extension is loaded until something is executed."""
+    """Neither numpy nor the extension is loaded until something is executed; a verdict loads its own rules only."""
     code = """
 import sys
 import dmlsplit
 heavy = {"numpy", "dmlsplit._ffi", "click", "rich", "onnx"} & set(sys.modules)
 assert not heavy, heavy
 assert {"split", "compile", "loads", "__version__"} <= set(dir(dmlsplit))
+tensor = dmlsplit.BufferTensorDesc(dmlsplit.TensorDataType.FLOAT32, (1, 1, 2, 2))
+assert dmlsplit.validate(dmlsplit.SplitOperatorDesc.from_lengths(tensor, 2, (1, 1))).ok
+rules = {name for name in sys.modules if name.startswith("dmlsplit.rules.") and "._" not in name}
+assert rules == {f"dmlsplit.rules.{name}" for name in ("crash", "memory", "operator", "strides", "tensor")}, rules
+assert "dmlsplit.graphs" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

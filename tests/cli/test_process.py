@@ -168,6 +168,19 @@ def test_numpy_and_rich_are_not_imported(tmp_path, args):
     assert result.stderr.strip() == b"[]"
 
 
+def test_a_command_is_imported_when_it_is_asked_for(tmp_path):
+    (tmp_path / "a.json").write_text(GOOD)
+    code = (
+        "import sys; from dmlsplit.cli import COMMANDS, main; status = main(sys.argv[1:]);"
+        "others = [f'dmlsplit.cli.{name}' for name in COMMANDS if name != 'check'];"
+        "names = [*others, 'dmlsplit.rules.onnx', 'dmlsplit.open_sizes', 'dmlsplit._processes', 'difflib', 'logging'];"
+        "print([name for name in names if name in sys.modules], file=sys.stderr); sys.exit(status)"
+    )
+    command = [sys.executable, "-c", code, "check", "a.json"]
+    result = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=True)
+    assert result.stderr.strip() == b"[]"
+
+
 class TestTerminal:
     def test_colours_and_a_caret(self, tmp_path):
         (tmp_path / "a.json").write_text('{"Type": "DML_OPERATOR_SPLIT",\n "Desc": 5}')
