@@ -14,20 +14,8 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDes
 from dmlsplit.enums import TensorDataType, TensorFlags, TensorType
 from dmlsplit.runtimes.facts import RuntimeFacts, Sizes
 
-_TYPES: Final = {
-    "FLOAT": TensorDataType.FLOAT32,
-    "FLOAT16": TensorDataType.FLOAT16,
-    "DOUBLE": TensorDataType.FLOAT64,
-    "INT8": TensorDataType.INT8,
-    "INT16": TensorDataType.INT16,
-    "INT32": TensorDataType.INT32,
-    "INT64": TensorDataType.INT64,
-    "UINT8": TensorDataType.UINT8,
-    "UINT16": TensorDataType.UINT16,
-    "UINT32": TensorDataType.UINT32,
-    "UINT64": TensorDataType.UINT64,
-    "BOOL": TensorDataType.UINT8,
-}
+_TYPES: Final = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "BOOL": "UINT8"}
+"""DirectML's names of element types, of others ONNX's."""
 _MIN_RANK: Final = 4
 
 
@@ -62,7 +50,7 @@ def owned_by_directml(desc: OperatorDesc, owned: Sequence[bool]) -> OperatorDesc
 
 def _tensor(facts: RuntimeFacts, sizes: Sizes) -> TensorDesc:
     padded = (*(1,) * (_MIN_RANK - len(sizes)), *sizes)
-    data_type = _TYPES[facts.data_type]
+    data_type = TensorDataType[_TYPES.get(facts.data_type, facts.data_type)]
     return TensorDesc(TensorType.BUFFER, BufferTensorDesc(data_type, [size % 2**32 for size in padded]))
 
 

@@ -139,10 +139,10 @@ def cures_of(fault: Fault, directml: Release | str | None = None) -> tuple[Cure,
     ValueError for an unknown release.
     """
     release = None if directml is None else find_release(directml)
-    return tuple([cure for cure in CURES if cure.fault is fault and _helps(cure, release)])
 
+    def helps(cure: Cure) -> bool:
+        if release is None or not cure.first_wrong:
+            return not cure.first_wrong
+        return version_key(release.directml) < version_key(cure.first_wrong)
 
-def _helps(cure: Cure, release: Release | None) -> bool:
-    if not cure.first_wrong:
-        return True
-    return release is not None and version_key(release.directml) < version_key(cure.first_wrong)
+    return tuple([cure for cure in CURES if cure.fault is fault and helps(cure)])

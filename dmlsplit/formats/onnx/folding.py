@@ -166,22 +166,14 @@ def _alone(node: onnx.NodeProto, opset: int, read_external: ReadExternal) -> onn
     alone = onnx.NodeProto(op_type=node.op_type)
     for name, attribute in attributes.items():
         copy = alone.attribute.add(name=name, type=types[name])
-        match types[name]:
-            case onnx.AttributeProto.TENSOR:
-                array = value_of(attribute.t, read_external)
-                if array is None or array.dtype.kind not in "biuf":
-                    return None
-                copy.t.CopyFrom(numpy_helper.from_array(array))
-            case onnx.AttributeProto.INT:
-                copy.i = attribute.i
-            case onnx.AttributeProto.INTS:
-                copy.ints.extend(attribute.ints)
-            case onnx.AttributeProto.FLOAT:
-                copy.f = attribute.f
-            case onnx.AttributeProto.STRING:
-                copy.s = attribute.s
-            case _:
+        if types[name] == onnx.AttributeProto.TENSOR:
+            array = value_of(attribute.t, read_external)
+            if array is None or array.dtype.kind not in "biuf":
                 return None
+            copy.t.CopyFrom(numpy_helper.from_array(array))
+        else:
+            copy.i, copy.f, copy.s = attribute.i, attribute.f, attribute.s
+            copy.ints.extend(attribute.ints)
     return alone
 
 
@@ -194,11 +186,10 @@ def _run(operator: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -
     alone.output.append("o")
     values = [onnx.ValueInfoProto(name=name) for name in names if name]
     graph = helper.make_graph([alone], "g", values, [onnx.ValueInfoProto(name="o")])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     given: dict[str, Any] = {name: array for name, array in zip(names, arrays, strict=True) if name}
     try:
         with np.errstate(all="ignore"):
-            found: Any = next(iter(ReferenceEvaluator(model).run(None, given)))
+            found: Any = next(iter(ReferenceEvaluator(graph, opsets={"": opset}).run(None, given)))
     except Exception:
         # The reference evaluator raises whatever numpy does; a node that does not run has no constant.
         return None

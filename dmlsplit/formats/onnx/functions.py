@@ -23,7 +23,7 @@ LOOKED_FOR: Final = ("Split", "Concat", "SplitToSequence", "ConcatFromSequence")
 
 def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
     """The key of a function of this name, or the one by which a call of it names it."""
-    return domain_of(message), name, text(getattr(message, "overload", ""))
+    return domain_of(message), name, text(message.overload)
 
 
 class Functions:
@@ -37,7 +37,8 @@ class Functions:
         self._sizes = {key: cost_of(f.node).own for key, f in self._functions.items()}
         self._costs: dict[Key, Cost] = {}
         self._add_costs()
-        self._splitting = self._with_splits()
+        self._splitting: set[Key] = set()
+        self._add_splitting()
 
     def key_of(self, node: onnx.NodeProto) -> Key | None:
         """The function that a node calls, None where it is an operator."""
@@ -51,11 +52,12 @@ class Functions:
 
     def splits(self, nodes: Iterable[onnx.NodeProto]) -> bool:
         """Whether nodes, their graphs or functions they call have an operator that is looked for, of any domain."""
-        return any(
-            node.op_type in LOOKED_FOR if key is None else key in self._splitting
-            for node in all_nodes(nodes)
-            for key in (self.key_of(node),)
-        )
+
+        def splits(node: onnx.NodeProto) -> bool:
+            key = self.key_of(node)
+            return node.op_type in LOOKED_FOR if key is None else key in self._splitting
+
+        return any(map(splits, all_nodes(nodes)))
 
     def called_by(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.FunctionProto]:
         """The functions called by nodes, by their graphs and by these functions.
@@ -82,11 +84,10 @@ class Functions:
         """
         function = self._functions[key]
         self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
-        given = {attribute.name: attribute for attribute in getattr(function, "attribute_proto", ())}
-        given.update({attribute.name: attribute for attribute in call.attribute})
+        given = {attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)}
         graph = onnx.GraphProto(name=function.name)
         graph.node.extend(function.node)
-        graph.value_info.extend(getattr(function, "value_info", ()))
+        graph.value_info.extend(function.value_info)
         _replace_references(graph.node, given, self._budget)
         return graph
 
@@ -105,8 +106,11 @@ class Functions:
             function = self._functions[key]
             cost = cost_of(function.node, self._cost)
             # As if each call left out what has a default.
-            defaults = {a.name: cost_of_attribute(a, self._cost) for a in getattr(function, "attribute_proto", ())}
-            own = cost.own + sum(default.own * cost.copies.get(name, 0) for name, default in defaults.items())
+            copied = {
+                a.name: cost.copies.get(a.name, 0) * cost_of_attribute(a, self._cost).own
+                for a in function.attribute_proto
+            }
+            own = cost.own + sum(copied.values())
             self._costs[key] = Cost(min(own, ENDLESS), cost.copies)
             for caller in callers.get(key, ()):
                 left[caller].discard(key)
@@ -123,27 +127,22 @@ class Functions:
     def _called(self, nodes: Iterable[onnx.NodeProto]) -> list[Key]:
         return [key for node in all_nodes(nodes) if (key := self.key_of(node)) is not None]
 
-    def _with_splits(self) -> set[Key]:
+    def _add_splitting(self) -> None:
+        """The functions that have an operator that is looked for, and those that call them in the end."""
         callers = self._callers()
-        todo = [
-            key
-            for key, function in self._functions.items()
-            if any(node.op_type in LOOKED_FOR and self.key_of(node) is None for node in all_nodes(function.node))
-        ]
-        found = set(todo)
+        todo = [key for key, function in self._functions.items() if self.splits(function.node)]
         while todo:
-            for caller in callers.get(todo.pop(), ()):
-                if caller not in found:
-                    found.add(caller)
-                    todo.append(caller)
-        return found
+            key = todo.pop()
+            if key not in self._splitting:
+                self._splitting.add(key)
+                todo += callers.get(key, ())
 
 
 def check_references(model: onnx.ModelProto) -> None:
     """InputError where an attribute outside of functions refers to one of a function."""
     found = [attribute for node in all_nodes(model.graph.node) for attribute in node.attribute]
     for function in model.functions:
-        for default in getattr(function, "attribute_proto", ()):
+        for default in function.attribute_proto:
             found += [default, *(a for graph in graphs_of(default) for n in all_nodes(graph.node) for a in n.attribute)]
     for attribute in found:
         if attribute.ref_attr_name:

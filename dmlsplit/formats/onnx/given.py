@@ -7,13 +7,14 @@ from typing import TypeAlias
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from dmlsplit.dims import Dim, shape_text
 from dmlsplit.errors import InputError
 from dmlsplit.formats.nodes import given_size, listed
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.protobuf import all_graphs, computed, values_of
-from dmlsplit.formats.onnx.tensors import make_type, type_of
+from dmlsplit.formats.onnx.tensors import type_of
 from dmlsplit.printable import printable
 
 Shapes: TypeAlias = Mapping[str, Sequence[Dim]]
@@ -98,7 +99,7 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
                 f"{f' = {bound}' if old != bound else ''}"
             )
         merged.append(size)
-    value.type.CopyFrom(make_type(value.type.tensor_type.elem_type, tuple(merged)))
+    value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, tuple(merged)))
 
 
 def symbols_of(graph: onnx.GraphProto) -> dict[str, None]:

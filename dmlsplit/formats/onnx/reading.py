@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Final
 
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from dmlsplit.diagnostics import Severity
 from dmlsplit.dims import compatible
@@ -21,7 +21,7 @@ from dmlsplit.formats.onnx.inference import Inference, InferenceError, make_harm
 from dmlsplit.formats.onnx.nodes import concat_node, name_of, split_facts, split_node
 from dmlsplit.formats.onnx.protobuf import domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Origin, Scope, label_of
-from dmlsplit.formats.onnx.tensors import ReadExternal, make_type, type_of
+from dmlsplit.formats.onnx.tensors import ReadExternal, type_of
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
@@ -130,7 +130,7 @@ class Reader:
             data_type, shape = scope.type_of(actual)
             value = graph.input.add(name=formal)
             if data_type in _DATA_TYPES:
-                value.type.CopyFrom(make_type(_DATA_TYPES[data_type], shape))
+                value.type.CopyFrom(helper.make_tensor_type_proto(_DATA_TYPES[data_type], shape))
         for name in function.output:
             graph.output.add(name=name)
         return graph, constants
@@ -156,7 +156,7 @@ class Reader:
                 try:
                     graph = self._inference.infer_shapes(harmless).graph
                 except InferenceError as error:
-                    failure = f"onnx's shape inference: {printable(_joined(str(error)), 300)}; "
+                    failure = f"onnx's shape inference: {printable(' '.join(str(error).split()), 300)}; "
             scope = Scope(model.graph, graph, origin, constants=constants)
             # Split 1 has no shape inference: what it gives is computed here, and inferred on from.
             if origin.version != 1 or not self._feed(scope, harmless.graph) or failure:
@@ -208,7 +208,7 @@ def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) ->
     for name, shape in zip(node.output, facts.output_shapes, strict=False):
         if name and shape is not None and scope.type_of(name)[1] is None:
             scope.set_type(name, data_type, shape)
-            graph.value_info.add(name=name).type.CopyFrom(make_type(data_type, shape))
+            graph.value_info.add(name=name).type.CopyFrom(helper.make_tensor_type_proto(data_type, shape))
             fed = True
     return fed
 
@@ -263,7 +263,3 @@ def _hint(graph: onnx.GraphProto) -> str:
     if not advice:
         return "all inputs' shapes are: --shape takes the name of any other tensor, too"
     return f"to pass it: {' '.join(advice[:6])}{' ...' if len(advice) > 6 else ''}"
-
-
-def _joined(message: str) -> str:
-    return " ".join(message.split())

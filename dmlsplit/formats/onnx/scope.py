@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from dmlsplit.dims import Shape, is_static
 from dmlsplit.errors import InputError
@@ -17,7 +18,7 @@ from dmlsplit.formats.onnx.folding import FOLDED, Constant, attributes_of, fold,
 from dmlsplit.formats.onnx.functions import Functions
 from dmlsplit.formats.onnx.given import symbols_of
 from dmlsplit.formats.onnx.protobuf import domain_of, values_of
-from dmlsplit.formats.onnx.tensors import Array, ReadExternal, make_type, type_name, type_of, value_of
+from dmlsplit.formats.onnx.tensors import Array, ReadExternal, type_name, type_of, value_of
 from dmlsplit.rules.onnx import VERSIONS
 
 Step: TypeAlias = tuple[int, str, int]
@@ -118,7 +119,7 @@ class Scope:
 
     def set_type(self, name: str, data_type: int, shape: Shape) -> None:
         """Facts of a name beyond those that were inferred."""
-        self._types[name] = make_type(data_type, shape)
+        self._types[name] = helper.make_tensor_type_proto(data_type, shape)
         self._read_types.pop(name, None)
 
     def declared(self, name: str) -> tuple[str | None, Shape | None]:

@@ -83,21 +83,6 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     return (text(dim.dim_param) or None) if kind == "dim_param" else None
 
 
-def make_type(data_type: int, shape: Shape | None) -> onnx.TypeProto:
-    """The inverse of `type_of`, the element type by number."""
-    proto = onnx.TypeProto()
-    proto.tensor_type.elem_type = data_type
-    if shape is not None:
-        proto.tensor_type.shape.SetInParent()
-        for dim in shape:
-            added = proto.tensor_type.shape.dim.add()
-            if isinstance(dim, int):
-                added.dim_value = dim
-            elif dim is not None:
-                added.dim_param = dim
-    return proto
-
-
 def value_of(tensor: onnx.TensorProto, read_external: ReadExternal) -> Array | None:
     """The elements of a small tensor; None for a larger one. InputError where it contradicts itself."""
     dims = tuple(tensor.dims)
