@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Final, TypeAlias
+from itertools import groupby
+from typing import Final
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.onnx.cures import GUARDED, UNSPLIT, Cure, Fault, cures_of
@@ -15,7 +15,7 @@ from dmlsplit.formats.onnx.fusion.fused import FusedGraph, SessionGraphs
 from dmlsplit.formats.onnx.fusion.judging import GraphFault, hidden, judged
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
-from dmlsplit.graphs.releases import GraphTraits, traits_of
+from dmlsplit.graphs.releases import traits_of
 from dmlsplit.location import Location
 from dmlsplit.printable import printable
 from dmlsplit.release_names import version_key
@@ -25,8 +25,6 @@ from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.facts import DEFAULTS
 
 JUDGED: Final = frozenset({"Split", "Concat"})
-_Known: TypeAlias = dict[GraphTraits | None, set[tuple[str, int | None]]]
-"""The faults that builds have with one graph: rules and nodes."""
 _FIRST_WITH_CONSTANTS: Final = (1, 18)
 """The first observed ONNX Runtime: its graphs have constants as nodes of their own."""
 _FIRST_TO_TAKE_CONSTANTS: Final = version_key("1.13.1")
@@ -85,20 +83,20 @@ def _of_session(parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding
         place = next((path for path in group.paths if path in parts.judged), None)
         if place is not None:
             message = "what comes of its graph is not known, since it is not known which nodes are fused"
-            yield _unknown(place, message, runtime)
+            yield _finding("graph/unknown", place, message, runtime)
     for dead in parts.dead:
         message = (
             f"nothing uses what {_listed(dead)} {'computes' if len(dead) == 1 else 'compute'}: ONNX Runtime compiles a "
             "graph of no nodes, and the session is not made; remove what nothing uses"
         )
         place = next((path for path in dead if path in parts.judged), anchor)
-        yield _finding(Fault.DEAD, place, dead[0], (), None, runtime, message)
+        yield _finding(Fault.DEAD.rule, place, message, runtime, Fault.DEAD, dead[0])
     for name, path, op in parts.unwritten:
         message = (
             f"the output {printable(name, 60)} of {op} {path} is never written, since the activation behind it is put "
             "into the node: Run gives an empty value for it; put Max(t, t) between them"
         )
-        yield _finding(Fault.UNWRITTEN, anchor, path, (name,), None, runtime, message)
+        yield _finding(Fault.UNWRITTEN.rule, anchor, message, runtime, Fault.UNWRITTEN, path, (name,))
 
 
 def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[GraphFinding]:
@@ -106,19 +104,13 @@ def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[G
     if not anchors:
         return
     answer = judged(graph, traits_of(runtime.release), takes_constants=takes_constants(runtime))
-    known: _Known = {}
     for each in answer.found:
-        yield _of_found(graph, each, anchors, runtime, "" if complete else _ranges(graph, each, known))
+        yield _of_found(graph, each, anchors, runtime, "" if complete else _ranges(graph, each))
     for each in hidden(graph, traits_of(runtime.release)) if complete else ():
         yield _of_found(graph, each, anchors, runtime, "")
     if answer.unknown:
         message = f"what comes of its graph is not known: {answer.unknown}"
-        yield _unknown(graph.paths[anchors[0]], message, runtime)
-
-
-def _unknown(path: str, message: str, runtime: Runtime) -> GraphFinding:
-    diagnostic = GRAPH_RULES["graph/unknown"].diagnostic(Location(node=path), message)
-    return GraphFinding(None, path, path, (), None, runtime.directml, diagnostic)
+        yield _finding("graph/unknown", graph.paths[anchors[0]], message, runtime)
 
 
 def takes_constants(runtime: Runtime) -> bool:
@@ -142,28 +134,28 @@ def _of_found(
     helps = [_worded(graph, cure, culprit)] if cure is not None else []
     parts = [_what(graph, names, happens, culprit), ranges, ", or ".join([*helps, UNSPLIT])]
     message = "; ".join(filter(None, parts))
-    rule = GRAPH_RULES[found.rule]
-    diagnostic = rule.diagnostic(Location(node=path), message)
-    return GraphFinding(fault, path, graph.paths[culprit], names, cure, runtime.directml, diagnostic, happens)
+    return _finding(found.rule, path, message, runtime, fault, graph.paths[culprit], names, cure, happens)
 
 
 def _finding(
-    fault: Fault, path: str, node: str, outputs: tuple[str, ...], cure: Cure | None, runtime: Runtime, message: str
+    rule: str,
+    path: str,
+    message: str,
+    runtime: Runtime,
+    fault: Fault | None = None,
+    node: str = "",
+    outputs: tuple[str, ...] = (),
+    cure: Cure | None = None,
+    happens: str = "",
 ) -> GraphFinding:
-    diagnostic = GRAPH_RULES[fault.rule].diagnostic(Location(node=path), message)
-    return GraphFinding(fault, path, node, outputs, cure, runtime.directml, diagnostic)
+    diagnostic = GRAPH_RULES[rule].diagnostic(Location(node=path), message)
+    return GraphFinding(fault, path, node or path, outputs, cure, runtime.directml, diagnostic, happens)
 
 
 def _fault_of(graph: FusedGraph, found: GraphFault, culprit: int) -> Fault | None:
-    for fault in Fault:
-        if fault.rule == found.rule and fault is not Fault.GATE:
-            break
-    else:
-        return None
-    if fault is not Fault.PRODUCT:
-        return fault
-    factors = [node for node, _ in graph.sources.get(culprit, ())]
-    chained = any(graph.ops[node] == "Mul" for node in factors)
+    if found.rule != Fault.PRODUCT.rule:
+        return next((fault for fault in Fault if fault.rule == found.rule), None)
+    chained = any(graph.ops[node] == "Mul" for node, _ in graph.sources.get(culprit, ()))
     return Fault.PRODUCT if chained else Fault.GATE
 
 
@@ -247,32 +239,27 @@ def _node(graph: FusedGraph, node: int) -> str:
     return f"{graph.ops[node]} {printable(graph.paths[node], 60)}"
 
 
-def _ranges(graph: FusedGraph, found: GraphFault, known: _Known) -> str:
+def _ranges(graph: FusedGraph, found: GraphFault) -> str:
     """The DirectML that do the same, and the ONNX Runtime that ship them."""
-    shipped = sorted({runtime.directml for runtime in runtimes()}, key=version_key)
-    affected = []
-    for directml in shipped:
+
+    def is_affected(directml: str) -> bool:
         release = next(runtime.release for runtime in runtimes() if runtime.directml == directml)
-        traits = traits_of(release)
-        if traits not in known:
-            known[traits] = {(each.rule, each.node) for each in judged(graph, traits).found}
-        affected.append((found.rule, found.node) in known[traits])
+        same = judged(graph, traits_of(release)).found
+        return any((each.rule, each.node) == (found.rule, found.node) for each in same)
+
     parts = []
-    for first, last in _runs(affected):
-        of = [runtime for runtime in runtimes() if runtime.directml in shipped[first : last + 1]]
+    shipped = sorted({runtime.directml for runtime in runtimes()}, key=version_key)
+    for affected, releases in groupby(shipped, is_affected):
+        if not affected:
+            continue
+        span = list(releases)
+        of = [runtime for runtime in runtimes() if runtime.directml in span]
         wheels = [runtime.version for runtime in of if any("directml" in package for package in runtime.packages)]
         versions = wheels or [runtime.version for runtime in of]
         parts.append(
-            f"DirectML {_span(shipped[first], shipped[last])}, that is onnxruntime-directml "
-            f"{_span(versions[0], versions[-1])}"
+            f"DirectML {_span(span[0], span[-1])}, that is onnxruntime-directml {_span(versions[0], versions[-1])}"
         )
     return "; ".join(parts)
-
-
-def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """The first and the last index of each run of True."""
-    ends = [-1, *(i for i, flag in enumerate(flags) if not flag), len(flags)]
-    return ((before + 1, after - 1) for before, after in pairwise(ends) if after > before + 1)
 
 
 def _span(first: str, last: str) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 
 from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
-from dmlsplit.formats.onnx.runtime.context import in_context, leading_out, readers
+from dmlsplit.formats.onnx.runtime.context import in_context, leading_out
 from dmlsplit.formats.onnx.runtime.counting import absorbed, stays
 from dmlsplit.formats.onnx.runtime.creation import LOADING, OPTIMIZING, Failure, Place, with_failures
 from dmlsplit.formats.onnx.runtime.facts import facts_in, first_run
@@ -136,7 +136,7 @@ def _groups(
         count, leading = _count(graph, group, most.get(group[0])), leading_out(graph, group)
         positions = {index: position for position, index in enumerate(group)}
         for index, position in positions.items():
-            reader = min((positions[i] for i in readers(graph, index) if i in positions), default=None)
+            reader = min((positions[i] for i in graph.followers(index) if i in positions), default=None)
             found[index] = _Group(leading, count, replace(place, fused=number, index=position, reader=reader))
         if group == largest.get(group[0]) and facts.keys().isdisjoint(group) and not leading:
             why = f"nothing reads what the fused graph of {graph.path(group[0])} computes"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -75,7 +75,7 @@ def _may_become_constant(graph: SessionGraph, index: int) -> bool:
         return shape.fate is Fate.UNKNOWN or graph.runtime.key >= FIRST_WITH_OTHER_TENSORS
     if index in graph.folded:
         return False
-    readers = {reader for name in graph.nodes[index].output for reader in graph.ends(name)}
+    readers = set(graph.followers(index))
     return bool(readers) and all(i in graph.reshapes and graph.reshapes[i].fate is Fate.CONSTANT for i in readers)
 
 
@@ -84,7 +84,7 @@ def _behind_twins(graph: SessionGraph) -> Set[int]:
     todo = [i for i, node in enumerate(graph.nodes) if node.op_type == "Split" and _has_other_twin(graph, i)]
     found = set(todo)
     while todo:
-        behind = set(readers(graph, todo.pop())) - found - {-1}
+        behind = set(graph.followers(todo.pop())) - found - {-1}
         found |= behind
         todo += behind
     return found
@@ -111,7 +111,7 @@ def _alike(a: onnx.NodeProto, b: onnx.NodeProto) -> bool:
 def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
     """The nodes of a fused graph that are on a way to what it gives: none where nothing reads that."""
     members = frozenset(group)
-    todo = [i for i in group if not members.issuperset(readers(graph, i))]
+    todo = [i for i in group if not members.issuperset(graph.followers(i))]
     found = set(todo)
     while todo:
         names = graph.reads[todo.pop()]
@@ -119,8 +119,3 @@ def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
         found |= before
         todo += before
     return frozenset(found)
-
-
-def readers(graph: SessionGraph, index: int) -> Iterator[int]:
-    """The nodes that read what a node gives."""
-    return (reader for name in graph.nodes[index].output if name for reader in graph.ends(name))

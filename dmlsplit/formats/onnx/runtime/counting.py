@@ -14,7 +14,7 @@ def stays(graph: SessionGraph, index: int) -> bool:
     if graph.options.optimization < 1 or node.op_type in KEPT:
         return True
     before = [i for name in node.input if (i := graph.origin(name)) is not None]
-    after = [i for name in node.output for i in graph.ends(name) if i >= 0]
+    after = [i for i in graph.followers(index) if i >= 0]
     around = {graph.nodes[i].op_type for i in (index, *before, *after)}
     on_cpu = CPU_INPUTS.get(node.op_type, ())
     read = [name for i, name in enumerate(node.input) if i not in on_cpu]

@@ -107,18 +107,13 @@ def _with_lengths(
             values = value_of(graph.defaults[name], graph.scope.origin.read_external)
         except InputError:  # it contradicts itself, or lies where it may not be read
             values = None
-        return replace(
-            facts, given=LengthsFrom.DEFAULT, lengths=None if values is None else tuple(values.ravel().tolist())
-        )
+        lengths = None if values is None else tuple(values.ravel().tolist())
+        return replace(facts, given=LengthsFrom.DEFAULT, lengths=lengths)
+    if not graph.is_constant(name):
+        return replace(facts, given=LengthsFrom.COMPUTED)
     lengths = graph.scope.integers(name)
-    if name in graph.constants:
-        known = facts.shapes_known and lengths is not None
-        return replace(facts, given=LengthsFrom.CONSTANT, lengths=lengths, shapes_known=known)
-    if graph.is_constant(name):
-        return replace(
-            facts, given=LengthsFrom.OUTER, lengths=lengths, shapes_known=facts.shapes_known and lengths is not None
-        )
-    return replace(facts, given=LengthsFrom.COMPUTED)
+    given = LengthsFrom.CONSTANT if name in graph.constants else LengthsFrom.OUTER
+    return replace(facts, given=given, lengths=lengths, shapes_known=facts.shapes_known and lengths is not None)
 
 
 def first_run(graph: SessionGraph, index: int) -> FirstRun | None:

@@ -209,6 +209,10 @@ class SessionGraph:
         name = self.source(name)
         return [-1] * (name in self.outputs) + self._ends.get(name, [])
 
+    def followers(self, index: int) -> Iterator[int]:
+        """The nodes that read what a node gives, as `ends` has them."""
+        return (reader for name in self.nodes[index].output if name for reader in self.ends(name))
+
     def _all_ends(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for name, readers in self.readers.items():

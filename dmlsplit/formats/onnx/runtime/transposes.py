@@ -24,8 +24,7 @@ def transposed(graph: SessionGraph) -> set[int]:
     order = graph.order()
     meeting: set[int] = set()
     for index in reversed(order):
-        readers = (reader for name in graph.nodes[index].output if name for reader in graph.ends(name))
-        if any(_gives(graph.nodes[reader], reader in meeting) for reader in readers if reader >= 0):
+        if any(_gives(graph.nodes[i], i in meeting) for i in graph.followers(index) if i >= 0):
             meeting.add(index)
     found: set[int] = set()
     for index in order:
