@@ -12,6 +12,7 @@ from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.costs import ENDLESS, Cost, cost_of, cost_of_attribute
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, graphs_of
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.printable import printable
 
 Key: TypeAlias = tuple[str, str, str]
@@ -38,7 +39,9 @@ class Functions:
         self._costs: dict[Key, Cost] = {}
         self._add_costs()
         self._splitting: set[Key] = set()
-        self._add_splitting()
+        callers = self._callers()
+        splitting = [key for key, function in self._functions.items() if self.splits(function.node)]
+        self._splitting.update(depth_first(splitting, lambda key: callers.get(key, ())))
 
     def key_of(self, node: onnx.NodeProto) -> Key | None:
         """The function that a node calls, None where it is an operator."""
@@ -68,13 +71,9 @@ class Functions:
         calls = self._called(nodes)
         if not calls or cost_of(nodes, self._cost).own > self._budget.most(Limit.ONNX_EXPANDED):
             return []
-        found: dict[Key, None] = {}
-        while calls:
-            key = calls.pop()
-            if key not in found:
-                found[key] = None
-                self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
-                calls += self._calls[key]
+        found = list(depth_first(calls, self._calls.__getitem__))
+        for key in found:
+            self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
         return [self._functions[key] for key in found]
 
     def body(self, key: Key, call: onnx.NodeProto) -> onnx.GraphProto:
@@ -126,16 +125,6 @@ class Functions:
 
     def _called(self, nodes: Iterable[onnx.NodeProto]) -> list[Key]:
         return [key for node in all_nodes(nodes) if (key := self.key_of(node)) is not None]
-
-    def _add_splitting(self) -> None:
-        """The functions that have an operator that is looked for, and those that call them in the end."""
-        callers = self._callers()
-        todo = [key for key, function in self._functions.items() if self.splits(function.node)]
-        while todo:
-            key = todo.pop()
-            if key not in self._splitting:
-                self._splitting.add(key)
-                todo += callers.get(key, ())
 
 
 def check_references(model: onnx.ModelProto) -> None:

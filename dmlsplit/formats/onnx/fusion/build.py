@@ -40,8 +40,8 @@ from dmlsplit.formats.onnx.fusion.optimizer import (
 from dmlsplit.formats.onnx.runtime.facts import facts_in
 from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
-from dmlsplit.formats.onnx.runtime.walking import depth_first
 from dmlsplit.formats.onnx.tensors import element_type
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.descriptors import (
     GraphDesc,
     GraphNode,
@@ -61,6 +61,9 @@ _SIGMOID: Final = 47
 _MULTIPLY: Final = 24
 _UNKNOWN_TYPE: Final = 0xFFFFFFFF
 """In place of a DML_OPERATOR_TYPE that is not known."""
+_OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
+"""Types of tensors that graphs were observed with."""
+_WINDOW: Final = ("InputWindowOffsets", "InputWindowSizes", "InputWindowStrides")
 _SMALL: Final = 8
 """Bytes up to which a constant is a node of the graph, and not an input: below that."""
 
@@ -191,12 +194,10 @@ class _Builder:
         if not alive:
             return None
         rows = [row for op in alive for row in self._rows(op)]
-        ends: dict[str, tuple[int, int]] = {}
-        for number, row in enumerate(rows):
-            ends.update({name: (number, k) for k, name in enumerate(row.outputs) if name})
-        inputs: dict[str, int] = {}
+        ends = {name: (number, k) for number, row in enumerate(rows) for k, name in enumerate(row.outputs) if name}
+        inputs: dict[tuple[str, object], int] = {}
         shapes: list[BufferTensorDesc] = []
-        input_edges, wires, nodes, kinds = [], [], [], []
+        input_edges, wires, made = [], [], []
         has_constants = False
         for number, row in enumerate(rows):
             described = []
@@ -208,25 +209,21 @@ class _Builder:
                     wires.append(IntermediateGraphEdgeDesc(*ends[name], number, taken))
                 else:
                     has_constants |= self.graph.is_constant(name) and self._bytes(name) < _SMALL
-                    key = f"{name}/{desc.sizes}"
-                    if key not in inputs:
-                        inputs[key] = len(shapes)
+                    if (name, desc.sizes) not in inputs:
+                        inputs[name, desc.sizes] = len(shapes)
                         shapes.append(desc)
-                    input_edges.append(InputGraphEdgeDesc(inputs[key], number, taken))
+                    input_edges.append(InputGraphEdgeDesc(inputs[name, desc.sizes], number, taken))
                 described.append(desc)
-            outputs = [self._tensor(name, None) for name in row.outputs]
-            node, kind = self._node(row, described, outputs)
-            nodes.append(node)
-            kinds.append(kind)
+            made.append(self._node(row, described, [self._tensor(name) for name in row.outputs]))
         output_edges = [OutputGraphEdgeDesc(*ends[name], i) for i, name in enumerate(self.exits)]
-        results = [self._tensor(name, None) for name in self.exits]
+        results = [self._tensor(name) for name in self.exits]
         return FusedGraph(
             self.graph.scope.label,
-            GraphDesc(shapes, results, nodes, input_edges, output_edges, wires),
-            tuple(kinds),
+            GraphDesc(shapes, results, [node for node, _ in made], input_edges, output_edges, wires),
+            tuple([kind for _, kind in made]),
             tuple([row.path for row in rows]),
             tuple([row.name for row in rows]),
-            tuple([key.rsplit("/", 1)[0] for key in inputs]),
+            tuple([name for name, _ in inputs]),
             tuple(self.exits),
             tuple([row.outputs for row in rows]),
             frozenset(self.graph.outputs & set(self.exits)),
@@ -238,13 +235,8 @@ class _Builder:
     def _alive(self) -> list[Op]:
         """The nodes that lead to what leaves the graph."""
         producers = producers_of(self.group)
-        todo = [producers[name] for name in self.exits]
-        needed: set[Op] = set()
-        while todo:
-            op = todo.pop()
-            if op not in needed:
-                needed.add(op)
-                todo += [producers[name] for name in op.inputs if name in producers]
+        ends = [producers[name] for name in self.exits]
+        needed = set(depth_first(ends, lambda op: [producers[name] for name in op.inputs if name in producers]))
         return [op for op in self.group if op in needed]
 
     def _rows(self, op: Op) -> Iterator[_Row]:
@@ -276,9 +268,9 @@ class _Builder:
     ) -> tuple[GraphNode, Kind]:
         op, kind = row.op, row.lowered.kind
         if row.name == "Split":
-            return SplitOperatorDesc(inputs[0], outputs, self._axis(op, inputs[0], 0)), kind
+            return SplitOperatorDesc(inputs[0], outputs, self._axis(op, 0)), kind
         if row.name == "Concat":
-            return JoinOperatorDesc(inputs, outputs[0], self._axis(op, inputs[0], 1)), kind
+            return JoinOperatorDesc(inputs, outputs[0], self._axis(op, 1)), kind
         members: dict[str, Value] = {}
         number = row.lowered.type
         if kind is Kind.COPIES:
@@ -291,15 +283,10 @@ class _Builder:
             if window is None:
                 kind = Kind.NOT_IN_PLACE
             else:
-                members = {
-                    "DimensionCount": len(window[0]),
-                    "InputWindowOffsets": window[0],
-                    "InputWindowSizes": window[1],
-                    "InputWindowStrides": window[2],
-                }
+                members = {"DimensionCount": len(window[0]), **dict(zip(_WINDOW, window, strict=True))}
         elif row.name == "Cast" and inputs[0].total_tensor_size_in_bytes != outputs[0].total_tensor_size_in_bytes:
             kind = Kind.NOT_IN_PLACE
-        elif kind is Kind.OBSERVED and any(self._is_odd(desc) for desc in (*inputs, *outputs)):
+        elif kind is Kind.OBSERVED and not {desc.data_type for desc in (*inputs, *outputs)} <= _OBSERVED_TYPES:
             kind = Kind.UNKNOWN
         elif row.name == "LeakyRelu":
             members = {"Alpha": next((float(a.f) for a in op.node.attribute if a.name == "alpha"), 0.01)}
@@ -308,11 +295,7 @@ class _Builder:
         type_ = _UNKNOWN_TYPE if number is None else number
         return NeighbourOperatorDesc(type_, inputs, outputs, members), kind
 
-    def _is_odd(self, desc: BufferTensorDesc) -> bool:
-        """Whether a tensor has a type that no graph was observed with."""
-        return desc.data_type not in (TensorDataType.FLOAT32, TensorDataType.FLOAT16)
-
-    def _axis(self, op: Op, tensor: BufferTensorDesc, default: int) -> int:
+    def _axis(self, op: Op, default: int) -> int:
         rank = len(self.graph.shape(op.inputs[0]) or ())
         axis = next((int(a.i) for a in op.node.attribute if a.name == "axis"), default)
         return axis % max(rank, 1) + max(_MIN_RANK - rank, 0)
@@ -328,10 +311,10 @@ class _Builder:
         rank, added = len(sizes), len(sizes) - len(self.graph.shape(op.inputs[0]) or ())
         if self.graph.scope.origin.opset < 10:
             given = {a.name: tuple(a.ints) for a in op.node.attribute}
-            starts, ends, axes = (given.get(name) for name in ("starts", "ends", "axes"))
-            steps: tuple[int, ...] | None = None
+            parameters = [given.get(name) for name in ("starts", "ends", "axes")]
         else:
-            starts, ends, axes, steps = (self._integers(op, i) for i in (1, 2, 3, 4))
+            parameters = [self.graph.scope.integers(name) for name in op.inputs[1:5]]
+        starts, ends, axes, steps = (*parameters, None, None, None, None)[:4]
         if starts is None or ends is None:
             return None
         axes = axes if axes is not None else tuple(range(len(starts)))
@@ -345,15 +328,12 @@ class _Builder:
             offsets[place], lengths[place], strides[place] = taken[0], taken[-1] - taken[0] + 1, step
         return tuple(offsets), tuple(lengths), tuple(strides)
 
-    def _integers(self, op: Op, place: int) -> tuple[int, ...] | None:
-        return self.graph.scope.integers(op.inputs[place]) if place < len(op.inputs) else None
-
     def _sizes(self, name: str) -> tuple[int, ...]:
         shape = self.graph.shape(self.shaped_as.get(name, name)) or ()
         sizes = [dim for dim in shape if isinstance(dim, int)]
         return (*(1,) * (_MIN_RANK - len(sizes)), *sizes)
 
-    def _tensor(self, name: str, sizes: Sequence[int] | None) -> BufferTensorDesc:
+    def _tensor(self, name: str, sizes: Sequence[int] | None = None) -> BufferTensorDesc:
         element = self._element(name)
         data_type = TensorDataType.FLOAT32 if element is None or element.data_type is None else element.data_type
         return BufferTensorDesc(data_type, self._sizes(name) if sizes is None else sizes)

@@ -18,8 +18,8 @@ import onnx
 from dmlsplit.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
-from dmlsplit.formats.onnx.runtime.walking import depth_first
 from dmlsplit.formats.onnx.tensors import Array
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.runtimes.neighbours import ABSORBS
 
 _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {

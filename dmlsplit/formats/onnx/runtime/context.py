@@ -11,6 +11,7 @@ import onnx
 from dmlsplit.formats.onnx.runtime.refusals import Refusal
 from dmlsplit.formats.onnx.runtime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.runtimes import Outcome, RuntimeAnswer
 from dmlsplit.runtimes.predict import diagnostic
 
@@ -81,13 +82,8 @@ def _may_become_constant(graph: SessionGraph, index: int) -> bool:
 
 def _behind_twins(graph: SessionGraph) -> Set[int]:
     """The Splits that have other twins, and the nodes that read what these give: it may be of the twin's sizes."""
-    todo = [i for i, node in enumerate(graph.nodes) if node.op_type == "Split" and _has_other_twin(graph, i)]
-    found = set(todo)
-    while todo:
-        behind = set(graph.followers(todo.pop())) - found - {-1}
-        found |= behind
-        todo += behind
-    return found
+    twins = [i for i, node in enumerate(graph.nodes) if node.op_type == "Split" and _has_other_twin(graph, i)]
+    return set(depth_first(twins, lambda index: set(graph.followers(index)) - {-1}))
 
 
 def _has_other_twin(graph: SessionGraph, index: int) -> bool:
@@ -111,11 +107,10 @@ def _alike(a: onnx.NodeProto, b: onnx.NodeProto) -> bool:
 def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
     """The nodes of a fused graph that are on a way to what it gives: none where nothing reads that."""
     members = frozenset(group)
-    todo = [i for i in group if not members.issuperset(graph.followers(i))]
-    found = set(todo)
-    while todo:
-        names = graph.reads[todo.pop()]
-        before = {i for name in names if (i := graph.origin(name)) in members and i not in found}
-        found |= before
-        todo += before
-    return frozenset(found)
+    ends = [index for index in group if not members.issuperset(graph.followers(index))]
+
+    def before(index: int) -> list[int]:
+        origins = map(graph.origin, graph.reads[index])
+        return [origin for origin in origins if origin is not None and origin in members]
+
+    return frozenset(depth_first(ends, before))

@@ -11,6 +11,7 @@ import onnx
 
 from dmlsplit.formats.onnx.functions import Key, key_of
 from dmlsplit.formats.onnx.protobuf import all_nodes
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.printable import printable
 from dmlsplit.runtimes.neighbours import DOMAINS
 
@@ -39,10 +40,8 @@ def _reason(where: str, domain: str) -> str:
 def _called(model: onnx.ModelProto) -> set[Key]:
     """The functions that the model's graph calls, or that are called by these."""
     bodies = {key_of(function, function.name): function.node for function in model.functions}
-    called: set[Key] = set()
-    todo = [model.graph.node]
-    while todo and bodies:
-        calls = {key_of(node, node.op_type) for node in all_nodes(todo.pop())} & bodies.keys()
-        todo += [bodies[key] for key in calls - called]
-        called |= calls
-    return called
+
+    def calls(nodes: Iterable[onnx.NodeProto]) -> set[Key]:
+        return {key_of(node, node.op_type) for node in all_nodes(nodes)} & bodies.keys()
+
+    return set(depth_first(calls(model.graph.node), lambda key: calls(bodies[key])))

@@ -19,8 +19,8 @@ from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.merging import NOTHING_REMOVED, RANDOM, without_identities
 from dmlsplit.formats.onnx.runtime.reshapes import Fate, shapes_for_reshapes
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
-from dmlsplit.formats.onnx.runtime.walking import depth_first
 from dmlsplit.formats.onnx.scope import Scope
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.neighbours import (
     CONTRIBUTED,

@@ -1,4 +1,4 @@
-"""The order in which ONNX Runtime walks over the nodes of a graph."""
+"""Walks over what leads from one to another: the order of ONNX Runtime's walk over the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def depth_first(roots: Iterable[Node], before: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
-    """Each node behind those `before` it: from the last root on, and among the nodes before one the last one first."""
+    """All that the roots lead to, each behind those `before` it: from the last root on, and among the nodes before one
+    the last one first."""
     todo = [(node, False) for node in roots]
     visited: set[Node] = set()
     while todo:
