@@ -9,7 +9,7 @@ import dmlsplit as dml
 from dmlsplit import find_release
 from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.formats.onnx.fusion.findings import JUDGED
+from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.mending.judging import runtime_of_graphs
 from dmlsplit.graphs.operators import BY_NUMBER
 from dmlsplit.runtimes import SessionOptions

@@ -18,7 +18,8 @@ from dmlsplit.printable import printable
 Key: TypeAlias = tuple[str, str, str]
 """Domain, name, overload."""
 
-LOOKED_FOR: Final = ("Split", "Concat", "SplitToSequence", "ConcatFromSequence")
+JUDGED: Final = frozenset({"Split", "Concat"})
+LOOKED_FOR: Final = JUDGED | {"SplitToSequence", "ConcatFromSequence"}
 """The operators that are judged, and those that are named and not judged, as are the former in any other domain."""
 
 

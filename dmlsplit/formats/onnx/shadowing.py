@@ -11,7 +11,7 @@ from copy import deepcopy
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import all_nodes, computed, refill, rename_tensors, subgraphs
+from dmlsplit.formats.onnx.protobuf import all_nodes, computed, fresh_name, refill, rename_tensors, subgraphs
 
 
 def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]:
@@ -85,9 +85,6 @@ def _rename(
 
 def _free(name: str, taken: set[str], old: dict[str, str]) -> str:
     """A name that nothing has yet."""
-    found = f"{name}/inner{len(old)}"
-    while found in taken:
-        found += "_"
-    taken.add(found)
+    found = fresh_name(taken, f"{name}/inner{len(old)}")
     old[found] = name
     return found

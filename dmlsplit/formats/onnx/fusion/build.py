@@ -16,6 +16,7 @@ from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperat
 from dmlsplit.dims import is_static
 from dmlsplit.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.fusion.fused import DoubtfulGraph, FusedGraph, SessionGraphs
 from dmlsplit.formats.onnx.fusion.operators import (
     BROADCAST,
@@ -38,7 +39,6 @@ from dmlsplit.formats.onnx.fusion.optimizer import (
     readers_of,
 )
 from dmlsplit.formats.onnx.runtime.facts import facts_in
-from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.formats.onnx.walking import depth_first

@@ -10,6 +10,7 @@ from typing import Final
 
 from dmlsplit.diagnostics import Diagnostic
 from dmlsplit.formats.onnx.cures import GUARDED, UNSPLIT, Cure, Fault, cures_of
+from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.fusion.build import session_graphs
 from dmlsplit.formats.onnx.fusion.fused import FusedGraph, SessionGraphs
 from dmlsplit.formats.onnx.fusion.judging import GraphFault, hidden, judged
@@ -24,7 +25,6 @@ from dmlsplit.runtime_versions import runtimes
 from dmlsplit.runtimes import Runtime, SessionOptions
 from dmlsplit.runtimes.facts import DEFAULTS
 
-JUDGED: Final = frozenset({"Split", "Concat"})
 _FIRST_WITH_CONSTANTS: Final = (1, 18)
 """The first observed ONNX Runtime: its graphs have constants as nodes of their own."""
 _FIRST_TO_TAKE_CONSTANTS: Final = version_key("1.13.1")

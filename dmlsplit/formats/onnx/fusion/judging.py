@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.fusion.fused import FusedGraph
 from dmlsplit.formats.onnx.fusion.operators import Kind
 from dmlsplit.formats.onnx.once import Once
@@ -67,7 +68,7 @@ def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: b
         return _refused(graph, GraphFault("graph/constant-node", None, "some constant is a node of its own"))
     if traits is None:
         return _unknown(graph, "this DirectML was not observed compiling graphs")
-    if any(graph.ops[i] in ("Split", "Concat") for i in graph.behind_transposes):
+    if any(graph.ops[i] in JUDGED for i in graph.behind_transposes):
         return _unknown(graph, "ONNX Runtime may move Transposes over a node of it")
     answers = [_judged(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
     first = answers[0]

@@ -85,7 +85,7 @@ class Optimized:
         ]
         if self.level >= 1:
             self._remove()
-            self._index()
+            self.producers, self.readers = producers_of(self.ops), readers_of(self.ops)
             self._merge_constants()
         if self.level >= 2:
             self._make_silu()
@@ -93,9 +93,6 @@ class Optimized:
         self.ops = [op for op in self.ops if op not in self._gone]
 
     # Questions of the passes.
-
-    def _index(self) -> None:
-        self.producers, self.readers = producers_of(self.ops), readers_of(self.ops)
 
     def _only_reader(self, op: Op) -> Op | None:
         """The node that alone reads what `op` computes, where it is no output of the graph."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import onnx
 
 from dmlsplit.errors import InputError
+from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, first_output
-from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.scope import opset_of
 from dmlsplit.printable import printable, shortened
 

@@ -13,8 +13,8 @@ from onnx import helper
 from dmlsplit.dims import Shape, is_static
 from dmlsplit.enums import OperatorType
 from dmlsplit.errors import InputError
+from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.protobuf import domain_of
-from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import value_of
 from dmlsplit.runtimes import FirstRun, LengthsFrom, RuntimeFacts

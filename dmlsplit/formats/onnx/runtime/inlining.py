@@ -11,12 +11,11 @@ import onnx
 
 from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.onnx.functions import Functions
+from dmlsplit.formats.onnx.functions import JUDGED, Functions
 from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, refill, rename_tensors, subgraphs
 from dmlsplit.printable import printable
 
 MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
-JUDGED: Final = ("Split", "Concat")
 
 
 def has_overloads(model: onnx.ModelProto) -> bool:

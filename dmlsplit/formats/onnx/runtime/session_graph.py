@@ -11,11 +11,11 @@ from functools import cached_property
 import onnx
 
 from dmlsplit.dims import Shape, is_static
+from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.nodes import name_of
 from dmlsplit.formats.onnx.once import Once
 from dmlsplit.formats.onnx.protobuf import domain_of, first_output, reads, subgraphs
 from dmlsplit.formats.onnx.runtime import merging, transposes
-from dmlsplit.formats.onnx.runtime.inlining import JUDGED
 from dmlsplit.formats.onnx.runtime.merging import NOTHING_REMOVED, RANDOM, without_identities
 from dmlsplit.formats.onnx.runtime.reshapes import Fate, shapes_for_reshapes
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
