@@ -24,6 +24,13 @@ from dmlsplit.rules.onnx import VERSIONS
 Step: TypeAlias = tuple[int, str, int]
 """Into a graph of a node: the node's index, the attribute's name, the number of the graph in that."""
 
+_CONSTANT_FIELDS: Final = {
+    "value_int": ("i", np.int64),
+    "value_ints": ("ints", np.int64),
+    "value_float": ("f", np.float32),
+    "value_floats": ("floats", np.float32),
+}
+"""Of the attributes of a Constant beside `value`."""
 MAX_FOLDING: Final = Limit.ONNX_FOLDING.most
 MAX_PATH: Final = Limit.ONNX_PATH.most
 
@@ -203,17 +210,11 @@ class Scope:
 
     def _value_of(self, node: onnx.NodeProto) -> Array | None:
         for name, attribute in (attributes_of(node, self.origin.opset) or {}).items():
-            match name:
-                case "value":
-                    return value_of(attribute.t, self.origin.read_external)
-                case "value_int":
-                    return np.array(attribute.i, np.int64)
-                case "value_ints":
-                    return np.array(attribute.ints, np.int64)
-                case "value_float":
-                    return np.array(attribute.f, np.float32)
-                case "value_floats":
-                    return np.array(attribute.floats, np.float32)
+            if name == "value":
+                return value_of(attribute.t, self.origin.read_external)
+            if name in _CONSTANT_FIELDS:
+                field, data_type = _CONSTANT_FIELDS[name]
+                return np.array(getattr(attribute, field), data_type)
         return None
 
     def children(self, index: int) -> Iterator[tuple[str, Scope]]:

@@ -20,13 +20,12 @@ from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.fusion.fused import DoubtfulGraph, FusedGraph, SessionGraphs
 from dmlsplit.formats.onnx.fusion.operators import (
     BROADCAST,
-    FUSED_ADD,
     IDENTITY,
+    LOWERED,
     SLICE,
     UNKNOWN,
     Kind,
     Lowered,
-    lowered,
 )
 from dmlsplit.formats.onnx.fusion.optimizer import (
     SILU,
@@ -250,7 +249,7 @@ class _Builder:
             yield _Row(Lowered(_SIGMOID, Kind.OBSERVED), op, inputs, (gate,), sigmoid, "Sigmoid")
             yield _Row(Lowered(_MULTIPLY, Kind.OBSERVED), op, (*inputs, gate), outputs, path, "Mul")
             return
-        row = FUSED_ADD if op.op_type == "FusedAdd" else lowered(op.op_type)
+        row = LOWERED.get(op.op_type, UNKNOWN)
         if op.op_type in ("Sum", "Mean", "Max", "Min") and len(inputs) != 2:
             row = UNKNOWN  # several operators, or an identity
         yield _Row(row, op, inputs, outputs, path, op.op_type)

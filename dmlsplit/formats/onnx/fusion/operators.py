@@ -32,10 +32,6 @@ class Lowered:
     kind: Kind
 
 
-def _elementwise(number: int) -> Lowered:
-    return Lowered(number, Kind.OBSERVED if number in BY_NUMBER else Kind.UNKNOWN)
-
-
 def _numbers(table: str) -> dict[str, int]:
     words = table.split()
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
@@ -54,29 +50,25 @@ _NOT_IN_PLACE: Final = _numbers(
     "LpNormalization 75 Pad 155 Softmax 158 LogSoftmax 159 Hardmax 160 CumSum 105 TopK 112 Einsum 54"
 )
 _COPIES: Final = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
+FUSED_ADD: Final = "FusedAdd"
+"""An Add, or a Sum, that an activation was put into."""
 IDENTITY: Final = 1
 SLICE: Final = 111
 
 LOWERED: Final[Mapping[str, Lowered]] = {
-    **{name: _elementwise(number) for name, number in _ELEMENTWISE.items()},
+    **{name: Lowered(n, Kind.OBSERVED if n in BY_NUMBER else Kind.UNKNOWN) for name, n in _ELEMENTWISE.items()},
     **{name: Lowered(number, Kind.WHOLE) for name, number in _WHOLE.items()},
     **{name: Lowered(number, Kind.NOT_IN_PLACE) for name, number in _NOT_IN_PLACE.items()},
     **dict.fromkeys(_COPIES, Lowered(IDENTITY, Kind.COPIES)),
     "Resize": Lowered(None, Kind.NOT_IN_PLACE),  # 161 up to 1.19.2, 175 from 1.20.0 on
+    FUSED_ADD: Lowered(89, Kind.UNKNOWN),  # DML_OPERATOR_ELEMENT_WISE_ADD1
     "Split": Lowered(62, Kind.OBSERVED),
     "Concat": Lowered(63, Kind.OBSERVED),
     "Slice": Lowered(SLICE, Kind.OBSERVED),
 }
-"""By operator of the default domain."""
+"""By operator of the default domain; UNKNOWN is the row of any other."""
 
 BROADCAST: Final = frozenset(_ELEMENTWISE)
 """Operators that broadcast their inputs."""
 
 UNKNOWN: Final = Lowered(None, Kind.UNKNOWN)
-FUSED_ADD: Final = Lowered(89, Kind.UNKNOWN)
-"""An Add, or a Sum, that an activation was put into: DML_OPERATOR_ELEMENT_WISE_ADD1."""
-
-
-def lowered(op_type: str) -> Lowered:
-    """The row of an operator, UNKNOWN where it has none."""
-    return LOWERED.get(op_type, UNKNOWN)

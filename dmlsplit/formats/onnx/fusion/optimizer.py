@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 
 from dmlsplit.dims import is_static
+from dmlsplit.formats.onnx.fusion.operators import FUSED_ADD
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import Array
@@ -65,8 +66,6 @@ class Optimized:
 
     def __init__(self, graph: SessionGraph) -> None:
         self.graph = graph
-        self.level = graph.options.optimization
-        self.alias: dict[str, str] = {}
         self._made = 0
         self._gone: set[Op] = set()
         self._undone: set[Op] = set()
@@ -83,11 +82,11 @@ class Optimized:
             for index, node in graph.alive
             if not graph.removed(index)
         ]
-        if self.level >= 1:
+        if graph.options.optimization >= 1:
             self._remove()
             self.producers, self.readers = producers_of(self.ops), readers_of(self.ops)
             self._merge_constants()
-        if self.level >= 2:
+        if graph.options.optimization >= 2:
             self._make_silu()
             self._absorb()
         self.ops = [op for op in self.ops if op not in self._gone]
@@ -106,16 +105,17 @@ class Optimized:
         """Nodes that do nothing; what is equal to another is gone already."""
         outputs = self.graph.outputs
         producers, readers = producers_of(self.ops), readers_of(self.ops)
+        alias: dict[str, str] = {}
         kept: list[Op] = []
         for op in depth_first(
             reversed(self.ops), lambda op: [producers[n] for n in reversed(op.inputs) if n in producers]
         ):
-            op.inputs = [self.alias.get(name, name) for name in op.inputs]
+            op.inputs = [alias.get(name, name) for name in op.inputs]
             bound = [name for name in op.outputs if name in outputs]
             if self._does_nothing(op, producers):
                 source = op.inputs[0]
                 if not bound:
-                    self.alias[op.outputs[0]] = source
+                    alias[op.outputs[0]] = source
                     continue
                 before = producers.get(source)
                 alone = len(readers.get(source, ())) == 1 and source not in outputs
@@ -239,7 +239,7 @@ class Optimized:
                 op.unwritten = op.outputs[0]
             self._join(op, found[0])
             if op.op_type in ("Add", "Sum"):
-                op.op_type = "FusedAdd"
+                op.op_type = FUSED_ADD
 
 
 def producers_of(ops: Iterable[Op]) -> dict[str, Op]:

@@ -242,17 +242,14 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
     """The value of a Constant with a tensor or integers, as an initializer."""
     if node.op_type != "Constant" or domain_of(node) != "" or not node.output:
         return None
-    for attribute in node.attribute:
-        made = onnx.TensorProto()
-        match attribute.name:
-            case "value":
-                made.CopyFrom(attribute.t)
-            case "value_int":
-                made = numpy_helper.from_array(np.array(attribute.i, np.int64))
-            case "value_ints":
-                made = numpy_helper.from_array(np.array(attribute.ints, np.int64))
-            case _:
-                continue
-        made.name = node.output[0]
-        return made
-    return None
+    attribute = next((a for a in node.attribute if a.name in ("value", "value_int", "value_ints")), None)
+    if attribute is None:
+        return None
+    made = onnx.TensorProto()
+    if attribute.name == "value":
+        made.CopyFrom(attribute.t)
+    else:
+        integers = attribute.i if attribute.name == "value_int" else attribute.ints
+        made = numpy_helper.from_array(np.array(integers, np.int64))
+    made.name = node.output[0]
+    return made
