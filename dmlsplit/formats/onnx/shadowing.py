@@ -11,7 +11,7 @@ from copy import deepcopy
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import all_nodes, computed, fresh_name, refill, rename_tensors, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, computed, refill, rename_tensors, subgraphs
 
 
 def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]:
@@ -20,7 +20,7 @@ def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]
     if not _shadows(model.graph, frozenset()):
         return model, {}
     copy = deepcopy(model)
-    taken = {name for node in all_nodes(copy.graph.node) for name in (*node.input, *node.output)}
+    taken = Names(name for node in all_nodes(copy.graph.node) for name in (*node.input, *node.output))
     old: dict[str, str] = {}
     _rename(copy.graph, frozenset(), {}, taken, old)
     return copy, old
@@ -64,7 +64,7 @@ def _shadows(graph: onnx.GraphProto, outer: frozenset[str]) -> bool:
 
 
 def _rename(
-    graph: onnx.GraphProto, outer: frozenset[str], names: Mapping[str, str], taken: set[str], old: dict[str, str]
+    graph: onnx.GraphProto, outer: frozenset[str], names: Mapping[str, str], taken: Names, old: dict[str, str]
 ) -> None:
     """Renames what the graph, and those in its nodes, compute of the names in `outer`; `names` is what names of outer
     graphs are called now."""
@@ -83,8 +83,8 @@ def _rename(
         value.name = names.get(value.name, value.name)
 
 
-def _free(name: str, taken: set[str], old: dict[str, str]) -> str:
+def _free(name: str, taken: Names, old: dict[str, str]) -> str:
     """A name that nothing has yet."""
-    found = fresh_name(taken, f"{name}/inner{len(old)}")
+    found = taken.fresh(f"{name}/inner{len(old)}")
     old[found] = name
     return found
