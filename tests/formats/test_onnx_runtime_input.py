@@ -158,3 +158,14 @@ def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
 def test_a_concat_without_one_output_is_not_loaded(outputs):
     nodes = [node("Concat", ["x", "x"], outputs, axis=1, name="C"), node("Relu", ["x"], ["r"])]
     assert outcome(ask(nodes, [X], ["r"])) == [("C", "session-fails", "init", None)]
+
+
+@pytest.mark.parametrize("element_type", [0, 99])
+def test_an_initializer_of_a_type_that_there_is_not(element_type):
+    weight = TensorProto(name="w", data_type=element_type, dims=[2, 3])
+    concat = node("Concat", ["x", "w"], ["y"], axis=0, name="C")
+    graph = helper.make_graph(
+        [concat], "g", [tensor("x", [2, 3], element_type)], [tensor("y", None, element_type)], [weight]
+    )
+    found = on_onnxruntime(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), VERSION)
+    assert [str(each.answer.outcome) for each in found] == ["session-fails"] * (element_type != 0)

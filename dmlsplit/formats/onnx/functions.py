@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import onnx
@@ -37,10 +37,13 @@ class Functions:
         self._names = {name for _, name, _ in self._functions}
         self._calls = {key: self._called(f.node) for key, f in self._functions.items()}
         self._sizes = {key: cost_of(f.node).own for key, f in self._functions.items()}
+        callers: dict[Key, list[Key]] = {}
+        for key, called in self._calls.items():
+            for other in set(called):
+                callers.setdefault(other, []).append(key)
         self._costs: dict[Key, Cost] = {}
-        self._add_costs()
+        self._add_costs(callers)
         self._splitting: set[Key] = set()
-        callers = self._callers()
         splitting = [key for key, function in self._functions.items() if self.splits(function.node)]
         self._splitting.update(depth_first(splitting, lambda key: callers.get(key, ())))
 
@@ -96,9 +99,8 @@ class Functions:
         key = self.key_of(node)
         return None if key is None else self._costs.get(key, Cost(ENDLESS))
 
-    def _add_costs(self) -> None:
+    def _add_costs(self, callers: Mapping[Key, Sequence[Key]]) -> None:
         """The cost of a call, for each function that does not call itself in the end."""
-        callers = self._callers()
         left = {key: set(called) for key, called in self._calls.items()}
         done = [key for key, called in left.items() if not called]
         while done:
@@ -116,13 +118,6 @@ class Functions:
                 left[caller].discard(key)
                 if not left[caller]:
                     done.append(caller)
-
-    def _callers(self) -> dict[Key, list[Key]]:
-        callers: dict[Key, list[Key]] = {}
-        for key, called in self._calls.items():
-            for other in set(called):
-                callers.setdefault(other, []).append(key)
-        return callers
 
     def _called(self, nodes: Iterable[onnx.NodeProto]) -> list[Key]:
         return [key for node in all_nodes(nodes) if (key := self.key_of(node)) is not None]

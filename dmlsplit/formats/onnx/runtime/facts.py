@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final
 
 import onnx
-from onnx import helper
 
 from dmlsplit.dims import Shape, is_static
 from dmlsplit.enums import OperatorType
@@ -16,7 +15,7 @@ from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
-from dmlsplit.formats.onnx.tensors import value_of
+from dmlsplit.formats.onnx.tensors import element_type, type_name, value_of
 from dmlsplit.runtimes import FirstRun, LengthsFrom, RuntimeFacts
 from dmlsplit.runtimes.facts import Sizes
 
@@ -83,12 +82,10 @@ def _is_owned(graph: SessionGraph, name: str) -> bool:
         return False
     tensor = graph.initializers.get(name, graph.defaults.get(name))
     kind, shape = graph.scope.type_of(name)
-    if tensor is None and (kind is None or shape is None or not is_static(shape)):
-        return True
-    sizes = tensor.dims if tensor is not None else [dim for dim in shape or () if isinstance(dim, int)]
-    element_type = tensor.data_type if tensor is not None else onnx.TensorProto.DataType.Value(str(kind))
-    itemsize = helper.tensor_dtype_to_np_dtype(element_type).itemsize
-    return math.prod(sizes) * itemsize >= _SMALLEST_BUFFER
+    if tensor is not None:
+        kind, shape = type_name(tensor.data_type), tuple(tensor.dims)
+    element = element_type(kind)
+    return element is None or not is_static(shape) or math.prod(shape) * element.itemsize >= _SMALLEST_BUFFER
 
 
 def _with_lengths(
