@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
-from itertools import chain
 from typing import Final
 
 import onnx
@@ -16,13 +15,6 @@ from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, refill, rena
 from dmlsplit.printable import printable
 
 MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
-
-
-def has_overloads(model: onnx.ModelProto) -> bool:
-    """Whether functions of a model, or calls of them, have overloads."""
-    bodies = [model.graph.node, *(function.node for function in model.functions)]
-    calls = (node for body in bodies for node in all_nodes(body))
-    return bool(model.functions) and any(each.overload for each in chain(model.functions, calls))
 
 
 def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.ModelProto:

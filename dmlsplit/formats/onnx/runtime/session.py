@@ -22,7 +22,7 @@ from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
 from dmlsplit.formats.onnx.runtime.branches import Taken, without_branches
 from dmlsplit.formats.onnx.runtime.imports import not_imported
-from dmlsplit.formats.onnx.runtime.inlining import has_overloads, inlined, with_overloads_as_read
+from dmlsplit.formats.onnx.runtime.inlining import inlined, with_overloads_as_read
 from dmlsplit.formats.onnx.runtime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.formats.onnx.tensors import ReadExternal
@@ -59,9 +59,11 @@ class OnnxSession:
         self._read_external = read_external
         self._inputs = inputs or Inputs()
         self._require_known_names = require_known_names
-        self._has_overloads = has_overloads(proto)
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
-        self._operators = {node.op_type for body in bodies for node in all_nodes(body)}
+        nodes = [node for body in bodies for node in all_nodes(body)]
+        self._operators = {node.op_type for node in nodes}
+        # Without functions there is nothing that an overload may be of.
+        self._has_overloads = bool(proto.functions) and any(each.overload for each in (*proto.functions, *nodes))
         self._once = Once()
 
     def nodes(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
