@@ -39,6 +39,13 @@ def layouts():
     yield matrix[:, ::-1], 0, (32, 32)  # backwards
 
 
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_pieces_of_one_row_for_all_are_filled(width):
+    """Columns are for rows that differ: they took five times as long."""
+    plan = _native.Plan(_native.SPLIT, 1, (1000, 4 * width), (0, 1), 1, (width,) * 4, None)
+    assert "kernel fill" in plan.describe()
+
+
 @pytest.mark.parametrize("kernel", _native.kernels(), ids=lambda k: k.name)
 def test_a_kernel_can_be_forced(kernel):
     """Each one takes at least one of the layouts, and copies it as slices do."""

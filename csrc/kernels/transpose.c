@@ -221,6 +221,8 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
         return "elements are not of 1, 2, 4, 8 or 16 bytes";
     if (space->operands[0].strides[space->axis] != size)
         return "rows of the whole are not contiguous";
+    if (space->operands[0].strides[space->axis - 1] == 0)
+        return "rows are repeated: parts are filled";
     for (uint64_t i = 1; i < space->operand_count; i++)
         if (space->operands[i].length != 1 || space->operands[i].strides[space->axis - 1] != size)
             return "parts are not contiguous columns of one element";
