@@ -4,7 +4,9 @@ descriptors   the graph and its edges, which never judge themselves
 operators     the neighbours of a Split or Join that were observed
 structure     what every graph must be: edges, indices, counts
 releases      how builds of DirectML differ in compiling graphs
-memory        the model: passes over the graph, down to dispatches and the memory that each one touches
+reading       the model, from here on: the nodes and tensors (program) that its passes work on
+passes        which nodes are fused, taken out and cut
+memory        the dispatches that are left, and the memory that each one touches
 regions       whether regions of memory meet
 execution     what the dispatches compute, without numbers
 validation    evaluate_graph(graph, target): the report

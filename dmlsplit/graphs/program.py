@@ -274,7 +274,7 @@ class Dispatch:
     rectifies: bool = False
     """It works in place, and keeps what is positive."""
 
-    def binding_of(self, tensor: Tensor, region: BufferView) -> int:
+    def binding_of(self, region: BufferView) -> int:
         """Where the binding of an input begins, in bytes of its buffer."""
         return region.offset if self.binding is None else self.binding
 

@@ -57,7 +57,7 @@ def modelled(graph: graphs.GraphDesc, traits: GraphTraits) -> Compiled:
 
 def _views(plan: CompiledGraph, i: int) -> tuple[View, ...]:
     dispatch = plan.dispatches[i]
-    reads = [_view(region, dispatch.binding_of(tensor, region)) for tensor, region in dispatch.reads]
+    reads = [_view(region, dispatch.binding_of(region)) for _, region in dispatch.reads]
     offset = dispatch.writes.offset if dispatch.view_offset is None else dispatch.view_offset
     return (*reads, _view(dispatch.writes, offset))
 

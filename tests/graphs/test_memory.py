@@ -21,7 +21,7 @@ def dispatches(graph, directml):
 def bound(dispatch):
     """Where the bindings of a dispatch begin, its output last."""
     begins = dispatch.writes.offset if dispatch.view_offset is None else dispatch.view_offset
-    reads = [(region.buffer, dispatch.binding_of(tensor, region)) for tensor, region in dispatch.reads]
+    reads = [(region.buffer, dispatch.binding_of(region)) for _, region in dispatch.reads]
     return [*reads, (dispatch.writes.buffer, begins)]
 
 
