@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from dmlsplit.descriptors import BufferTensorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.diagnostics import Basis, Severity
@@ -101,7 +102,7 @@ def data_type_unknown(t: TensorView) -> Findings:
 )
 def data_type_not_supported(t: TensorView) -> Findings:
     if t.desc.data_type not in t.support.data_types:
-        supported = ", ".join(type_name(x) for x in sorted(t.support.data_types))
+        supported = _type_names(t.support.data_types)
         actual = type_name(t.desc.data_type)
         need = t.target.lacking.get(t.desc.data_type)
         reason = f", which needs {need}" if need else ""
@@ -268,3 +269,8 @@ def _broadcast(rows: int, columns: int) -> tuple[BufferTensorDesc, list[BufferTe
     left = columns // 2
     parts = [eg.tensor((1, 1, rows, width), TensorDataType.UINT8) for width in (left, columns - left)]
     return eg.tensor((1, 1, rows, columns), TensorDataType.UINT8, strides=(0, 0, 0, 1)), parts
+
+
+@cache
+def _type_names(data_types: frozenset[TensorDataType]) -> str:
+    return ", ".join(map(type_name, sorted(data_types)))
