@@ -13,7 +13,7 @@ from dmlsplit.formats.onnx.cures import GUARDED, UNSPLIT, Cure, Fault, cures_of
 from dmlsplit.formats.onnx.functions import JUDGED
 from dmlsplit.formats.onnx.fusion.build import session_graphs
 from dmlsplit.formats.onnx.fusion.fused import FusedGraph, SessionGraphs
-from dmlsplit.formats.onnx.fusion.judging import GraphFault, hidden, judged
+from dmlsplit.formats.onnx.fusion.judging import GraphFault, forget_compiled, hidden, judged
 from dmlsplit.formats.onnx.runtime.scopes import SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
 from dmlsplit.graphs.releases import traits_of
@@ -111,6 +111,7 @@ def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[G
     if answer.unknown:
         message = f"what comes of its graph is not known: {answer.unknown}"
         yield _finding("graph/unknown", graph.paths[anchors[0]], message, runtime)
+    forget_compiled(graph, traits_of(runtime.release))
 
 
 def takes_constants(runtime: Runtime) -> bool:

@@ -164,11 +164,15 @@ def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, .
         return ()
     known = {(fault.rule, fault.node) for fault in answer.found}
     trials = [_arising(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
-    compiles(graph, traits)
-    graph.compiled = Once()
     common = [fault for fault in trials[0] if all(fault in other for other in trials[1:])]
     hidden = {(fault.rule, fault.node): fault for fault in reversed(common)}
     return tuple([fault for key, fault in hidden.items() if key not in known])
+
+
+def forget_compiled(graph: FusedGraph, traits: GraphTraits | None) -> None:
+    """Lets go of what all of these rest on, which is large, once a release with these traits was asked them all."""
+    compiles(graph, traits)
+    graph.compiled = Once()
 
 
 def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> dict[GraphFault, None]:

@@ -8,20 +8,19 @@ from functools import cached_property
 from typing import Any, Final
 
 import onnx
-from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.diagnostics import Severity
 from dmlsplit.dims import Dim
-from dmlsplit.errors import InputError
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.cures import Fault
 from dmlsplit.formats.onnx.functions import check_references
 from dmlsplit.formats.onnx.fusion.findings import GraphFinding
-from dmlsplit.formats.onnx.mending.sites import Spot, numbered, sites_of
+from dmlsplit.formats.onnx.mending.sites import Site, Spot, numbered, sites_of
 from dmlsplit.formats.onnx.mending.views import LEAST_RANK, View
+from dmlsplit.formats.onnx.once import Once
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
 from dmlsplit.formats.onnx.runtime.session import OnnxSession
 from dmlsplit.formats.onnx.tensors import ReadExternal
@@ -77,14 +76,19 @@ class JudgedModel:
         self.model = model
         self.target = target
         self.read_external = read_external
-        try:
-            copy = loading.without_weights(model)
-            check_references(copy)
-            self._numbered = list(numbered(copy))
-            self.sites = sites_of(copy, read_external)
-        except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
-            raise InputError("its graphs are nested too deeply") from None
-        self._session = OnnxSession(copy, read_external)
+        self._once = Once()
+        self._read, self._numbered = self._once("read", self._without_weights)
+        self._session = OnnxSession(self._read, read_external)
+
+    def _without_weights(self) -> tuple[onnx.ModelProto, Sequence[Spot]]:
+        copy = loading.without_weights(self.model)
+        check_references(copy)
+        return copy, list(numbered(copy))
+
+    @property
+    def sites(self) -> Sequence[Site]:
+        """The Splits and Concats."""
+        return self._once("sites", lambda: sites_of(self._read, self.read_external))
 
     @cached_property
     def views(self) -> Sequence[View]:
