@@ -139,3 +139,22 @@ def test_what_the_converter_knows_no_way_for_is_refused():
     made = model(nodes, [value("x", [2, 3])], [value("y", [2, 4])], opset=18, initializers=[pads], ir_version=8)
     with pytest.raises(NotLegalizedError, match=r"opset 18 is newer than 15.*Pad"):
         front_end.legalize(made, onnxruntime="1.10.0")
+
+
+@pytest.mark.parametrize(("operator", "opset", "target"), [("Identity", 18, "1.10.0"), ("GlobalMaxPool", 22, "1.18.0")])
+def test_operators_that_the_converter_has_no_adapter_for(operator, opset, target):
+    nodes = [node(operator, ["x"], ["v"]), node("ReduceMean", ["x", "axes"], ["m"]), node("Add", ["v", "m"], ["y"])]
+    made = model(
+        nodes,
+        [value("x", [1, 2, 4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 4)],
+        opset=opset,
+        initializers=[ints("axes", 2, 3)],
+        ir_version=8,
+    )
+    made.graph.node.append(node("Concat", ["y", "y"], ["z"], axis=1))
+    onnx.checker.check_model(made, full_check=True)
+    result = onnx.load_from_string(front_end.legalize(made, onnxruntime=target).model)
+    onnx.checker.check_model(result, full_check=True)
+    assert result.opset_import[0].version < opset
+    assert made.graph.node[0] in result.graph.node

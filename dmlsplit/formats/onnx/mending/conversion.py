@@ -38,6 +38,8 @@ from dmlsplit.printable import printable
 
 WRITTEN_HERE: Final = ("Split", "Concat")
 """Operators that the converter is not asked about."""
+_WITHOUT_ADAPTER: Final = ("Identity", "ConstantOfShape", "GlobalMaxPool")
+"""Operators that only take other types since some opset, which the converter has no adapter for."""
 _HIDDEN: Final = "dmlsplit.hidden"
 """A domain in which the converter leaves nodes alone."""
 
@@ -149,7 +151,7 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
         _check(node, asked.own, wanted)
         sent = graph.node.add()
         sent.CopyFrom(node)
-        if _is_kept(node):
+        if _is_kept(node, asked.own, wanted):
             sent.domain = _HIDDEN
             del sent.attribute[:]
         elif (tensor := _constant(node)) is not None:
@@ -169,9 +171,11 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=imports)
 
 
-def _is_kept(node: onnx.NodeProto) -> bool:
+def _is_kept(node: onnx.NodeProto, own: int, wanted: int) -> bool:
     """Whether the converter is not asked about a node: it does not know what it cannot see."""
     if domain_of(node) != "" or node.op_type in WRITTEN_HERE:
+        return True
+    if node.op_type in _WITHOUT_ADAPTER and _is_alike(text(node.op_type), own, wanted):
         return True
     return any(a.ref_attr_name or _holds_graphs(a) for a in node.attribute)
 
@@ -183,14 +187,22 @@ def _holds_graphs(attribute: AttributeProto) -> bool:
 def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
     """CannotMend where a node that is kept means something else at the other opset."""
     operator = text(node.op_type)
-    if not _is_kept(node) or domain_of(node) != "" or operator in WRITTEN_HERE:
+    if not _is_kept(node, own, wanted) or domain_of(node) != "" or operator in WRITTEN_HERE:
         return
-    if since(operator, own) == since(operator, wanted):
+    if since(operator, own) == since(operator, wanted) or _is_alike(operator, own, wanted):
         return
     if not all(map(_holds_graphs, node.attribute)) or since(operator, wanted) is None:
         raise CannotMend(f"the {printable(operator)} in it takes attributes of a function")
     if _signature(operator, own) != _signature(operator, wanted):
         raise CannotMend(f"{printable(operator)} was another one")
+
+
+def _is_alike(operator: str, own: int, wanted: int) -> bool:
+    """Whether an operator is the same at two opsets, but for the types that it takes."""
+    if since(operator, own) is None or since(operator, wanted) is None:
+        return False
+    docs = {defs.get_schema(operator, opset, "").doc for opset in (own, wanted)}
+    return len(docs) == 1 and _signature(operator, own) == _signature(operator, wanted)
 
 
 def _signature(operator: str, opset: int) -> tuple[object, ...]:
