@@ -169,6 +169,11 @@ def test_the_second_output_may_be_empty_before_opset_13():
     assert ask(replace(SPLIT, opset=11, given=LengthsFrom.ATTRIBUTE, lengths=(6, 0))).outcome == "DML"
 
 
+def test_a_size_beyond_31_bits_is_no_negative_length():
+    answer = ask(replace(COUNTED, shapes=((1, 2**31, 6, 4),)))
+    assert (answer.outcome, rules(answer)[-1]) == ("session-fails", "refused-by-directml")
+
+
 def test_a_negative_rest_of_num_outputs():
     facts = replace(COUNTED, shapes=((5,),), axis=0, outputs=4)
     assert ask(facts).outcome == "session-fails"

@@ -305,3 +305,16 @@ def test_the_nearest_concat_is_found_in_linear_time():
     ]
     assert {large.nearest(node, judged) for node in range(len(large.ops))} == {large.ops.index("Concat")}
     assert work[1] <= 5 * work[0]
+
+
+def test_nodes_of_functions_are_in_the_order_in_which_they_are_put_in():
+    """A function's own nodes are added before those of the functions that it calls: seen with 1.20.1 and 1.24.4."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17, "own" : 1]>
+        g (float[1,4,2,2] x) => (float[1,8,2,2] y) { h = Sigmoid(x)  y = own.F(h) }
+        <domain: "own", opset_import: ["" : 17, "own" : 1]>
+        F (u) => (w) { a = own.G(u)  b = Relu(u)  w = Concat <axis = 1> (a, b) }
+        <domain: "own", opset_import: ["" : 17]>
+        G (v) => (t) { t = Tanh(v) }""")
+    (part,) = parts_of(session_model(model), find_runtime("1.24.4"), SessionOptions())
+    assert [graph.ops for graph in part.fused] == [("Sigmoid", "Tanh", "Relu", "Concat")]
