@@ -41,7 +41,7 @@ from dmlsplit.graphs.program import (
     Uses,
 )
 from dmlsplit.graphs.releases import FiveDimensions, GraphTraits, JoinPlacement
-from dmlsplit.layout import is_packed, packed_strides
+from dmlsplit.layout import packed_strides
 
 LAST_FACTOR: Final = 2
 """Of x * sigmoid(x) * y * z: what the fused product can be computed in place of."""
@@ -223,11 +223,11 @@ class Compiler(Passes):
                 if reader.fused and k != LAST_FACTOR:
                     continue
                 operand, output = reader.operands[k], reader.output
-                if operand.view and not is_packed(operand.sizes, tensor.strides):
-                    continue
                 if math.prod(operand.sizes) != math.prod(output.sizes):  # it is broadcast
                     continue
-                if not output.packed or (operand.thin and not self.traits.shares_thin_parts):
+                if not _lie_alike(operand.sizes, tensor.strides, output.strides):
+                    continue
+                if operand.thin and not self.traits.shares_thin_parts:
                     continue
                 tensor.shares = output
                 claimed.add(reader)
@@ -339,6 +339,11 @@ class Compiler(Passes):
             if dispatch.output is whole:
                 return Refused(part.split, message, "graph/whole-for-part")
         return Refused(dispatch.node or 0, message)
+
+
+def _lie_alike(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether elements are as far apart in some strides as in others: those of a Split's part may be, and a Join's."""
+    return all(a == b for size, a, b in zip(sizes, one, other, strict=True) if size > 1)
 
 
 def _refuse_narrow(operand: Operand, part: Part, output: Tensor) -> None:

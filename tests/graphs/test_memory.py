@@ -59,6 +59,20 @@ def test_in_place_of_the_operand_whose_node_no_later_output_needs(first):
     assert taken == ([False, True] if first == "product" else [True, False])
 
 
+@pytest.mark.parametrize(
+    ("batch", "others", "compiles"),
+    [(2, 1, False), (1, 1, False), (2, 2, True)],
+    ids=["in rows alike", "in one block", "in other rows"],
+)
+def test_in_place_of_a_part_whose_rows_are_as_far_apart(batch, others, compiles):
+    """The Split's input then lies where the part is joined, and needs more memory than there is behind that."""
+    g = Sketch()
+    whole = g("ACTIVATION_TANH", g.input(batch, 2, 4, 2))
+    joined = [g("ELEMENT_WISE_NEGATE", g.input(batch, 1, 4, 2)) for _ in range(others)]
+    graph = g.graph(g.join([*joined, g("ACTIVATION_RELU", g.split(whole, 1, (1, 1))[0])], 1))
+    assert dml.validate(graph, directml="1.15.4").compiles is compiles
+
+
 def test_a_copy_to_where_the_tensor_lies_already_is_none():
     """The product works in place on the first Join, so that the sigmoid lies at its place in the second."""
     g = Sketch()
