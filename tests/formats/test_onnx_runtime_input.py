@@ -169,3 +169,22 @@ def test_an_initializer_of_a_type_that_there_is_not(element_type):
     )
     found = on_onnxruntime(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), VERSION)
     assert [str(each.answer.outcome) for each in found] == ["session-fails"] * (element_type != 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "body", "fails"),
+    [
+        ("own.F(x)", "(v) => (w) { w = Relu(v) }", False),
+        ("own.F(x)", "(v) => (w) { w = ai.onnx.Relu(v) }", True),
+        ("Relu(x)", "(v) => (w) { w = ai.onnx.Relu(v) }", False),
+        ("own.F(x)", "(v) => (w, u) { w = Relu(v) }", True),
+        ("Relu(x)", "(v) => (w, u) { w = Relu(v) }", True),
+    ],
+)
+def test_a_function_that_names_ai_onnx_or_does_not_write_an_output_is_not_loaded(call, body, fails):
+    """Seen with versions 1.18.0 to 1.30.0: the former where it is called, the latter wherever it is."""
+    function = f'<domain: "own", opset_import: ["" : 17, "ai.onnx" : 17]> F {body}'
+    results = "r, s" if ", " in body and "own" in call else "r"
+    words = f"g (float[4,6] x) => (float[4,3] y, float[4,3] z) {{ {results} = {call}  y, z = Split<axis=1>(r) }}"
+    found = on_onnxruntime(in_words(words, functions=function), VERSION)
+    assert [str(each.answer.outcome) for each in found] == ["session-fails" if fails else "DML"]

@@ -1,4 +1,4 @@
-"""Domains of nodes that are not imported, which ONNX Runtime needs for functions: it loads no model without them.
+"""Functions with which ONNX Runtime loads no model: for domains that are not imported, or outputs that are not written.
 
 Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versions.
 """
@@ -10,22 +10,29 @@ from collections.abc import Iterable, Iterator
 import onnx
 
 from dmlsplit.formats.onnx.functions import Key, key_of
-from dmlsplit.formats.onnx.protobuf import all_nodes
+from dmlsplit.formats.onnx.protobuf import all_nodes, computed
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.printable import printable
 from dmlsplit.runtimes.neighbours import DOMAINS
 
 
-def not_imported(model: onnx.ModelProto) -> Iterator[str]:
-    """The domains that functions, called or not, and the model's calls of functions lack, each as a reason.
+def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
+    """The reasons for which a model is not loaded.
 
-    A function imports its nodes' domains by the same spelling: "ai.onnx" and "" are two. The model imports those of the
-    functions that are called in the end, unless ONNX Runtime has the domain by itself.
+    A function, called or not, writes its outputs, and imports its nodes' domains by the same spelling: "ai.onnx" and ""
+    are two. The model imports those of the functions that are called in the end, unless ONNX Runtime has the domain by
+    itself. The types of a call are inferred by "" alone.
     """
+    called = _called(model)
     for function in model.functions:
         lacking = {node.domain for node in all_nodes(function.node)} - _imports(function.opset_import)
-        yield from (_reason(f"the function {printable(function.name, 60)}", domain) for domain in sorted(lacking))
-    lacking = {domain for domain, _, _ in _called(model)} - _imports(model.opset_import) - DOMAINS
+        name = f"the function {printable(function.name, 60)}"
+        yield from (_reason(name, domain) for domain in sorted(lacking))
+        for output in sorted(set(function.output) - computed(function.node)):
+            yield f"{name} never writes its output {printable(output, 60)}: the model is not loaded"
+        if key_of(function, function.name) in called and any(n.domain == "ai.onnx" for n in all_nodes(function.node)):
+            yield f"{name} is called, and names the domain ai.onnx of its nodes: the model is not loaded"
+    lacking = {domain for domain, _, _ in called} - _imports(model.opset_import) - DOMAINS
     yield from (_reason("the model", domain) for domain in sorted(lacking))
 
 

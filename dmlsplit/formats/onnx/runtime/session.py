@@ -21,7 +21,7 @@ from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime, answers
 from dmlsplit.formats.onnx.runtime.arity import check_arity
 from dmlsplit.formats.onnx.runtime.branches import Taken, without_branches
-from dmlsplit.formats.onnx.runtime.imports import not_imported
+from dmlsplit.formats.onnx.runtime.imports import not_loaded
 from dmlsplit.formats.onnx.runtime.inlining import inlined, with_overloads_as_read
 from dmlsplit.formats.onnx.runtime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
@@ -153,7 +153,7 @@ class OnnxSession:
             proto = left
             model = made()
         model.removed = tuple(taken.removed)
-        model.refused = (*refused, *not_imported(read))
+        model.refused = (*refused, *not_loaded(read))
         return model
 
 
