@@ -41,7 +41,7 @@ from dmlsplit.graphs.program import (
     Uses,
 )
 from dmlsplit.graphs.releases import FiveDimensions, GraphTraits, JoinPlacement
-from dmlsplit.layout import packed_strides
+from dmlsplit.layout import is_packed, packed_strides
 
 LAST_FACTOR: Final = 2
 """Of x * sigmoid(x) * y * z: what the fused product can be computed in place of."""
@@ -225,7 +225,8 @@ class Compiler(Passes):
                 operand, output = reader.operands[k], reader.output
                 if math.prod(operand.sizes) != math.prod(output.sizes):  # it is broadcast
                     continue
-                if not _lie_alike(operand.sizes, tensor.strides, output.strides):
+                packed = output.packed and (not operand.view or is_packed(operand.sizes, tensor.strides))
+                if not packed and not _lie_alike(operand.sizes, tensor.strides, output.strides):
                     continue
                 if operand.thin and not self.traits.shares_thin_parts:
                     continue
