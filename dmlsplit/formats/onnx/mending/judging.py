@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -132,8 +133,10 @@ class JudgedModel:
         return found
 
     def release(self) -> None:
-        """Lets go of the session, of which nothing new is asked from here on: it is large."""
+        """Lets go of the session, of which nothing new is asked from here on: it is large, and its graphs, nodes and
+        tensors refer to one another, so that they would stay until the next one is there, too."""
         del self._session
+        gc.collect()
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
         """The judgement of the same target on the model as it is now."""
