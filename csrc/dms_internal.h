@@ -153,9 +153,9 @@ typedef struct dms_part {
 } dms_part;
 
 enum {                                  /* one index for each line of the kernel table */
-#define DMS_GROUP_KERNEL(name, isa) DMS_KERNEL_##name,
-#define DMS_TABLE_KERNEL(name, isa) DMS_KERNEL_##name,
-#define DMS_NEST_KERNEL(name, isa) DMS_KERNEL_##name,
+#define DMS_GROUP_KERNEL(name, isa, accept) DMS_KERNEL_##name,
+#define DMS_TABLE_KERNEL(name, isa, accept) DMS_KERNEL_##name,
+#define DMS_NEST_KERNEL(name, isa, accept) DMS_KERNEL_##name,
 #include "dms_kernels.inc"
     DMS_KERNEL_COUNT
 };

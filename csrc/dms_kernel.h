@@ -6,15 +6,14 @@
 
 #include <string.h>
 
-#define DMS_GROUP_KERNEL(name, isa)                                                                                     \
-    const char *dms_accept_##name(const dmlsplit_plan *plan);                                                           \
+#define DMS_GROUP_KERNEL(name, isa, accept)                                                                             \
+    const char *accept(const dmlsplit_plan *plan);                                                                      \
     void dms_run_##name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
-#define DMS_TABLE_KERNEL(name, isa)                                                                                     \
-    void *dms_prepare_##name(const dmlsplit_plan *plan);                                                                \
-    const char *dms_accept_##name(const dmlsplit_plan *plan);                                                           \
-    void dms_run_##name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
-#define DMS_NEST_KERNEL(name, isa)                                                                                      \
-    const char *dms_accept_##name(const dms_nest *nest);                                                                \
+#define DMS_TABLE_KERNEL(name, isa, accept)                                                                             \
+    DMS_GROUP_KERNEL(name, isa, accept)                                                                                 \
+    void *dms_prepare_##name(const dmlsplit_plan *plan);
+#define DMS_NEST_KERNEL(name, isa, accept)                                                                              \
+    const char *accept(const dms_nest *nest);                                                                           \
     void dms_run_##name(const dms_nest *nest, char *target, const char *source);
 #include "dms_kernels.inc"
 
@@ -93,9 +92,6 @@ static DMS_ALWAYS_INLINE uintptr_t dms_ahead(uintptr_t address, const dms_stores
 #endif
 enum { DMS_CLAIMED_AHEAD = 1024 };      /* bytes */
 
-/* The condition that all kernels of rows set on a plan (kernels/rows.c): NULL where it holds, else why it does not. */
-const char *dms_refuse_rows(const dmlsplit_plan *plan);
-
 /* Whether a run is repeated over contiguous memory: the input was broadcast along that dimension. */
 static inline bool dms_is_fill(const dms_nest *nest)
 {
@@ -139,25 +135,6 @@ static inline bool dms_next(const dms_loop *loops, uint32_t count, uint64_t *ind
     return false;
 }
 
-static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t size);
-
-/* Copies a nest run by run. run is nest->run; where it is a constant, or short, the copies become moves, which may be misaligned. */
-static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, const char *source, size_t run)
-{
-    static const dms_loop once = {1, 0, 0};
-    const dms_loop line = nest->rank > 0 ? nest->loops[nest->rank - 1] : once;
-    const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_first(outer, index);
-    do {
-        for (uint64_t i = 0; i < line.size; i++)
-            if (run < DMS_LINE)
-                dms_copy_short(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
-            else
-                memcpy(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
-    } while (dms_next(nest->loops, outer, index, &target, &source));
-}
-
 /* Copies size bytes, where a call would cost more than the copy: two moves that overlap cover 8 to 16, 4 to 8 ... bytes. */
 static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t size)
 {
@@ -177,6 +154,23 @@ static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t 
     } else if (size > 0) {
         *to = *from;
     }
+}
+
+/* Copies a nest run by run. run is nest->run; where it is a constant, or short, the copies become moves, which may be misaligned. */
+static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, const char *source, size_t run)
+{
+    static const dms_loop once = {1, 0, 0};
+    const dms_loop line = nest->rank > 0 ? nest->loops[nest->rank - 1] : once;
+    const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_first(outer, index);
+    do {
+        for (uint64_t i = 0; i < line.size; i++)
+            if (run < DMS_LINE)
+                dms_copy_short(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
+            else
+                memcpy(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
+    } while (dms_next(nest->loops, outer, index, &target, &source));
 }
 
 /* The row with the given number as indices of the space's dimensions before the axis. */

@@ -132,11 +132,6 @@ void dms_copy_channels(const dms_channels *c, bool split, uint64_t first)
     }
 }
 
-const char *dms_accept_channels(const dmlsplit_plan *plan)
-{
-    return dms_refuse_channels(plan);
-}
-
 void dms_run_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     dms_channels channels;

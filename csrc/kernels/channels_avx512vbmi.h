@@ -16,7 +16,6 @@
 
 #include <stdlib.h>
 
-
 enum { MOST = 5 };                      /* vectors of a gather */
 
 typedef struct gather_tables {

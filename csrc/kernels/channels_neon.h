@@ -9,61 +9,44 @@
 
 /* COPY(count, bits, lanes): all whole vectors of a stretch, and then the rows that are left. */
 #define COPY(count, bits, lanes)                                                                                                    \
-    static void split_##count##_##bits(const dms_channels *c)                                                                        \
+    static void copy_##count##_##bits(const dms_channels *c, bool split)                                                            \
     {                                                                                                                               \
         uint64_t row = 0;                                                                                                           \
         for (; c->rows - row >= lanes; row += lanes) {                                                                              \
             const size_t at = (size_t)row * (bits / 8);                                                                             \
-            const uint##bits##x##lanes##x##count##_t v = vld##count##q_u##bits((const void *)(c->whole + at * count));              \
-            for (int i = 0; i < count; i++)                                                                                         \
-                store(c->parts[i] + at, vreinterpretq_s8_u##bits(v.val[i]));                                                        \
-        }                                                                                                                           \
-        dms_copy_channels(c, true, row);                                                                                            \
-    }                                                                                                                               \
-                                                                                                                                    \
-    static void join_##count##_##bits(const dms_channels *c)                                                                         \
-    {                                                                                                                               \
-        uint64_t row = 0;                                                                                                           \
-        for (; c->rows - row >= lanes; row += lanes) {                                                                              \
-            const size_t at = (size_t)row * (bits / 8);                                                                             \
+            char *const whole = c->whole + at * count;                                                                              \
             uint##bits##x##lanes##x##count##_t v;                                                                                   \
+            if (split)                                                                                                              \
+                v = vld##count##q_u##bits((const void *)whole);                                                                     \
             for (int i = 0; i < count; i++)                                                                                         \
-                v.val[i] = vreinterpretq_u##bits##_s8(load(c->parts[i] + at));                                                      \
-            vst##count##q_u##bits((void *)(c->whole + at * count), v);                                                              \
+                if (split)                                                                                                          \
+                    store(c->parts[i] + at, vreinterpretq_s8_u##bits(v.val[i]));                                                    \
+                else                                                                                                                \
+                    v.val[i] = vreinterpretq_u##bits##_s8(load(c->parts[i] + at));                                                  \
+            if (!split)                                                                                                             \
+                vst##count##q_u##bits((void *)whole, v);                                                                            \
         }                                                                                                                           \
-        dms_copy_channels(c, false, row);                                                                                           \
+        dms_copy_channels(c, split, row);                                                                                           \
     }
-
 #define COPY_WIDTHS(count) COPY(count, 8, 16) COPY(count, 16, 8) COPY(count, 32, 4) COPY(count, 64, 2)
 
 COPY_WIDTHS(2)
 COPY_WIDTHS(3)
 COPY_WIDTHS(4)
 
-typedef void copy_stretch(const dms_channels *channels);
-
-#define WIDTHS_OF(name) {name##_8, name##_16, name##_32, name##_64}
-
-/* By direction, number of parts from 2 on and the width's power of two. */
-static copy_stretch *const stretches[2][3][4] = {
-    {WIDTHS_OF(split_2), WIDTHS_OF(split_3), WIDTHS_OF(split_4)},
-    {WIDTHS_OF(join_2), WIDTHS_OF(join_3), WIDTHS_OF(join_4)},
+/* By number of parts from 2 on and the width's power of two. */
+static void (*const stretches[3][4])(const dms_channels *c, bool split) = {
+    {copy_2_8, copy_2_16, copy_2_32, copy_2_64}, {copy_3_8, copy_3_16, copy_3_32, copy_3_64}, {copy_4_8, copy_4_16, copy_4_32, copy_4_64},
 };
-
-const char *dms_accept_channels_neon(const dmlsplit_plan *plan)
-{
-    return dms_refuse_equal(plan);
-}
 
 void dms_run_channels_neon(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     const uint64_t count = plan->space.operands[0].length / plan->space.operands[1].length;
     const size_t width = dms_equal_width(plan);
     const int power = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : 3;
-    copy_stretch *const copy = stretches[plan->direction][count - 2][power];
     dms_channels channels;
     while (first < last) {
         dms_next_channels(plan, buffers, &first, last, &channels);
-        copy(&channels);
+        stretches[count - 2][power](&channels, plan->direction == DMLSPLIT_SPLIT);
     }
 }

@@ -162,11 +162,6 @@ static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void 
 
 /* ---- The kernel ---- */
 
-const char *DMS_NAME(dms_accept_channels)(const dmlsplit_plan *plan)
-{
-    return dms_refuse_equal(plan);
-}
-
 void *DMS_NAME(dms_prepare_channels)(const dmlsplit_plan *plan)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;

@@ -8,11 +8,6 @@ static void copy_by_moves(const dms_channels *c, const void *tables, bool split)
     dms_copy_channels(c, split, 0);
 }
 
-const char *dms_accept_moves_avx2(const dmlsplit_plan *plan)
-{
-    return dms_refuse_channels(plan);
-}
-
 void dms_run_moves_avx2(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     enum { GROUP_BYTES = 2048 };

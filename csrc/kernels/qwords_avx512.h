@@ -18,7 +18,7 @@ enum { GROUP_ROWS = 32, ROWS = 8 };                    /* that are whole vectors
 #define EACH(DO) DO(0) LATER(DO)
 
 /* A vector of a part that begins at qword place of each row. width (qwords), place and index are constants, as all that follows from them. */
-static DMS_TARGET_AVX512 DMS_ALWAYS_INLINE __m512i gather(const __m512i *row, size_t width, size_t place, size_t index)
+static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather(const __m512i *row, size_t width, size_t place, size_t index)
 {
     const size_t begin = ROWS * index;  /* of the vector in the part, in qwords */
 #define COLUMN(t) (long long)(place + (begin + (t)) % width)
@@ -32,7 +32,7 @@ static DMS_TARGET_AVX512 DMS_ALWAYS_INLINE __m512i gather(const __m512i *row, si
 }
 
 /* Blocks of eight rows; the widths are constants, c is 0 where there are two parts. */
-static DMS_TARGET_AVX512 DMS_ALWAYS_INLINE void split_blocks(const dms_channels *channels, uint64_t blocks, size_t a, size_t b, size_t c)
+static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *channels, uint64_t blocks, size_t a, size_t b, size_t c)
 {
     const char *from = channels->whole;
     char *to_a = channels->parts[0], *to_b = channels->parts[1], *to_c = c > 0 ? channels->parts[2] : NULL;
@@ -61,37 +61,19 @@ static DMS_TARGET_AVX512 DMS_ALWAYS_INLINE void split_blocks(const dms_channels 
     DO(2, 2, 4) DO(2, 3, 3) DO(2, 4, 2) DO(2, 5, 1) DO(3, 1, 4) DO(3, 2, 3) DO(3, 3, 2) \
     DO(3, 4, 1) DO(4, 1, 3) DO(4, 2, 2) DO(4, 3, 1) DO(5, 1, 2) DO(5, 2, 1) DO(6, 1, 1)
 
-#define SPLIT_CUT(a, b, c)                                                                                  \
-    static DMS_TARGET_AVX512 void split_##a##_##b##_##c(const dms_channels *channels, uint64_t blocks)      \
-    {                                                                                                       \
-        split_blocks(channels, blocks, a, b, c);                                                            \
-    }
-CUTS(SPLIT_CUT)
-
-static DMS_TARGET_AVX512 void split_rows(const dms_channels *channels)
+static DMS_TARGET void split_rows(const dms_channels *channels)
 {
     const uint64_t blocks = channels->rows / ROWS;
-#define RUN_CUT(a, b, c) case (a) * 8 + (b): split_##a##_##b##_##c(channels, blocks); break;
     switch (channels->widths[0] + channels->widths[1] / 8) {
-        CUTS(RUN_CUT)
+#define SPLIT_CUT(a, b, c) case (a) * 8 + (b): split_blocks(channels, blocks, a, b, c); break;
+        CUTS(SPLIT_CUT)
     default: break;
     }
     dms_copy_channels(channels, true, blocks * ROWS);
 }
 
-static DMS_TARGET_AVX512 void join_rows(const dms_channels *channels);
-
-static DMS_TARGET void copy_qwords(const dms_channels *c, const void *tables, bool split)
-{
-    (void)tables;
-    if (split)
-        split_rows(c);
-    else
-        join_rows(c);
-}
-
 /* Pieces are loaded from before they begin, where masks keep these bytes from being read. */
-static DMS_TARGET_AVX512 void join_rows(const dms_channels *channels)
+static DMS_TARGET void join_rows(const dms_channels *channels)
 {
     uintptr_t from[3];
     __mmask8 mask[3];
@@ -113,6 +95,15 @@ static DMS_TARGET_AVX512 void join_rows(const dms_channels *channels)
             from[i] += steps[i];
         to += DMS_LINE;
     }
+}
+
+static DMS_TARGET void copy_qwords(const dms_channels *c, const void *tables, bool split)
+{
+    (void)tables;
+    if (split)
+        split_rows(c);
+    else
+        join_rows(c);
 }
 
 const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)

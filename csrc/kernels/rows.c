@@ -33,11 +33,6 @@ const char *dms_refuse_rows(const dmlsplit_plan *plan)
     return NULL;
 }
 
-const char *dms_accept_rows(const dmlsplit_plan *plan)
-{
-    return dms_refuse_rows(plan);
-}
-
 static void copy_piece(char *to, const char *from, size_t size)
 {
     if (size < SHORTEST_CALL)

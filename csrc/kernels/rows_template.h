@@ -69,7 +69,7 @@ typedef struct piece {
 } piece;
 
 /* Adds less than a line to bytes, where one line has room for it. By short moves: masked loads of AVX-512 took 1.4 times as long for joins. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(keep_bytes)(dms_lines *w, const char *from, size_t size)
+static DMS_ALWAYS_INLINE void keep_bytes(dms_lines *w, const char *from, size_t size)
 {
     dms_copy_short(w->bytes + w->fill, from, size);
     w->fill += (uint32_t)size;
@@ -89,12 +89,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
         *w = dms_start_lines(to, w->bytes);
     }
     if (w->fill + size < DMS_LINE) {
-        DMS_NAME(keep_bytes)(w, from, size);
+        keep_bytes(w, from, size);
         return;
     }
     if (w->fill > 0) {
         const size_t head = DMS_LINE - w->fill;
-        DMS_NAME(keep_bytes)(w, from, head);
+        keep_bytes(w, from, head);
         DMS_NAME(store_first)(w);
         w->line += DMS_LINE;
         w->fill = 0;
@@ -109,7 +109,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
     }
     w->line = line;
     if (size > 0)
-        DMS_NAME(keep_bytes)(w, from, size);
+        keep_bytes(w, from, size);
 }
 
 /* Adds the pieces of all rows, row by row. */
@@ -123,11 +123,6 @@ static DMS_TARGET void DMS_NAME(put_rows)(dms_lines *lines, piece *pieces, size_
 }
 
 /* ---- Rows ---- */
-
-const char *DMS_NAME(dms_accept_rows)(const dmlsplit_plan *plan)
-{
-    return dms_refuse_rows(plan);
-}
 
 /* Whether the pieces of what is written follow each other, or are long enough to be streamed one by one. */
 static bool is_streamable(const dmlsplit_plan *plan)
@@ -295,13 +290,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_runs)(const dms_nest *nes
 DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
 {
     const bool packed = nest->rank == 0 || nest->loops[nest->rank - 1].target_stride == (int64_t)nest->run;
-    if (dms_is_streamed(&nest->stores) && dms_is_fill(nest))
+    const bool streamed = dms_is_streamed(&nest->stores);
+    if (streamed && dms_is_fill(nest))
         DMS_NAME(stream_fill)(nest, target, source);
-    else if (dms_is_streamed(&nest->stores) && (packed || nest->run >= SHORTEST_STREAM))
+    else if (streamed && (packed || nest->run >= SHORTEST_STREAM))
         DMS_NAME(stream_runs)(nest, target, source);
     else if (nest->stores.regime == DMS_CLAIMED)
         DMS_NAME(copy_runs)(nest, target, source, true);
     else
         DMS_NAME(copy_runs)(nest, target, source, false);
-    LEAVE(false);
+    LEAVE(streamed);
 }

@@ -59,14 +59,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_group)(const dms_shuffle
         char *at = to[v->target] + v->offset;
         const size_t to_step = s->target_block[v->target];
         switch (v->steps) {
-        case 1: DMS_NAME(weave)(s, step, 1, one, from, at, to_step, blocks); break;
-        case 2: DMS_NAME(weave)(s, step, 2, one, from, at, to_step, blocks); break;
-        case 3: DMS_NAME(weave)(s, step, 3, one, from, at, to_step, blocks); break;
-        case 4: DMS_NAME(weave)(s, step, 4, one, from, at, to_step, blocks); break;
-        case 5: DMS_NAME(weave)(s, step, 5, one, from, at, to_step, blocks); break;
-        case 6: DMS_NAME(weave)(s, step, 6, one, from, at, to_step, blocks); break;
-        case 7: DMS_NAME(weave)(s, step, 7, one, from, at, to_step, blocks); break;
-        case 8: DMS_NAME(weave)(s, step, 8, one, from, at, to_step, blocks); break;
+#define WEAVE(n) case n: DMS_NAME(weave)(s, step, n, one, from, at, to_step, blocks); break;
+            WEAVE(1) WEAVE(2) WEAVE(3) WEAVE(4) WEAVE(5) WEAVE(6) WEAVE(7) WEAVE(8)
+#undef WEAVE
         default: DMS_NAME(weave)(s, step, v->steps, one, from, at, to_step, blocks); break;
         }
         step += v->steps;

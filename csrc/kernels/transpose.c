@@ -199,11 +199,6 @@ void dms_transpose(const dms_nest *nest, char *target, const char *source, const
     while (dms_next(m.around, m.count, index, &target, &source));
 }
 
-const char *dms_accept_transpose(const dms_nest *nest)
-{
-    return dms_refuse_transpose(nest);
-}
-
 void dms_run_transpose(const dms_nest *nest, char *target, const char *source)
 {
     dms_transpose(nest, target, source, &plain_turner);
@@ -387,11 +382,6 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
         else
             join_columns(&tile, &s);
     }
-}
-
-const char *dms_accept_columns(const dmlsplit_plan *plan)
-{
-    return dms_refuse_columns(plan);
 }
 
 void dms_run_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)

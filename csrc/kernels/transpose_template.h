@@ -240,20 +240,10 @@ static DMS_TARGET void DMS_NAME(drain)(dms_lines *lines, size_t size)
 
 static const dms_turner turner = {DMS_NAME(turn), DMS_NAME(drain), VECTOR};
 
-const char *DMS_NAME(dms_accept_transpose)(const dms_nest *nest)
-{
-    return dms_refuse_transpose(nest);
-}
-
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
     dms_transpose(nest, target, source, &turner);
     LEAVE(false);
-}
-
-const char *DMS_NAME(dms_accept_columns)(const dmlsplit_plan *plan)
-{
-    return dms_refuse_columns(plan);
 }
 
 DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
