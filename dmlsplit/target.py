@@ -164,7 +164,7 @@ def _without(support: Support, data_types: Mapping[int, str]) -> Support:
     """Each row without some data types."""
     return {
         operator: tuple(
-            TensorSupport(row.tensor, row.kind, row.dimension_counts, row.data_types - data_types.keys(), row.source)
+            TensorSupport(row.tensor, row.kind, row.dimension_counts, row.data_types.difference(data_types), row.source)
             for row in rows
         )
         for operator, rows in support.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Final
 
@@ -23,8 +24,6 @@ BROKEN_PIPE: Final = 141
 _YOUNG_OBJECTS: Final = 50_000
 """After so many new objects Python looks for unused ones: by default after 700, which took half the time of a large
 model, nearly all of whose objects are in use until it is judged."""
-
-
 COMMANDS: Final = {
     "check": "Judge the operators of files.",
     "config": "Show how a C or C++ program is compiled with the library.",
@@ -92,7 +91,6 @@ def main(args: Sequence[str] | None = None) -> int:
 
     A signal that asks the process to end does so when what the command has begun is undone.
     """
-    gc.set_threshold(_YOUNG_OBJECTS)
     try:
         return _status(args)
     except _signals.Terminated as terminated:
@@ -105,7 +103,7 @@ def main(args: Sequence[str] | None = None) -> int:
 def _status(args: Sequence[str] | None) -> int:
     try:
         _streams.prepare()
-        with _signals.raised(), inputs_noted():
+        with _signals.raised(), inputs_noted(), _rarely_collected():
             status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
             _streams.flush()
     except BrokenPipeError:
@@ -120,6 +118,16 @@ def _status(args: Sequence[str] | None) -> int:
         status = FAILURE
     _streams.leave()
     return int(status or 0)
+
+
+@contextmanager
+def _rarely_collected() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(_YOUNG_OBJECTS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _one_line(error: Exception) -> str:

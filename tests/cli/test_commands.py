@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shlex
 import sys
@@ -25,6 +26,12 @@ def test_help_has_an_example(cli, monkeypatch, name):
     assert (status, err) == (0, "")
     assert f"  dmlsplit {name}" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_garbage_collector_of_a_program_that_calls_it_stays_as_it_is(cli):
+    before = gc.get_threshold()
+    assert cli("rule").status == 0
+    assert gc.get_threshold() == before
 
 
 class TestRule:
