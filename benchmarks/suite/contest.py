@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,14 @@ from suite.layouts import build, same_bytes, slices
 
 class Unsupported(Exception):
     """A contestant does not do this case; the text says why."""
+
+
+IMAGE_TYPES: Final = {1: "u1", 2: "u2", 4: "f4", 8: "f8"}
+
+
+def same_size(array: np.ndarray, names: dict[int, str]) -> np.ndarray:
+    """The elements as those of another type, by their size."""
+    return array.view(names[array.itemsize])
 
 
 class Buffers:
@@ -43,6 +51,33 @@ class Buffers:
     def whole_slices(self) -> list[np.ndarray]:
         """The parts as views of the whole."""
         return slices(self.whole, self.case.axis, self.case.pieces)
+
+    def pairs(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """(source, target) of each part and its place in the whole."""
+        places = zip(self.whole_slices(), self.parts, strict=True)
+        return [(part, place) if self.case.join else (place, part) for place, part in places]
+
+    def turned(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Those of matrices that are turned, seen such that target is source.T and rows of both are contiguous."""
+        found = [(a, b.T) if a.strides[-1] == a.itemsize else (a.T, b) for a, b in self.pairs()]
+        if any(a.ndim != 2 or 1 in a.shape or a.strides[1] != a.itemsize for pair in found for a in pair):
+            raise Unsupported("matrices that are turned only")
+        return found
+
+    def packed(self) -> None:
+        """Unsupported where there are gaps."""
+        if not all(array.flags.c_contiguous for array in (self.whole, *self.parts)):
+            raise Unsupported("contiguous tensors only")
+
+    def channels(self, counts: Container[int]) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The image, of elements that OpenCV has, and its planes."""
+        case = self.case
+        self.packed()
+        if case.axis != len(case.shape) - 1 or set(case.pieces) != {1} or len(case.pieces) not in counts:
+            raise Unsupported("channels only, of a number that it has")
+        width = case.shape[-2]
+        whole = same_size(self.whole, IMAGE_TYPES).reshape(-1, width, case.shape[-1])
+        return whole, [same_size(part, IMAGE_TYPES).reshape(-1, width) for part in self.parts]
 
     def spoil(self) -> None:
         """Overwrites the outputs, so that no contestant profits from the one before it."""

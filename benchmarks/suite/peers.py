@@ -6,31 +6,16 @@ size: a split moves bytes.
 
 from __future__ import annotations
 
-import functools
 import importlib
-import importlib.metadata
 import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from cffi import FFI  # type: ignore[import-untyped]
 
-from suite.contest import Buffers, Job, Prepare, Unsupported
-
-
-def _as(array: np.ndarray, names: dict[int, str]) -> np.ndarray:
-    return array.view(names[array.dtype.itemsize])
-
-
-def _contiguous_only(buffers: Buffers) -> None:
-    if not all(array.flags.c_contiguous for array in (buffers.whole, *buffers.parts)):
-        raise Unsupported("contiguous tensors only")
-
+from suite import c_peers
+from suite.contest import IMAGE_TYPES, Buffers, Job, Prepare, Unsupported, same_size
 
 # numpy
 
@@ -39,13 +24,10 @@ def numpy(threads: int) -> Prepare:
     """np.copyto, an output at a time; for a join the same the other way round."""
 
     def prepare(buffers: Buffers) -> Job:
-        views = buffers.whole_slices()
-        pairs = list(zip(buffers.parts, views, strict=True))
-        if buffers.case.join:
-            pairs = [(view, part) for part, view in pairs]
+        pairs = buffers.pairs()
 
         def run() -> None:
-            for target, source in pairs:
+            for source, target in pairs:
                 np.copyto(target, source)
 
         return Job(run)
@@ -78,7 +60,7 @@ def _torch(threads: int, fresh: bool) -> Prepare:
             raise Unsupported("no negative strides")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a broadcast array is read-only, which torch cannot express
-            return torch.from_numpy(_as(array, _TORCH_TYPES))
+            return torch.from_numpy(same_size(array, _TORCH_TYPES))
 
     def prepare(buffers: Buffers) -> Job:
         whole, parts = tensor(buffers.whole), [tensor(part) for part in buffers.parts]
@@ -138,9 +120,9 @@ def onnxruntime(threads: int) -> Prepare:
         return bytes(made.SerializeToString())
 
     def prepare(buffers: Buffers) -> Job:
-        _contiguous_only(buffers)
-        inputs = [_as(array, _ORT_TYPES) for array in buffers.inputs]
-        outputs = [_as(array, _ORT_TYPES) for array in buffers.outputs]
+        buffers.packed()
+        inputs = [same_size(array, _ORT_TYPES) for array in buffers.inputs]
+        outputs = [same_size(array, _ORT_TYPES) for array in buffers.outputs]
         session = ort.InferenceSession(model(buffers, inputs, outputs), options, providers=["CPUExecutionProvider"])
         binding = session.io_binding()
         for prefix, arrays, bind in (("i", inputs, binding.bind_input), ("o", outputs, binding.bind_output)):
@@ -160,7 +142,11 @@ times slower on a CPU, and the widest ones go through 32 bits, which loses data.
 
 def _openvino_array(array: np.ndarray) -> np.ndarray:
     name, count = _OPENVINO_TYPES[array.dtype.itemsize]
-    return array.view("u1").view(name).reshape(*array.shape, count) if count > 1 else _as(array, {array.itemsize: name})
+    return (
+        array.view("u1").view(name).reshape(*array.shape, count)
+        if count > 1
+        else same_size(array, {array.itemsize: name})
+    )
 
 
 def openvino(threads: int) -> Prepare:
@@ -171,7 +157,7 @@ def openvino(threads: int) -> Prepare:
     config = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": "1", "PERFORMANCE_HINT": "LATENCY"}
 
     def prepare(buffers: Buffers) -> Job:
-        _contiguous_only(buffers)
+        buffers.packed()
         if buffers.case.bytes > 1 << 29:
             raise Unsupported("left out above 512 MB: it needs copies of its own")
         inputs = [_openvino_array(array) for array in buffers.inputs]
@@ -195,19 +181,7 @@ def openvino(threads: int) -> Prepare:
 # OpenCV
 
 
-_MOST_CHANNELS: Final = 128
-
-
-def _channels(buffers: Buffers) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The image and its planes; Unsupported where the case is no split into channels."""
-    case = buffers.case
-    _contiguous_only(buffers)
-    if case.axis != len(case.shape) - 1 or set(case.pieces) != {1} or not 2 <= len(case.pieces) <= _MOST_CHANNELS:
-        raise Unsupported("channels only")
-    types = {1: "u1", 2: "u2", 4: "f4", 8: "f8"}
-    width = case.shape[-2]
-    whole = _as(buffers.whole, types).reshape(-1, width, case.shape[-1])
-    return whole, [_as(part, types).reshape(-1, width) for part in buffers.parts]
+_CHANNELS: Final = range(2, 129)
 
 
 def opencv_split(threads: int) -> Prepare:
@@ -216,7 +190,7 @@ def opencv_split(threads: int) -> Prepare:
     cv2.setNumThreads(threads)
 
     def prepare(buffers: Buffers) -> Job:
-        image, planes = _channels(buffers)
+        image, planes = buffers.channels(_CHANNELS)
         if buffers.case.join:
             return Job(lambda: cv2.merge(planes, image))
         return Job(lambda: cv2.split(image, planes))
@@ -230,27 +204,12 @@ def opencv_mix(threads: int) -> Prepare:
     cv2.setNumThreads(threads)
 
     def prepare(buffers: Buffers) -> Job:
-        image, planes = _channels(buffers)
+        image, planes = buffers.channels(_CHANNELS)
         pairs = [i for i in range(len(planes)) for _ in range(2)]
         sources, targets = (planes, [image]) if buffers.case.join else ([image], planes)
         return Job(lambda: cv2.mixChannels(sources, targets, pairs))
 
     return prepare
-
-
-# Matrices that are turned: OpenCV and MKL
-
-
-def _turned(buffers: Buffers) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(source, target) of each piece, such that target is source.T and both have contiguous rows."""
-    views = buffers.whole_slices()
-    pairs = list(zip(buffers.parts, views, strict=True))
-    if buffers.case.join:
-        pairs = [(view, part) for part, view in pairs]
-    found = [(source.T, target) for target, source in pairs]
-    if any(a.ndim != 2 or 1 in a.shape or a.strides[1] != a.itemsize for pair in found for a in pair):
-        raise Unsupported("matrices that are turned only")
-    return found
 
 
 def opencv_transpose(threads: int) -> Prepare:
@@ -259,98 +218,13 @@ def opencv_transpose(threads: int) -> Prepare:
     cv2.setNumThreads(threads)
 
     def prepare(buffers: Buffers) -> Job:
-        types = {1: "u1", 2: "u2", 4: "f4", 8: "f8"}
-        pairs = [(_as(source, types), _as(target, types)) for source, target in _turned(buffers)]
+        pairs = [(same_size(a, IMAGE_TYPES), same_size(b, IMAGE_TYPES)) for a, b in buffers.turned()]
 
         def run() -> None:
             for source, target in pairs:
                 cv2.transpose(source, target)
 
         return Job(run)
-
-    return prepare
-
-
-def _library(package: str, name: str) -> str:
-    """The path of a shared library that a package brings; ImportError where it is not installed."""
-    try:
-        files = importlib.metadata.files(package) or []
-    except importlib.metadata.PackageNotFoundError as error:
-        raise ImportError(f"package {package} is not installed") from error
-    for file in files:
-        path = Path(str(file.locate()))
-        if path.name.startswith(name) and path.exists():
-            return str(path)
-    raise ImportError(f"package {package} brings no {name}")
-
-
-def mkl_omatcopy(threads: int) -> Prepare:
-    """MKL_Somatcopy and MKL_Domatcopy, an output at a time."""
-    path = _library("mkl", "libmkl_rt.so")
-    os.environ.setdefault("MKL_NUM_THREADS", str(threads))
-    ffi = FFI()
-    for letter, kind in (("S", "float"), ("D", "double")):
-        ffi.cdef(f"void MKL_{letter}omatcopy(char, char, size_t, size_t, {kind}, {kind} *, size_t, {kind} *, size_t);")
-    library = ffi.dlopen(path)
-
-    def prepare(buffers: Buffers) -> Job:
-        calls = []
-        for source, target in _turned(buffers):
-            if source.itemsize not in (4, 8):
-                raise Unsupported("elements of 4 and 8 bytes only")
-            copy, kind = (
-                (library.MKL_Somatcopy, "float *") if source.itemsize == 4 else (library.MKL_Domatcopy, "double *")
-            )
-            a, b = (ffi.cast(kind, array.__array_interface__["data"][0]) for array in (source, target))
-            pitches = [array.strides[0] // array.itemsize for array in (source, target)]
-            calls.append(functools.partial(copy, b"R", b"T", *source.shape, 1.0, a, pitches[0], b, pitches[1]))
-
-        def run() -> None:
-            for call in calls:
-                call()
-
-        return Job(run)
-
-    return prepare
-
-
-# IPP
-
-
-def ipp(threads: int) -> Prepare:
-    """ippiCopy between 3 or 4 channels and planes."""
-    ffi = FFI()
-    ffi.cdef("typedef struct { int width, height; } size;")
-    names = {1: "8u", 2: "16s", 4: "32f"}
-    for name in names.values():
-        for count in (3, 4):
-            ffi.cdef(f"int ippiCopy_{name}_C{count}P{count}R(const void *, int, void *const *, int, size);")
-            ffi.cdef(f"int ippiCopy_{name}_P{count}C{count}R(const void *const *, int, void *, int, size);")
-    core, images = _library("ipp", "libippcore.so"), _library("ipp", "libippi.so")
-    # Where the library for this CPU is not found, the first call ends the process: one that is not ours.
-    call = f"import ctypes as c; c.CDLL({core!r}, c.RTLD_GLOBAL); c.CDLL({images!r}).ippiGetLibVersion(); print('ok')"
-    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True)
-    if done.stdout.strip() != "ok":
-        said = " ".join((done.stdout + done.stderr).split())
-        raise ImportError(f"package ipp does not load: {said[:160]}")
-    ffi.dlopen(core, ffi.RTLD_GLOBAL)
-    library = ffi.dlopen(images)
-
-    def prepare(buffers: Buffers) -> Job:
-        image, planes = _channels(buffers)
-        count = len(planes)
-        if count not in (3, 4) or image.itemsize not in names:
-            raise Unsupported("3 or 4 channels of 1, 2 or 4 bytes only")
-        whole, *parts = (ffi.cast("void *", array.__array_interface__["data"][0]) for array in (image, *planes))
-        vector = ffi.new("void *[]", parts)
-        region = ffi.new("size *", {"width": image.shape[1], "height": image.shape[0]})[0]
-        steps = image.strides[0], planes[0].strides[0]
-        name = names[image.itemsize]
-        if buffers.case.join:
-            join = getattr(library, f"ippiCopy_{name}_P{count}C{count}R")
-            return Job(lambda: join(vector, steps[1], whole, steps[0], region))
-        split = getattr(library, f"ippiCopy_{name}_C{count}P{count}R")
-        return Job(lambda: split(whole, steps[0], vector, steps[1], region))
 
     return prepare
 
@@ -368,11 +242,11 @@ def jax_fresh(threads: int) -> Prepare:
     types = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
     def prepare(buffers: Buffers) -> Job:
-        _contiguous_only(buffers)
+        buffers.packed()
         axis = buffers.case.axis
         if len(buffers.parts) > 64 or buffers.case.bytes > 1 << 29:
             raise Unsupported("left out above 64 parts (compiles for minutes) and above 512 MB")
-        inputs = [jnp.asarray(_as(array, types)) for array in buffers.inputs]
+        inputs = [jnp.asarray(same_size(array, types)) for array in buffers.inputs]
         if buffers.case.join:
             join = jax.jit(lambda *parts: jnp.concatenate(parts, axis))
             return Job(lambda: join(*inputs).block_until_ready(), lambda result: [np.asarray(result)])
@@ -395,10 +269,13 @@ PEERS: Final[dict[str, Callable[[int], Prepare]]] = {
     "cv2 split": opencv_split,
     "cv2 mix": opencv_mix,
     "cv2 transpose": opencv_transpose,
-    "mkl": mkl_omatcopy,
-    "ipp": ipp,
+    "mkl": c_peers.mkl,
+    "ipp": c_peers.ipp,
+    "onednn": c_peers.onednn,
+    "libyuv": c_peers.libyuv,
     "jax fresh": jax_fresh,
 }
 """By name: takes the number of threads, imports the package (ImportError where it is missing), gives the adapter."""
 
-PACKAGES: Final = ("numpy", "torch", "onnxruntime", "onnx", "openvino", "opencv-python-headless", "jax", "mkl", "ipp")
+_FROM_PACKAGES: Final = "numpy torch onnxruntime onnx openvino opencv-python-headless jax mkl ipp onednn-cpu-gomp"
+PACKAGES: Final = tuple(_FROM_PACKAGES.split())
