@@ -55,8 +55,7 @@ class Found:
 def machine_profile() -> _native.Profile:
     """What plans are made for here, measured."""
     _native.set_profile(None)
-    _native.Plan(_native.SPLIT, 1, (16, 1 << 20), None, 0, (8, 8), None)  # large enough to be measured for
-    return _native.profile()
+    return _native.measured_profile()
 
 
 def turned(case: Case) -> bool:

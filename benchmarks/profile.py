@@ -73,8 +73,7 @@ def main() -> None:
     options = parser.parse_args()
     _native.set_profile(None)
     known = _native.profile()
-    _native.Plan(_native.SPLIT, 1, (16, 1 << 20), None, 0, (8, 8), None)  # large enough to be measured for
-    found = _native.profile()
+    found = _native.measured_profile()
     about = machine.describe()
     print("\n".join(machine.in_words(about)))
     for profile in dict.fromkeys((known, found)):

@@ -224,6 +224,10 @@ def cpu_features() -> tuple[str, ...]:
     return tuple(_text(lib.dmlsplit_cpu_features).split())
 
 
+NEVER: Final = 1 << 62
+"""Bytes that no run reads and writes."""
+
+
 class Profile(NamedTuple):
     """The profile of new plans, in bytes that a run reads and writes: dmlsplit_profile of dmlsplit.h."""
 
@@ -240,6 +244,16 @@ class Profile(NamedTuple):
     origin: str = "settings"
     """A name of ORIGINS."""
 
+    def __str__(self) -> str:
+        starts = {
+            "copies past the caches": self.stream_copies,
+            "turned matrices past the caches": self.stream_turns,
+            "with lines asked for ahead": self.claim,
+        }
+        known = ", ".join(f"{how} from {size >> 10} KiB on" for how, size in starts.items() if size < NEVER)
+        how = f"{known}; memory is fetched by {self.fetch}" if known else "kernels store in one way only"
+        return f"by {self.origin}: {how}"
+
 
 FETCHES: Final = ("lines", "pages")
 ORIGINS: Final = ("CPUID", "measuring", "settings")
@@ -251,6 +265,12 @@ def profile() -> Profile:
     _check(lib.dmlsplit_get_profile(found))
     level2, last_level, copies, turns, claim = (int(getattr(found, name)) for name in Profile._fields[:5])
     return Profile(level2, last_level, copies, turns, claim, FETCHES[found.fetch], ORIGINS[found.origin])
+
+
+def measured_profile() -> Profile:
+    """The same, once a plan was made that is large enough to be measured for: 20 to 80 ms the first time."""
+    Plan(SPLIT, 1, (16, 1 << 20), None, 0, (8, 8), None)
+    return profile()
 
 
 def set_profile(new: Profile | None) -> None:

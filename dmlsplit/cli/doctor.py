@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import platform
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from dmlsplit._version import __version__
 from dmlsplit.cli import _streams
-
-if TYPE_CHECKING:
-    from dmlsplit._native import Profile
 
 OPTIONAL_PACKAGES: Final = {"onnx": "onnx", "ml_dtypes": "onnx", "defusedxml": "openvino", "jinja2": "html"}
 """Importable name -> the extra of dmlsplit that installs it."""
@@ -60,14 +57,14 @@ def _extension() -> tuple[list[str], bool]:
         return [f"extension    missing ({_native.IMPORT_ERROR}): {remedy}"], True
     try:
         number, features, kernels = _native.version(), _native.cpu_features(), _native.kernels()
-        profile = _native.profile()
+        profile = _native.measured_profile()
     except AttributeError as error:
         return [f"extension    left over from another version ({error}); reinstall dmlsplit"], True
     lines = [
         f"extension    {number}",
         f"cpu          {platform.machine()}: {' '.join(features) or 'no feature that a kernel asks for'}",
+        f"profile      {profile}",
     ]
-    lines += _profile(profile)
     for kernel in kernels:
         state = "available" if kernel.available else "not available on this CPU"
         lines.append(f"kernel       {kernel.name} ({kernel.isa}): {state}")
@@ -75,18 +72,6 @@ def _extension() -> tuple[list[str], bool]:
     if stale:
         lines[0] += f", which is not that of the package ({__version__}); reinstall dmlsplit"
     return lines, stale
-
-
-def _profile(profile: Profile) -> list[str]:
-    """How plans store, by the bytes that they read and write; nothing where kernels have one way only."""
-    starts = {
-        "copies past the caches": profile.stream_copies,
-        "turned matrices past them": profile.stream_turns,
-        "with lines asked for ahead": profile.claim,
-    }
-    known = [f"{how} from {size >> 10} KiB on" for how, size in starts.items() if size < 1 << 62]
-    text = f"profile      by {profile.origin}: {', '.join(known)}; memory is fetched by {profile.fetch}"
-    return [text] if known else []
 
 
 def _optional(name: str, extra: str) -> str:

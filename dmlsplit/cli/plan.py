@@ -17,7 +17,7 @@ from dmlsplit.target import find_target
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @model_options
 def plan(file: str, given: Given) -> int:
-    """Show how the operators of FILE would run: loops after folding, kernels, and why not faster ones.
+    """Show how the operators of FILE would run: loops after folding, kernels, why not faster ones, the profile.
 
     \b
     Examples:
@@ -40,6 +40,7 @@ def plan(file: str, given: Given) -> int:
         if entry.descriptor is not None:
             try:
                 lines += [f"  {line}" for line in compile(entry.descriptor).plan.describe().splitlines()]
+                lines.append(f"  the machine, {_native.profile()}")
             except ValidationError:  # its report is printed already
                 status = max(status, 1)
             except NativeError as error:

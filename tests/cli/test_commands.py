@@ -96,7 +96,7 @@ class TestPlan:
         status, out, err = cli("plan", "a.json")
         assert (status, err) == (0, "")
         described = dml.compile(dml.loads(GOOD)).plan.describe().splitlines()
-        assert out.splitlines()[1:] == [f"  {line}" for line in described]
+        assert out.splitlines()[1:] == [f"  {line}" for line in [*described, f"the machine, {_native.profile()}"]]
 
     def test_faulty_and_malformed(self, cli, tmp_path):
         (tmp_path / "a.jsonl").write_text(f"{BAD}\n{MALFORMED}\n{OTHER}\n")
@@ -129,6 +129,7 @@ class TestDoctor:
         for kernel in _native.kernels():
             assert f"kernel       {kernel.name} ({kernel.isa}): " in out
         assert f"extension    {_native.version()}\n" in out
+        assert f"profile      {_native.measured_profile()}\n" in out
         assert f"python       CPython {sys.version.split()[0]}" in out or "PyPy" in out
 
     def test_missing_extension(self, cli, monkeypatch):
