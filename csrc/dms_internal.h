@@ -51,6 +51,15 @@
 #define DMS_ALWAYS_INLINE inline __attribute__((always_inline))
 #endif
 
+/* ThreadSanitizer, in gcc's word and in clang's. */
+#if defined(__SANITIZE_THREAD__)
+#define DMS_TSAN 1
+#elif defined(__has_feature)
+#define DMS_TSAN __has_feature(thread_sanitizer)
+#else
+#define DMS_TSAN 0
+#endif
+
 /* ---- CPU features (dms_cpu.c) ---- */
 
 /* Bits of a mask. Each one implies those of its family before it, and that the operating system saves the registers it uses. */

@@ -1,33 +1,54 @@
 /* dms_threads.c - one run on several threads, which take its slices one after the other
  *
- * Threads are started for the call and joined before it returns: there is no pool, so there is nothing to shut down, to inherit after a fork or to
- * start beforehand. That costs some 50 us, which is why only copies of tens of megabytes gain from it. Meanwhile the caller takes slices: there are
- * several for each thread.
+ * Threads stay for the next run and sleep until then: to start one and see it end cost 250 us in the midst of large copies, to wake one costs 50 (Zen 5,
+ * a virtual machine). A run posts its task and takes slices itself, so it never depends on a thread that comes late or cannot be had. A process that
+ * was forked begins without threads, and a library that is unloaded ends them.
+ *
+ *     tasks --> task (helpers wanted) --> task ...      caller: post, take slices, wait for the last one
+ *                                                       thread: find a task that wants helpers, take slices, sleep
  */
+#define _POSIX_C_SOURCE 200809L         /* signal masks, in C11 without extensions */
 #include "dms_transpose.h"
 
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 typedef HANDLE thread;
-typedef volatile LONG counter;
-#define NEXT(counter) ((uint32_t)InterlockedIncrement(counter) - 1)
+typedef SRWLOCK mutex;
+typedef CONDITION_VARIABLE condition;
+#define MUTEX SRWLOCK_INIT
+#define CONDITION CONDITION_VARIABLE_INIT
+#define lock(m) AcquireSRWLockExclusive(m)
+#define unlock(m) ReleaseSRWLockExclusive(m)
+#define await(c, m) (void)SleepConditionVariableSRW(c, m, INFINITE, 0)
+#define wake(c) WakeConditionVariable(c)
+#define wake_all(c) WakeAllConditionVariable(c)
+#define yield() (void)SwitchToThread()
 #else
 #include <pthread.h>
-#include <stdatomic.h>
+#include <sched.h>
+#include <signal.h>
 typedef pthread_t thread;
-typedef atomic_uint counter;
-#define NEXT(counter) atomic_fetch_add_explicit(counter, 1, memory_order_relaxed)
+typedef pthread_mutex_t mutex;
+typedef pthread_cond_t condition;
+#define MUTEX PTHREAD_MUTEX_INITIALIZER
+#define CONDITION PTHREAD_COND_INITIALIZER
+#define lock(m) (void)pthread_mutex_lock(m)
+#define unlock(m) (void)pthread_mutex_unlock(m)
+#define await(c, m) (void)pthread_cond_wait(c, m)
+#define wake(c) (void)pthread_cond_signal(c)
+#define wake_all(c) (void)pthread_cond_broadcast(c)
+#define yield() (void)sched_yield()
 #endif
 
-enum { MOST_THREADS = 64, SLICES = 4 };
+enum { MOST_THREADS = 64, SLICES = 4, YIELDS = 200 };
 
-/* Bytes that a thread copies: with less, starting it may take longer than it gains. On a Zen 5 two threads took 0.65 to 0.95 times as long as one for
+/* Bytes that a thread copies: with less, waking it may take longer than it gains. On a Zen 5 two threads took 0.65 to 0.95 times as long as one for
  * matrices of 8 to 17 MB; for other copies of that size 0.65 to 0.8 times while the cores had a bus to themselves, and 1.05 to 1.2 while they had not. From
  * 24 MB on it was 0.55 to 0.75 and 0.9 to 1.0 times. Tests have less to copy. */
 static uint64_t least_share(const dmlsplit_plan *plan)
 {
-#if defined(DMS_TESTING) || defined(__SANITIZE_THREAD__)
+#if defined(DMS_TESTING) || DMS_TSAN
     return plan->bytes > 0;
 #else
     return plan->group == NULL && dms_refuse_transpose(&plan->shapes[0].nest) == NULL ? 4 << 20 : 10 << 20;
@@ -37,59 +58,138 @@ static uint64_t least_share(const dmlsplit_plan *plan)
 typedef struct task {
     const dmlsplit_plan *plan;
     const dms_buffers *buffers;
-    uint32_t count;                     /* slices, */
-    counter taken;                      /* of which so many are somebody's */
+    uint32_t count, taken, done;        /* slices: all, somebody's, copied */
+    uint32_t helpers;                   /* threads that may still come */
+    struct task *next;
 } task;
 
+static struct pool {
+    mutex guard;                        /* of all this, and of tasks */
+    condition posted, finished;         /* a task, the last slice of one */
+    task *tasks;
+    uint32_t hired, needed;             /* threads: those that there are, those that all runs together want */
+    bool ending;
+    thread threads[MOST_THREADS];
+} pool = {MUTEX, CONDITION, CONDITION, NULL, 0, 0, false, {0}};
+
+/* Takes slices until all are somebody's. The guard is locked before, between and after, but not while a slice is copied. */
 static void work(task *t)
 {
-    for (uint32_t i; (i = NEXT(&t->taken)) < t->count;)
-        dms_run_slice(t->plan, t->buffers, i, t->count);
+    while (t->taken < t->count) {
+        const uint32_t index = t->taken++;
+        unlock(&pool.guard);
+        dms_run_slice(t->plan, t->buffers, index, t->count);
+        lock(&pool.guard);
+        if (++t->done == t->count)
+            wake_all(&pool.finished);
+    }
+}
+
+static void serve(void)
+{
+    lock(&pool.guard);
+    while (!pool.ending) {
+        task *t = pool.tasks;
+        while (t != NULL && t->helpers == 0)
+            t = t->next;
+        if (t == NULL) {
+            await(&pool.posted, &pool.guard);
+            continue;
+        }
+        t->helpers--;
+        work(t);
+    }
+    unlock(&pool.guard);
 }
 
 #ifdef _WIN32
-static DWORD WINAPI enter(LPVOID t)
+static DWORD WINAPI enter(LPVOID unused)
 {
-    work(t);
+    (void)unused;
+    serve();
     return 0;
 }
-static bool start(thread *made, task *t)
+
+/* Threads cannot be ended while a library is unloaded, so one that has any stays. */
+static bool start(thread *made)
 {
-    *made = CreateThread(NULL, 0, enter, t, 0, NULL);
+    HMODULE module;
+    const DWORD pin = GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS;
+    *made = GetModuleHandleExA(pin, (LPCSTR)&pool, &module) ? CreateThread(NULL, 0, enter, NULL, 0, NULL) : NULL;
     return *made != NULL;
 }
-static void join(thread t)
-{
-    WaitForSingleObject(t, INFINITE);
-    CloseHandle(t);
-}
 #else
-static void *enter(void *t)
+static void *enter(void *unused)
 {
-    work(t);
-    return NULL;
+    serve();
+    return unused;
 }
-static bool start(thread *made, task *t)
+
+/* In the child of a fork, which has none of the threads. */
+static void forget(void)
 {
-    return pthread_create(made, NULL, enter, t) == 0;
+    static const struct pool fresh = {MUTEX, CONDITION, CONDITION, NULL, 0, 0, false, {0}};
+    memcpy(&pool, &fresh, sizeof pool);
 }
-static void join(thread t)
+
+/* Signals are for the threads of the host. */
+static bool start(thread *made)
 {
-    pthread_join(t, NULL);
+    static bool registered;             /* in this process, or one that it was forked from */
+    sigset_t all, before;
+    if (!registered && pthread_atfork(NULL, NULL, forget) != 0)
+        return false;
+    registered = true;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool started = pthread_create(made, NULL, enter, NULL) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+/* When the library is unloaded or the process ends. */
+__attribute__((destructor)) static void dismiss(void)
+{
+    lock(&pool.guard);
+    pool.ending = true;
+    wake_all(&pool.posted);
+    unlock(&pool.guard);
+    for (uint32_t i = 0; i < pool.hired; i++)
+        (void)pthread_join(pool.threads[i], NULL);
 }
 #endif
 
 void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads)
 {
-    thread started[MOST_THREADS];
     const uint64_t shares = plan->bytes / least_share(plan);
-    uint32_t most = threads < MOST_THREADS ? threads : MOST_THREADS, running = 0;
-    if (shares < most)
-        most = (uint32_t)shares;
-    task t = {plan, buffers, dms_slices(plan, most > 1 ? most * SLICES : 1), 0};
-    while (running + 1 < most && running + 1 < t.count && start(&started[running], &t))    /* the caller is one of them */
-        running++;
+    const uint32_t limit = threads < MOST_THREADS ? threads : MOST_THREADS, most = shares < limit ? (uint32_t)shares : limit;
+    task t = {plan, buffers, dms_slices(plan, most > 1 ? most * SLICES : 1), 0, 0, 0, NULL};
+    const uint32_t helpers = (most < t.count ? most : t.count) - 1;     /* the caller is one, too */
+    if (t.count == 1) {
+        dms_run_all(plan, buffers);
+        return;
+    }
+    lock(&pool.guard);
+    t.helpers = helpers;
+    t.next = pool.tasks;
+    pool.tasks = &t;
+    pool.needed += helpers;
+    while (!pool.ending && pool.hired < pool.needed && pool.hired < MOST_THREADS && start(&pool.threads[pool.hired]))
+        pool.hired++;
+    for (uint32_t i = 0; i < helpers; i++)
+        wake(&pool.posted);
     work(&t);
-    while (running > 0)
-        join(started[--running]);
+    for (int i = 0; i < YIELDS && t.done < t.count; i++) {  /* the last slices end at about the same time, sooner than a thread falls asleep */
+        unlock(&pool.guard);
+        yield();
+        lock(&pool.guard);
+    }
+    while (t.done < t.count)
+        await(&pool.finished, &pool.guard);
+    pool.needed -= helpers;
+    task **link = &pool.tasks;
+    while (*link != &t)
+        link = &(*link)->next;
+    *link = t.next;
+    unlock(&pool.guard);
 }

@@ -11,7 +11,7 @@ NumThreads: TypeAlias = int | Literal["auto"] | None
 
 VARIABLE: Final = "DMLSPLIT_NUM_THREADS"
 AUTO_BYTES: Final = 32 << 20
-"""Bytes copied from which "auto" uses several threads: starting one costs some 50 us, copying this much some 1500."""
+"""Bytes copied from which "auto" uses several threads: waking one costs some 50 us, copying this much some 1500."""
 
 MOST_THREADS: Final = 64
 """Of one copy: what dmlsplit.h says of dmlsplit_split_threads."""

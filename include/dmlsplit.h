@@ -149,10 +149,11 @@ DMLSPLIT_API dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *pla
 DMLSPLIT_API dmlsplit_status dmlsplit_split(const dmlsplit_plan *plan, const void *whole, void *const *parts);
 DMLSPLIT_API dmlsplit_status dmlsplit_join(const dmlsplit_plan *plan, const void *const *parts, void *whole);
 
-/* The same on up to so many threads, the caller's among them (0 and 1: the caller's alone), which take slices. The other threads
- * are started for the call, which costs some 50 us, and joined before it returns; the caller does the share of one that cannot be
- * had. Safe after fork() and from within other threads. Not promised: how many threads do anything (64 at most, and fewer where each
- * would have little to do). */
+/* The same on up to so many threads, the caller's among them (0 and 1: the caller's alone), which take slices. The other threads are started
+ * when a run first asks for them, and sleep until the next one, which costs some 50 us to wake them; the caller does the share of one that
+ * comes late or cannot be had. They take no signals, and end with the process or when the library is unloaded (on Windows it stays loaded).
+ * Safe from several threads at once, which share them, and after fork(), where the child starts its own. Not promised: how many threads do
+ * anything (64 at most, and fewer where each would have little to do). */
 DMLSPLIT_API dmlsplit_status dmlsplit_split_threads(const dmlsplit_plan *plan, const void *whole, void *const *parts, uint32_t threads);
 DMLSPLIT_API dmlsplit_status dmlsplit_join_threads(const dmlsplit_plan *plan, const void *const *parts, void *whole, uint32_t threads);
 

@@ -86,18 +86,38 @@ def test_from_several_threads_at_once():
     assert not failures
 
 
+LARGE = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(dml.TensorDataType.UINT8, (3, 1 << 23)), 0, (1, 2))
+"""Bytes enough for two threads."""
+
+
+def check_large(op):
+    array = np.arange(3 << 23, dtype="u1").reshape(3, 1 << 23)
+    outputs = [np.zeros((n, 1 << 23), "u1") for n in (1, 2)]
+    op.dispatch(array, out=outputs)
+    assert (outputs[0] == array[:1]).all()
+    assert (outputs[1] == array[1:]).all()
+
+
+def threads_of_this_process():
+    return len(os.listdir("/proc/self/task"))
+
+
 def in_child(op):
-    check(op)
-    os._exit(0)
+    alone = threads_of_this_process()
+    check_large(op)
+    os._exit(0 if (alone, threads_of_this_process()) == (1, 2) else 1)
 
 
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork")
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="this system does not list a process's threads")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_after_a_fork():
-    op = dml.compile(ROWS, num_threads=2)
-    check(op)
+def test_a_thread_is_kept_and_a_child_starts_its_own():
+    op = dml.compile(LARGE, num_threads=2)
+    check_large(op)
+    kept = threads_of_this_process()
+    check_large(op)
+    assert threads_of_this_process() == kept
     child = multiprocessing.get_context("fork").Process(target=in_child, args=(op,))
     child.start()
     child.join(60)
     assert child.exitcode == 0
-    check(op)
+    check_large(op)
