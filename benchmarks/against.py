@@ -87,7 +87,7 @@ def compare(case: Case, profiles: tuple[_native.Profile, _native.Profile], secon
         runners.append(_runner(block))
     round_robin(runners, case.bytes, seconds)
     ours, copy, other, other_copy = (runner.median for runner in runners)
-    return Found(case, *kernels, other_copy / copy, other / ours)
+    return Found(case, kernels[0], kernels[1], other_copy / copy, other / ours)
 
 
 def _runner(buffers: Buffers) -> Runner:

@@ -30,8 +30,11 @@ from suite.contest import Buffers, Unsupported
 from suite.layouts import PACKED, Layout
 from suite.measure import is_right
 from suite.ours import ISA_LEVELS, Ours, kernels_named
+from suite.profiles import PROFILES
 from suite.references import forget_buffers, memcpy
 from suite.timing import Runner, round_robin
+
+from dmlsplit import _native
 
 FACTOR: Final = 1.6
 SMALL: Final = 256 << 10
@@ -246,7 +249,7 @@ def add_references(series: Series) -> None:
 def reference(case: Case) -> float:
     """Nanoseconds a byte of memcpy at this size."""
     buffers = Buffers(case)
-    runner = Runner("memcpy", memcpy(1)(buffers).run)
+    runner = Runner("memcpy", memcpy()(buffers).run)
     round_robin([runner], case.bytes, 0.02)
     forget_buffers()
     return runner.median / case.bytes
@@ -325,11 +328,14 @@ def main() -> int:
     parser.add_argument("--series", default="*", help="names or wildcards: 'widths*', '*f4'")
     parser.add_argument("--kernel", help="force one kernel")
     parser.add_argument("--isa", choices=ISA_LEVELS, help="the first kernel of the table up to this instruction set")
+    parser.add_argument("--profile", choices=PROFILES, help="plan as on another machine (suite/profiles.py)")
     parser.add_argument("--turns", type=int, default=5, help="of a millisecond, for each point (default 5)")
     parser.add_argument("--minutes", type=float, help="begin no series after so many; the others are named")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="needs matplotlib")
     options = parser.parse_args()
+    if options.profile is not None:
+        _native.set_profile(PROFILES[options.profile])
     ours, about = Ours(options.kernel, options.isa), machine.describe()
     series = [one for one in all_series(options.quick) if fnmatch.fnmatchcase(one.name, options.series)]
     end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes

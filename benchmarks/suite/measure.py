@@ -60,6 +60,7 @@ def measure(case: Case, contestants: dict[str, Prepare], ours: Ours, threads: in
         "bytes": case.bytes,
         "join": case.join,
         "threads": threads,
+        "clock": clock,
         "results": results,
     }
     forget_buffers()

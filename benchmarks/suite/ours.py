@@ -15,11 +15,12 @@ ISA_LEVELS: Final = ("any", "ssse3", "avx2", "avx512", "avx512vbmi")
 
 
 class Ours:
-    """Plans as the package makes them, or with a kernel or an instruction set that was asked for."""
+    """Plans as the package makes them, or with a kernel or up to an instruction set, or without a kernel."""
 
-    def __init__(self, kernel: str | None = None, isa: str | None = None) -> None:
+    def __init__(self, kernel: str | None = None, isa: str | None = None, without: str | None = None) -> None:
         self.kernel = kernel
         self.isa = isa
+        self.without = without
 
     @property
     def widest_isa(self) -> str:
@@ -37,7 +38,7 @@ class Ours:
             return self._plan(buffers, None)
         allowed = ISA_LEVELS[: ISA_LEVELS.index(self.isa) + 1]
         for kernel in _native.kernels():
-            if kernel.isa in allowed and kernel.available:
+            if kernel.isa in allowed and kernel.available and kernel.name != self.without:
                 try:
                     return self._plan(buffers, kernel.name)
                 except Unsupported:

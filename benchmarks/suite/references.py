@@ -92,32 +92,15 @@ def _copy(function: Any, threads: int) -> Prepare:
     return prepare
 
 
-def memcpy(threads: int) -> Prepare:
-    """The C library's, on blocks that begin on a cache line."""
-    return _copy(_function("memcpy", None), 1)
+COPIES: Final[dict[str, Callable[[], Any]]] = {
+    "memcpy": lambda: _function("memcpy", None),
+    "stream copy": lambda: _compiled("stream_copy"),
+    "page copy": lambda: _compiled("page_copy"),
+}
+"""The C library's copy and those of stream_copy.c, on blocks that begin on a cache line."""
 
 
-def memcpy_threads(threads: int) -> Prepare:
-    return _copy(_function("memcpy", None), threads)
-
-
-def stream(threads: int) -> Prepare:
-    return _copy(_compiled("stream_copy"), 1)
-
-
-def stream_threads(threads: int) -> Prepare:
-    return _copy(_compiled("stream_copy"), threads)
-
-
-def page_copy(threads: int) -> Prepare:
-    return _copy(_compiled("page_copy"), 1)
-
-
-def page_copy_threads(threads: int) -> Prepare:
-    return _copy(_compiled("page_copy"), threads)
-
-
-FLOOR: Final = ("memcpy", "stream copy", "page copy")
+FLOOR: Final = tuple(COPIES)
 """The fastest of these is the least that a copy takes on a machine, at a size."""
 
 
@@ -144,15 +127,19 @@ def then_read(prepare: Prepare, is_reference: bool) -> Prepare:
 def _memory_of(array: np.ndarray) -> np.ndarray:
     """The bytes from an array's first to its last element, as far as it says."""
     low, high = np.lib.array_utils.byte_bounds(array)
-    return np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
 
 
 def references(threads: int) -> dict[str, Callable[[int], Prepare]]:
-    table: dict[str, Callable[[int], Prepare]] = {"memcpy": memcpy, "stream copy": stream, "page copy": page_copy}
-    if threads > 1:
-        table |= {
-            f"memcpy x{threads}": memcpy_threads,
-            f"stream copy x{threads}": stream_threads,
-            f"page copy x{threads}": page_copy_threads,
-        }
-    return table
+    """Each copy on one thread, and on several where these are asked for."""
+    table = {name: functools.partial(_load, name, 1) for name in COPIES}
+    several = {f"{name} x{threads}": functools.partial(_load, name, threads) for name in COPIES} if threads > 1 else {}
+    return {**table, **several}
+
+
+def _load(name: str, threads: int, _: int) -> Prepare:
+    return _copy(COPIES[name](), threads)
+
+
+def memcpy() -> Prepare:
+    return _load("memcpy", 1, 1)

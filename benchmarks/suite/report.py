@@ -200,23 +200,28 @@ def summary(rows: list[Row], widest_isa: str) -> list[str]:
             f"{len(floors)} cases have a target as a multiple of the machine's floor: {len(floors) - len(missed)} pass"
             + (f"; missed: {', '.join(missed)}." if missed else ".")
         )
-    threads = rows[0]["threads"] if rows else 1
-    gains = {row["name"]: gain for row in rows if (gain := _gain(row))}
-    if threads > 1 and gains:
-        slower = [f"{name} {gain:.2f}" for name, gain in gains.items() if gain < 0.95]
-        median = statistics.median(gains.values())
-        lines.append(
-            f"{threads} threads are {median:.2f} times as fast as one (median); slower than 0.95 of one: "
-            f"{', '.join(slower) or 'none'}."
-        )
+    lines += _of_threads(rows)
     wrong = [f"{row['name']} {name}" for row in rows for name, result in row["results"].items() if "wrong" in result]
     return lines + ([f"WRONG results: {', '.join(wrong)}."] if wrong else [])
 
 
-def _gain(row: Row) -> float | None:
-    """How many times as fast several threads are as one."""
-    one, several = (row["results"].get(name, {}).get("ns") for name in (OURS, ours_with(row["threads"])))
-    return one / several if one and several else None
+def _of_threads(rows: list[Row]) -> list[str]:
+    """What several threads gain; by the CPU's clock, what they cost together."""
+    threads = rows[0]["threads"] if rows else 1
+    times = {
+        row["name"]: [row["results"].get(name, {}).get("ns") for name in (OURS, ours_with(threads))] for row in rows
+    }
+    gains = {name: one / several for name, (one, several) in times.items() if one and several}
+    if threads == 1 or not gains:
+        return []
+    median = statistics.median(gains.values())
+    if rows[0]["clock"] == "cpu":
+        dear = [f"{name} {1 / gain:.2f}" for name, gain in gains.items() if gain < 1 / 1.2]
+        said = f"take {1 / median:.2f} times the CPU time of one (median); more than 1.2 times"
+    else:
+        dear = [f"{name} {gain:.2f}" for name, gain in gains.items() if gain < 0.95]
+        said = f"are {median:.2f} times as fast as one (median); slower than 0.95 of one"
+    return [f"{threads} threads {said}: {', '.join(dear) or 'none'}."]
 
 
 def skipped(rows: list[Row]) -> list[str]:

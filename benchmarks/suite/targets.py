@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from suite.references import FLOOR
+
 TOLERANCE: Final = 1.1
 
 
@@ -73,9 +75,8 @@ AVX2: Final = {
 """What replaces an entry above where AVX2 is the widest that may be used."""
 
 
-_FLOOR: Final = ("memcpy", "stream copy", "page copy")
 FLOORS: Final = {
-    name: Target(TARGETS[name].title, must, moonshot, _FLOOR)
+    name: Target(TARGETS[name].title, must, moonshot, FLOOR)
     for name, must, moonshot in (
         ("coalesced/dram", 1.10, 1.03),
         ("coalesced/mid", 1.05, 0.98),
