@@ -139,6 +139,28 @@ def test_profile():
     assert _native.profile() == machine
 
 
+@pytest.mark.parametrize(
+    "layout", [((64, 3000), 1, (1000, 2000)), ((3000, 4), 1, (1, 1, 1, 1)), ((8, 70, 50), 1, (70,))]
+)
+def test_a_plan_is_the_same_whenever_the_profile_is(layout):
+    sizes, axis, lengths = layout
+    profiles = [
+        _native.Profile(1 << 20, 1 << 25, stream, stream, claim=claim, fetch=fetch)
+        for stream in (0, _native.NEVER)
+        for claim in (0, _native.NEVER)
+        for fetch in _native.FETCHES
+    ]
+    described = {}
+    try:
+        for profile in profiles + profiles[::-1]:
+            _native.set_profile(profile)
+            plan = _native.Plan(_native.SPLIT, 4, sizes, None, axis, lengths, None).describe()
+            assert described.setdefault(profile, plan) == plan
+    finally:
+        _native.set_profile(None)
+    assert len(set(described.values())) == 4  # plain, claimed, streamed by lines and by pages
+
+
 @pytest.mark.skipif(_native.profile().stream_copies >= _native.NEVER, reason="no stores pass by the caches here")
 @pytest.mark.parametrize(("text", "taken"), [("8192", True), ("8 MB", False), ("-1", False), ("", False)])
 @pytest.mark.parametrize("member", ["stream_copies", "stream_turns", "claim"])
