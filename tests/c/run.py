@@ -9,7 +9,7 @@
     headers   each header alone as C99, C11 and C++11, and pointers.c; those of DirectML's structs after a DirectML.h;
               capture.c, which calls all of dmlsplit_capture.h, under the sanitizers
     cpp       test_hpp.cpp, which uses dmlsplit.hpp, as C++17 and C++20, under the sanitizers, without exceptions
-    switches  test_execute.c with the instruction sets left out, by DMLSPLIT_NO_..., and test_profile.c without measuring
+    switches  test_execute.c with the instruction sets left out, by DMLSPLIT_NO_..., test_profile.c without measuring
     kernels   every kernel compiled at -O2, as the documentation says, is what -O3 makes of it, byte by byte; and all
               that streams copies on x86 fetches pages (gcc drops prefetches that it thinks have no effect)
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
