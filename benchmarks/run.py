@@ -128,15 +128,13 @@ def markdown(rows: list[Row], about: dict[str, Any], options: argparse.Namespace
     forced += f", profile {options.profile}" if options.profile else ""
     threads = "one thread" if options.threads == 1 else f"peers and x{options.threads} on {options.threads} threads"
     lines = [
-        f"Ratio to memcpy of the same bytes, microseconds in brackets; {options.clock} clock, {threads}{forced}; "
+        f"Multiples of memcpy's time for the same bytes; {options.clock} clock, {threads}{forced}; "
         f"median of {options.processes} process{'es' * (options.processes > 1)}.",
         "",
         *machine.in_words(about),
         "",
         *(line + "\n" for line in report.summary(rows, widest_isa)),
         *report.class_table(rows, widest_isa),
-        "",
-        *report.floor_table(rows),
         "",
         *report.case_table(rows, widest_isa),
         "",

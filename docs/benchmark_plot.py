@@ -36,7 +36,7 @@ def rows() -> list[tuple[str, dict[str, float]]]:
         ratios = {
             peer: float(cell.split()[0])
             for peer, cell in zip(head, cells, strict=False)
-            if peer in PEERS and re.match(r"[\d.]+ \(", cell)
+            if peer in PEERS and re.match(r"[\d.]+( |$)", cell)
         }
         if "dmlsplit" in ratios:
             found[family[0]] = f"{name} {title}", ratios

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import math
 import statistics
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from suite.measure import OURS, Row, ours_with
 from suite.references import FLOOR
-from suite.targets import FLOORS, TARGETS, Target, Verdict, target_of
+from suite.targets import FLOORS, TARGETS, TOLERANCE, Target, Verdict, target_of
 
 
 def names_of(rows: list[Row]) -> list[str]:
@@ -41,12 +43,15 @@ def against_best(row: Row) -> float | None:
     return ours / best[1] if best and ours else None
 
 
-def judged(row: Row, widest_isa: str) -> tuple[Target, float, Verdict] | None:
+Held: TypeAlias = tuple[Target, float, Verdict]
+
+
+def judged(row: Row, widest_isa: str) -> Held | None:
     """The target of a row with what was reached; None where there is none, or no time."""
     return _held(row, target_of(row["class"], row["bytes"], widest_isa, row["threads"]))
 
 
-def against_floor(row: Row) -> tuple[Target, float, Verdict] | None:
+def against_floor(row: Row) -> Held | None:
     """The same for the machine's floor, which is another one on every machine."""
     return _held(row, FLOORS.get(row["class"])) if row["threads"] == 1 else None
 
@@ -59,7 +64,7 @@ def read_back(row: Row) -> float | None:
     return ours / min(floors) if ours and floors else None
 
 
-def _held(row: Row, target: Target | None) -> tuple[Target, float, Verdict] | None:
+def _held(row: Row, target: Target | None) -> Held | None:
     if target is None:
         return None
     times = {name: result["ns"] for name, result in row["results"].items() if "ns" in result}
@@ -88,15 +93,13 @@ def _merged(results: list[dict[str, Any]]) -> dict[str, Any]:
     return {key: statistics.median(result[key] for result in results) for key in sorted(keys)}
 
 
-def _cell(result: dict[str, Any] | None) -> str:
+def _cell(name: str, result: dict[str, Any] | None) -> str:
+    """memcpy's microseconds, and the others' time as a multiple of it."""
     if result is None or "skipped" in result:
         return "-"
     if "wrong" in result:
         return "WRONG"
-    time = result["ns"] / 1000
-    digits = 0 if time >= 100 else 1 if time >= 10 else 2
-    ratio = f"{result['ratio']:.2f} " if "ratio" in result else ""
-    return f"{ratio}({time:.{digits}f})"
+    return f"{result['ns'] / 1000:.3g}" if name == "memcpy" else f"{result.get('ratio', math.nan):.2f}"
 
 
 def _line(cells: Iterable[object]) -> str:
@@ -111,27 +114,23 @@ def size_in_words(size: int) -> str:
 
 
 def case_table(rows: list[Row], widest_isa: str) -> list[str]:
-    """A line for each case: ratios to memcpy of the same bytes, microseconds in brackets."""
-    names = names_of(rows)
-    head = ["case", "bytes", *names, "kernel", "must / moonshot", "reached", "to the best peer"]
-    head += ["of the floor", "floor's must / moonshot", "then read, of the floor"]
+    """A line for each case: times as multiples of memcpy's of the same bytes, and of the floor's."""
+    names = [name for name in names_of(rows) if not name.endswith(", read")]
+    head = ["case", "bytes", *(f"{name}, us" if name == "memcpy" else name for name in names)]
+    head += ["kernel", "of memcpy", "of the floor", "of the best peer", "then read, of the floor"]
     lines = [_line(head), _line(["---"] * len(head))]
     for row in rows:
-        verdict = judged(row, widest_isa)
-        best, factor = best_peer(row), against_best(row)
-        floor, read = against_floor(row), read_back(row)
+        held = [judged(row, widest_isa), against_floor(row)]
+        best, factor, read = best_peer(row), against_best(row), read_back(row)
         lines.append(
             _line(
                 [
                     f"{row['name']} {row['title']}",
                     size_in_words(row["bytes"]),
-                    *(_cell(row["results"].get(name)) for name in names),
+                    *(_cell(name, row["results"].get(name)) for name in names),
                     row["kernel"] or "refused",
-                    f"{verdict[0].must:.3g} / {verdict[0].moonshot:.3g}" if verdict else "",
-                    f"{verdict[1]:.2f} {verdict[2]}" if verdict else "",
-                    f"{factor:.2f} of {best[0]}{' LOSES' if factor > 1 else ''}" if best and factor else "",
-                    f"{floor[1]:.2f} {floor[2]}" if floor else "",
-                    f"{floor[0].must:.3g} / {floor[0].moonshot:.3g}" if floor else "",
+                    *(f"{found[1]:.2f} {found[2]}" if found else "" for found in held),
+                    f"{factor:.2f} {best[0]}{' LOSES' if factor > 1 else ''}" if best and factor else "",
                     f"{read:.2f}" if read else "",
                 ]
             )
@@ -140,69 +139,66 @@ def case_table(rows: list[Row], widest_isa: str) -> list[str]:
 
 
 def class_table(rows: list[Row], widest_isa: str) -> list[str]:
-    """A line for each class with targets: how many cases pass, and the worst one."""
-    return _classes(rows, TARGETS, lambda row: judged(row, widest_isa))
-
-
-def floor_table(rows: list[Row]) -> list[str]:
-    """The same for targets that are multiples of the machine's floor."""
-    return _classes(rows, FLOORS, against_floor)
-
-
-def _classes(
-    rows: list[Row], targets: dict[str, Target], hold: Callable[[Row], tuple[Target, float, Verdict] | None]
-) -> list[str]:
-    head = ["class", "must", "moonshot", "cases", "pass must", "reach moonshot", "median", "worst"]
+    """A line for each class with targets: how many cases pass, by memcpy and by the machine's floor, and the worst."""
+    columns = ["must, moonshot", "pass, reach", "median", "worst"]
+    head = ["class", "cases", *(f"{what}: {column}" for what in ("memcpy", "floor") for column in columns)]
     lines = [_line(head), _line(["---"] * len(head))]
-    for name in targets:
-        found = [(row["name"], verdict) for row in rows if row["class"] == name and (verdict := hold(row))]
-        if not found:
-            continue
-        target = found[0][1][0]
-        worst = max(found, key=lambda item: item[1][1])
-        verdicts = [verdict for _, (_, _, verdict) in found]
-        title = target.title + (
-            "" if target.reference in (("memcpy",), FLOOR) else f" (to {' or '.join(target.reference)})"
-        )
-        lines.append(
-            _line(
-                [
-                    title,
-                    f"{target.must:.3g}",
-                    f"{target.moonshot:.3g}",
-                    len(found),
-                    len(found) - verdicts.count(Verdict.MISSED),
-                    verdicts.count(Verdict.MOONSHOT),
-                    f"{statistics.median(ratio for _, (_, ratio, _) in found):.2f}",
-                    f"{worst[1][1]:.2f} ({worst[0]})",
-                ]
-            )
-        )
+    for name in TARGETS:
+        of_class = [row for row in rows if row["class"] == name]
+        held = [(row["name"], judged(row, widest_isa)) for row in of_class]
+        floors = [(row["name"], against_floor(row)) for row in of_class]
+        if found := next((held for _, held in held if held), None):
+            target, usual = found[0], found[0].reference == ("memcpy",)
+            title = target.title + ("" if usual else f" (to {' or '.join(target.reference)})")
+            lines.append(_line([title, len(of_class), *_of_class(held), *_of_class(floors)]))
     return lines
+
+
+def _of_class(held: list[tuple[str, Held | None]]) -> list[str]:
+    """Four cells."""
+    found = {name: verdict for name, verdict in held if verdict}
+    if not found:
+        return [""] * 4
+    ratios = {name: ratio for name, (_, ratio, _) in found.items()}
+    verdicts = [verdict for _, _, verdict in found.values()]
+    worst, target = max(ratios, key=lambda name: ratios[name]), next(iter(found.values()))[0]
+    return [
+        f"{target.must:.3g}, {target.moonshot:.3g}",
+        f"{len(found) - verdicts.count(Verdict.MISSED)}, {verdicts.count(Verdict.MOONSHOT)}",
+        f"{statistics.median(ratios.values()):.2f}",
+        f"{ratios[worst]:.2f} ({worst})",
+    ]
 
 
 def summary(rows: list[Row], widest_isa: str) -> list[str]:
     """What was won and lost, in words."""
+    lines = []
+    for what, held in (
+        ("memcpy's time", {row["name"]: judged(row, widest_isa) for row in rows}),
+        ("the machine's floor", {row["name"]: against_floor(row) for row in rows}),
+    ):
+        found = {name: verdict for name, verdict in held.items() if verdict}
+        missed = {name: ratio for name, (_, ratio, verdict) in found.items() if verdict is Verdict.MISSED}
+        reached = sum(verdict is Verdict.MOONSHOT for _, _, verdict in found.values())
+        if found:
+            lines.append(
+                f"{len(found)} cases have a target as a multiple of {what}: {len(found) - len(missed)} pass the must, "
+                f"{reached} of them reach the moonshot; missed: {_worst_first(missed)}."
+            )
     factors = {row["name"]: factor for row in rows if (factor := against_best(row))}
-    losing = sorted((name for name in factors if factors[name] > 1), key=lambda name: -factors[name])
-    verdicts = [verdict[2] for row in rows if (verdict := judged(row, widest_isa))]
-    lines = [
-        f"{len(verdicts)} cases have a target: {len(verdicts) - verdicts.count(Verdict.MISSED)} pass the must, "
-        f"{verdicts.count(Verdict.MOONSHOT)} of them reach the moonshot.",
-        f"Slower than the best peer with given outputs in {len(losing)} of {len(factors)} cases"
-        + (": " + ", ".join(f"{name} {factors[name]:.2f}" for name in losing) if losing else "")
-        + ".",
-    ]
-    floors = [(row["name"], held[1], held[2]) for row in rows if (held := against_floor(row))]
-    missed = [f"{name} {ratio:.2f}" for name, ratio, verdict in floors if verdict is Verdict.MISSED]
-    if floors:
-        lines.append(
-            f"{len(floors)} cases have a target as a multiple of the machine's floor: {len(floors) - len(missed)} pass"
-            + (f"; missed: {', '.join(missed)}." if missed else ".")
-        )
+    losing = {name: factor for name, factor in factors.items() if factor > 1}
+    behind = {name: factor for name, factor in losing.items() if factor > TOLERANCE}
+    lines.append(
+        f"Slower than the best peer with given outputs in {len(losing)} of {len(factors)} cases, by more than a tenth "
+        f"in {len(behind)}: {_worst_first(losing)}."
+    )
     lines += _of_threads(rows)
     wrong = [f"{row['name']} {name}" for row in rows for name, result in row["results"].items() if "wrong" in result]
     return lines + ([f"WRONG results: {', '.join(wrong)}."] if wrong else [])
+
+
+def _worst_first(ratios: dict[str, float]) -> str:
+    return ", ".join(f"{name} {ratios[name]:.2f}" for name in sorted(ratios, key=lambda name: -ratios[name])) or "none"
 
 
 def _of_threads(rows: list[Row]) -> list[str]:
@@ -225,13 +221,13 @@ def _of_threads(rows: list[Row]) -> list[str]:
 
 
 def skipped(rows: list[Row]) -> list[str]:
-    """Why cells are empty, a line for each contestant and reason."""
-    reasons: dict[tuple[str, str], list[str]] = {}
+    """Why cells are empty: of each reason the contestants, with the number of their cases."""
+    reasons: dict[str, Counter[str]] = {}
     for row in rows:
         for name, result in row["results"].items():
-            if "skipped" in result:
-                reasons.setdefault((name, result["skipped"]), []).append(row["name"])
-    return [f"- {name}: {reason}: {', '.join(cases)}" for (name, reason), cases in reasons.items()]
+            if "skipped" in result and not name.endswith(", read"):
+                reasons.setdefault(result["skipped"], Counter())[name] += 1
+    return [f"- {why}: {', '.join(f'{name} {n}' for name, n in who.items())}" for why, who in reasons.items()]
 
 
 def plot(rows: list[Row], path: Path, title: str) -> None:
