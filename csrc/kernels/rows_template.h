@@ -35,26 +35,21 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const ch
     }
     char *const last = to + size - VECTOR;
     const vector tail = load(from + size - VECTOR);
-    if (size >= 8 * VECTOR) {
-        const size_t head = VECTOR - ((uintptr_t)to & (VECTOR - 1));
+    if (size >= 8 * VECTOR && (uintptr_t)to % VECTOR != 0) {
+        const size_t head = VECTOR - (uintptr_t)to % VECTOR;
         store(to, load(from));
         to += head;
         from += head;
-        for (; last - to >= 4 * VECTOR; to += 4 * VECTOR, from += 4 * VECTOR) {
-            for (int line = 0; claimed && line < 4 * VECTOR; line += DMS_LINE)
-                DMS_CLAIM(to + line, DMS_CLAIMED_AHEAD);
-            const vector a = load(from), b = load(from + VECTOR), c = load(from + 2 * VECTOR), d = load(from + 3 * VECTOR);
-            store(to, a);
-            store(to + VECTOR, b);
-            store(to + 2 * VECTOR, c);
-            store(to + 3 * VECTOR, d);
-        }
     }
-    for (; to < last; to += VECTOR, from += VECTOR) {
-        if (claimed)
-            DMS_CLAIM(to, DMS_CLAIMED_AHEAD);
+    for (; last - to > VECTOR; to += 2 * VECTOR, from += 2 * VECTOR) {
+        for (int line = 0; claimed && line < 2 * VECTOR; line += DMS_LINE)
+            DMS_CLAIM(to + line, DMS_CLAIMED_AHEAD);
+        const vector a = load(from), b = load(from + VECTOR);
+        store(to, a);
+        store(to + VECTOR, b);
+    }
+    if (to < last)
         store(to, load(from));
-    }
     store(last, tail);
 }
 
