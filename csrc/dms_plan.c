@@ -198,7 +198,8 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
         loops[d].target_stride = operands[0].strides[d];
         loops[d].source_stride = operands[1].strides[d];
     }
-    shape->nest.stores = dms_refuse_transpose(&shape->nest) == NULL ? plan->turns : plan->copies;
+    const bool turned = dms_is_fill(&shape->nest) || dms_refuse_transpose(&shape->nest) == NULL;    /* what is only written gains as early */
+    shape->nest.stores = turned ? plan->turns : plan->copies;
 }
 
 static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, const char *kernel, dmlsplit_fault *fault)

@@ -16,6 +16,9 @@
 /* Pieces from this size on may be streamed with ragged ends: below, gaps between the pieces of a part make ordinary stores the better ones. */
 #define SHORTEST_STREAM 1024
 
+/* Bytes of a run and its repetitions from which on a longer run of them pays: other kernels turn several shorter ones at once, where they can. */
+#define SHORTEST_FILL(run) (((run) & ((run) - 1)) == 0 ? 512u : 128u)
+
 /* Runs from this size on are left to memcpy, unless they are streamed. */
 #define LONGEST_INLINE 4096
 
@@ -117,6 +120,35 @@ static DMS_TARGET void DMS_NAME(put_rows)(dms_lines *lines, piece *pieces, size_
     *lines = w;
 }
 
+/* claimed is a constant. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64_t rows, bool claimed)
+{
+    for (; rows > 0; rows--)
+        for (size_t i = 0; i < count; i++) {
+            piece *p = &pieces[i];
+            char *const to = p->to;
+            const char *const from = p->from;
+            p->to += p->to_step;
+            p->from += p->from_step;
+            DMS_NAME(copy_piece)(to, from, p->size, claimed);
+        }
+}
+
+/* A split has a writer for each part, a join and a run one for all. */
+static DMS_TARGET void DMS_NAME(put_pieces)(piece *pieces, size_t count, uint64_t rows, dms_lines *writers, bool split, const dms_stores *stores)
+{
+    if (stores->regime == DMS_CLAIMED)
+        DMS_NAME(copy_pieces)(pieces, count, rows, true);
+    else if (!dms_is_streamed(stores))
+        DMS_NAME(copy_pieces)(pieces, count, rows, false);
+    else if (!split)
+        DMS_NAME(put_rows)(writers, pieces, count, rows, stores);
+    else
+        for (; rows > 0; rows--)
+            for (size_t i = 0; i < count; i++)
+                DMS_NAME(put_bytes)(&writers[i], &pieces[i], stores);
+}
+
 /* ---- Rows ---- */
 
 /* Whether the pieces of what is written follow each other, or are long enough to be streamed one by one. */
@@ -160,36 +192,13 @@ static size_t find_pieces(const dmlsplit_plan *plan, const dms_buffers *buffers,
     return count;
 }
 
-/* claimed is a constant. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64_t rows, bool claimed)
-{
-    for (; rows > 0; rows--)
-        for (size_t i = 0; i < count; i++) {
-            piece *p = &pieces[i];
-            char *const to = p->to;
-            const char *const from = p->from;
-            p->to += p->to_step;
-            p->from += p->from_step;
-            DMS_NAME(copy_piece)(to, from, p->size, claimed);
-        }
-}
-
-/* A split has a writer for each part, a join one for all. */
-static DMS_TARGET void DMS_NAME(stream_pieces)(piece *pieces, size_t count, uint64_t rows, dms_lines *writers, bool split, const dms_stores *stores)
-{
-    if (!split)
-        DMS_NAME(put_rows)(writers, pieces, count, rows, stores);
-    for (; split && rows > 0; rows--)
-        for (size_t i = 0; i < count; i++)
-            DMS_NAME(put_bytes)(&writers[i], &pieces[i], stores);
-}
-
 /* Copies as many parts as fit the pieces, from *part on, on all the rows. */
 static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, uint64_t *part)
 {
     const dms_space *space = &plan->space;
     const uint64_t line = space->sizes[space->axis - 1], begin = *part;
     const bool streamed = is_streamable(plan);
+    const dms_stores plain = {DMS_PLAIN, 0, 0}, stores = streamed || plan->copies.regime == DMS_CLAIMED ? plan->copies : plain;
     uint64_t index[DMLSPLIT_MAX_RANK];
     piece pieces[MOST_WRITERS];
     _Alignas(DMS_LINE) char lines[MOST_WRITERS][DMS_LINE];
@@ -203,12 +212,7 @@ static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_
             rows = last - row;
         *part = begin;
         const size_t count = find_pieces(plan, buffers, index, part, pieces);
-        if (streamed)
-            DMS_NAME(stream_pieces)(pieces, count, rows, writers, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
-        else if (plan->copies.regime == DMS_CLAIMED)
-            DMS_NAME(copy_pieces)(pieces, count, rows, true);
-        else
-            DMS_NAME(copy_pieces)(pieces, count, rows, false);
+        DMS_NAME(put_pieces)(pieces, count, rows, writers, plan->direction == DMLSPLIT_SPLIT, &stores);
     }
     for (size_t i = 0; streamed && i < MOST_WRITERS; i++)
         dms_finish_lines(&writers[i]);
@@ -225,74 +229,57 @@ DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buff
 
 const char *DMS_NAME(dms_accept_runs)(const dms_nest *nest)
 {
-    if (dms_is_fill(nest))
-        return dms_is_streamed(&nest->stores) ? NULL : "a run is repeated, and what is written fits the caches: ordinary stores are as fast";
+    if (dms_is_fill(nest) && nest->loops[nest->rank - 1].size * nest->run >= SHORTEST_FILL(nest->run))
+        return NULL;
     if (nest->run <= 16)
         return "contiguous runs are not longer than 16 bytes";
     return dms_is_streamed(&nest->stores) || nest->run < LONGEST_INLINE ? NULL : "runs of 4096 bytes and more that fit the caches: memcpy is as fast";
 }
 
-static DMS_TARGET void DMS_NAME(stream_runs)(const dms_nest *nest, char *target, const char *source)
+/* Fills size bytes with copies of a run, and up to a whole word. */
+static DMS_TARGET void DMS_NAME(repeat)(char *pattern, const char *source, size_t run, size_t size)
 {
-    const dms_loop once = {1, 0, 0}, *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : &once;
+    uint64_t word = 0;
+    if (sizeof word % run == 0) {
+        for (size_t i = 0; i < sizeof word; i++)        /* the first byte is the lowest: big-endian machines have no such kernel */
+            word |= (uint64_t)(uint8_t)source[i & (run - 1)] << 8 * i;
+        for (size_t at = 0; at < size; at += sizeof word)
+            memcpy(pattern + at, &word, sizeof word);
+        return;
+    }
+    dms_copy_short(pattern, source, run);
+    for (size_t done = run; done < size; done *= 2)     /* twice as much every time */
+        dms_copy_short(pattern + done, pattern, done < size - done ? done : size - done);
+}
+
+/* A run that is repeated over contiguous memory comes from the first-level cache, a short one many times at once. */
+DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
+{
+    enum { PATTERN = 1024 };            /* bytes */
+    static const dms_stores plain = {DMS_PLAIN, 0, 0}, unfetched = {DMS_STREAMED, 0, 0};
+    static const dms_loop once = {1, 0, 0};
+    const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : &once;
     const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
+    const bool packed = nest->rank == 0 || last->target_stride == (int64_t)nest->run, fill = dms_is_fill(nest);
+    const uint64_t most = fill && nest->run < PATTERN ? PATTERN / nest->run : 1, count = most < last->size ? most : last->size;
+    const size_t size = (size_t)count * nest->run;
+    const bool streamed = dms_is_streamed(&nest->stores) && (packed || nest->run >= SHORTEST_STREAM);
+    const dms_stores stores = streamed ? (fill ? unfetched : nest->stores) : nest->stores.regime == DMS_CLAIMED ? nest->stores : plain;
     uint64_t index[DMLSPLIT_MAX_RANK];
-    _Alignas(DMS_LINE) char line[DMS_LINE];
+    _Alignas(DMS_LINE) char line[DMS_LINE], pattern[PATTERN];
     dms_lines lines = dms_start_lines(NULL, line);
     dms_first(outer, index);
     do {
-        piece p = {target, source, last->target_stride, last->source_stride, nest->run};
-        DMS_NAME(put_rows)(&lines, &p, 1, last->size, &nest->stores);
+        piece p = {target, source, last->target_stride * (int64_t)count, last->source_stride * (int64_t)count, size};
+        if (count > 1) {
+            DMS_NAME(repeat)(pattern, source, nest->run, size);
+            p.from = pattern;
+        }
+        DMS_NAME(put_pieces)(&p, 1, last->size / count, &lines, false, &stores);
+        p.size = (size_t)(last->size % count) * nest->run;
+        if (p.size > 0)
+            DMS_NAME(put_pieces)(&p, 1, 1, &lines, false, &stores);
     } while (dms_next(nest->loops, outer, index, &target, &source));
     dms_finish_lines(&lines);
-}
-
-/* A run that is repeated over contiguous memory, by blocks of it. */
-static DMS_TARGET void DMS_NAME(stream_fill)(const dms_nest *nest, char *target, const char *source)
-{
-    enum { PATTERN = 1024 };            /* bytes */
-    static const dms_stores unfetched = {DMS_STREAMED, 0, 0};
-    const dms_loop *last = &nest->loops[nest->rank - 1];
-    const uint64_t most = nest->run < PATTERN ? PATTERN / nest->run : 1, count = most < last->size ? most : last->size;
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    _Alignas(DMS_LINE) char line[DMS_LINE], block[PATTERN];
-    dms_lines lines = dms_start_lines(NULL, line);
-    dms_first(nest->rank, index);
-    do {
-        const size_t bytes = nest->run < PATTERN ? (size_t)count * nest->run : 0;
-        dms_copy_short(block, source, bytes > 0 ? nest->run : 0);
-        for (size_t done = nest->run; done < bytes; done *= 2)  /* twice as much every time */
-            dms_copy_short(block + done, block, done < bytes - done ? done : bytes - done);
-        const uint64_t whole = last->size / count;
-        piece p = {target, bytes > 0 ? block : source, (int64_t)(count * nest->run), 0, (size_t)count * nest->run};
-        DMS_NAME(put_rows)(&lines, &p, 1, whole, &unfetched);
-        p.size = (size_t)(last->size - whole * count) * nest->run;
-        DMS_NAME(put_rows)(&lines, &p, 1, 1, &unfetched);
-    } while (dms_next(nest->loops, nest->rank - 1, index, &target, &source));
-    dms_finish_lines(&lines);
-}
-
-/* claimed is a constant. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_runs)(const dms_nest *nest, char *target, const char *source, bool claimed)
-{
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_first(nest->rank, index);
-    do
-        DMS_NAME(copy_piece)(target, source, nest->run, claimed);
-    while (dms_next(nest->loops, nest->rank, index, &target, &source));
-}
-
-DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
-{
-    const bool packed = nest->rank == 0 || nest->loops[nest->rank - 1].target_stride == (int64_t)nest->run;
-    const bool streamed = dms_is_streamed(&nest->stores);
-    if (streamed && dms_is_fill(nest))
-        DMS_NAME(stream_fill)(nest, target, source);
-    else if (streamed && (packed || nest->run >= SHORTEST_STREAM))
-        DMS_NAME(stream_runs)(nest, target, source);
-    else if (nest->stores.regime == DMS_CLAIMED)
-        DMS_NAME(copy_runs)(nest, target, source, true);
-    else
-        DMS_NAME(copy_runs)(nest, target, source, false);
     LEAVE(streamed);
 }
