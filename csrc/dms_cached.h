@@ -1,4 +1,4 @@
-/* dms_cached.h - a word that is found out once: threads that race store the same value, so no order is needed */
+/* dms_cached.h - a word that is found out once: threads that race store the same value; what was stored before it is there with it */
 #ifndef DMS_CACHED_H
 #define DMS_CACHED_H
 
@@ -29,12 +29,12 @@ typedef _Atomic uint32_t dms_cached;
 
 static inline uint32_t dms_load_cached(dms_cached *cached)
 {
-    return atomic_load_explicit(cached, memory_order_relaxed);
+    return atomic_load_explicit(cached, memory_order_acquire);
 }
 
 static inline void dms_store_cached(dms_cached *cached, uint32_t value)
 {
-    atomic_store_explicit(cached, value, memory_order_relaxed);
+    atomic_store_explicit(cached, value, memory_order_release);
 }
 
 #endif

@@ -9,14 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-static inline bool dms_add_u64(uint64_t a, uint64_t b, uint64_t *sum)
-{
-    if (b > UINT64_MAX - a)
-        return false;
-    *sum = a + b;
-    return true;
-}
-
 static inline bool dms_mul_u64(uint64_t a, uint64_t b, uint64_t *product)
 {
     if (b != 0 && a > UINT64_MAX / b)

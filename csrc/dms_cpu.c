@@ -7,31 +7,38 @@
 #include "dms_cpuid.h"
 #endif
 
-typedef struct isa_name {
+/* An instruction set: its bits in CPUID's leaves 1 and 7, and the registers that the operating system saves for it (Intel SDM volume 2A, CPUID; volume
+ * 1, 13.3 for XCR0). */
+typedef struct isa_row {
     uint32_t isa;
     const char *name;
-} isa_name;
+    bool compiled;
+    uint32_t leaf1_ecx, leaf7_ebx, leaf7_ecx, saved;
+} isa_row;
 
-static const isa_name isa_names[] = {
-    {DMS_ISA_SSSE3, "ssse3"},           {DMS_ISA_AVX2, "avx2"}, {DMS_ISA_AVX512, "avx512"},
-    {DMS_ISA_AVX512VBMI, "avx512vbmi"}, {DMS_ISA_NEON, "neon"},
+#define OSXSAVE (1u << 27)              /* of leaf 1 ecx: XCR0 can be read */
+
+static const isa_row isas[] = {
+    {DMS_ISA_SSSE3, "ssse3", DMS_SSSE3, 1u << 9, 0, 0, 0},
+    {DMS_ISA_AVX2, "avx2", DMS_AVX2, OSXSAVE, 1u << 5, 0, 1u << 1 | 1u << 2},   /* SSE, AVX */
+    {DMS_ISA_AVX512, "avx512", DMS_AVX512, 0, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31, 0, 7u << 5},  /* F, DQ, BW, VL; opmask, ZMM */
+    {DMS_ISA_AVX512VBMI, "avx512vbmi", DMS_AVX512, 0, 0, 1u << 1, 0},
+    {DMS_ISA_NEON, "neon", DMS_NEON, 0, 0, 0, 0},
 };
 
-#define ISA_NAME_COUNT (sizeof isa_names / sizeof isa_names[0])
+#define ISA_COUNT (sizeof isas / sizeof isas[0])
 
 const char *dms_isa_name(uint32_t isa)
 {
-    for (size_t i = 0; i < ISA_NAME_COUNT; i++)
-        if (isa_names[i].isa == isa)
-            return isa_names[i].name;
+    for (size_t i = 0; i < ISA_COUNT; i++)
+        if (isas[i].isa == isa)
+            return isas[i].name;
     return "any";
 }
 
-/* ---- Detection ---- */
-
 #if DMS_SSSE3
 
-/* XCR0: the register sets that the operating system saves. Only where CPUID reports OSXSAVE. */
+/* XCR0 */
 static uint32_t saved_registers(void)
 {
 #if DMS_MSVC
@@ -49,44 +56,24 @@ static bool has(uint32_t value, uint32_t bits)
     return (value & bits) == bits;
 }
 
-/* Bit numbers: Intel SDM volume 2A, CPUID; volume 1, 13.3 for XCR0. */
 static uint32_t detect(void)
 {
-    const uint32_t ssse3 = 1u << 9, osxsave = 1u << 27;                                             /* leaf 1 ecx */
-    const uint32_t avx2 = 1u << 5, avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;              /* leaf 7 ebx; F, DQ, BW, VL */
-    const uint32_t vbmi = 1u << 1;                                                                  /* leaf 7 ecx */
-    const uint32_t ymm = 1u << 1 | 1u << 2, zmm = 1u << 5 | 1u << 6 | 1u << 7;                      /* XCR0; SSE, AVX; opmask, ZMM */
-    dms_cpuid_registers one, seven;
+    dms_cpuid_registers one = {0, 0, 0, 0}, seven = {0, 0, 0, 0};
     uint32_t isa = 0;
-    if (!dms_cpuid(1, 0, &one) || !has(one.ecx, ssse3))
-        return isa;
-    isa |= DMS_ISA_SSSE3;
-    if (!DMS_AVX2 || !has(one.ecx, osxsave) || !dms_cpuid(7, 0, &seven))
-        return isa;
-    const uint32_t saved = saved_registers();
-    if (!has(saved, ymm) || !has(seven.ebx, avx2))
-        return isa;
-    isa |= DMS_ISA_AVX2;
-    if (!DMS_AVX512 || !has(saved, zmm) || !has(seven.ebx, avx512))
-        return isa;
-    isa |= DMS_ISA_AVX512;
-    if (has(seven.ecx, vbmi))
-        isa |= DMS_ISA_AVX512VBMI;
+    (void)dms_cpuid(1, 0, &one);
+    (void)dms_cpuid(7, 0, &seven);
+    const uint32_t saved = has(one.ecx, OSXSAVE) ? saved_registers() : 0;
+    for (const isa_row *row = isas; row->compiled && has(one.ecx, row->leaf1_ecx) && has(seven.ebx, row->leaf7_ebx) &&
+                                    has(seven.ecx, row->leaf7_ecx) && has(saved, row->saved); row++)
+        isa |= row->isa;                /* each has all before it; NEON, which is last, is compiled for other machines */
     return isa;
-}
-
-#elif DMS_NEON
-
-static uint32_t detect(void)
-{
-    return DMS_ISA_NEON;
 }
 
 #else
 
 static uint32_t detect(void)
 {
-    return 0;
+    return DMS_NEON ? DMS_ISA_NEON : 0;
 }
 
 #endif
@@ -117,8 +104,8 @@ void dms_cpu_mask(uint32_t mask)
 size_t dmlsplit_cpu_features(char *buffer, size_t capacity)
 {
     dms_text text = dms_text_start(buffer, capacity);
-    for (size_t i = 0; i < ISA_NAME_COUNT; i++)
-        if ((dms_cpu_isa() & isa_names[i].isa) != 0)
-            dms_text_add(&text, "%s%s", text.length > 0 ? " " : "", isa_names[i].name);
+    for (size_t i = 0; i < ISA_COUNT; i++)
+        if ((dms_cpu_isa() & isas[i].isa) != 0)
+            dms_text_add(&text, "%s%s", text.length > 0 ? " " : "", isas[i].name);
     return text.length;
 }

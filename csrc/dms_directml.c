@@ -1,12 +1,9 @@
 /* dms_directml.c - from DirectML's operator descriptors to geometries */
-#include "dmlsplit_directml.h"
-
 #include "dms_checked.h"
 #include "dms_internal.h"
+#include "dms_verdict.h"
 
 #include <stdlib.h>
-
-#define DML_MOST_DIMENSIONS 8           /* DML_TENSOR_DIMENSION_COUNT_MAX1 */
 
 /* Split and Join alike: a whole and an array of parts. */
 typedef struct operator_desc {
@@ -17,26 +14,13 @@ typedef struct operator_desc {
     uint32_t axis;
     uint32_t flags;
     const DML_BUFFER_TENSOR_DESC *buffer;   /* the whole's, with which all parts agree but on the axis */
-    uint32_t element_size;
+    uint32_t element_size;              /* bytes */
 } operator_desc;
 
-/* Bytes; 0 for a type that is unknown or has no whole bytes. */
+/* 0 for a type that is unknown or has no whole bytes. */
 static uint32_t element_size(DML_TENSOR_DATA_TYPE type)
 {
-    switch (type) {
-    case DML_TENSOR_DATA_TYPE_UINT8:
-    case DML_TENSOR_DATA_TYPE_INT8: return 1;
-    case DML_TENSOR_DATA_TYPE_FLOAT16:
-    case DML_TENSOR_DATA_TYPE_UINT16:
-    case DML_TENSOR_DATA_TYPE_INT16: return 2;
-    case DML_TENSOR_DATA_TYPE_FLOAT32:
-    case DML_TENSOR_DATA_TYPE_UINT32:
-    case DML_TENSOR_DATA_TYPE_INT32: return 4;
-    case DML_TENSOR_DATA_TYPE_FLOAT64:
-    case DML_TENSOR_DATA_TYPE_UINT64:
-    case DML_TENSOR_DATA_TYPE_INT64: return 8;
-    default: return 0;
-    }
+    return dms_element_bits((uint32_t)type) / 8;
 }
 
 static dmlsplit_status check_sizes(const DML_BUFFER_TENSOR_DESC *buffer, const operator_desc *desc, uint32_t *dimension)
@@ -55,7 +39,7 @@ static dmlsplit_status check_sizes(const DML_BUFFER_TENSOR_DESC *buffer, const o
 /* Sizes in elements and strides in bytes of one tensor. Packed strides of sizes that fit no memory may wrap; the total size tells. */
 static dmlsplit_status read_layout(const DML_BUFFER_TENSOR_DESC *buffer, uint32_t size, int64_t *strides, uint32_t *dimension)
 {
-    uint64_t sizes[DML_MOST_DIMENSIONS];
+    uint64_t sizes[DMS_MOST_DIMENSIONS];
     uint64_t bytes = size;
     for (uint32_t d = buffer->DimensionCount; d-- > 0;) {
         sizes[d] = buffer->Sizes[d];
@@ -85,12 +69,13 @@ static dmlsplit_status open_tensor(const DML_TENSOR_DESC *tensor, const DML_BUFF
         return DMLSPLIT_NULL_POINTER;
     if (element_size((*buffer)->DataType) == 0)
         return DMLSPLIT_BAD_DATA_TYPE;
-    if ((*buffer)->DimensionCount == 0 || (*buffer)->DimensionCount > DML_MOST_DIMENSIONS)
+    if ((*buffer)->DimensionCount == 0 || (*buffer)->DimensionCount > DMS_MOST_DIMENSIONS)
         return DMLSPLIT_BAD_RANK;
     return DMLSPLIT_OK;
 }
 
-static dmlsplit_status read_part(const DML_TENSOR_DESC *tensor, const operator_desc *desc, uint64_t *length, int64_t *strides, uint32_t *dimension)
+/* A part, or the whole once desc->buffer is known. */
+static dmlsplit_status read_tensor(const DML_TENSOR_DESC *tensor, const operator_desc *desc, uint64_t *length, int64_t *strides, uint32_t *dimension)
 {
     const DML_BUFFER_TENSOR_DESC *buffer = NULL;
     dmlsplit_status status = open_tensor(tensor, &buffer);
@@ -107,35 +92,23 @@ static dmlsplit_status read_part(const DML_TENSOR_DESC *tensor, const operator_d
     return status;
 }
 
-static dmlsplit_status read_parts(const operator_desc *desc, uint64_t *lengths, int64_t *strides, dmlsplit_fault *fault)
-{
-    const uint32_t rank = desc->buffer->DimensionCount;
-    for (uint32_t i = 0; i < desc->part_count; i++) {
-        const dmlsplit_status status = read_part(&desc->parts[i], desc, &lengths[i], strides + (size_t)i * rank, &fault->dimension);
-        if (status != DMLSPLIT_OK) {
-            fault->part = i;
-            return status;
-        }
-    }
-    return DMLSPLIT_OK;
-}
-
 static dmlsplit_status plan_parts(const operator_desc *desc, const int64_t *strides, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
     const uint32_t rank = desc->buffer->DimensionCount;
-    uint64_t sizes[DML_MOST_DIMENSIONS];
+    const size_t each = sizeof(uint64_t) + rank * sizeof(int64_t);
+    uint64_t sizes[DMS_MOST_DIMENSIONS];
     for (uint32_t d = 0; d < rank; d++)
         sizes[d] = desc->buffer->Sizes[d];
 
-    dmlsplit_status status = DMLSPLIT_OUT_OF_MEMORY;
-    uint64_t *lengths = NULL;
-    int64_t *part_strides = NULL;
-    if (desc->part_count <= (size_t)PTRDIFF_MAX / sizeof *part_strides / rank) {
-        lengths = malloc(desc->part_count * sizeof *lengths);
-        part_strides = malloc((size_t)desc->part_count * rank * sizeof *part_strides);
+    uint64_t *const lengths = desc->part_count <= (size_t)PTRDIFF_MAX / each ? malloc(desc->part_count * each) : NULL;
+    if (lengths == NULL)
+        return DMLSPLIT_OUT_OF_MEMORY;
+    int64_t *const part_strides = (int64_t *)(lengths + desc->part_count);
+    dmlsplit_status status = DMLSPLIT_OK;
+    for (uint32_t i = 0; i < desc->part_count && status == DMLSPLIT_OK; i++) {
+        fault->part = i;
+        status = read_tensor(&desc->parts[i], desc, &lengths[i], part_strides + (size_t)i * rank, &fault->dimension);
     }
-    if (lengths != NULL && part_strides != NULL)
-        status = read_parts(desc, lengths, part_strides, fault);
     if (status == DMLSPLIT_OK) {
         const dmlsplit_geometry geometry = {
             sizeof geometry, (uint32_t)desc->direction, desc->element_size, rank, desc->axis, desc->flags,
@@ -143,41 +116,37 @@ static dmlsplit_status plan_parts(const operator_desc *desc, const int64_t *stri
         };
         status = dmlsplit_plan_create(&geometry, plan, fault);
     }
-    free(part_strides);
     free(lengths);
     return status;
 }
 
 static dmlsplit_status plan_operator(operator_desc *desc, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
+    int64_t strides[DMS_MOST_DIMENSIONS];
+    uint64_t length = 0;
     if (desc->whole == NULL)
         return DMLSPLIT_NULL_POINTER;
     if (desc->part_count == 0)
         return DMLSPLIT_NO_PARTS;
     if (desc->parts == NULL)
         return DMLSPLIT_NULL_POINTER;
-
-    int64_t strides[DML_MOST_DIMENSIONS];
     dmlsplit_status status = open_tensor(desc->whole, &desc->buffer);
     if (status != DMLSPLIT_OK)
         return status;
     if (desc->axis >= desc->buffer->DimensionCount)
         return DMLSPLIT_BAD_AXIS;
     desc->element_size = element_size(desc->buffer->DataType);
-    status = check_sizes(desc->buffer, desc, &fault->dimension);
-    if (status == DMLSPLIT_OK)
-        status = read_layout(desc->buffer, desc->element_size, strides, &fault->dimension);
-    if (status == DMLSPLIT_OK && desc->part_count > desc->buffer->Sizes[desc->axis]) {
+    status = read_tensor(desc->whole, desc, &length, strides, &fault->dimension);
+    if (status != DMLSPLIT_OK)
+        return status;
+    if (desc->part_count > length) {
         fault->dimension = desc->axis;  /* no part is empty: the count is wrong, and nothing is allocated or read by it */
-        status = DMLSPLIT_LENGTH_SUM;
+        return DMLSPLIT_LENGTH_SUM;
     }
-    if (status == DMLSPLIT_OK)
-        status = plan_parts(desc, strides, plan, fault);
-    return status;
+    return plan_parts(desc, strides, plan, fault);
 }
 
-/* desc is NULL where the caller's was. */
-static dmlsplit_status start(operator_desc *desc, dmlsplit_plan **plan, dmlsplit_fault *fault)
+dmlsplit_status dmlsplit_plan_create_dml(const DML_OPERATOR_DESC *desc, uint32_t flags, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
     dmlsplit_fault unwanted;
     if (fault == NULL)
@@ -186,33 +155,38 @@ static dmlsplit_status start(operator_desc *desc, dmlsplit_plan **plan, dmlsplit
     if (plan == NULL)
         return DMLSPLIT_NULL_POINTER;
     *plan = NULL;
-    return desc != NULL ? plan_operator(desc, plan, fault) : DMLSPLIT_NULL_POINTER;
+    if (desc == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    if (desc->Type != DML_OPERATOR_SPLIT && desc->Type != DML_OPERATOR_JOIN)
+        return DMLSPLIT_BAD_DIRECTION;
+    if (desc->Desc == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    operator_desc read = {DMLSPLIT_SPLIT, NULL, NULL, 0, 0, flags, NULL, 0};
+    if (desc->Type == DML_OPERATOR_SPLIT) {
+        const DML_SPLIT_OPERATOR_DESC *split = desc->Desc;
+        read.whole = split->InputTensor;
+        read.parts = split->OutputTensors;
+        read.part_count = split->OutputCount;
+        read.axis = split->Axis;
+    } else {
+        const DML_JOIN_OPERATOR_DESC *join = desc->Desc;
+        read.direction = DMLSPLIT_JOIN;
+        read.whole = join->OutputTensor;
+        read.parts = join->InputTensors;
+        read.part_count = join->InputCount;
+        read.axis = join->Axis;
+    }
+    return plan_operator(&read, plan, fault);
 }
 
 dmlsplit_status dmlsplit_plan_create_dml_split(const DML_SPLIT_OPERATOR_DESC *desc, uint32_t flags, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
-    if (desc == NULL)
-        return start(NULL, plan, fault);
-    operator_desc split = {DMLSPLIT_SPLIT, desc->InputTensor, desc->OutputTensors, desc->OutputCount, desc->Axis, flags, NULL, 0};
-    return start(&split, plan, fault);
+    const DML_OPERATOR_DESC of_type = {DML_OPERATOR_SPLIT, desc};
+    return dmlsplit_plan_create_dml(&of_type, flags, plan, fault);
 }
 
 dmlsplit_status dmlsplit_plan_create_dml_join(const DML_JOIN_OPERATOR_DESC *desc, uint32_t flags, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
-    if (desc == NULL)
-        return start(NULL, plan, fault);
-    operator_desc join = {DMLSPLIT_JOIN, desc->OutputTensor, desc->InputTensors, desc->InputCount, desc->Axis, flags, NULL, 0};
-    return start(&join, plan, fault);
-}
-
-dmlsplit_status dmlsplit_plan_create_dml(const DML_OPERATOR_DESC *desc, uint32_t flags, dmlsplit_plan **plan, dmlsplit_fault *fault)
-{
-    if (desc == NULL)
-        return start(NULL, plan, fault);
-    if (desc->Type == DML_OPERATOR_SPLIT)
-        return dmlsplit_plan_create_dml_split(desc->Desc, flags, plan, fault);
-    if (desc->Type == DML_OPERATOR_JOIN)
-        return dmlsplit_plan_create_dml_join(desc->Desc, flags, plan, fault);
-    (void)start(NULL, plan, fault);
-    return plan != NULL ? DMLSPLIT_BAD_DIRECTION : DMLSPLIT_NULL_POINTER;
+    const DML_OPERATOR_DESC of_type = {DML_OPERATOR_JOIN, desc};
+    return dmlsplit_plan_create_dml(&of_type, flags, plan, fault);
 }

@@ -53,11 +53,13 @@ static bool count_elements(const dmlsplit_geometry *g, uint64_t *elements, uint3
 
 static bool lengths_fill_axis(const dmlsplit_geometry *g)
 {
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < g->part_count; i++)
-        if (!dms_add_u64(sum, g->lengths[i], &sum))
+    uint64_t left = g->sizes[g->axis];
+    for (uint64_t i = 0; i < g->part_count; i++) {
+        if (g->lengths[i] > left)
             return false;
-    return sum == g->sizes[g->axis];
+        left -= g->lengths[i];
+    }
+    return left == 0;
 }
 
 dmlsplit_status dms_check_geometry(const dmlsplit_geometry *g, uint64_t *elements, dmlsplit_fault *fault)

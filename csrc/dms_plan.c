@@ -49,37 +49,33 @@ static dmlsplit_status allocate(dmlsplit_plan *plan, const dmlsplit_geometry *g)
     return complete ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
 }
 
-/* One tensor of the geometry on its way to become an operand. */
-typedef struct tensor {
-    uint64_t part;                      /* or DMLSPLIT_WHOLE */
-    uint64_t length;                    /* on the axis */
-    const int64_t *strides;             /* NULL: packed */
-    bool written;
-} tensor;
-
-static dmlsplit_status add_operand(const dmlsplit_geometry *g, const tensor *t, uint32_t *budget, dms_operand *operand, int64_t *begin,
-                                   int64_t *end, dmlsplit_fault *fault)
+/* Fills an operand, and the bytes it touches, from a part of the geometry, or from its whole: DMLSPLIT_WHOLE. */
+static dmlsplit_status add_operand(const dmlsplit_geometry *g, uint64_t part, uint32_t *budget, dms_operand *operand, int64_t *begin, int64_t *end,
+                                   dmlsplit_fault *fault)
 {
+    const bool is_whole = part == DMLSPLIT_WHOLE, is_written = is_whole == (g->direction == DMLSPLIT_JOIN);
+    const int64_t *strides = is_whole ? g->strides : given_strides(g, part);
     uint64_t sizes[DMLSPLIT_MAX_RANK];
     memcpy(sizes, g->sizes, g->rank * sizeof sizes[0]);
-    sizes[g->axis] = t->length;
-    if (t->strides != NULL)
-        memcpy(operand->strides, t->strides, g->rank * sizeof operand->strides[0]);
+    if (!is_whole)
+        sizes[g->axis] = g->lengths[part];
+    operand->length = sizes[g->axis];
+    if (strides != NULL)
+        memcpy(operand->strides, strides, g->rank * sizeof operand->strides[0]);
     else
         dms_packed_strides(g->rank, sizes, g->element_size, operand->strides);
-    operand->length = t->length;
 
     uint32_t dimension;
     if (!dms_byte_range(g->rank, sizes, operand->strides, g->element_size, begin, end, &dimension)) {
-        dms_set_fault(fault, t->part, dimension);
+        dms_set_fault(fault, part, dimension);
         return DMLSPLIT_OVERFLOW;
     }
-    if (!t->written || (g->flags & DMLSPLIT_OVERLAP_ALLOWED) != 0)
+    if (!is_written || (g->flags & DMLSPLIT_OVERLAP_ALLOWED) != 0)
         return DMLSPLIT_OK;
     const dms_overlap overlap = dms_self_overlap(g->rank, sizes, operand->strides, g->element_size, budget);
     if (overlap == DMS_DISJOINT)
         return DMLSPLIT_OK;
-    dms_set_fault(fault, t->part, DMLSPLIT_NO_DIMENSION);
+    dms_set_fault(fault, part, DMLSPLIT_NO_DIMENSION);
     return overlap == DMS_OVERLAPS ? DMLSPLIT_OUTPUT_OVERLAP : DMLSPLIT_OVERLAP_UNDECIDED;
 }
 
@@ -95,8 +91,7 @@ static dmlsplit_status add_tensors(dmlsplit_plan *plan, const dmlsplit_geometry 
     for (uint64_t i = 0; i < space->operand_count; i++)
         space->operands[i].strides = plan->strides + (size_t)i * g->rank;
 
-    const tensor whole = {DMLSPLIT_WHOLE, g->sizes[g->axis], g->strides, g->direction == DMLSPLIT_JOIN};
-    dmlsplit_status status = add_operand(g, &whole, &budget, &space->operands[0], &plan->begin, &plan->end, fault);
+    dmlsplit_status status = add_operand(g, DMLSPLIT_WHOLE, &budget, &space->operands[0], &plan->begin, &plan->end, fault);
     const int64_t axis_stride = space->operands[0].strides[g->axis];
 
     dms_shape *shape = NULL;
@@ -105,11 +100,10 @@ static dmlsplit_status add_tensors(dmlsplit_plan *plan, const dmlsplit_geometry 
         if (g->lengths[i] == 0)
             continue;
         if (shape == NULL || !same_shape(g, previous, i)) {
-            const tensor part = {i, g->lengths[i], given_strides(g, i), g->direction == DMLSPLIT_SPLIT};
             shape = shape == NULL ? plan->shapes : shape + 1;
             dms_operand *operand = &space->operands[1 + (shape - plan->shapes)];
             shape->operand = operand;
-            status = add_operand(g, &part, &budget, operand, &shape->begin, &shape->end, fault);
+            status = add_operand(g, i, &budget, operand, &shape->begin, &shape->end, fault);
         }
         plan->parts[i].shape = shape;
         plan->parts[i].place = start == 0 ? 0 : (int64_t)start * axis_stride;  /* within the whole's byte range */

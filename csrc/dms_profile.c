@@ -100,34 +100,36 @@ static void read_variables(dmlsplit_profile *profile)
     profile->reserved = measure != NULL && strcmp(measure, "0") == 0;  /* not to be measured */
 }
 
-/* The members in pages of 4 KiB, which fit a word, and one more, as 0 is no answer yet. */
-#define PAGE 4096u
-enum { LEVEL2, LAST_LEVEL, STREAM_COPIES, STREAM_TURNS, CLAIM, FETCH, ORIGIN, UNMEASURED, MEMBERS };
+/* The profile word by word, so that no thread waits for another. The first one, struct_size, is stored last: then all are there. */
+enum { WORDS = sizeof(dmlsplit_profile) / sizeof(uint32_t) };
+static dms_cached kept[WORDS];
 
-static dms_cached cached[MEMBERS];
-
-static void keep(const dmlsplit_profile *p)
+static void keep(const dmlsplit_profile *profile)
 {
-    const uint64_t bytes[MEMBERS] = {
-        p->level2, p->last_level, p->stream_copies, p->stream_turns, p->claim, p->fetch * PAGE, p->origin * PAGE, p->reserved * PAGE,
-    };
-    for (int i = 0; i < MEMBERS; i++)
-        dms_store_cached(&cached[i], bytes[i] / PAGE < UINT32_MAX - 1 ? (uint32_t)(bytes[i] / PAGE) + 1 : UINT32_MAX);
-}
-
-static uint64_t bytes_of(int member)
-{
-    const uint32_t value = dms_load_cached(&cached[member]);
-    return value == UINT32_MAX ? UINT64_MAX : (uint64_t)(value - 1) * PAGE;
+    uint32_t words[WORDS];
+    memcpy(words, profile, sizeof words);
+    for (int i = WORDS; i-- > 0;)
+        dms_store_cached(&kept[i], words[i]);
 }
 
 static void detect_all(void)
 {
     dmlsplit_profile profile;
     memset(&profile, 0, sizeof profile);
+    profile.struct_size = sizeof profile;
     detect(&profile);
     read_variables(&profile);
     keep(&profile);
+}
+
+static void recall(dmlsplit_profile *profile)
+{
+    uint32_t words[WORDS];
+    if (dms_load_cached(&kept[0]) == 0)
+        detect_all();
+    for (int i = 0; i < WORDS; i++)
+        words[i] = dms_load_cached(&kept[i]);
+    memcpy(profile, words, sizeof words);
 }
 
 dmlsplit_status dmlsplit_get_profile(dmlsplit_profile *profile)
@@ -136,18 +138,7 @@ dmlsplit_status dmlsplit_get_profile(dmlsplit_profile *profile)
         return DMLSPLIT_NULL_POINTER;
     if (profile->struct_size != sizeof *profile)
         return DMLSPLIT_BAD_STRUCT_SIZE;
-    for (int i = 0; i < MEMBERS; i++)   /* another thread may have stored some of them */
-        if (dms_load_cached(&cached[i]) == 0) {
-            detect_all();
-            break;
-        }
-    profile->level2 = bytes_of(LEVEL2);
-    profile->last_level = bytes_of(LAST_LEVEL);
-    profile->stream_copies = bytes_of(STREAM_COPIES);
-    profile->stream_turns = bytes_of(STREAM_TURNS);
-    profile->claim = bytes_of(CLAIM);
-    profile->fetch = (uint32_t)(bytes_of(FETCH) / PAGE);
-    profile->origin = (uint32_t)(bytes_of(ORIGIN) / PAGE);
+    recall(profile);
     profile->reserved = 0;
     return DMLSPLIT_OK;
 }
@@ -169,9 +160,8 @@ dmlsplit_status dmlsplit_set_profile(const dmlsplit_profile *profile)
 void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile)
 {
     enum { LEAST_MEASURED = 8 << 20 };  /* bytes: smaller runs take less than the measurement gains them */
-    profile->struct_size = sizeof *profile;
-    (void)dmlsplit_get_profile(profile);
-    if (!DMLSPLIT_MEASURE || traffic < LEAST_MEASURED || profile->origin != DMLSPLIT_FROM_CPUID || bytes_of(UNMEASURED) > 0)
+    recall(profile);
+    if (!DMLSPLIT_MEASURE || traffic < LEAST_MEASURED || profile->origin != DMLSPLIT_FROM_CPUID || profile->reserved != 0)
         return;
     profile->origin = DMLSPLIT_FROM_MEASURING;
     dms_measure(profile);

@@ -205,7 +205,7 @@ typedef struct dmlsplit_profile {
     uint32_t reserved;                  /* 0 */
 } dmlsplit_profile;
 
-/* The profile of plans that are created from now on, in whole pages of 4 KiB. At first it is what CPUID says of the machine. The first plan of 8 MiB or
+/* The profile of plans that are created from now on. At first it is what CPUID says of the machine. The first plan of 8 MiB or
  * more measures the rest once, which takes 20 to 80 ms and 32 MiB for that time: how to fetch, whether to claim, and when to turn matrices past
  * the caches. It does not where a profile was set, where the variable DMLSPLIT_MEASURE is 0, and where the library was compiled with
  * -DDMLSPLIT_MEASURE=0. The variables DMLSPLIT_STREAM_COPIES, DMLSPLIT_STREAM_TURNS and DMLSPLIT_CLAIM (bytes) and DMLSPLIT_FETCH (lines or

@@ -45,37 +45,21 @@ static int dms_copy(const dmlsplit_plan *plan, void *whole, void **parts, int sp
     return status == DMLSPLIT_OK;
 }
 
-/* Of a list or a tuple; -1: it is neither. */
-static Py_ssize_t dms_length(PyObject *sequence)
-{
-    if (PyList_Check(sequence))
-        return PyList_Size(sequence);
-    return PyTuple_Check(sequence) ? PyTuple_Size(sequence) : -1;
-}
-
-/* Borrowed. NULL for an index out of range: taking a part may run code that shortens the list. */
-static PyObject *dms_item(PyObject *sequence, uint32_t index)
-{
-    return PyList_Check(sequence) ? PyList_GetItem(sequence, (Py_ssize_t)index) : PyTuple_GetItem(sequence, (Py_ssize_t)index);
-}
-
-/* views and pointers hold as many as there are tensors. */
+/* views and pointers hold as many as there are tensors; parts is a tuple of our own, as taking one may run code that shortens a list. */
 static int dms_dispatch_views(const dmlsplit_plan *plan, const dms_array_spec *spec, PyObject *whole, PyObject *parts, uint32_t threads,
                               Py_buffer *views, void **pointers)
 {
     size_t taken = 0;
     int done = 0;
-    if (dms_length(parts) == (Py_ssize_t)spec->part_count && dms_take(whole, spec, spec->layout_of[0], !spec->split, &views[0])) {
+    if (PyTuple_Size(parts) == (Py_ssize_t)spec->part_count && dms_take(whole, spec, spec->layout_of[0], !spec->split, &views[0])) {
         for (taken = 1; taken <= spec->part_count; taken++) {
-            PyObject *part = dms_item(parts, (uint32_t)(taken - 1));
-            if (part == NULL || !dms_take(part, spec, spec->layout_of[taken], spec->split, &views[taken]))
+            if (!dms_take(PyTuple_GetItem(parts, (Py_ssize_t)taken - 1), spec, spec->layout_of[taken], spec->split, &views[taken]))
                 break;
             pointers[taken - 1] = views[taken].buf;
         }
         if (taken > spec->part_count)
             done = dms_copy(plan, views[0].buf, pointers, spec->split, threads);
     }
-    PyErr_Clear();
     while (taken > 0)
         PyBuffer_Release(&views[--taken]);
     return done;
@@ -90,16 +74,20 @@ int dms_dispatch_arrays(const dmlsplit_plan *plan, const dms_array_spec *spec, u
     int done = 0;
     /* cffi releases the GIL around every call. */
     const PyGILState_STATE gil = PyGILState_Ensure();
-    if (count <= DMS_FEW_ARRAYS) {
-        done = dms_dispatch_views(plan, spec, (PyObject *)whole, (PyObject *)parts, threads, few_views, few_pointers);
-    } else {
+    PyObject *const given = (PyObject *)parts;
+    PyObject *const tuple = PyList_Check(given) || PyTuple_Check(given) ? PySequence_Tuple(given) : NULL;
+    if (tuple != NULL && count <= DMS_FEW_ARRAYS) {
+        done = dms_dispatch_views(plan, spec, (PyObject *)whole, tuple, threads, few_views, few_pointers);
+    } else if (tuple != NULL) {
         Py_buffer *views = PyMem_Calloc(count, sizeof *views);
         void **pointers = PyMem_Calloc(count, sizeof *pointers);
         if (views != NULL && pointers != NULL)
-            done = dms_dispatch_views(plan, spec, (PyObject *)whole, (PyObject *)parts, threads, views, pointers);
+            done = dms_dispatch_views(plan, spec, (PyObject *)whole, tuple, threads, views, pointers);
         PyMem_Free(pointers);
         PyMem_Free(views);
     }
+    Py_XDECREF(tuple);
+    PyErr_Clear();
     PyGILState_Release(gil);
     return done;
 }
