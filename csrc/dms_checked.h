@@ -17,14 +17,6 @@ static inline bool dms_mul_u64(uint64_t a, uint64_t b, uint64_t *product)
     return true;
 }
 
-static inline bool dms_add_i64(int64_t a, int64_t b, int64_t *sum)
-{
-    if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b)
-        return false;
-    *sum = a + b;
-    return true;
-}
-
 /* The magnitude as an unsigned number: INT64_MIN has no positive counterpart. */
 static inline uint64_t dms_abs_i64(int64_t a)
 {

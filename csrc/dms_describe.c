@@ -28,10 +28,10 @@ static void describe_space(dms_text *text, const dmlsplit_plan *plan)
     describe_stores(text, "matrices that are turned", &plan->turns);
 }
 
-static void describe_shape(dms_text *text, const dmlsplit_plan *plan, const dms_shape *shape, uint64_t count)
+static void describe_shape(dms_text *text, const dmlsplit_plan *plan, const dms_shape *shape)
 {
     const dms_nest *nest = &shape->nest;
-    dms_text_add(text, "%" PRIu64 " part%s of length %" PRIu64 ": runs of %" PRIu64 " bytes", count, count == 1 ? "" : "s",
+    dms_text_add(text, "%" PRIu64 " part%s of length %" PRIu64 ": runs of %" PRIu64 " bytes", shape->count, shape->count == 1 ? "" : "s",
                  shape->operand->length, (uint64_t)nest->run);
     for (uint32_t d = 0; d < nest->rank; d++)
         dms_text_add(text, ", %" PRIu64 " (to every %" PRId64 ", from every %" PRId64 ")", nest->loops[d].size, nest->loops[d].target_stride,
@@ -41,19 +41,10 @@ static void describe_shape(dms_text *text, const dmlsplit_plan *plan, const dms_
 
 static void describe_shapes(dms_text *text, const dmlsplit_plan *plan)
 {
-    uint64_t shown = 0, part = 0;
-    while (part < plan->part_count && shown < MOST_SHAPES) {
-        const dms_shape *shape = plan->parts[part].shape;
-        uint64_t count = 0;
-        for (; part < plan->part_count && (shape == plan->parts[part].shape || plan->parts[part].shape == NULL); part++)
-            count += plan->parts[part].shape != NULL;
-        if (shape == NULL)
-            continue;                   /* empty parts before the first other one */
-        describe_shape(text, plan, shape, count);
-        shown++;
-    }
-    if (plan->shape_count > shown)
-        dms_text_add(text, "and %" PRIu64 " more shapes of parts\n", plan->shape_count - shown);
+    for (uint64_t i = 0; i < plan->shape_count && i < MOST_SHAPES; i++)
+        describe_shape(text, plan, &plan->shapes[i]);
+    if (plan->shape_count > MOST_SHAPES)
+        dms_text_add(text, "and %" PRIu64 " more shapes of parts\n", plan->shape_count - MOST_SHAPES);
 }
 
 static void describe_refusals(dms_text *text, const dmlsplit_plan *plan)

@@ -23,39 +23,25 @@ static uint32_t element_size(DML_TENSOR_DATA_TYPE type)
     return dms_element_bits((uint32_t)type) / 8;
 }
 
-static dmlsplit_status check_sizes(const DML_BUFFER_TENSOR_DESC *buffer, const operator_desc *desc, uint32_t *dimension)
+/* Checks the sizes of a tensor and reads its strides, in bytes. */
+static dmlsplit_status read_layout(const DML_BUFFER_TENSOR_DESC *buffer, const operator_desc *desc, int64_t *strides, uint32_t *dimension)
 {
-    for (uint32_t d = 0; d < buffer->DimensionCount; d++) {
-        *dimension = d;
-        if (buffer->Sizes[d] == 0)
-            return DMLSPLIT_ZERO_SIZE;
-        if (d != desc->axis && buffer->Sizes[d] != desc->buffer->Sizes[d])
-            return DMLSPLIT_SIZE_MISMATCH;
-    }
-    *dimension = DMLSPLIT_NO_DIMENSION;
-    return DMLSPLIT_OK;
-}
-
-/* Sizes in elements and strides in bytes of one tensor. Packed strides of sizes that fit no memory may wrap; the total size tells. */
-static dmlsplit_status read_layout(const DML_BUFFER_TENSOR_DESC *buffer, uint32_t size, int64_t *strides, uint32_t *dimension)
-{
-    uint64_t sizes[DMS_MOST_DIMENSIONS];
-    uint64_t bytes = size;
-    for (uint32_t d = buffer->DimensionCount; d-- > 0;) {
-        sizes[d] = buffer->Sizes[d];
-        if (buffer->Strides != NULL) {
-            strides[d] = (int64_t)buffer->Strides[d] * size;
-            continue;
-        }
-        strides[d] = (int64_t)bytes;
-        if (!dms_mul_u64(bytes, sizes[d], &bytes) || bytes > (uint64_t)INT64_MAX) {
-            *dimension = d;
-            return DMLSPLIT_OVERFLOW;
-        }
-    }
+    uint64_t sizes[DMS_MOST_DIMENSIONS], bytes = desc->element_size;
     int64_t begin, end;
-    if (!dms_byte_range(buffer->DimensionCount, sizes, strides, size, &begin, &end, dimension))
+    for (uint32_t d = buffer->DimensionCount; d-- > 0;) {
+        *dimension = d;
+        sizes[d] = buffer->Sizes[d];
+        if (sizes[d] == 0)
+            return DMLSPLIT_ZERO_SIZE;
+        if (d != desc->axis && sizes[d] != desc->buffer->Sizes[d])
+            return DMLSPLIT_SIZE_MISMATCH;
+        strides[d] = buffer->Strides != NULL ? (int64_t)buffer->Strides[d] * desc->element_size : (int64_t)bytes;
+        if (buffer->Strides == NULL && (!dms_mul_u64(bytes, sizes[d], &bytes) || bytes > (uint64_t)INT64_MAX))
+            return DMLSPLIT_OVERFLOW;
+    }
+    if (!dms_byte_range(buffer->DimensionCount, sizes, strides, desc->element_size, &begin, &end, dimension))
         return DMLSPLIT_OVERFLOW;
+    *dimension = DMLSPLIT_NO_DIMENSION;
     return (uint64_t)end <= buffer->TotalTensorSizeInBytes ? DMLSPLIT_OK : DMLSPLIT_TOTAL_SIZE;
 }
 
@@ -84,9 +70,7 @@ static dmlsplit_status read_tensor(const DML_TENSOR_DESC *tensor, const operator
     if (status == DMLSPLIT_OK && buffer->DimensionCount != desc->buffer->DimensionCount)
         status = DMLSPLIT_RANK_MISMATCH;
     if (status == DMLSPLIT_OK)
-        status = check_sizes(buffer, desc, dimension);
-    if (status == DMLSPLIT_OK)
-        status = read_layout(buffer, desc->element_size, strides, dimension);
+        status = read_layout(buffer, desc, strides, dimension);
     if (status == DMLSPLIT_OK)
         *length = buffer->Sizes[desc->axis];
     return status;

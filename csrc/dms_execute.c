@@ -79,21 +79,18 @@ dmlsplit_status dmlsplit_run_slice(const dmlsplit_plan *plan, const void *whole,
 
 enum { FEW_PARTS = 16 };                /* need no memory from the heap */
 
-/* Addresses as numbers: buffers of one call are different objects, whose pointers C does not order. */
+/* The bytes of a part, or of the whole. Addresses as numbers: buffers of one call are different objects, whose pointers C does not order. */
 typedef struct interval {
     uintptr_t begin, end;
+    uint64_t part;                      /* or DMLSPLIT_WHOLE */
 } interval;
-
-static interval make_interval(const char *base, int64_t begin, int64_t end)
-{
-    const interval made = {(uintptr_t)base + (uintptr_t)begin, (uintptr_t)base + (uintptr_t)end};
-    return made;
-}
 
 static interval part_interval(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t part)
 {
     const dms_shape *shape = plan->parts[part].shape;
-    return make_interval(dms_part_base(buffers, part), shape->begin, shape->end);
+    const uintptr_t base = (uintptr_t)dms_part_base(buffers, part);
+    const interval made = {base + (uintptr_t)shape->begin, base + (uintptr_t)shape->end, part};
+    return made;
 }
 
 static bool intersect(interval a, interval b)
@@ -105,15 +102,6 @@ static int compare_begins(const void *a, const void *b)
 {
     const uintptr_t x = ((const interval *)a)->begin, y = ((const interval *)b)->begin;
     return (x > y) - (x < y);
-}
-
-/* The first part, from part first on, whose range intersects the interval; part_count: none. */
-static uint64_t first_intersecting(const dmlsplit_plan *plan, const dms_buffers *buffers, interval with, uint64_t first)
-{
-    for (; first < plan->part_count; first++)
-        if (plan->parts[first].shape != NULL && intersect(part_interval(plan, buffers, first), with))
-            break;
-    return first;
 }
 
 /* Parts that were allocated one after the other usually ascend; this settles them without memory. */
@@ -135,7 +123,7 @@ static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers
 {
     interval few[FEW_PARTS], *intervals = few;
     if (plan->part_count > FEW_PARTS)
-        intervals = malloc((size_t)plan->part_count * sizeof *intervals);   /* no more than plan->parts takes */
+        intervals = malloc((size_t)plan->part_count * sizeof *intervals);   /* half as much again as plan->parts takes */
     if (intervals == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
     size_t count = 0;
@@ -146,9 +134,8 @@ static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers
     dmlsplit_status status = DMLSPLIT_OK;
     for (size_t i = 1; i < count && status == DMLSPLIT_OK; i++)
         if (intersect(intervals[i - 1], intervals[i])) {
-            status = DMLSPLIT_RANGES_INTERSECT;
-            for (uint64_t part = 0; (part = first_intersecting(plan, buffers, intervals[i], part)) < plan->part_count; part++)
-                fault->part = part;     /* the last one, as those before it may be right without it */
+            status = DMLSPLIT_RANGES_INTERSECT;    /* the later part, as those before it may be right without it */
+            fault->part = intervals[i].part > intervals[i - 1].part ? intervals[i].part : intervals[i - 1].part;
         }
     if (intervals != few)
         free(intervals);
@@ -167,11 +154,12 @@ dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void
     const dmlsplit_status status = check_pointers(plan, &buffers);
     if (status != DMLSPLIT_OK || plan->bytes == 0)
         return status;
-    const uint64_t part = first_intersecting(plan, &buffers, make_interval(buffers.whole, plan->begin, plan->end), 0);
-    if (part < plan->part_count) {
-        fault->part = part;
-        return DMLSPLIT_RANGES_INTERSECT;
-    }
+    const interval of_whole = {(uintptr_t)whole + (uintptr_t)plan->begin, (uintptr_t)whole + (uintptr_t)plan->end, DMLSPLIT_WHOLE};
+    for (uint64_t i = 0; i < plan->part_count; i++)
+        if (plan->parts[i].shape != NULL && intersect(part_interval(plan, &buffers, i), of_whole)) {
+            fault->part = i;
+            return DMLSPLIT_RANGES_INTERSECT;
+        }
     if (plan->direction == DMLSPLIT_JOIN || ascend(plan, &buffers))
         return DMLSPLIT_OK;
     return check_sorted(plan, &buffers, fault);

@@ -15,22 +15,18 @@ void dms_packed_strides(uint32_t rank, const uint64_t *sizes, uint64_t element_s
 bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, int64_t *begin, int64_t *end,
                     uint32_t *dimension)
 {
-    int64_t low = 0, high = (int64_t)element_size;
+    uint64_t below = 0, above = element_size;
     for (uint32_t d = 0; d < rank; d++) {
         int64_t span = 0;
-        if (sizes[d] > 1 && !dms_mul_i64(strides[d], sizes[d] - 1, &span)) {
+        const bool fits = sizes[d] <= 1 || dms_mul_i64(strides[d], sizes[d] - 1, &span);
+        if (!fits || below + above + dms_abs_i64(span) > (uint64_t)PTRDIFF_MAX) {   /* pointers may not be further apart */
             *dimension = d;
             return false;
         }
-        /* Both ends are at most 2^63 from 0, so their distance fits a uint64_t. Pointers may not be further apart than PTRDIFF_MAX. */
-        int64_t *side = span < 0 ? &low : &high;
-        if (!dms_add_i64(*side, span, side) || dms_abs_i64(low) + (uint64_t)high > (uint64_t)PTRDIFF_MAX) {
-            *dimension = d;
-            return false;
-        }
+        *(span < 0 ? &below : &above) += dms_abs_i64(span);
     }
-    *begin = low;
-    *end = high;
+    *begin = -(int64_t)below;
+    *end = (int64_t)above;
     return true;
 }
 

@@ -21,16 +21,13 @@ typedef struct memory {
     char *target, *source;
 } memory;
 
-/* The widest kernel of a name up to the instruction set; NULL: there is none. */
-static const dms_kernel *find_kernel(const char *wide, const char *narrow)
+/* The widest kernel of a family; NULL: there is none. */
+static const dms_kernel *find_kernel(const char *prefix)
 {
-    const dms_kernel *found = NULL;
-    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++) {
-        const dms_kernel *kernel = &dms_kernel_table[i];
-        if ((kernel->isa & ~dms_cpu_isa()) == 0 && (strcmp(kernel->name, wide) == 0 || (found == NULL && strcmp(kernel->name, narrow) == 0)))
-            found = kernel;
-    }
-    return found;
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++)
+        if (dmlsplit_kernel_available(i) && strncmp(dms_kernel_table[i].name, prefix, strlen(prefix)) == 0)
+            return &dms_kernel_table[i];
+    return NULL;
 }
 
 /* Ticks of one run, and of reading the target once, as somebody will. */
@@ -63,7 +60,7 @@ static bool is_better(const dms_kernel *kernel, dms_nest *nest, const dms_stores
 
 static void ask(dmlsplit_profile *profile, const memory *m)
 {
-    const dms_kernel *const runs = find_kernel("runs_avx512", "runs_avx2"), *const turns = find_kernel("transpose_avx512", "transpose_avx2");
+    const dms_kernel *const runs = find_kernel("runs_"), *const turns = find_kernel("transpose_");
     const dms_stores fetches[2] = {dms_streamed_stores(DMLSPLIT_FETCH_LINES), dms_streamed_stores(DMLSPLIT_FETCH_PAGES)};
     const dms_stores claims[2] = {{DMS_PLAIN, 0, 0}, {DMS_CLAIMED, 0, 0}}, streams[2] = {claims[0], fetches[0]};
     dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}};

@@ -105,6 +105,7 @@ static dmlsplit_status add_tensors(dmlsplit_plan *plan, const dmlsplit_geometry 
             shape->operand = operand;
             status = add_operand(g, i, &budget, operand, &shape->begin, &shape->end, fault);
         }
+        shape->count++;
         plan->parts[i].shape = shape;
         plan->parts[i].place = start == 0 ? 0 : (int64_t)start * axis_stride;  /* within the whole's byte range */
         start += g->lengths[i];

@@ -135,7 +135,7 @@ DMLSPLIT_API uint64_t dmlsplit_plan_bytes(const dmlsplit_plan *plan);
 /* Tells whether the byte ranges [pointer + begin, pointer + end) are as far apart as a run needs: in a split the parts from each other and
  * from the whole, in a join the whole from every part. DMLSPLIT_OK: they are. DMLSPLIT_RANGES_INTERSECT: ranges do, with fault naming one
  * part; the elements within may still be apart (two columns of one matrix), which this function does not look into. Takes
- * O(part_count) for pointers in ascending order and for joins, else O(n log n) and, above 16 parts, 16 bytes a part that it allocates
+ * O(part_count) for pointers in ascending order and for joins, else O(n log n) and, above 16 parts, 24 bytes a part that it allocates
  * and frees (hence DMLSPLIT_OUT_OF_MEMORY). The memory itself is not touched. parts is the array that dmlsplit_split or dmlsplit_join
  * gets, whose elements are void * or const void *: C converts neither of these arrays to the other. NULLs and fault: as for dmlsplit_split. */
 DMLSPLIT_API dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void *whole, const void *parts,
