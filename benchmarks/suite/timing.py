@@ -15,6 +15,9 @@ WARM_BYTES: Final = 64_000_000
 """Below this many bytes a job runs once, untimed, before each turn: the one before it has left its own lines."""
 MOST_TURNS: Final = 41
 FEWEST_TURNS: Final = 7
+FEWEST_OF_SLOW: Final = 3
+SLOW: Final = 8
+"""Times as long as the fastest: a difference that needs no more turns to be seen."""
 
 
 @dataclass
@@ -53,11 +56,12 @@ def round_robin(runners: list[Runner], size: int, seconds: float, clock: str = "
     """
     warm = size < WARM_BYTES
     share = seconds * 1e9 / max(1, len(runners))
-    for runner in runners:
-        estimate = min(once(runner.run, 1, clock) for _ in range(2))
+    estimates = [min(once(runner.run, 1, clock) for _ in range(2)) for runner in runners]
+    for runner, estimate in zip(runners, estimates, strict=True):
         runner.calls = max(1, int(TURN_NS / max(estimate, 1)))
         turn = estimate * (runner.calls + warm)
-        runner.turns = int(min(MOST_TURNS, max(FEWEST_TURNS, share / turn)))
+        fewest = FEWEST_OF_SLOW if estimate > SLOW * min(estimates) else FEWEST_TURNS
+        runner.turns = int(min(MOST_TURNS, max(fewest, share / turn)))
     rounds = max((runner.turns for runner in runners), default=0)
     order = random.Random(0)
     for i in range(rounds):
