@@ -1,0 +1,76 @@
+"""The programs in benchmarks/ run, on a case or two; what they measure is not looked at."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dmlsplit import _native
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+NO_TIME = ("--seconds", "0.01")
+
+pytestmark = pytest.mark.slow
+
+
+def output_of(program, *arguments):
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    command = [sys.executable, str(FOLDER / program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--isa", "any"),
+        ("--kernel", "scalar"),
+        ("--profile", "intel-early"),
+        ("--threads", "2"),
+        ("--clock", "cpu"),
+    ],
+    ids=" ".join,
+)
+def test_cases(tmp_path, options):
+    path = tmp_path / "cases.json"
+    said = output_of("run.py", "--cases", "f1,a4,join-d6", "--peers", "none", *NO_TIME, "--json", str(path), *options)
+    rows = json.loads(path.read_text("utf-8"))["cases"]
+    assert [row["name"] for row in rows] == ["f1", "a4", "join-d6"]
+    for row in rows:
+        assert not [name for name, result in row["results"].items() if "wrong" in result]
+        assert row["results"]["dmlsplit"]["ns"] > 0
+        assert f"| {row['name']} {row['title']} |" in said
+
+
+def test_read_back_and_several_processes(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- results -->\nold\n<!-- /results -->\nafter\n")
+    options = ("--cases", "a4", "--peers", "none", *NO_TIME, "--read", "--processes", "2", "--markdown", str(page))
+    output_of("run.py", *options)
+    text = page.read_text("utf-8")
+    assert text.startswith("before\n<!-- results -->\n")
+    assert text.endswith("<!-- /results -->\nafter\n")
+    assert "median of 2 processes" in text
+    assert "old" not in text.split("\n")
+
+
+@pytest.mark.skipif(not {"avx2"} & {*_native.cpu_features()}, reason="one regime of stores only")
+def test_profiles():
+    assert "1 cases, median " in output_of("against.py", "intel", "--cases", "a4", *NO_TIME)
+    said = output_of("profile.py", "--most", "300000", *NO_TIME)
+    assert "| contiguous | 262144 |" in said
+    assert "send all of this" in said
+
+
+def test_neighbours_and_kernels():
+    assert "16 points in 1 series; 0 wrong" in output_of("sweep.py", "--quick", "--series", "outputs of width 5, u1")
+    assert "| memcpy | 1 | scalar |" in output_of("kernels.py", "--cases", "a4", *NO_TIME)
+
+
+def test_calls():
+    assert "| bound dispatch |" in output_of("calls.py", "--seconds", "0.1")
