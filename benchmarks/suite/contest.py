@@ -60,7 +60,10 @@ class Buffers:
     def turned(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Those of matrices that are turned, seen such that target is source.T and rows of both are contiguous."""
         found = [(a, b.T) if a.strides[-1] == a.itemsize else (a.T, b) for a, b in self.pairs()]
-        if any(a.ndim != 2 or 1 in a.shape or a.strides[1] != a.itemsize for pair in found for a in pair):
+        if any(
+            x.ndim != 2 or 1 in x.shape or x.strides[1] != x.itemsize or x.strides[0] < x.shape[1]
+            for x in sum(found, ())
+        ):
             raise Unsupported("matrices that are turned only")
         return found
 

@@ -99,7 +99,10 @@ def _cell(name: str, result: dict[str, Any] | None) -> str:
         return "-"
     if "wrong" in result:
         return "WRONG"
-    return f"{result['ns'] / 1000:.3g}" if name == "memcpy" else f"{result.get('ratio', math.nan):.2f}"
+    if name != "memcpy":
+        return f"{result.get('ratio', math.nan):.2f}"
+    time = result["ns"] / 1000
+    return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
 
 
 def _line(cells: Iterable[object]) -> str:
