@@ -1,12 +1,13 @@
 /* channels_avx512vbmi.h - small rows by byte permutes of 512-bit vectors
  *
- * 2 to 5 parts of equal width, here 3 of 1 byte: as many vectors as there are parts hold whole rows of all of them, and each vector of a part
+ * 2 to 16 parts of equal width, here 3 of 1 byte: as many vectors as there are parts hold whole rows of all of them, and each vector of a part
  * takes its bytes from these by one table (tables and vectors change places in a join, and nothing else):
  *
  *     whole    abcabcab|cabcabca|bcabcabc       part a   aaaaaaaa   table  0  3  6 |  9 12 15 | 18 21
  *              vector 0  vector 1  vector 2     part b   bbbbbbbb          1  4  7 | 10 13 16 | 19 22
  *
- * Every store is a whole line of memory, wherever a part begins: a vector is rotated, and its end waits for the begin of the next one.
+ * Every store is a whole line of memory, wherever a part begins: a vector is rotated, and its end waits for the begin of the next one, as put_vector
+ * does it (lines_template.h), but in registers from line to line.
  *
  *     now  ijklmnop   rotated  nopijklm   waiting  UVW.....      line in memory   |UVWijklm|    (nop is carried on)
  */
@@ -16,42 +17,45 @@
 
 #include <stdlib.h>
 
-enum { MOST = 5 };                      /* vectors of a gather */
+enum {
+    MOST_PAIRS = DMS_MOST_CHANNELS / 2,
+    MOST_WIDE = 8,                      /* parts of 4 bytes or more; transposes, shuffles and moves are faster with more of them */
+    MOST_UNROLLED = 8                   /* parts up to which loops over the targets are unrolled: it is slower with 13 than a loop */
+};
 
 typedef struct gather_tables {
-    unsigned shift;                     /* of the width */
-    uint8_t table[MOST][DMS_LINE];      /* low bits of the source bytes, counted through the vectors, */
-    uint64_t fifth[MOST];               /* and where they are in the last of five */
+    unsigned count, shift;              /* of vectors; of the width */
+    uint8_t table[DMS_MOST_CHANNELS][DMS_LINE];     /* the source bytes, counted through a pair of vectors, */
+    __mmask64 masks[DMS_MOST_CHANNELS][MOST_PAIRS]; /* and those that each pair has */
 } gather_tables;
 
 /* width is a power of two. */
 static void fill_tables(gather_tables *tables, unsigned count, size_t width, bool split)
 {
     const unsigned shift = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;
+    tables->count = count;
     tables->shift = shift;
     for (unsigned target = 0; target < count; target++) {
-        tables->fifth[target] = 0;
+        memset(tables->masks[target], 0, sizeof tables->masks[target]);
         for (unsigned t = 0; t < DMS_LINE; t++) {
             const unsigned in_whole = ((target << 6) + t) >> shift;
             const unsigned from_whole = ((t >> shift) * count + target) << shift;
             const unsigned from_parts = (in_whole % count << 6) + (in_whole / count << shift);
             const unsigned from = (split ? from_whole : from_parts) + (t & ((1u << shift) - 1));
-            tables->table[target][t] = (uint8_t)from;
-            tables->fifth[target] |= (uint64_t)(from >= 4 * DMS_LINE) << t;
+            tables->table[target][t] = (uint8_t)(from % (2 * DMS_LINE));
+            tables->masks[target][from / (2 * DMS_LINE)] |= UINT64_C(1) << t;
         }
     }
 }
 
-/* A permute looks at the low bits of the table only: 7 of them choose from two vectors, 6 from one. upper: where bit 7 is set. */
-static DMS_TARGET DMS_ALWAYS_INLINE vector gather(const vector *from, unsigned count, vector table, __mmask64 upper, __mmask64 fifth)
+/* A permute takes bytes from two vectors, or from one where no second one is left. */
+static DMS_TARGET DMS_ALWAYS_INLINE vector gather(const vector *from, unsigned count, vector table, const __mmask64 *masks)
 {
-    const vector low = _mm512_permutex2var_epi8(from[0], table, from[1]);
-    if (count == 2)
-        return low;
-    if (count == 3)
-        return _mm512_mask_permutexvar_epi8(low, upper, table, from[2]);
-    const vector four = _mm512_mask_blend_epi8(upper, low, _mm512_permutex2var_epi8(from[2], table, from[3]));
-    return count == 4 ? four : _mm512_mask_permutexvar_epi8(four, fifth, table, from[4]);
+    vector v = _mm512_permutex2var_epi8(from[0], table, from[1]);
+    for (unsigned i = 2; i < count; i += 2)
+        v = i + 1 == count ? _mm512_mask_permutexvar_epi8(v, masks[i / 2], table, from[i])
+                           : _mm512_mask_blend_epi8(masks[i / 2], v, _mm512_permutex2var_epi8(from[i], table, from[i + 1]));
+    return v;
 }
 
 /* The bytes that are left of `size` for the vector with this index. */
@@ -61,25 +65,38 @@ static inline size_t left_over(size_t size, size_t index)
     return size <= before ? 0 : size - before < DMS_LINE ? size - before : DMS_LINE;
 }
 
+/* Appends a block of rows to the lines, or less: where lines begin before the targets do, and what is there of the last rows. */
+static DMS_TARGET void append_block(dms_lines *lines, const gather_tables *tables, const char *const *source, uint64_t rows, bool split)
+{
+    const size_t size = (size_t)rows << tables->shift, whole = size * tables->count;
+    vector from[DMS_MOST_CHANNELS];
+    for (unsigned i = 0; i < tables->count; i++)
+        from[i] = _mm512_maskz_loadu_epi8(first_bytes(split ? left_over(whole, i) : size), source[i]);
+    for (unsigned i = 0; i < tables->count; i++) {
+        dms_lines *const w = &lines[split ? i : 0];
+        const vector now = gather(from, tables->count, load((const char *)tables->table[i]), tables->masks[i]);
+        DMS_NAME(put_vector)(w, now, rotation_by(w->fill), split ? size : left_over(whole, i), false);
+    }
+}
+
 /* Appends rows to the lines: those of each part, or those of the whole. Less than a whole block of rows only at the end. count and split are constants,
- * as is the regime of the stores. */
+ * as is the regime within the caches. */
 static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores,
                                                      unsigned count, bool split, dms_regime regime)
 {
-    const unsigned shift = tables->shift;
-    const uint64_t block = DMS_LINE >> shift;
-    const unsigned targets = split ? count : 1;
+    const uint64_t block = DMS_LINE >> tables->shift;
+    const unsigned n = count > MOST_UNROLLED ? tables->count : count, targets = split ? n : 1;
     const size_t source_step = split ? count * DMS_LINE : DMS_LINE;
-    vector table[MOST], from[MOST], waiting[MOST], rotation[MOST];
-    __mmask64 upper[MOST], fifth[MOST], filled[MOST];
-    const char *source[MOST];
-    char *line[MOST];
+    vector table[DMS_MOST_CHANNELS], from[DMS_MOST_CHANNELS], waiting[DMS_MOST_CHANNELS], rotation[DMS_MOST_CHANNELS];
+    __mmask64 masks[DMS_MOST_CHANNELS][MOST_PAIRS], filled[DMS_MOST_CHANNELS];
+    const char *source[DMS_MOST_CHANNELS];
+    char *line[DMS_MOST_CHANNELS];
     uint64_t rows = c->rows;
     size_t begin = 0, fill = 0;
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < n; i++) {
         table[i] = load((const char *)tables->table[i]);
-        upper[i] = _mm512_movepi8_mask(table[i]);
-        fifth[i] = tables->fifth[i];
+        for (unsigned pair = 1; 2 * pair < count; pair++)
+            masks[i][pair] = tables->masks[i][pair];
         source[i] = split ? c->whole + i * DMS_LINE : c->parts[i];
     }
     for (unsigned i = 0; i < targets; i++) {
@@ -88,15 +105,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
         rotation[i] = rotation_by(lines[i].fill);
         filled[i] = first_bytes(lines[i].fill);
     }
-    if (rows >= block && begin > 0) {   /* the first lines, which begin before the targets do */
-        for (unsigned i = 0; i < count; i++) {
-            from[i] = load(source[i]);
+    if (rows >= block && begin > 0) {
+        append_block(lines, tables, source, block, split);
+        for (unsigned i = 0; i < n; i++)
             source[i] += source_step;
-        }
-        for (unsigned i = 0; i < count; i++) {
-            const unsigned w = split ? i : 0;
-            DMS_NAME(put_vector)(&lines[w], gather(from, count, table[i], upper[i], fifth[i]), rotation[w], DMS_LINE, false);
-        }
         rows -= block;
     }
     for (unsigned i = 0; i < targets; i++) {
@@ -110,9 +122,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
             from[i] = load(source[i]);
             source[i] += source_step;
         }
-        for (unsigned i = 0; i < count; i++) {
+        for (unsigned i = 0; i < n; i++) {
             const unsigned w = split ? i : 0;
-            vector now = gather(from, count, table[i], upper[i], fifth[i]);
+            vector now = gather(from, count, table[i], masks[i]);
             if (fill > 0) {
                 const vector rotated = ROTATE(now, rotation[w]);
                 now = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
@@ -131,130 +143,48 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
         lines[i].line = line[i];
         store(lines[i].bytes, waiting[i]);
     }
-    if (rows > 0) {                     /* less than a block: load and store what is there of it */
-        const size_t rest = (size_t)rows << shift;
-        for (unsigned i = 0; i < count; i++)
-            from[i] = _mm512_maskz_loadu_epi8(first_bytes(split ? left_over(rest * count, i) : rest), source[i]);
-        for (unsigned i = 0; i < count; i++) {
-            const unsigned w = split ? i : 0;
-            DMS_NAME(put_vector)(&lines[w], gather(from, count, table[i], upper[i], fifth[i]), rotation[w], split ? rest : left_over(rest * count, i), false);
-        }
-    }
+    if (rows > 0)
+        append_block(lines, tables, source, rows, split);
 }
 
 typedef void append_function(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores);
 
-#define APPEND_ROWS(name, count, split, regime)                                                                                               \
-    static DMS_TARGET void name(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores)                \
-    {                                                                                                                                         \
-        append_rows(lines, c, tables, stores, count, split, regime);                                                                          \
+#define FEW(DO) DO(2) DO(3) DO(4) DO(5)
+#define MANY(DO) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16)
+#define APPEND_ROWS(name, count, split, regime)                                                                                 \
+    static DMS_TARGET void name(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores)  \
+    {                                                                                                                           \
+        append_rows(lines, c, tables, stores, count, split, regime);                                                            \
     }
-#define APPEND_ROWS_ALL(count)                                                                                                                \
-    APPEND_ROWS(split_##count, count, true, DMS_PLAIN)                                                                                        \
-    APPEND_ROWS(split_##count##_claimed, count, true, DMS_CLAIMED)                                                                            \
-    APPEND_ROWS(split_##count##_streamed, count, true, DMS_STREAMED)                                                                          \
-    APPEND_ROWS(join_##count, count, false, DMS_PLAIN)                                                                                        \
-    APPEND_ROWS(join_##count##_claimed, count, false, DMS_CLAIMED)                                                                            \
-    APPEND_ROWS(join_##count##_streamed, count, false, DMS_STREAMED)
-
-APPEND_ROWS_ALL(2)
-APPEND_ROWS_ALL(3)
-APPEND_ROWS_ALL(4)
-APPEND_ROWS_ALL(5)
-
-static const dms_stores plain_stores = {DMS_PLAIN, 0, 0};
-
-static DMS_TARGET void append(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores, unsigned count, bool split)
-{
-#define REGIMES(name) {name, name##_claimed, name##_streamed}
-    static append_function *const functions[MOST - 1][2][3] = {
-        {REGIMES(join_2), REGIMES(split_2)}, {REGIMES(join_3), REGIMES(split_3)}, {REGIMES(join_4), REGIMES(split_4)}, {REGIMES(join_5), REGIMES(split_5)},
-    };
-    functions[count - 2][split][stores->regime](lines, c, tables, stores);
-}
+#define APPEND_MANY(count)                                          \
+    APPEND_ROWS(split_##count, count, true, stores->regime)         \
+    APPEND_ROWS(join_##count, count, false, stores->regime)
+#define APPEND_FEW(count)                                           \
+    APPEND_MANY(count)                                              \
+    APPEND_ROWS(split_##count##_plain, count, true, DMS_PLAIN)      \
+    APPEND_ROWS(join_##count##_plain, count, false, DMS_PLAIN)
+FEW(APPEND_FEW)
+MANY(APPEND_MANY)
 
 /* One stretch of rows. */
-static DMS_TARGET void copy_equal(const dms_channels *c, const gather_tables *tables, unsigned count, bool split, const dms_stores *stores)
+static DMS_TARGET void copy_equal(const dms_channels *c, const gather_tables *tables, bool split, const dms_stores *stores)
 {
-    _Alignas(DMS_LINE) char waiting[MOST][DMS_LINE];
-    dms_lines lines[MOST];
-    const unsigned targets = split ? count : 1;
+#define FUNCTIONS_FEW(count) {{join_##count##_plain, join_##count}, {split_##count##_plain, split_##count}},
+#define FUNCTIONS_MANY(count) {{join_##count, join_##count}, {split_##count, split_##count}},
+    static append_function *const functions[][2][2] = {FEW(FUNCTIONS_FEW) MANY(FUNCTIONS_MANY)};
+    _Alignas(DMS_LINE) char waiting[DMS_MOST_CHANNELS][DMS_LINE];
+    dms_lines lines[DMS_MOST_CHANNELS];
+    const unsigned targets = split ? tables->count : 1;
     for (unsigned i = 0; i < targets; i++)
         lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, waiting[i]);
-    append(lines, c, tables, stores, count, split);
+    functions[tables->count - 2][split][stores->regime != DMS_PLAIN](lines, c, tables, stores);
     for (unsigned i = 0; i < targets; i++)
         dms_finish_lines(&lines[i]);
 }
 
-/* ---- Twice: 6, 8, 10, 12 or 16 parts as 3 to 5 groups of 2 or 4, by way of a few lines in the first-level cache
- *
- *     whole abcdefabcdef...  ->  staged  abab.. cdcd.. efef..  ->  parts  aa.. bb.. cc.. dd.. ee.. ff..
- */
-
-enum { STAGED_BYTES = 2048 };           /* of each group */
-
-typedef struct cascade {
-    unsigned groups, members;
-    gather_tables outer, inner;         /* between the whole and the groups, between a group and its members */
-} cascade;
-
-/* The members of a group on some rows, without its staged side. */
-static dms_channels members_of(const dms_channels *c, unsigned group, unsigned members, size_t place, uint64_t rows)
+static unsigned count_of(const dmlsplit_plan *plan)
 {
-    dms_channels m;
-    m.rows = rows;
-    m.whole = NULL;
-    for (unsigned i = 0; i < members; i++)
-        m.parts[i] = c->parts[group * members + i] + place;
-    return m;
-}
-
-static DMS_TARGET void copy_cascade(const dms_channels *c, const cascade *k, bool split, const dms_stores *stores)
-{
-    _Alignas(DMS_LINE) char staged[MOST][STAGED_BYTES], waiting[16][DMS_LINE];
-    const unsigned targets = split ? k->groups * k->members : 1;
-    const size_t width = (size_t)1 << k->inner.shift;
-    const uint64_t block = STAGED_BYTES / (width * k->members);
-    dms_lines lines[16];
-    dms_channels outer;
-    for (unsigned i = 0; i < targets; i++)
-        lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, waiting[i]);
-    for (uint64_t row = 0; row < c->rows; row += outer.rows) {
-        outer.rows = c->rows - row < block ? c->rows - row : block;
-        outer.whole = c->whole + row * c->row;
-        for (unsigned g = 0; g < k->groups; g++)
-            outer.parts[g] = staged[g];
-        if (split)
-            copy_equal(&outer, &k->outer, k->groups, true, &plain_stores);
-        for (unsigned g = 0; g < k->groups; g++) {
-            dms_channels inner = members_of(c, g, k->members, (size_t)row * width, outer.rows);
-            inner.whole = staged[g];
-            if (split)
-                append(lines + g * k->members, &inner, &k->inner, stores, k->members, true);
-            else
-                copy_equal(&inner, &k->inner, k->members, false, &plain_stores);
-        }
-        if (!split)
-            append(lines, &outer, &k->outer, stores, k->groups, false);
-    }
-    for (unsigned i = 0; i < targets; i++)
-        dms_finish_lines(&lines[i]);
-}
-
-/* The members of a group, 1 where the parts need no groups; 0: there is no way. */
-static unsigned members_for(uint64_t count)
-{
-    switch (count) {
-    case 2: case 3: case 4: case 5: return 1;
-    case 6: case 8: case 10: return 2;
-    case 12: case 16: return 4;
-    default: return 0;
-    }
-}
-
-static uint64_t count_of(const dmlsplit_plan *plan)
-{
-    return plan->space.operands[0].length / plan->space.operands[1].length;
+    return (unsigned)(plan->space.operands[0].length / plan->space.operands[1].length);
 }
 
 const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
@@ -263,40 +193,25 @@ const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
     if (refusal != NULL)
         return refusal;
     const size_t width = dms_equal_width(plan);
-    const unsigned members = members_for(count_of(plan));
-    if (members == 4 && width == 4)
-        return "columns are as many as a transpose likes";
-    if (width == 0 || (width & (width - 1)) != 0 || members == 0 || width * members > 16)
-        return "there are not 2 to 5 parts of 1, 2, 4, 8 or 16 bytes, or 6, 8, 10, 12 or 16 parts in groups of 16 bytes at most";
+    if (width == 0 || (width & (width - 1)) != 0 || width > 16 || (width > 2 && count_of(plan) > MOST_WIDE))
+        return "there are not 2 to 16 parts of 1 or 2 bytes, or 2 to 8 parts of 4, 8 or 16";
     return NULL;
 }
 
 void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
-    const bool split = plan->direction == DMLSPLIT_SPLIT;
-    const size_t width = dms_equal_width(plan);
-    cascade *k = malloc(sizeof *k);
-    if (k == NULL)
-        return NULL;
-    k->members = members_for(count_of(plan));
-    k->groups = (unsigned)count_of(plan) / k->members;
-    fill_tables(&k->outer, k->groups, width * k->members, split);
-    if (k->members > 1)
-        fill_tables(&k->inner, k->members, width, split);
-    return k;
+    gather_tables *tables = malloc(sizeof *tables);
+    if (tables != NULL)
+        fill_tables(tables, count_of(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
+    return tables;
 }
 
 DMS_TARGET void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    const bool split = plan->direction == DMLSPLIT_SPLIT;
-    const cascade *k = plan->tables;
     while (first < last) {
         dms_channels channels;
         dms_next_channels(plan, buffers, &first, last, &channels);
-        if (k->members > 1)
-            copy_cascade(&channels, k, split, &plan->copies);
-        else
-            copy_equal(&channels, &k->outer, k->groups, split, &plan->copies);
+        copy_equal(&channels, plan->tables, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
     }
     LEAVE(dms_is_streamed(&plan->copies));
 }
@@ -335,7 +250,7 @@ DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, co
         c.whole = split ? (char *)(uintptr_t)source : target;       /* const is dropped as in dms_buffers */
         for (unsigned i = 0; i < count; i++)
             c.parts[i] = split ? target + (int64_t)i * m.columns->target_stride : (char *)(uintptr_t)source + (int64_t)i * m.rows->source_stride;
-        copy_equal(&c, &tables, count, split, &nest->stores);
+        copy_equal(&c, &tables, split, &nest->stores);
     } while (dms_next(m.around, m.count, index, &target, &source));
     LEAVE(false);
 }

@@ -4,7 +4,7 @@
 #if DMS_NEON
 #include "vector_neon.h"
 
-#include "channels_neon.h"
+#include "channels_template.h"
 #include "rows_template.h"
 #include "shuffle_template.h"
 #include "transpose_template.h"
