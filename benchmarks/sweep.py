@@ -42,11 +42,9 @@ STREAMED: Final = 14 << 20
 """Bytes copied: in the second cache, and above the size from which stores pass by a 32 MiB cache."""
 WIDTHS: Final = (*range(1, 65), 127, 128, 129)
 TYPES: Final = ("u1", "u2", "f4", "f8")
-_STEPS: Final = "6, 8, 10 and 12 parts go in two steps of 2 to 5 parts each; 7, 9 and 11 do not"
 _BETWEEN_LINES: Final = "rows of the target begin between lines of memory; those of both neighbours on lines"
 _ODD: Final = "pieces of 2 and 4 elements are one wider element; those of 3 are not"
 EXPECTED: Final[dict[tuple[str, int], str]] = {
-    **{(f"outputs of width 1, {dtype}", count): _STEPS for dtype in ("u1", "u2", "f4") for count in (7, 9, 11)},
     **{(f"widths, {way}, {dtype}", 3): _ODD for way in ("packed", "join") for dtype in TYPES},
     **{(f"widths, packed, above the caches, {dtype}", 3): _ODD for dtype in TYPES},
     ("widths, NHWC view, u1", 127): _BETWEEN_LINES,

@@ -39,7 +39,4 @@ dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit);
 /* NULL, or why not. most: steps that a vector may take on average. */
 const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t most);
 
-/* Pointers of the streams at the begin of a stretch of rows. */
-void dms_shuffle_streams(const dms_channels *channels, bool split, const char **sources, char **targets);
-
 #endif

@@ -138,26 +138,19 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
     dms_copy_channels(c, split, row);
 }
 
-/* split is a constant. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_any)(const dms_channels *c, const equal_tables *t, bool split)
-{
-    if (t->count == 2)
-        DMS_NAME(copy_equal)(c, t, 2, false, split);
-    else if (t->count == 3)
-        DMS_NAME(copy_equal)(c, t, 3, false, split);
-    else if (t->width < 8)
-        DMS_NAME(copy_equal)(c, t, 4, false, split);
-    else
-        DMS_NAME(copy_equal)(c, t, 4, true, split);
-}
-
 static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void *tables, bool split)
 {
     const equal_tables *t = tables;
-    if (split)
-        DMS_NAME(copy_any)(c, t, true);
+#define COPY(count, wide) (split ? DMS_NAME(copy_equal)(c, t, count, wide, true) : DMS_NAME(copy_equal)(c, t, count, wide, false))
+    if (t->count == 2)
+        COPY(2, false);
+    else if (t->count == 3)
+        COPY(3, false);
+    else if (t->width < 8)
+        COPY(4, false);
     else
-        DMS_NAME(copy_any)(c, t, false);
+        COPY(4, true);
+#undef COPY
 }
 
 /* ---- The kernel ---- */

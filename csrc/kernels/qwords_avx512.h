@@ -79,12 +79,11 @@ static DMS_TARGET void join_rows(const dms_channels *channels)
     __mmask8 mask[3];
     char *to = channels->whole;
     size_t steps[3];
-    for (size_t i = 0; i < 3; i++) {
-        const bool is_there = i < channels->count;
-        /* Nothing is loaded for a third part that is not there, but quickly only where memory is. */
-        from[i] = is_there ? (uintptr_t)channels->parts[i] - channels->places[i] : (uintptr_t)channels->whole;
-        mask[i] = (__mmask8)(is_there ? ((1u << channels->widths[i] / 8) - 1) << channels->places[i] / 8 : 0);
-        steps[i] = is_there ? channels->widths[i] : 0;
+    for (size_t i = 0; i < 3; i++) {    /* nothing is loaded for a third part that is not there, but quickly only where memory is: from the first one */
+        const size_t part = i < channels->count ? i : 0;
+        from[i] = (uintptr_t)channels->parts[part] - channels->places[part];
+        mask[i] = (__mmask8)(i == part ? ((1u << channels->widths[i] / 8) - 1) << channels->places[i] / 8 : 0);
+        steps[i] = channels->widths[part];
     }
     for (uint64_t left = channels->rows; left > 0; left--) {
         __m512i v = _mm512_maskz_loadu_epi64(mask[0], (const void *)from[0]);

@@ -125,15 +125,3 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
         return "there are too few rows for the tables to pay";
     return NULL;
 }
-
-void dms_shuffle_streams(const dms_channels *channels, bool split, const char **sources, char **targets)
-{
-    if (split) {
-        sources[0] = channels->whole;
-        memcpy(targets, channels->parts, channels->count * sizeof targets[0]);
-    } else {
-        targets[0] = channels->whole;
-        for (size_t i = 0; i < channels->count; i++)
-            sources[i] = channels->parts[i];
-    }
-}

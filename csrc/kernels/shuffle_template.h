@@ -68,16 +68,6 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_group)(const dms_shuffle
     }
 }
 
-static DMS_TARGET void DMS_NAME(weave_split)(const dms_shuffle *s, const char *const *from, char *const *to, uint64_t blocks)
-{
-    DMS_NAME(weave_group)(s, true, from, to, blocks);
-}
-
-static DMS_TARGET void DMS_NAME(weave_join)(const dms_shuffle *s, const char *const *from, char *const *to, uint64_t blocks)
-{
-    DMS_NAME(weave_group)(s, false, from, to, blocks);
-}
-
 static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_channels *c, const void *tables, bool split)
 {
     const dms_shuffle *s = tables;
@@ -86,13 +76,21 @@ static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_channels *c, const void 
     char *to[DMS_MOST_CHANNELS];
     uint64_t left = c->rows / s->rows / LANES * LANES;      /* blocks */
     const uint64_t done = left * s->rows;
-    dms_shuffle_streams(c, split, from, to);
+    for (size_t i = 0; i < c->count; i++)
+        if (split)
+            to[i] = c->parts[i];
+        else
+            from[i] = c->parts[i];
+    if (split)
+        from[0] = c->whole;
+    else
+        to[0] = c->whole;
     for (uint64_t blocks; left > 0; left -= blocks) {
         blocks = left < most ? left : most;
         if (split)
-            DMS_NAME(weave_split)(s, from, to, blocks);
+            DMS_NAME(weave_group)(s, true, from, to, blocks);
         else
-            DMS_NAME(weave_join)(s, from, to, blocks);
+            DMS_NAME(weave_group)(s, false, from, to, blocks);
         for (size_t i = 0; i < s->sources; i++)
             from[i] += blocks * s->source_block[i];
         for (size_t i = 0; i < s->targets; i++)
