@@ -4,7 +4,7 @@
 
 #include "dms_channels.h"
 
-enum { DMS_MOST_STEPS = 256, DMS_MOST_VECTORS = 64, DMS_WIDEST_UNIT = 64, DMS_OUT_OF_STEP = 0x80 };
+enum { DMS_MOST_STEPS = 384, DMS_MOST_VECTORS = 96, DMS_WIDEST_UNIT = 64, DMS_OUT_OF_STEP = 0x80 };
 
 /* Takes bytes from one source vector: byte t of the target is byte table[t] of the source where mask has bit t. Elsewhere the table holds
  * DMS_OUT_OF_STEP, which makes pshufb give 0. */
