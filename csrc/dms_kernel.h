@@ -156,6 +156,16 @@ static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t 
     }
 }
 
+/* Copies any size. glibc's memcpy has instructions for up to half a MiB or a MiB on AMD's CPUs (rep movsb), and a loop for more, which takes longer as long as
+ * the caches hold everything. */
+static inline void dms_copy_long(char *to, const char *from, size_t size)
+{
+    enum { MOST = 1 << 18 };
+    for (; size > MOST; size -= MOST, to += MOST, from += MOST)
+        memcpy(to, from, MOST);
+    memcpy(to, from, size);
+}
+
 /* Copies a nest run by run. run is nest->run; where it is a constant, or short, the copies become moves, which may be misaligned. */
 static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, const char *source, size_t run)
 {
@@ -169,7 +179,7 @@ static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, 
             if (run < DMS_LINE)
                 dms_copy_short(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
             else
-                memcpy(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
+                dms_copy_long(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
     } while (dms_next(nest->loops, outer, index, &target, &source));
 }
 
@@ -179,15 +189,6 @@ static inline void dms_row_index(const dms_space *space, uint64_t row, uint64_t 
     for (uint32_t d = space->axis; d-- > 0;) {
         index[d] = row % space->sizes[d];
         row /= space->sizes[d];
-    }
-}
-
-static inline void dms_next_row(const dms_space *space, uint64_t *index)
-{
-    for (uint32_t d = space->axis; d-- > 0;) {
-        if (++index[d] < space->sizes[d])
-            return;
-        index[d] = 0;
     }
 }
 
