@@ -268,7 +268,7 @@ def profile() -> Profile:
 
 
 def measured_profile() -> Profile:
-    """The same, once a plan was made that is large enough to be measured for: 20 to 80 ms the first time."""
+    """The same, once a plan was made that is large enough to be measured for: 20 to 60 ms the first time."""
     Plan(SPLIT, 1, (16, 1 << 20), None, 0, (8, 8), None)
     return profile()
 
