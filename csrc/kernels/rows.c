@@ -1,6 +1,8 @@
 /* rows.c - which rows are cut into contiguous pieces that are copied together (rows_template.h) */
 #include "../dms_channels.h"
 
+#if DMS_SSSE3 || DMS_NEON                /* or nobody asks */
+
 /* Above this many parts, a row writes to (or reads from) more pages than the second-level TLB of current cores has entries. */
 #define MOST_PARTS 1024
 
@@ -29,3 +31,5 @@ const char *dms_refuse_rows(const dmlsplit_plan *plan)
         return "pieces of a row are shorter than 16 bytes on average";
     return NULL;
 }
+
+#endif
