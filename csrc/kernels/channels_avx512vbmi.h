@@ -117,7 +117,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
     }
     for (; rows >= block; rows -= block) {
         for (unsigned i = 0; i < count; i++) {
-            if (regime == DMS_STREAMED)
+            if (split && regime == DMS_STREAMED)    /* several streams keep several pages open as they are */
                 DMS_FETCH_PAGE(source[i], stores);
             from[i] = load(source[i]);
             source[i] += source_step;
