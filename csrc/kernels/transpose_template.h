@@ -187,7 +187,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(const square *s, size_t siz
 }
 
 /* The columns of the turned tile go to memory; where they are carried on, whole lines of them, and the rest of each to the front. */
-static DMS_TARGET void unload_columns(dms_tile *tile)
+static DMS_TARGET void drain_columns(dms_tile *tile)
 {
     const size_t size = tile->rows * tile->element_size;
     for (size_t j = 0; j < tile->columns; j++) {
@@ -228,7 +228,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_tile(dms_tile *tile, size_t size)
         for (size_t row = 0; row < tile->rows; row += DMS_LINE / size)
             turn_at(tile, row, column, size);
     if (dms_is_staged(tile))
-        unload_columns(tile);
+        drain_columns(tile);
     else
         tile->to_offset += (int64_t)(tile->rows * size);
 }
