@@ -6,17 +6,16 @@
 
 enum {
     DMS_TILE_MOST = 1024,               /* rows or columns of a tile */
-    DMS_MOST_WAITING = 512,             /* columns of a tile whose lines wait */
-    DMS_MOST_TURNED = 80 << 10          /* bytes: five lines of half of these, one of each, or what is gathered */
+    DMS_MOST_CARRIED = 512,             /* columns of a tile whose lines are carried on */
+    DMS_MOST_TURNED = 2 * DMS_LINE * DMS_MOST_CARRIED   /* bytes of these, and as many as are gathered */
 };
 
 /* Where turned squares go, chosen once for a matrix. */
 typedef enum dms_sink {
     DMS_STORED,
-    DMS_STAGED,                         /* by way of memory that is cached, so that each row of the target gets a few lines at once */
-    DMS_LINES,                          /* streamed, as they are whole lines of the target */
-    DMS_CARRIED,                        /* streamed: lines are made of two squares, the end of one and the begin of the next */
-    DMS_COLLECTED                       /* streamed by way of memory that is cached, with what is no whole line carried on */
+    DMS_LINES,                          /* past the caches, as they are whole lines of the target */
+    DMS_CARRIED,                        /* past the caches: lines are made of two squares, the end of one and the begin of the next */
+    DMS_COLLECTED                       /* the same where registers cannot do it: by way of memory that is cached */
 } dms_sink;
 
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
@@ -31,21 +30,16 @@ typedef struct dms_tile {
     size_t rows, columns;
     const char *from[DMS_TILE_MOST];
     int64_t from_offset;
-    char *to[DMS_TILE_MOST];            /* in turned, where staged */
+    char *to[DMS_TILE_MOST];            /* in turned, where collected */
     int64_t to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile */
-    dms_lines lines[DMS_MOST_WAITING];  /* of the columns: what no whole line holds yet, or all of a tile, waits in turned */
+    dms_lines carries[DMS_MOST_CARRIED];    /* of the columns: what no whole line of memory holds yet waits in turned */
     _Alignas(DMS_LINE) char turned[DMS_MOST_TURNED];
 } dms_tile;
 
 static inline bool dms_is_carried(const dms_tile *tile)
 {
     return tile->sink >= DMS_CARRIED;
-}
-
-static inline bool dms_is_staged(const dms_tile *tile)
-{
-    return tile->sink == DMS_STAGED || tile->sink == DMS_COLLECTED;
 }
 
 /* The functions of a kernel, and its width. */

@@ -31,23 +31,19 @@ static void turn(dms_tile *tile)
     tile->to_offset += (int64_t)(tile->rows * tile->element_size);
 }
 
-enum { WAYS = 8, WAY = 4096 };          /* of a first-level cache, at least; bytes after which its sets repeat themselves */
-
 static const dms_turner plain_turner = {turn, NULL, 0};
 
 /* The first tile of these columns: to and to_offset say where they go. */
 static void start_columns(dms_tile *tile)
 {
-    const bool staged = dms_is_staged(tile);
-    const size_t pitch = (staged ? tile->height * tile->element_size : 0) + DMS_LINE;
-    if (!staged && tile->sink != DMS_CARRIED)
+    const bool collected = tile->sink == DMS_COLLECTED;
+    const size_t pitch = collected ? tile->height * tile->element_size + DMS_LINE : DMS_LINE;
+    if (!dms_is_carried(tile))
         return;
     for (size_t j = 0; j < tile->columns; j++) {
-        char *const to = tile->to[j] + tile->to_offset;
-        const dms_lines all = {to, tile->turned + j * pitch, 0, 0};
-        tile->lines[j] = tile->sink == DMS_STAGED ? all : dms_start_lines(to, all.bytes);
-        if (staged)
-            tile->to[j] = all.bytes + tile->lines[j].fill;
+        tile->carries[j] = dms_start_lines(tile->to[j] + tile->to_offset, tile->turned + j * pitch);
+        if (collected)
+            tile->to[j] = tile->carries[j].bytes + tile->carries[j].fill;
     }
     tile->to_offset = 0;
 }
@@ -56,7 +52,7 @@ static void start_columns(dms_tile *tile)
 static void finish_columns(const dms_tile *tile)
 {
     for (size_t j = 0; dms_is_carried(tile) && j < tile->columns; j++)
-        dms_finish_lines(&tile->lines[j]);
+        dms_finish_lines(&tile->carries[j]);
 }
 
 static bool is_element(size_t size)
@@ -69,54 +65,50 @@ static size_t smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-/* The address of a row of the target, all the bits that distances between them have, and how far those of the source are apart (0: by no rule). */
+/* How the rows of the target lie: the address of one of them, and all the bits that the distances between them have; and how far those of the source
+ * are apart, 0: by no rule. */
 typedef struct sides {
     uintptr_t first, apart, from_apart;
 } sides;
 
-/* How many lines of a square share a set of a first-level cache, because rows lie a power of two apart. From 8 on they drive each other out. */
-static size_t lines_of_set(uintptr_t apart, size_t side)
+/* Whether the lines of a square share sets of a first-level cache, in which there is room for 8 each or little more, because rows lie a power of two
+ * apart: those that are fetched would drive each other out. */
+static bool share_sets(uintptr_t apart, size_t side)
 {
+    enum { WAY = 4096, WAYS = 8 };      /* bytes after which sets repeat themselves */
     const uintptr_t step = apart & (0 - apart);
-    return side * (step < WAY ? step : WAY) / WAY;
+    return side * (step < WAY ? step : WAY) > WAYS * WAY;
 }
 
-/* Rows of the target whose lines crowd into a set, or into one while those of the source do not, are staged: such lines wait for each other if they are
- * stored one at a time. Streamed rows that all begin at one place in a line are whole lines after a head; others are carried on, in registers by words. */
-static dms_sink choose_sink(const dms_turner *turner, const sides *s, size_t element_size, bool fetchable, bool streamed)
+/* Rows of the target that all begin at one place in a line are whole lines after a head; others are carried on, in registers by words. */
+static dms_sink choose_sink(const dms_turner *turner, const sides *s, size_t element_size, const dms_stores *stores)
 {
-    const size_t most = fetchable && s->apart % WAY == 0 ? WAYS : 2 * WAYS;
-    if (turner->vector == 0)
+    if (turner->vector == 0 || !dms_is_streamed(stores))
         return DMS_STORED;
-    if (!streamed)
-        return lines_of_set(s->apart, DMS_LINE / element_size) > most ? DMS_STAGED : DMS_STORED;
     if (s->apart % DMS_LINE == 0 && s->first % element_size == 0)
         return DMS_LINES;
-    return turner->vector == DMS_LINE && s->from_apart != 0 && (s->first | s->apart) % 2 == 0 ? DMS_CARRIED : DMS_COLLECTED;
+    return turner->vector == DMS_LINE && (s->first | s->apart) % 2 == 0 ? DMS_CARRIED : DMS_COLLECTED;
 }
 
 /* A square has a line in each row and column. A tile is a few of them high, which are turned one below the other: what each row of the target gets
- * at once is worth a stream to the CPU. With plain stores it is narrow, as what the rows of the source share sets with is soon evicted, and the CPU
- * fetches what follows; streamed, it is wide, and the next one below is fetched meanwhile, unless its lines drove each other out. Measured (Zen 5) as
- * multiples of memcpy's time: 2048 x 2048 of one byte staged 2.9, stored 3.8, and 4.5 in tiles of one square's height; 1024 x 2048 of two bytes 2.8, 4.3;
- * 4001 x 4003 of one byte collected in tiles of four squares 1.5, of one 1.7. */
+ * at once is worth a stream to the CPU, and rows that are a power of two apart, whose lines share few sets of the cache, do no harm. With plain stores
+ * it is narrow, for the same reason in the source, and the CPU fetches what follows; past the caches it is wide, and the next one below is fetched
+ * meanwhile, unless its lines drove each other out: 8192 x 4096 of four bytes 1.3 in place of 1.8. Measured (Zen 5), as multiples of memcpy's time, and in place of tiles of one square's height: 2048 x 2048 of one byte 3.1, 3.9;
+ * of two bytes past the caches 1.8, 2.5; 1024 x 1024 of four bytes 2.2, 4.0. */
 static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, uint64_t rows, const sides *s, const dms_stores *stores)
 {
-    enum { SQUARES = 16 };
-    static const struct {
-        size_t height, width, most;     /* squares, bytes, columns; of a sink */
-    } shapes[] = {{8, 0, 0}, {8, DMS_LINE, DMS_LINE}, {3, 4096, DMS_TILE_MOST}, {1, 2048, DMS_MOST_WAITING}, {4, 4096, DMS_MOST_WAITING / 2}};
+    enum { SQUARES = 16, HIGH = 8, HIGH_LINES = 3, HIGH_UNFETCHED = 2, WIDE = 4096, WIDE_CARRIED = 2048 };
     const size_t side = DMS_LINE / element_size;
-    const bool fetchable = lines_of_set(s->from_apart, side) <= WAYS, streamed = dms_is_streamed(stores);
     tile->turn = turner->turn;
     tile->element_size = element_size;
-    tile->sink = choose_sink(turner, s, element_size, fetchable, streamed);
-    tile->claimed = stores->regime == DMS_CLAIMED && tile->sink == DMS_STORED;
-    tile->fetched = streamed && fetchable;
-    tile->height = (shapes[tile->sink].height - (tile->sink == DMS_LINES && !fetchable)) * side;
-    tile->width = smaller(shapes[tile->sink].width / element_size, shapes[tile->sink].most);
+    tile->sink = choose_sink(turner, s, element_size, stores);
+    tile->claimed = stores->regime == DMS_CLAIMED;
+    tile->fetched = dms_is_streamed(stores) && !share_sets(s->from_apart, side);
+    tile->height = tile->sink == DMS_STORED ? HIGH * side : tile->sink != DMS_LINES ? side : (tile->fetched ? HIGH_LINES : HIGH_UNFETCHED) * side;
+    tile->width = (tile->sink == DMS_LINES ? WIDE : WIDE_CARRIED) / element_size;
     if (tile->sink == DMS_STORED)
         tile->width = SQUARES / ((smaller(rows, tile->height) + side - 1) / side) * side;
+    tile->width = smaller(tile->width, dms_is_carried(tile) ? DMS_MOST_CARRIED : DMS_TILE_MOST);
     tile->head = dms_is_carried(tile) ? 0 : (uintptr_t)(0 - s->first) % DMS_LINE / element_size;
 }
 
@@ -152,36 +144,24 @@ const char *dms_refuse_transpose(const dms_nest *nest)
     return NULL;
 }
 
-/* Down all rows of the columns that tile->to names. */
-static void turn_down(dms_tile *tile, uint64_t rows, int64_t step, int64_t from)
-{
-    tile->to_offset = 0;
-    start_columns(tile);
-    for (uint64_t row = 0; row < rows; row += tile->rows) {
-        tile->rows = next_rows(tile, rows - row, row == 0);
-        tile->from_offset = (int64_t)row * step + from;
-        tile->turn(tile);
-    }
-    finish_columns(tile);
-}
-
-/* Where rows of the source begin. */
-static void start_rows(dms_tile *tile, uint64_t rows, int64_t step, const char *source)
-{
-    tile->next = (int64_t)tile->height * step;
-    for (size_t i = 0; i < tile->height && i < rows; i++)
-        tile->from[i] = source + (int64_t)i * step;
-}
-
 /* rows: contiguous in the target, columns: in the source. */
 static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source)
 {
-    start_rows(tile, rows->size, rows->source_stride, source);
+    tile->next = (int64_t)tile->height * rows->source_stride;
+    for (size_t i = 0; i < tile->height && i < rows->size; i++)
+        tile->from[i] = source + (int64_t)i * rows->source_stride;
     for (uint64_t column = 0; column < columns->size; column += tile->columns) {
         tile->columns = smaller(columns->size - column, tile->width);
+        tile->to_offset = 0;
         for (size_t j = 0; j < tile->columns; j++)
             tile->to[j] = target + (int64_t)(column + j) * columns->target_stride;
-        turn_down(tile, rows->size, rows->source_stride, (int64_t)(column * tile->element_size));
+        start_columns(tile);
+        for (uint64_t row = 0; row < rows->size; row += tile->rows) {
+            tile->rows = next_rows(tile, rows->size - row, row == 0);
+            tile->from_offset = (int64_t)row * rows->source_stride + (int64_t)(column * tile->element_size);
+            tile->turn(tile);
+        }
+        finish_columns(tile);
     }
 }
 
@@ -286,14 +266,23 @@ static void split_columns(dms_tile *tile, const stretch *s)
 {
     char *at;
     uint64_t part = 0, column = 0;
-    start_rows(tile, s->rows, s->step, s->whole);
+    tile->next = (int64_t)tile->height * s->step;
+    for (size_t i = 0; i < tile->height && i < s->rows; i++)
+        tile->from[i] = s->whole + (int64_t)i * s->step;
     for (;; column += tile->columns) {
         tile->columns = 0;
         while (tile->columns < tile->width && (at = next_part(s, &part)) != NULL)
             tile->to[tile->columns++] = at;
         if (tile->columns == 0)
             return;
-        turn_down(tile, s->rows, s->step, (int64_t)(column * tile->element_size));
+        tile->to_offset = 0;
+        start_columns(tile);
+        for (uint64_t row = 0; row < s->rows; row += tile->rows) {
+            tile->rows = next_rows(tile, s->rows - row, row == 0);
+            tile->from_offset = (int64_t)row * s->step + (int64_t)(column * tile->element_size);
+            tile->turn(tile);
+        }
+        finish_columns(tile);
     }
 }
 
@@ -318,7 +307,6 @@ static void take_rows(dms_tile *tile, const stretch *s, uint64_t row, int64_t pl
     tile->to_offset = place;
     for (size_t j = 0; j < tile->columns; j++)
         tile->to[j] = s->whole + (int64_t)(row + j) * s->step;
-    start_columns(tile);
 }
 
 /* A part is a row of the source: as many as a tile has rows, along all of their elements; then the next ones. Or, so that what rows of the whole have
@@ -334,13 +322,14 @@ static void join_columns(dms_tile *tile, const stretch *s)
         }
     for (uint64_t row = 0; dms_is_carried(tile) && row < s->rows; row += tile->columns) {
         take_rows(tile, s, row, 0);
+        start_columns(tile);
         for (uint64_t part = 0; take_parts(tile, s, &part);)
             tile->turn(tile);
         finish_columns(tile);
     }
 }
 
-/* Streamed: short rows of the whole without gaps between them are whole lines together, by way of memory that is cached. */
+/* Past the caches: short rows of the whole without gaps between them are whole lines together, by way of memory that is cached. */
 static bool is_gathered(const dmlsplit_plan *plan, const stretch *s, const dms_turner *turner)
 {
     enum { SHORT = 512 };
@@ -350,14 +339,13 @@ static bool is_gathered(const dmlsplit_plan *plan, const stretch *s, const dms_t
 
 static void gather_columns(dms_tile *tile, const stretch *s, const dms_turner *turner)
 {
-    enum { GATHERED = 16384 };          /* bytes */
     const size_t step = (size_t)s->step;
     uint64_t part = 0;
     dms_lines lines = dms_start_lines(s->whole, tile->turned);
     tile->sink = DMS_STORED;
     tile->height = DMS_TILE_MOST;
     tile->head = 0;
-    tile->width = smaller(DMS_TILE_MOST, GATHERED / step);
+    tile->width = smaller(DMS_TILE_MOST, DMS_MOST_TURNED / 4 / step);
     tile->next = (int64_t)(tile->width * tile->element_size);
     (void)take_parts(tile, s, &part);
     for (uint64_t row = 0; row < s->rows; row += tile->columns) {
@@ -381,7 +369,9 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
     s.step = space->operands[0].strides[space->axis - 1];
     for (uint64_t row = first; row < last; row += s.rows) {
         dms_row_index(space, row, s.index);
-        s.rows = smaller(last - row, space->sizes[space->axis - 1] - s.index[space->axis - 1]);
+        s.rows = space->sizes[space->axis - 1] - s.index[space->axis - 1];
+        if (s.rows > last - row)
+            s.rows = last - row;
         s.whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], s.index);
         const sides found = sides_of_columns(&s, split, dms_is_streamed(&plan->turns));
         start_tiles(&tile, turner, (size_t)space->element_size, split ? s.rows : plan->part_count, &found, &plan->turns);

@@ -16,7 +16,7 @@
  *     e0 f0 g0 h0 | e4 ...                           ->   a4 b4 c4 d4 | e4 ...                              column 4
  *     i0 ...                                              a8 ...                                            column 8
  *
- * Vectors that are shorter than a line are put together, so that each row of the target gets whole lines. Streamed squares that are no whole
+ * Vectors that are shorter than a line are put together, so that each row of the target gets whole lines. Past the caches, squares that are no whole
  * lines of memory are collected behind what the square before them left over, and drained line by line:
  *
  *     row j of turned, before   ..ppp               p: carried, ..: not ours
@@ -75,7 +75,7 @@ typedef struct square {
     char *const *to;
     int64_t from_offset, to_offset;
     size_t rows, columns;               /* in the tile, from the square's corner on */
-    dms_lines *lines;
+    dms_lines *carries;
 } square;
 
 static DMS_TARGET DMS_ALWAYS_INLINE void store_line(char *to, const vector *line, bool streamed)
@@ -141,7 +141,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t co
     if (kind != WHOLE && column >= s->columns)
         return;
     if (VECTOR == DMS_LINE && sink == DMS_CARRIED)
-        carry_line(&s->lines[column], line, bytes);
+        carry_line(&s->carries[column], line, bytes);
     else if (bytes == DMS_LINE)
         store_line(s->to[column] + s->to_offset, line, sink == DMS_LINES);
     else
@@ -186,23 +186,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(const square *s, size_t siz
             turn_columns(s, first, size, WHOLE, sink);
 }
 
-/* The columns of the turned tile go to memory; where they are carried on, whole lines of them, and the rest of each to the front. */
+/* The whole lines in the columns of the turned tile go to memory, and the rest of each to the front. */
 static DMS_TARGET void drain_columns(dms_tile *tile)
 {
-    const size_t size = tile->rows * tile->element_size;
     for (size_t j = 0; j < tile->columns; j++) {
-        dms_lines *const lines = &tile->lines[j];
-        size_t at = 0;
-        if (tile->sink == DMS_COLLECTED) {
-            DMS_NAME(drain_lines)(lines, size);
-            tile->to[j] = lines->bytes + lines->fill;
-            continue;
-        }
-        for (; at + DMS_LINE <= size; at += DMS_LINE)
-            for (size_t i = 0; i < DMS_LINE; i += VECTOR)
-                store(lines->line + at + i, load(lines->bytes + at + i));
-        dms_copy_short(lines->line + at, lines->bytes + at, size - at);
-        lines->line += size;
+        DMS_NAME(drain_lines)(&tile->carries[j], tile->rows * tile->element_size);
+        tile->to[j] = tile->carries[j].bytes + tile->carries[j].fill;
     }
 }
 
@@ -210,12 +199,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(const dms_tile *tile, size_t ro
 {
     const size_t side = DMS_LINE / size;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
-                      tile->rows - row, tile->columns - column, (dms_lines *)tile->lines + column};
+                      tile->rows - row, tile->columns - column, (dms_lines *)tile->carries + column};
     for (size_t i = 0; tile->fetched && i < side && i < s.rows; i++)
         DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
     for (size_t j = 0; tile->claimed && j < side && j < s.columns; j++)
         DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
-    if (tile->sink == DMS_STORED || dms_is_staged(tile))
+    if (tile->sink == DMS_STORED)
         turn_square(&s, size, DMS_STORED);
     else
         turn_square(&s, size, tile->sink);
@@ -227,7 +216,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_tile(dms_tile *tile, size_t size)
     for (size_t column = 0; column < tile->columns; column += DMS_LINE / size)
         for (size_t row = 0; row < tile->rows; row += DMS_LINE / size)
             turn_at(tile, row, column, size);
-    if (dms_is_staged(tile))
+    if (tile->sink == DMS_COLLECTED)
         drain_columns(tile);
     else
         tile->to_offset += (int64_t)(tile->rows * size);
