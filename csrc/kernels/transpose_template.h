@@ -67,9 +67,6 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_group(vector *v, size_t size)
     }
 }
 
-/* The extent of a square: as many rows and columns as a line has elements, or less. */
-typedef enum square_kind { WHOLE, NARROW, PARTIAL } square_kind;   /* all; all rows; or less */
-
 typedef struct square {
     const char *const *from;
     char *const *to;
@@ -89,12 +86,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_line(char *to, const vector *line
 
 #if VECTOR == DMS_LINE
 
+/* Less than a line. */
 static DMS_TARGET DMS_ALWAYS_INLINE vector load_some(const char *from, size_t size)
 {
     return _mm512_maskz_loadu_epi8(first_bytes(size), from);
 }
 
-/* Less than a line. */
 static DMS_TARGET DMS_ALWAYS_INLINE void store_some(char *to, const vector *line, size_t size)
 {
     _mm512_mask_storeu_epi8(to, first_bytes(size), *line);
@@ -108,37 +105,23 @@ static DMS_TARGET DMS_ALWAYS_INLINE void carry_line(dms_lines *lines, const vect
 
 #else
 
-static DMS_TARGET DMS_ALWAYS_INLINE vector load_some(const char *from, size_t size)
-{
-    char bytes[VECTOR] = {0};
-    dms_copy_short(bytes, from, size);
-    return load(bytes);
-}
-
-static DMS_TARGET DMS_ALWAYS_INLINE void store_some(char *to, const vector *line, size_t size)
-{
-    char bytes[DMS_LINE];
-    store_line(bytes, line, false);
-    dms_copy_short(to, bytes, size);
-}
-
+#define load_some(from, size) load(from)                /* squares are whole, see turn_some */
+#define store_some(to, line, size) store_line(to, line, false)
 #define carry_line(lines, line, size) ((void)(lines))   /* such lines are collected */
 
 #endif
 
-static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row, size_t column, size_t size, square_kind kind)
+static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row, size_t first, size_t size, bool whole)
 {
-    const size_t left = s->columns - column;
-    if (kind == PARTIAL && row >= s->rows)
-        row = 0;                        /* nobody looks at it */
-    const char *const from = s->from[row] + s->from_offset + (int64_t)(column * size);
-    return kind == WHOLE || left >= VECTOR / size ? load(from) : load_some(from, left * size);
+    const size_t there = whole || row < s->rows ? row : 0;      /* nobody looks at the others */
+    const char *const from = s->from[there] + s->from_offset + (int64_t)(first * size);
+    return whole ? load(from) : load_some(from, s->columns * size);
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *line, size_t size, square_kind kind, dms_sink sink)
+static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *line, size_t size, bool whole, dms_sink sink)
 {
-    const size_t bytes = kind == PARTIAL && s->rows * size < DMS_LINE ? s->rows * size : DMS_LINE;
-    if (kind != WHOLE && column >= s->columns)
+    const size_t bytes = whole ? DMS_LINE : s->rows * size;
+    if (!whole && column >= s->columns)
         return;
     if (VECTOR == DMS_LINE && sink == DMS_CARRIED)
         carry_line(&s->carries[column], line, bytes);
@@ -149,14 +132,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t co
 }
 
 /* Columns [first, first + VECTOR / size) of a square. */
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_columns(const square *s, size_t first, size_t size, square_kind kind, dms_sink sink)
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_columns(const square *s, size_t first, size_t size, bool whole, dms_sink sink)
 {
     const size_t n = 16 / size, width = VECTOR / size;
     vector lines[VECTOR][LINE_VECTORS], v[GROUPS][16], columns[GROUPS];
     for (size_t i = 0; i < LINE_VECTORS; i++) {
         for (size_t group = 0; group < GROUPS; group++) {
             for (size_t k = 0; k < n; k++)
-                v[group][k] = load_row(s, i * width + group * n + k, first, size, kind);
+                v[group][k] = load_row(s, i * width + group * n + k, first, size, whole);
             turn_group(v[group], size);
         }
         for (size_t k = 0; k < n; k++) {
@@ -165,25 +148,45 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_columns(const square *s, size_t fi
             turn_groups(columns);
             for (size_t lane = 0; lane < GROUPS; lane++)
                 if (LINE_VECTORS == 1)
-                    store_column(s, first + lane * n + k, &columns[lane], size, kind, sink);
+                    store_column(s, first + lane * n + k, &columns[lane], size, whole, sink);
                 else
                     lines[lane * n + k][i] = columns[lane];
         }
     }
     for (size_t j = 0; LINE_VECTORS > 1 && j < width; j++)
-        store_column(s, first + j, lines[j], size, kind, sink);
+        store_column(s, first + j, lines[j], size, whole, sink);
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(const square *s, size_t size, dms_sink sink)
+/* All columns, or at least those that there are. */
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_whole(const square *s, size_t size, dms_sink sink)
 {
-    const size_t side = DMS_LINE / size;
-    for (size_t first = 0; first < side && first < s->columns; first += VECTOR / size)
-        if (s->rows < side)
-            turn_columns(s, first, size, PARTIAL, sink);
-        else if (s->columns < side)
-            turn_columns(s, first, size, NARROW, sink);
+    for (size_t first = 0; first < DMS_LINE / size && first < s->columns; first += VECTOR / size)
+        turn_columns(s, first, size, true, sink);
+}
+
+/* A square of less rows or columns than a line has elements: by masks, or by way of a whole one. */
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_some(const square *s, size_t size, dms_sink sink)
+{
+#if VECTOR == DMS_LINE
+    turn_columns(s, 0, size, false, sink);
+#else
+    _Alignas(DMS_LINE) char rows[DMS_LINE][DMS_LINE], columns[DMS_LINE][DMS_LINE];
+    const char *from[DMS_LINE];
+    char *to[DMS_LINE];
+    const square whole = {from, to, 0, 0, DMS_LINE / size, s->columns, NULL};
+    for (size_t i = 0; i < DMS_LINE / size; i++) {
+        from[i] = rows[i];
+        to[i] = columns[i];
+    }
+    for (size_t i = 0; i < s->rows; i++)
+        dms_copy_short(rows[i], s->from[i] + s->from_offset, s->columns * size);
+    turn_whole(&whole, size, DMS_STORED);
+    for (size_t j = 0; j < s->columns; j++)
+        if (s->rows * size == DMS_LINE && sink == DMS_LINES)
+            DMS_NAME(stream_line)(s->to[j] + s->to_offset, columns[j]);
         else
-            turn_columns(s, first, size, WHOLE, sink);
+            dms_copy_short(s->to[j] + s->to_offset, columns[j], s->rows * size);
+#endif
 }
 
 /* The whole lines in the columns of the turned tile go to memory, and the rest of each to the front. */
@@ -195,19 +198,21 @@ static DMS_TARGET void drain_columns(dms_tile *tile)
     }
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(const dms_tile *tile, size_t row, size_t column, size_t size)
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(dms_tile *tile, size_t row, size_t column, size_t size)
 {
-    const size_t side = DMS_LINE / size;
+    const size_t side = DMS_LINE / size, rows = tile->rows - row, columns = tile->columns - column;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
-                      tile->rows - row, tile->columns - column, (dms_lines *)tile->carries + column};
-    for (size_t i = 0; tile->fetched && i < side && i < s.rows; i++)
+                      rows < side ? rows : side, columns < side ? columns : side, tile->carries + column};
+    for (size_t i = 0; tile->fetched && i < s.rows; i++)
         DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
-    for (size_t j = 0; tile->claimed && j < side && j < s.columns; j++)
+    for (size_t j = 0; tile->claimed && j < s.columns; j++)
         DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
-    if (tile->sink == DMS_STORED)
-        turn_square(&s, size, DMS_STORED);
+    if (s.rows < side || s.columns < side)
+        turn_some(&s, size, tile->sink);
+    else if (tile->sink == DMS_STORED)
+        turn_whole(&s, size, DMS_STORED);
     else
-        turn_square(&s, size, tile->sink);
+        turn_whole(&s, size, tile->sink);
 }
 
 /* Squares that fill the same rows of the target follow each other. */
