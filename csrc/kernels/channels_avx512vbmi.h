@@ -6,6 +6,11 @@
  *     whole    abcabcab|cabcabca|bcabcabc       part a   aaaaaaaa   table  0  3  6 |  9 12 15 | 18 21
  *              vector 0  vector 1  vector 2     part b   bbbbbbbb          1  4  7 | 10 13 16 | 19 22
  *
+ * 6 parts or more of an even number are gathered in two steps, as groups of 2 or 4 parts and these as their members (a join: members first), because
+ * two gathers of few vectors are less work than one of many: 16 parts take 6 instructions a vector in place of 15.
+ *
+ *     whole    abcdefabcdef....    groups   ababab..  cdcdcd..  efefef..    parts   aaa..  bbb..  ccc..  ddd..  eee..  fff..
+ *
  * Every store is a whole line of memory, wherever a part begins: a vector is rotated, and its end waits for the begin of the next one, as put_vector
  * does it (lines_template.h), but in registers from line to line.
  *
@@ -19,22 +24,36 @@
 
 enum {
     MOST_PAIRS = DMS_MOST_CHANNELS / 2,
-    MOST_WIDE = 8,                      /* parts of 4 bytes or more; transposes, shuffles and moves are faster with more of them */
-    MOST_UNROLLED = 8                   /* parts up to which loops over the targets are unrolled: it is slower with 13 than a loop */
+    MOST_WIDE = 10,                     /* parts of 4 bytes or more, where transposes, shuffles or moves are faster with more of them */
+    MOST_AT_ONCE = 10,                  /* parts that are written line by line. Lines of more, which often begin at one place of a page, share a set of */
+    MOST_BATCH = 8                      /* the first-level cache: they are written group by group, so many lines of each part at once */
 };
 
 typedef struct gather_tables {
-    unsigned count, shift;              /* of vectors; of the width */
-    uint8_t table[DMS_MOST_CHANNELS][DMS_LINE];     /* the source bytes, counted through a pair of vectors, */
+    char table[DMS_MOST_CHANNELS][DMS_LINE];        /* the source bytes, counted through a pair of vectors, */
     __mmask64 masks[DMS_MOST_CHANNELS][MOST_PAIRS]; /* and those that each pair has */
 } gather_tables;
 
-/* width is a power of two. */
-static void fill_tables(gather_tables *tables, unsigned count, size_t width, bool split)
+typedef struct step_tables {
+    unsigned count, shift;              /* of vectors; of the width */
+    gather_tables first, second;
+} step_tables;
+
+/* Parts of a group, a power of two, as a group's share of a row has to be. 1: there is one step. */
+static DMS_ALWAYS_INLINE unsigned members_of(unsigned count)
 {
-    const unsigned shift = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;
-    tables->count = count;
-    tables->shift = shift;
+    return count > 8 && count % 4 == 0 ? 4 : count > 4 && count % 2 == 0 ? 2 : 1;
+}
+
+/* Vectors that a gather of the first step has, and kinds of vectors that it makes. */
+static DMS_ALWAYS_INLINE unsigned first_of(unsigned count, bool split)
+{
+    const unsigned members = members_of(count);
+    return members == 1 ? 1 : split ? count / members : members;
+}
+
+static void fill_gather(gather_tables *tables, unsigned count, unsigned shift, bool split)
+{
     for (unsigned target = 0; target < count; target++) {
         memset(tables->masks[target], 0, sizeof tables->masks[target]);
         for (unsigned t = 0; t < DMS_LINE; t++) {
@@ -42,10 +61,25 @@ static void fill_tables(gather_tables *tables, unsigned count, size_t width, boo
             const unsigned from_whole = ((t >> shift) * count + target) << shift;
             const unsigned from_parts = (in_whole % count << 6) + (in_whole / count << shift);
             const unsigned from = (split ? from_whole : from_parts) + (t & ((1u << shift) - 1));
-            tables->table[target][t] = (uint8_t)(from % (2 * DMS_LINE));
+            tables->table[target][t] = (char)(from % (2 * DMS_LINE));
             tables->masks[target][from / (2 * DMS_LINE)] |= UINT64_C(1) << t;
         }
     }
+}
+
+/* width is a power of two. */
+static void fill_tables(step_tables *tables, unsigned count, size_t width, bool split)
+{
+    const unsigned members = members_of(count), first = first_of(count, split);
+    unsigned shift = 0;
+    while ((size_t)1 << shift < width)
+        shift++;
+    const unsigned groups_shift = shift + members / 2;
+    tables->count = count;
+    tables->shift = shift;
+    if (first > 1)
+        fill_gather(&tables->first, first, split ? groups_shift : shift, split);
+    fill_gather(&tables->second, count / first, split || members == 1 ? shift : groups_shift, split);
 }
 
 /* A permute takes bytes from two vectors, or from one where no second one is left. */
@@ -58,6 +92,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector gather(const vector *from, unsigned c
     return v;
 }
 
+/* The first of two steps. The second one gathers to[n * second .. n * second + second - 1]. */
+static DMS_TARGET DMS_ALWAYS_INLINE void gather_groups(vector *to, const vector *from, unsigned first, unsigned second, const gather_tables *tables)
+{
+    for (unsigned i = 0; i < first; i++)
+        for (unsigned j = 0; j < second; j++)
+            to[i * second + j] = gather(from + j * first, first, load(tables->table[i]), tables->masks[i]);
+}
+
 /* The bytes that are left of `size` for the vector with this index. */
 static inline size_t left_over(size_t size, size_t index)
 {
@@ -66,39 +108,45 @@ static inline size_t left_over(size_t size, size_t index)
 }
 
 /* Appends a block of rows to the lines, or less: where lines begin before the targets do, and what is there of the last rows. */
-static DMS_TARGET void append_block(dms_lines *lines, const gather_tables *tables, const char *const *source, uint64_t rows, bool split)
+static DMS_TARGET void append_block(dms_lines *lines, const step_tables *tables, const char *const *source, uint64_t rows, bool split)
 {
     const size_t size = (size_t)rows << tables->shift, whole = size * tables->count;
-    vector from[DMS_MOST_CHANNELS];
+    const unsigned first = first_of(tables->count, split), second = tables->count / first;
+    vector from[DMS_MOST_CHANNELS], grouped[DMS_MOST_CHANNELS];
     for (unsigned i = 0; i < tables->count; i++)
         from[i] = _mm512_maskz_loadu_epi8(first_bytes(split ? left_over(whole, i) : size), source[i]);
+    if (first > 1)
+        gather_groups(grouped, from, first, second, &tables->first);
     for (unsigned i = 0; i < tables->count; i++) {
         dms_lines *const w = &lines[split ? i : 0];
-        const vector now = gather(from, tables->count, load((const char *)tables->table[i]), tables->masks[i]);
+        const unsigned m = i % second;
+        const vector now = gather((first > 1 ? grouped : from) + i - m, second, load(tables->second.table[m]), tables->second.masks[m]);
         DMS_NAME(put_vector)(w, now, rotation_by(w->fill), split ? size : left_over(whole, i), false);
     }
 }
 
 /* Appends rows to the lines: those of each part, or those of the whole. Less than a whole block of rows only at the end. count and split are constants,
  * as is the regime within the caches. */
-static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores,
+static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms_channels *c, const step_tables *tables, const dms_stores *stores,
                                                      unsigned count, bool split, dms_regime regime)
 {
     const uint64_t block = DMS_LINE >> tables->shift;
-    const unsigned n = count > MOST_UNROLLED ? tables->count : count, targets = split ? n : 1;
+    const unsigned first = first_of(count, split), second = count / first, targets = split ? count : 1;
+    const unsigned most = split && first > 1 && count > MOST_AT_ONCE ? MOST_BATCH : 1;
     const size_t source_step = split ? count * DMS_LINE : DMS_LINE;
-    vector table[DMS_MOST_CHANNELS], from[DMS_MOST_CHANNELS], waiting[DMS_MOST_CHANNELS], rotation[DMS_MOST_CHANNELS];
+    vector table[DMS_MOST_CHANNELS], from[DMS_MOST_CHANNELS], grouped[MOST_BATCH][DMS_MOST_CHANNELS], waiting[DMS_MOST_CHANNELS], rotation[DMS_MOST_CHANNELS];
     __mmask64 masks[DMS_MOST_CHANNELS][MOST_PAIRS], filled[DMS_MOST_CHANNELS];
     const char *source[DMS_MOST_CHANNELS];
     char *line[DMS_MOST_CHANNELS];
     uint64_t rows = c->rows;
     size_t begin = 0, fill = 0;
-    for (unsigned i = 0; i < n; i++) {
-        table[i] = load((const char *)tables->table[i]);
-        for (unsigned pair = 1; 2 * pair < count; pair++)
-            masks[i][pair] = tables->masks[i][pair];
-        source[i] = split ? c->whole + i * DMS_LINE : c->parts[i];
+    for (unsigned i = 0; i < second; i++) {
+        table[i] = load(tables->second.table[i]);
+        for (unsigned pair = 1; 2 * pair < second; pair++)
+            masks[i][pair] = tables->second.masks[i][pair];
     }
+    for (unsigned i = 0; i < count; i++)
+        source[i] = split ? c->whole + i * DMS_LINE : c->parts[i];
     for (unsigned i = 0; i < targets; i++) {
         begin |= lines[i].begin;
         fill |= lines[i].fill;
@@ -107,7 +155,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
     }
     if (rows >= block && begin > 0) {
         append_block(lines, tables, source, block, split);
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < count; i++)
             source[i] += source_step;
         rows -= block;
     }
@@ -115,29 +163,37 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
         line[i] = lines[i].line;
         waiting[i] = load(lines[i].bytes);
     }
-    for (; rows >= block; rows -= block) {
-        for (unsigned i = 0; i < count; i++) {
-            if (split && regime == DMS_STREAMED)    /* several streams keep several pages open as they are */
-                DMS_FETCH_PAGE(source[i], stores);
-            from[i] = load(source[i]);
-            source[i] += source_step;
-        }
-        for (unsigned i = 0; i < n; i++) {
-            const unsigned w = split ? i : 0;
-            vector now = gather(from, count, table[i], masks[i]);
-            if (fill > 0) {
-                const vector rotated = ROTATE(now, rotation[w]);
-                now = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
-                waiting[w] = rotated;
+    while (rows >= block) {
+        const unsigned batch = most == 1 || rows / block > most ? most : (unsigned)(rows / block);
+        rows -= batch * block;
+        for (unsigned b = 0; b < batch; b++) {
+            for (unsigned i = 0; i < count; i++) {
+                if (split && regime == DMS_STREAMED)    /* several streams keep several pages open as they are */
+                    DMS_FETCH_PAGE(source[i], stores);
+                from[i] = load(source[i]);
+                source[i] += source_step;
             }
-            if (regime == DMS_CLAIMED)
-                DMS_CLAIM(line[w], DMS_CLAIMED_AHEAD);
-            if (regime == DMS_STREAMED)
-                stream(line[w], now);
-            else
-                store(line[w], now);
-            line[w] += DMS_LINE;
+            if (first > 1)
+                gather_groups(grouped[b], from, first, second, &tables->first);
         }
+        for (unsigned j = 0; j < count; j += second)
+            for (unsigned b = 0; b < batch; b++)
+                for (unsigned m = 0; m < second; m++) {
+                    const unsigned w = split ? j + m : 0;
+                    vector now = gather((first > 1 ? grouped[b] : from) + j, second, table[m], masks[m]);
+                    if (fill > 0) {
+                        const vector rotated = ROTATE(now, rotation[w]);
+                        now = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
+                        waiting[w] = rotated;
+                    }
+                    if (regime == DMS_CLAIMED)
+                        DMS_CLAIM(line[w], DMS_CLAIMED_AHEAD);
+                    if (regime == DMS_STREAMED)
+                        stream(line[w], now);
+                    else
+                        store(line[w], now);
+                    line[w] += DMS_LINE;
+                }
     }
     for (unsigned i = 0; i < targets; i++) {
         lines[i].line = line[i];
@@ -147,12 +203,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
         append_block(lines, tables, source, rows, split);
 }
 
-typedef void append_function(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores);
+typedef void append_function(dms_lines *lines, const dms_channels *c, const step_tables *tables, const dms_stores *stores);
 
 #define FEW(DO) DO(2) DO(3) DO(4) DO(5)
 #define MANY(DO) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16)
 #define APPEND_ROWS(name, count, split, regime)                                                                                 \
-    static DMS_TARGET void name(dms_lines *lines, const dms_channels *c, const gather_tables *tables, const dms_stores *stores)  \
+    static DMS_TARGET void name(dms_lines *lines, const dms_channels *c, const step_tables *tables, const dms_stores *stores)  \
     {                                                                                                                           \
         append_rows(lines, c, tables, stores, count, split, regime);                                                            \
     }
@@ -167,7 +223,7 @@ FEW(APPEND_FEW)
 MANY(APPEND_MANY)
 
 /* One stretch of rows. */
-static DMS_TARGET void copy_equal(const dms_channels *c, const gather_tables *tables, bool split, const dms_stores *stores)
+static DMS_TARGET void copy_equal(const dms_channels *c, const step_tables *tables, bool split, const dms_stores *stores)
 {
 #define FUNCTIONS_FEW(count) {{join_##count##_plain, join_##count}, {split_##count##_plain, split_##count}},
 #define FUNCTIONS_MANY(count) {{join_##count, join_##count}, {split_##count, split_##count}},
@@ -193,14 +249,20 @@ const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
     if (refusal != NULL)
         return refusal;
     const size_t width = dms_equal_width(plan);
-    if (width == 0 || (width & (width - 1)) != 0 || width > 16 || (width > 2 && count_of(plan) > MOST_WIDE))
-        return "there are not 2 to 16 parts of 1 or 2 bytes, or 2 to 8 parts of 4, 8 or 16";
+    if (width == 0 || (width & (width - 1)) != 0 || width > 16)
+        return "there are not 2 to 16 parts of 1, 2, 4, 8 or 16 bytes";
+    const unsigned count = count_of(plan);
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
+    if (count > MOST_WIDE && width == 4 && split)
+        return "more than 10 parts of 4 bytes in a split: transposes are as fast";
+    if (count > MOST_WIDE && width > 4 && (members_of(count) == 1 || (split && count == DMS_MOST_CHANNELS)))
+        return "11, 13 or 15 parts of 8 bytes or more, or 16 in a split: shuffles, moves or transposes are as fast";
     return NULL;
 }
 
 void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
-    gather_tables *tables = malloc(sizeof *tables);
+    step_tables *tables = malloc(sizeof *tables);
     if (tables != NULL)
         fill_tables(tables, count_of(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
     return tables;
@@ -242,7 +304,7 @@ DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, co
     const unsigned count = (unsigned)(split ? m.columns->size : m.rows->size);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_channels c;
-    gather_tables tables;
+    step_tables tables;
     fill_tables(&tables, count, nest->run, split);
     c.rows = split ? m.rows->size : m.columns->size;
     dms_first(m.count, index);
