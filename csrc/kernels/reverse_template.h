@@ -3,13 +3,10 @@
  *     source   ....hgfedcba            a is read first
  *     target   abcdefgh....
  *
- * Plain loops whose steps are constants: compilers make vectors of them that are reversed in registers. Included after vector_<isa>.h, by way of whose
- * lines it stores past the caches: 33 MB in one line took 0.72 to 0.81 times memcpy's time in place of 0.91 to 1.04 (Zen 5); or where DMS_NAME and DMS_TARGET alone are defined.
+ * Included after vector_<isa>.h. Plain loops whose steps are constants: compilers make vectors of them that are reversed in registers. Past the caches by
+ * way of whole lines: 33 MB in one line took 0.72 to 0.81 times memcpy's time in place of 0.91 to 1.04 (Zen 5).
  */
-#include "../dms_lines.h"
-#ifdef VECTOR
 #include "lines_template.h"
-#endif
 
 /* Bytes of a line that are reversed together; and of one that is streamed, which has to go on backwards for so long: lines of 2 KB with gaps between
  * them took 2.2 times memcpy's time in place of 1.8. */
@@ -32,10 +29,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void reverse_line(char *to, const char *from
         for (size_t at = 0; stores->regime == DMS_CLAIMED && at < bytes; at += DMS_LINE)
             DMS_CLAIM(to, bytes + at);
         reverse_piece(w != NULL ? w->bytes + w->fill : to, from, bytes / size, size);
-#ifdef VECTOR
         if (w != NULL)
             DMS_NAME(drain_lines)(w, bytes);
-#endif
     }
 }
 
@@ -44,11 +39,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void reverse(const dms_nest *nest, char *tar
     const dms_loop *last = &nest->loops[nest->rank - 1];
     uint64_t index[DMLSPLIT_MAX_RANK];
     _Alignas(DMS_LINE) char staged[PIECE + 2 * DMS_LINE];
-#ifdef VECTOR
     const bool streamed = dms_is_streamed(&nest->stores) && last->size >= SHORTEST_LINE / size;
-#else
-    const bool streamed = false;
-#endif
     dms_lines lines, *const w = streamed ? &lines : NULL;
     dms_first(nest->rank, index);
     do {

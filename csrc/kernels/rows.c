@@ -9,8 +9,6 @@
 /* Pieces that are shorter on average cost more to find than to copy. */
 #define SHORTEST_PIECE 16
 
-/* All parts advance together, so that the whole is read (or written) once and in order. */
-
 const char *dms_refuse_rows(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
