@@ -82,7 +82,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
     size_t size = p->size;
     p->to += p->to_step;
     p->from += p->from_step;
-    if ((uintptr_t)w->line + w->fill != (uintptr_t)to) {    /* line is NULL at first */
+    if ((uintptr_t)w->line + w->fill != (uintptr_t)to) {    /* at first nothing waits, and line is bytes itself */
         dms_finish_lines(w);
         *w = dms_start_lines(to, w->bytes);
     }
@@ -204,7 +204,7 @@ static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_
     _Alignas(DMS_LINE) char lines[MOST_WRITERS][DMS_LINE];
     dms_lines writers[MOST_WRITERS];
     for (size_t i = 0; streamed && i < MOST_WRITERS; i++)
-        writers[i] = dms_start_lines(NULL, lines[i]);
+        writers[i] = dms_start_lines(lines[i], lines[i]);
     for (uint64_t row = first, rows; row < last; row += rows) {
         dms_row_index(space, row, index);
         rows = line - index[space->axis - 1];
@@ -267,7 +267,7 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
     const dms_stores stores = streamed ? (fill ? unfetched : nest->stores) : nest->stores.regime == DMS_CLAIMED ? nest->stores : plain;
     uint64_t index[DMLSPLIT_MAX_RANK];
     _Alignas(DMS_LINE) char line[DMS_LINE], pattern[PATTERN];
-    dms_lines lines = dms_start_lines(NULL, line);
+    dms_lines lines = dms_start_lines(line, line);
     dms_first(outer, index);
     do {
         piece p = {target, source, last->target_stride * (int64_t)count, last->source_stride * (int64_t)count, size};

@@ -202,7 +202,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(dms_tile *tile, size_t row, siz
 {
     const size_t side = DMS_LINE / size, rows = tile->rows - row, columns = tile->columns - column;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
-                      rows < side ? rows : side, columns < side ? columns : side, tile->carries + column};
+                      rows < side ? rows : side, columns < side ? columns : side, dms_is_carried(tile) ? tile->carries + column : NULL};
     for (size_t i = 0; tile->fetched && i < s.rows; i++)
         DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
     for (size_t j = 0; tile->claimed && j < s.columns; j++)
