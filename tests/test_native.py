@@ -161,7 +161,6 @@ def test_a_plan_is_the_same_whenever_the_profile_is(layout):
     assert len(set(described.values())) == 4  # plain, claimed, streamed by lines and by pages
 
 
-@pytest.mark.skipif(_native.profile().stream_copies >= _native.NEVER, reason="no stores pass by the caches here")
 @pytest.mark.parametrize(("text", "taken"), [("8192", True), ("8 MB", False), ("-1", False), ("", False)])
 @pytest.mark.parametrize("member", ["stream_copies", "stream_turns", "claim"])
 def test_profile_from_the_environment(monkeypatch, member, text, taken):
@@ -179,7 +178,6 @@ def test_fetches_from_the_environment(monkeypatch, fetch):
     assert done.stdout.split() == [fetch, "settings"]
 
 
-@pytest.mark.skipif(not {"avx2"} & {*_native.cpu_features()}, reason="nothing to measure here")
 @pytest.mark.parametrize(("switch", "origin"), [(None, "measuring"), ("0", "CPUID")])
 def test_a_large_plan_measures_the_machine_unless_that_is_switched_off(monkeypatch, switch, origin):
     for name in ("STREAM_COPIES", "STREAM_TURNS", "CLAIM", "FETCH", "MEASURE"):
