@@ -6,7 +6,7 @@
 
 enum { DMS_MOST_CHANNELS = 16 };        /* parts */
 
-/* A stretch of rows that follow each other without gaps, in the whole and in every part. */
+/* A stretch of rows that are equally far apart in each tensor. */
 typedef struct dms_channels {
     size_t count;                       /* parts, without the empty ones */
     size_t row;                         /* bytes of a row of the whole */
@@ -14,6 +14,7 @@ typedef struct dms_channels {
     size_t places[DMS_MOST_CHANNELS];   /* where they begin in a row of the whole */
     char *whole;
     char *parts[DMS_MOST_CHANNELS];
+    int64_t step, steps[DMS_MOST_CHANNELS];     /* bytes from row to row, in the whole and in the parts */
     uint64_t rows;
 } dms_channels;
 
@@ -23,7 +24,10 @@ uint64_t dms_full_parts(const dmlsplit_plan *plan);
 /* Sets the members that are alike for all rows of a plan: count to places. */
 void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels);
 
-/* NULL, or why a plan does not consist of such stretches. */
+/* NULL, or why a plan does not consist of such stretches of small pieces. */
+const char *dms_refuse_moves(const dmlsplit_plan *plan);
+
+/* The same, where rows have to follow each other without gaps. */
 const char *dms_refuse_channels(const dmlsplit_plan *plan);
 
 /* The stretch that begins at *row and ends before last; *row becomes the row after it. */

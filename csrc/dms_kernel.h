@@ -135,7 +135,8 @@ static inline bool dms_next(const dms_loop *loops, uint32_t count, uint64_t *ind
     return false;
 }
 
-/* Copies size bytes, where a call would cost more than the copy: two moves that overlap cover 8 to 16, 4 to 8 ... bytes. */
+/* Copies size bytes, where a call would cost more than the copy: two moves that overlap cover 9 to 15, 5 to 7 ... bytes. One is enough for a power of
+ * two; compilers cannot leave out the other one, as the first may have changed what it reads. */
 static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t size)
 {
     if (size >= 16) {
@@ -144,13 +145,16 @@ static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t 
         memcpy(to + size - 16, from + size - 16, 16);
     } else if (size >= 8) {
         memcpy(to, from, 8);
-        memcpy(to + size - 8, from + size - 8, 8);
+        if (size > 8)
+            memcpy(to + size - 8, from + size - 8, 8);
     } else if (size >= 4) {
         memcpy(to, from, 4);
-        memcpy(to + size - 4, from + size - 4, 4);
+        if (size > 4)
+            memcpy(to + size - 4, from + size - 4, 4);
     } else if (size >= 2) {
         memcpy(to, from, 2);
-        memcpy(to + size - 2, from + size - 2, 2);
+        if (size > 2)
+            to[2] = from[2];
     } else if (size > 0) {
         *to = *from;
     }
@@ -166,6 +170,22 @@ static inline void dms_copy_long(char *to, const char *from, size_t size)
     memcpy(to, from, size);
 }
 
+/* Copies count runs that are equally far apart. Short ones are taken four at a time, which clang does anyway: 0.75 of the time. */
+static DMS_ALWAYS_INLINE void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run)
+{
+    for (; run <= 16 && count >= 4; count -= 4, to += 4 * to_step, from += 4 * from_step) {
+        dms_copy_short(to, from, run);
+        dms_copy_short(to + to_step, from + from_step, run);
+        dms_copy_short(to + 2 * to_step, from + 2 * from_step, run);
+        dms_copy_short(to + 3 * to_step, from + 3 * from_step, run);
+    }
+    for (; count > 0; count--, to += to_step, from += from_step)
+        if (run < DMS_LINE)
+            dms_copy_short(to, from, run);
+        else
+            dms_copy_long(to, from, run);
+}
+
 /* Copies a nest run by run. run is nest->run; where it is a constant, or short, the copies become moves, which may be misaligned. */
 static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, const char *source, size_t run)
 {
@@ -174,13 +194,9 @@ static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, 
     const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_first(outer, index);
-    do {
-        for (uint64_t i = 0; i < line.size; i++)
-            if (run < DMS_LINE)
-                dms_copy_short(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
-            else
-                dms_copy_long(target + (int64_t)i * line.target_stride, source + (int64_t)i * line.source_stride, run);
-    } while (dms_next(nest->loops, outer, index, &target, &source));
+    do
+        dms_copy_runs(target, source, line.target_stride, line.source_stride, line.size, run);
+    while (dms_next(nest->loops, outer, index, &target, &source));
 }
 
 /* The row with the given number as indices of the space's dimensions before the axis. */

@@ -96,15 +96,16 @@ static uint64_t unit_of(const dms_nest *nest, uint64_t slice)
     return lines * step;
 }
 
-/* The kernel that was chosen, but for what is left of a matrix that is too small for it. */
+/* The kernel that was chosen, or the next one after it that takes what is left of a matrix. */
 static void run_box(const copy *c, const dms_nest *box, char *target, const char *source)
 {
-    const dms_kernel *const last = &dms_kernel_table[DMS_KERNEL_COUNT - 1];
-    const dms_kernel *const kernel = c->kernel->accept_nest(box) == NULL ? c->kernel : last;
+    uint32_t kernel = (uint32_t)(c->kernel - dms_kernel_table);
+    while (!dmlsplit_kernel_available(kernel) || dms_kernel_table[kernel].accept_nest(box) != NULL)
+        kernel++;                       /* the last one takes all */
 #ifdef DMS_TESTING
-    dms_fallback_bytes += kernel == c->kernel ? 0 : bytes_of(box);
+    dms_fallback_bytes += kernel == DMS_KERNEL_COUNT - 1 && c->kernel != &dms_kernel_table[kernel] ? bytes_of(box) : 0;
 #endif
-    kernel->run_nest(box, target, source);
+    dms_kernel_table[kernel].run_nest(box, target, source);
 }
 
 /* Bytes [first, last) of a nest in the order of its loops, by the largest boxes from first on. */

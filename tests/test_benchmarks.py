@@ -72,5 +72,10 @@ def test_neighbours_and_kernels():
     assert "| memcpy | 1 | scalar |" in output_of("kernels.py", "--cases", "a4", *NO_TIME)
 
 
+def test_drawn_cases():
+    drawn = ("drawn.py", "--count", "2", "--peers", "none", *NO_TIME)
+    assert "2 cases, " in output_of(*drawn)
+
+
 def test_calls():
     assert "| bound dispatch |" in output_of("calls.py", "--seconds", "0.1")

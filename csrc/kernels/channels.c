@@ -20,29 +20,50 @@ uint64_t dms_full_parts(const dmlsplit_plan *plan)
     return count;
 }
 
-const char *dms_refuse_channels(const dmlsplit_plan *plan)
+/* Whether rows follow each other without gaps, in the whole and in every part. */
+static bool are_packed(const dmlsplit_plan *plan)
 {
+    const dms_space *space = &plan->space;
+    for (uint64_t i = 0; i < space->operand_count; i++)
+        if (space->operands[i].strides[space->axis - 1] != (int64_t)(space->operands[i].length * space->element_size))
+            return false;
+    return true;
+}
+
+/* Whether pieces are collected to lines before they are streamed, as many moves. */
+static bool are_staged(const dmlsplit_plan *plan)
+{
+    uint64_t widest = 0;
+    for (uint64_t i = 1; i < plan->space.operand_count; i++)
+        widest = plan->space.operands[i].length > widest ? plan->space.operands[i].length : widest;
+    return dms_is_streamed(&plan->copies) && widest * plan->space.element_size <= WIDEST_STREAMED && are_packed(plan);
+}
+
+const char *dms_refuse_moves(const dmlsplit_plan *plan)
+{
+    enum { LEAST_ROWS = 8 };            /* of a stretch: with fewer, finding it takes longer than copying them */
     const dms_space *space = &plan->space;
     const uint64_t row = space->operands[0].length * space->element_size, parts = dms_full_parts(plan);
     if (plan->rows < 2)
         return "there is one row only";
     if (parts < 2 || parts > DMS_MOST_CHANNELS)
         return "there are not 2 to 16 parts";
-    uint64_t widest = 0;
-    for (uint64_t i = 1; i < space->operand_count; i++)
-        widest = space->operands[i].length > widest ? space->operands[i].length : widest;
-    const bool staged = dms_is_streamed(&plan->copies) && widest * space->element_size <= WIDEST_STREAMED;
-    if (row > SMALL_ROW && row > parts * SMALL_PIECE && !staged)
+    if (plan->rows >= LEAST_ROWS && space->sizes[space->axis - 1] < LEAST_ROWS)
+        return "fewer than 8 rows are equally far apart";
+    if (row > SMALL_ROW && row > parts * SMALL_PIECE && !are_staged(plan))
         return "rows are longer than 64 bytes, and pieces than 80 on average, or 128 bytes at the most past the caches";
-    for (uint64_t i = 0; i < space->operand_count; i++) {
-        const dms_operand *operand = &space->operands[i];
-        const int64_t size = (int64_t)(operand->length * space->element_size);
-        if (operand->length > 1 && operand->strides[space->axis] != (int64_t)space->element_size)
+    if (space->operands[0].strides[space->axis - 1] == 0)
+        return "rows are repeated: parts are filled";
+    for (uint64_t i = 0; i < space->operand_count; i++)
+        if (space->operands[i].length > 1 && space->operands[i].strides[space->axis] != (int64_t)space->element_size)
             return "pieces of a row are not contiguous";
-        if (operand->strides[space->axis - 1] != size)
-            return "rows do not follow each other without gaps";
-    }
     return NULL;
+}
+
+const char *dms_refuse_channels(const dmlsplit_plan *plan)
+{
+    const char *refusal = dms_refuse_moves(plan);
+    return refusal != NULL || are_packed(plan) ? refusal : "rows do not follow each other without gaps";
 }
 
 size_t dms_equal_width(const dmlsplit_plan *plan)
@@ -87,11 +108,13 @@ void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, ui
         channels->rows = last - *row;
     *row += channels->rows;
     dms_lay_out_channels(plan, channels);
+    channels->step = space->operands[0].strides[space->axis - 1];
     channels->whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], index);
     for (uint64_t i = 0, c = 0; i < plan->part_count; i++) {
         if (plan->parts[i].shape == NULL)
             continue;
         const dms_operand *operand = plan->parts[i].shape->operand;
+        channels->steps[c] = operand->strides[space->axis - 1];
         channels->parts[c++] = dms_part_base(buffers, i) + operand->offset + dms_row_offset(space, operand, index);
     }
 }
@@ -101,19 +124,12 @@ void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, ui
     DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) \
     DO(18) DO(20) DO(24) DO(28) DO(32) DO(40) DO(48) DO(56)
 
-/* size is a constant where it pays. */
-static DMS_ALWAYS_INLINE void copy_stretch(char *to, const char *from, size_t to_step, size_t from_step, uint64_t rows, size_t size)
+static void copy_part(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t rows, size_t size)
 {
-    for (; rows > 0; rows--, to += to_step, from += from_step)
-        dms_copy_short(to, from, size);
-}
-
-static void copy_part(char *to, const char *from, size_t to_step, size_t from_step, uint64_t rows, size_t size)
-{
-#define COPY_SIZE(n) case n: copy_stretch(to, from, to_step, from_step, rows, n); break;
+#define COPY_SIZE(n) case n: dms_copy_runs(to, from, to_step, from_step, rows, n); break;
     switch (size) {
         SIZES(COPY_SIZE)
-    default: copy_stretch(to, from, to_step, from_step, rows, size); break;
+    default: dms_copy_runs(to, from, to_step, from_step, rows, size); break;
     }
 #undef COPY_SIZE
 }
@@ -124,9 +140,9 @@ void dms_copy_channels(const dms_channels *c, bool split, uint64_t first)
     for (uint64_t row = first, rows; row < c->rows; row += rows) {
         rows = c->rows - row < block ? c->rows - row : block;
         for (size_t i = 0; i < c->count; i++) {
-            char *const in_whole = c->whole + row * c->row + c->places[i];
-            char *const in_part = c->parts[i] + row * c->widths[i];
-            copy_part(split ? in_part : in_whole, split ? in_whole : in_part, split ? c->widths[i] : c->row, split ? c->row : c->widths[i],
+            char *const in_whole = c->whole + (int64_t)row * c->step + c->places[i];
+            char *const in_part = c->parts[i] + (int64_t)row * c->steps[i];
+            copy_part(split ? in_part : in_whole, split ? in_whole : in_part, split ? c->steps[i] : c->step, split ? c->step : c->steps[i],
                       rows, c->widths[i]);
         }
     }

@@ -293,7 +293,7 @@ const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
     const dms_matrix m = dms_find_matrix(nest);
     const bool to_planes = is_few(m.columns->size) && m.rows->source_stride == (int64_t)(m.columns->size * nest->run);
     const bool to_pixels = is_few(m.rows->size) && m.columns->target_stride == (int64_t)(m.rows->size * nest->run);
-    return to_planes || to_pixels ? NULL : "it does not turn pixels of 2 to 4 elements to planes or back";
+    return m.columns->source_stride > 0 && (to_planes || to_pixels) ? NULL : "it does not turn pixels of 2 to 4 elements to planes or back";
 }
 
 /* Pixels to planes is a split, planes to pixels a join. */

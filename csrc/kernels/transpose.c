@@ -8,6 +8,7 @@
  *     from[2]  ijkl....     to[2]  cgko....
  */
 #include "../dms_channels.h"
+#include "../dms_checked.h"
 #include "../dms_transpose.h"
 
 static DMS_ALWAYS_INLINE void turn_elements(const dms_tile *tile, size_t size)
@@ -81,9 +82,10 @@ static bool share_sets(uintptr_t apart, size_t side)
 }
 
 /* Rows of the target that all begin at one place in a line are whole lines after a head; others are carried on, in registers by words. */
-static dms_sink choose_sink(const dms_turner *turner, const sides *s, size_t element_size, const dms_stores *stores)
+static dms_sink choose_sink(const dms_turner *turner, const sides *s, size_t element_size, uint64_t rows, const dms_stores *stores)
 {
-    if (turner->vector == 0 || !dms_is_streamed(stores))
+    enum { SHORT = 4 * DMS_LINE };      /* bytes of a row, most of whose lines would be begun and ended one by one */
+    if (turner->vector == 0 || !dms_is_streamed(stores) || rows < SHORT / element_size)
         return DMS_STORED;
     if (s->apart % DMS_LINE == 0 && s->first % element_size == 0)
         return DMS_LINES;
@@ -101,11 +103,13 @@ static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element
     const size_t side = DMS_LINE / element_size;
     tile->turn = turner->turn;
     tile->element_size = element_size;
-    tile->sink = choose_sink(turner, s, element_size, stores);
+    tile->sink = choose_sink(turner, s, element_size, rows, stores);
     tile->claimed = stores->regime == DMS_CLAIMED;
     tile->fetched = dms_is_streamed(stores) && !share_sets(s->from_apart, side);
     tile->height = tile->sink == DMS_STORED ? HIGH * side : tile->sink != DMS_LINES ? side : (tile->fetched ? HIGH_LINES : HIGH_UNFETCHED) * side;
     tile->width = (tile->sink == DMS_LINES ? WIDE : WIDE_CARRIED) / element_size;
+    if (rows <= tile->height)
+        tile->fetched = false;          /* there is no next tile, and what lies at no address takes longest to find */
     if (tile->sink == DMS_STORED)
         tile->width = SQUARES / ((smaller(rows, tile->height) + side - 1) / side) * side;
     tile->width = smaller(tile->width, dms_is_carried(tile) ? DMS_MOST_CARRIED : DMS_TILE_MOST);
@@ -120,11 +124,11 @@ static size_t next_rows(const dms_tile *tile, uint64_t left, bool first)
 
 /* ---- Nests ---- */
 
-/* The loop that is contiguous in the source; nest->rank: none. */
+/* The loop that is contiguous in the source, forwards or backwards; nest->rank: none. */
 static uint32_t source_loop(const dms_nest *nest)
 {
     uint32_t d = 0;
-    while (d < nest->rank && nest->loops[d].source_stride != (int64_t)nest->run)
+    while (d < nest->rank && dms_abs_i64(nest->loops[d].source_stride) != nest->run)
         d++;
     return d;
 }
@@ -142,6 +146,39 @@ const char *dms_refuse_transpose(const dms_nest *nest)
     if (nest->loops[columns].size * nest->loops[nest->rank - 1].size < LEAST)
         return "the matrix that is turned has less than 256 elements";
     return NULL;
+}
+
+dms_matrix dms_find_matrix(const dms_nest *nest)
+{
+    const uint32_t columns = source_loop(nest);
+    dms_matrix m;
+    m.rows = &nest->loops[nest->rank - 1];
+    m.columns = &nest->loops[columns];
+    m.count = 0;
+    for (uint32_t d = 0; d + 1 < nest->rank; d++)
+        if (d != columns)
+            m.around[m.count++] = nest->loops[d];
+    return m;
+}
+
+const char *dms_accept_transpose(const dms_nest *nest)
+{
+    enum { NARROW = 12 };               /* elements of a side: squares of which most is empty take longer than moves */
+    const char *refusal = dms_refuse_transpose(nest);
+    if (refusal != NULL)
+        return refusal;
+    const dms_matrix m = dms_find_matrix(nest);
+    const size_t least = smaller(DMS_LINE / nest->run, NARROW);
+    return m.rows->size >= least && m.columns->size >= least ? NULL : "a side of the matrix has less than a line, or than 12 elements";
+}
+
+/* The loop with its steps in the other order, and where it begins. */
+static dms_loop turn_loop(const dms_loop *loop, char **target, const char **source)
+{
+    const dms_loop turned = {loop->size, -loop->target_stride, -loop->source_stride};
+    *target += (int64_t)(loop->size - 1) * loop->target_stride;
+    *source += (int64_t)(loop->size - 1) * loop->source_stride;
+    return turned;
 }
 
 /* rows: contiguous in the target, columns: in the source. */
@@ -165,19 +202,6 @@ static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *co
     }
 }
 
-dms_matrix dms_find_matrix(const dms_nest *nest)
-{
-    const uint32_t columns = source_loop(nest);
-    dms_matrix m;
-    m.rows = &nest->loops[nest->rank - 1];
-    m.columns = &nest->loops[columns];
-    m.count = 0;
-    for (uint32_t d = 0; d + 1 < nest->rank; d++)
-        if (d != columns)
-            m.around[m.count++] = nest->loops[d];
-    return m;
-}
-
 static sides sides_of_matrix(const dms_matrix *m, const char *target)
 {
     sides s = {(uintptr_t)target, (uintptr_t)m->columns->target_stride, (uintptr_t)m->rows->source_stride};
@@ -189,13 +213,16 @@ static sides sides_of_matrix(const dms_matrix *m, const char *target)
 void dms_transpose(const dms_nest *nest, char *target, const char *source, const dms_turner *turner)
 {
     const dms_matrix m = dms_find_matrix(nest);
+    dms_loop columns = *m.columns;
+    if (columns.source_stride < 0)
+        columns = turn_loop(&columns, &target, &source);
     const sides s = sides_of_matrix(&m, target);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_tile tile;
     start_tiles(&tile, turner, nest->run, m.rows->size, &s, &nest->stores);
     dms_first(m.count, index);
     do
-        turn_matrix(&tile, m.rows, m.columns, target, source);
+        turn_matrix(&tile, m.rows, &columns, target, source);
     while (dms_next(m.around, m.count, index, &target, &source));
 }
 
@@ -208,6 +235,7 @@ void dms_run_transpose(const dms_nest *nest, char *target, const char *source)
 
 const char *dms_refuse_columns(const dmlsplit_plan *plan)
 {
+    enum { FEW = 8 };
     const dms_space *space = &plan->space;
     const int64_t size = (int64_t)space->element_size;
     if (plan->rows < 2 || space->operands[0].length < 2)
@@ -221,8 +249,8 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
     for (uint64_t i = 1; i < space->operand_count; i++)
         if (space->operands[i].length != 1 || space->operands[i].strides[space->axis - 1] != size)
             return "parts are not contiguous columns of one element";
-    if (size >= 8 && dms_refuse_channels(plan) == NULL)
-        return "few elements of 8 bytes or more a row: moves are faster";
+    if ((size >= 8 || space->operands[0].length < FEW) && dms_refuse_moves(plan) == NULL)
+        return "few elements a row, or of 8 bytes and more: moves are faster";
     return NULL;
 }
 

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { RANK = 8, PARTS = 6, MOST_ELEMENTS = 6000, CASES = 4000 };
+enum { RANK = 8, PARTS = 10, MOST_ELEMENTS = 6000, CASES = 4000 };
 
 typedef struct tensor {
     uint64_t sizes[RANK];
@@ -120,9 +120,10 @@ static void place(tensor *t, uint32_t rank, uint32_t element_size)
 static void random_sizes(split_case *c)
 {
     dmlsplit_geometry *g = &c->geometry;
+    const bool columns = chance(10);    /* parts of one element each */
     uint64_t count = 1;
     for (uint32_t d = 0; d < g->rank; d++) {
-        c->whole.sizes[d] = 1 + random_below(chance(20) ? 40 : 5);
+        c->whole.sizes[d] = columns && d == g->axis ? g->part_count : 1 + random_below(chance(20) ? 40 : 5);
         if (count * c->whole.sizes[d] > MOST_ELEMENTS)
             c->whole.sizes[d] = 1;
         count *= c->whole.sizes[d];
@@ -131,7 +132,7 @@ static void random_sizes(split_case *c)
         c->whole.sizes[random_below(g->rank)] = 0;
     uint64_t left = c->whole.sizes[g->axis];
     for (uint64_t i = 0; i < g->part_count; i++) {
-        c->lengths[i] = i + 1 == g->part_count ? left : chance(50) ? left / (g->part_count - i) : random_below(left + 1);
+        c->lengths[i] = i + 1 == g->part_count ? left : columns ? left > 0 : chance(50) ? left / (g->part_count - i) : random_below(left + 1);
         left -= c->lengths[i];
     }
 }

@@ -1,0 +1,90 @@
+/* strided.c - single elements in a long loop and short ones: a block of the long one's steps at a time, for each step of the others
+ *
+ *     1000 rows of 3   for each row: 3 steps, and a loop to begin   ->   for each 64 rows: for each of 3: 64 steps
+ *     3 rows of 1000   for each row: 1000 steps                     ->   the same: lines that the rows share are used while they are cached
+ */
+#include "../dms_checked.h"
+#include "../dms_kernel.h"
+
+/* The innermost long loop; the short ones, which are taken within its blocks, come last among the others. */
+typedef struct nesting {
+    dms_loop line;
+    uint32_t around, count;             /* loops that are not short; all but the line */
+    dms_loop loops[DMLSPLIT_MAX_RANK];
+} nesting;
+
+/* Returns false where there is no long loop or no short one. */
+static bool sort_loops(const dms_nest *nest, nesting *n)
+{
+    enum { LONG = 16, MOST_INSIDE = 64 };   /* steps of a loop; of all short ones together */
+    bool is_short[DMLSPLIT_MAX_RANK];
+    uint32_t line = nest->rank;
+    uint64_t inside = 1;
+    for (uint32_t d = nest->rank; d-- > 0;) {
+        const uint64_t size = nest->loops[d].size;
+        is_short[d] = size < LONG && inside * size <= MOST_INSIDE;
+        inside *= is_short[d] ? size : 1;
+        if (size >= LONG && line == nest->rank)
+            line = d;
+    }
+    if (line == nest->rank || inside == 1)
+        return false;
+    n->line = nest->loops[line];
+    n->count = 0;
+    for (uint32_t d = 0; d < nest->rank; d++)
+        if (d != line && !is_short[d])
+            n->loops[n->count++] = nest->loops[d];
+    n->around = n->count;
+    for (uint32_t d = 0; d < nest->rank; d++)
+        if (is_short[d])
+            n->loops[n->count++] = nest->loops[d];
+    return true;
+}
+
+const char *dms_accept_strided(const dms_nest *nest)
+{
+    nesting n;
+    if (nest->run > 16)
+        return "elements are longer than 16 bytes";
+    return sort_loops(nest, &n) ? NULL : "there is no loop of 16 steps or more with shorter ones";
+}
+
+/* Steps whose lines stay in the first-level cache. */
+static uint64_t block_of(const dms_loop *line)
+{
+    enum { BYTES = 16384, LEAST = 64, MOST = 1024 };
+    const uint64_t to = dms_abs_i64(line->target_stride), from = dms_abs_i64(line->source_stride), step = to > from ? to : from;
+    return step > BYTES / LEAST ? LEAST : step < BYTES / MOST ? MOST : BYTES / step;
+}
+
+static DMS_ALWAYS_INLINE void copy_strided(const nesting *n, char *target, const char *source, size_t run)
+{
+    const int64_t to_step = n->line.target_stride, from_step = n->line.source_stride;
+    const uint64_t block = block_of(&n->line);
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_first(n->count, index);
+    do
+        for (uint64_t first = 0, steps; first < n->line.size; first += steps) {
+            char *to = target + (int64_t)first * to_step;
+            const char *from = source + (int64_t)first * from_step;
+            steps = n->line.size - first < block ? n->line.size - first : block;
+            do
+                dms_copy_runs(to, from, to_step, from_step, steps, run);
+            while (dms_next(n->loops + n->around, n->count - n->around, index + n->around, &to, &from));
+        }
+    while (dms_next(n->loops, n->around, index, &target, &source));
+}
+
+void dms_run_strided(const dms_nest *nest, char *target, const char *source)
+{
+    nesting n;
+    (void)sort_loops(nest, &n);
+    switch (nest->run) {
+    case 1: copy_strided(&n, target, source, 1); break;
+    case 2: copy_strided(&n, target, source, 2); break;
+    case 4: copy_strided(&n, target, source, 4); break;
+    case 8: copy_strided(&n, target, source, 8); break;
+    case 16: copy_strided(&n, target, source, 16); break;
+    default: copy_strided(&n, target, source, nest->run); break;
+    }
+}
