@@ -51,13 +51,13 @@
 #define DMS_ALWAYS_INLINE inline __attribute__((always_inline))
 #endif
 
-/* ThreadSanitizer, in gcc's word and in clang's. */
-#if defined(__SANITIZE_THREAD__)
-#define DMS_TSAN 1
+/* Sanitizers, in gcc's words and in clang's. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DMS_SANITIZED 1
 #elif defined(__has_feature)
-#define DMS_TSAN __has_feature(thread_sanitizer)
+#define DMS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer))
 #else
-#define DMS_TSAN 0
+#define DMS_SANITIZED 0
 #endif
 
 /* ---- CPU features (dms_cpu.c) ---- */

@@ -48,7 +48,7 @@ enum { MOST_THREADS = 64, SLICES = 4, YIELDS = 200 };
  * 24 MB on it was 0.55 to 0.75 and 0.9 to 1.0 times. Tests have less to copy. */
 static uint64_t least_share(const dmlsplit_plan *plan)
 {
-#if defined(DMS_TESTING) || DMS_TSAN
+#if defined(DMS_TESTING) || DMS_SANITIZED
     return plan->bytes > 0;
 #else
     return plan->group == NULL && dms_refuse_transpose(&plan->shapes[0].nest) == NULL ? 4 << 20 : 10 << 20;

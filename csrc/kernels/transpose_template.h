@@ -41,6 +41,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector interleave(vector a, vector b, size_t
 static DMS_TARGET DMS_ALWAYS_INLINE void interleave_all(vector *to, const vector *from, size_t size)
 {
     const size_t n = 16 / size;
+    DMS_UNROLLED
     for (size_t k = 0; k < n / 2; k++) {
         to[2 * k] = interleave(from[k], from[k + n / 2], size, false);
         to[2 * k + 1] = interleave(from[k], from[k + n / 2], size, true);
@@ -62,8 +63,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_group(vector *v, size_t size)
     }
     if (n == 8 || n == 2) {
         interleave_all(t, v, size);
-        for (size_t k = 0; k < n; k++)
+        for (size_t k = 0; k < n; k += 2) {     /* of single copies clang makes a call before it unrolls, and memory of the arrays */
             v[k] = t[k];
+            v[k + 1] = t[k + 1];
+        }
     }
 }
 
@@ -136,12 +139,15 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_columns(const square *s, size_t fi
 {
     const size_t n = 16 / size, width = VECTOR / size;
     vector lines[VECTOR][LINE_VECTORS], v[GROUPS][16], columns[GROUPS];
+    DMS_UNROLLED
     for (size_t i = 0; i < LINE_VECTORS; i++) {
+        DMS_UNROLLED
         for (size_t group = 0; group < GROUPS; group++) {
             for (size_t k = 0; k < n; k++)
                 v[group][k] = load_row(s, i * width + group * n + k, first, size, whole);
             turn_group(v[group], size);
         }
+        DMS_UNROLLED
         for (size_t k = 0; k < n; k++) {
             for (size_t group = 0; group < GROUPS; group++)
                 columns[group] = v[group][k];
