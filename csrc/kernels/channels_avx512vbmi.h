@@ -187,7 +187,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
                         waiting[w] = rotated;
                     }
                     if (regime == DMS_CLAIMED)
-                        DMS_CLAIM(line[w], DMS_CLAIMED_AHEAD);
+                        DMS_CLAIM(line[w], DMS_CLAIMED_AHEAD / targets);
                     if (regime == DMS_STREAMED)
                         stream(line[w], now);
                     else

@@ -9,13 +9,47 @@
  *
  * A join loads the pieces of a row to where they belong, by masks.
  */
-#include "stretch_template.h"
+#include "../dms_channels.h"
 
-enum { GROUP_ROWS = 32, ROWS = 8 };                    /* that are whole vectors in every part */
+enum { ROWS = 8, MOST_PARTS = 3 };      /* rows of a block: whole vectors in every part */
 
 /* Loops would not be unrolled, and rows not stay in registers. */
 #define LATER(DO) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define EACH(DO) DO(0) LATER(DO)
+
+/* A target, which begins anywhere: every store is a whole line of memory, as in channels_avx512vbmi.h. */
+typedef struct carried {
+    char *line;
+    vector waiting, rotation;
+    __mmask64 filled;
+} carried;
+
+/* What is stored before the line's first vector is in memory already, and is stored again with it. */
+static DMS_TARGET carried carry_on(char *to, size_t fill)
+{
+    const __mmask64 filled = first_bytes(fill);
+    const carried begin = {to - fill, _mm512_maskz_loadu_epi8(filled, to - fill), rotation_by(fill), filled};
+    return begin;
+}
+
+static DMS_TARGET DMS_ALWAYS_INLINE vector carry(carried *to, vector v)
+{
+    const vector rotated = ROTATE(v, to->rotation), line = _mm512_mask_blend_epi8(to->filled, rotated, to->waiting);
+    to->waiting = rotated;
+    return line;
+}
+
+/* regime is a constant. */
+static DMS_TARGET DMS_ALWAYS_INLINE void put_line(carried *to, vector v, dms_regime regime)
+{
+    if (regime == DMS_CLAIMED)
+        DMS_CLAIM(to->line, DMS_CLAIMED_AHEAD);
+    if (regime == DMS_STREAMED)
+        stream(to->line, v);
+    else
+        store(to->line, v);
+    to->line += DMS_LINE;
+}
 
 /* A vector of a part that begins at qword place of each row. width (qwords), place and index are constants, as all that follows from them. */
 static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather(const __m512i *row, size_t width, size_t place, size_t index)
@@ -32,26 +66,43 @@ static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather(const __m512i *row, size_t wi
 }
 
 /* Blocks of eight rows; the widths are constants, c is 0 where there are two parts. */
-static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *channels, uint64_t blocks, size_t a, size_t b, size_t c)
+static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const char *from, carried *to, uint64_t blocks, bool ragged, const dms_stores *stores, size_t a,
+                                                      size_t b, size_t c)
 {
-    const char *from = channels->whole;
-    char *to_a = channels->parts[0], *to_b = channels->parts[1], *to_c = c > 0 ? channels->parts[2] : NULL;
-    for (; blocks > 0; blocks--) {
-        __m512i row[ROWS];
-#define LOAD_ROW(i) row[i] = _mm512_loadu_si512((const void *)(from + (i) * DMS_LINE));
-#define STORE_A(i) if ((i) < a) _mm512_storeu_si512((void *)(to_a + (i) * DMS_LINE), gather(row, a, 0, i));
-#define STORE_B(i) if ((i) < b) _mm512_storeu_si512((void *)(to_b + (i) * DMS_LINE), gather(row, b, a, i));
-#define STORE_C(i) if ((i) < c) _mm512_storeu_si512((void *)(to_c + (i) * DMS_LINE), gather(row, c, a + b, i));
+    const dms_regime regime = stores->regime;
+    const uintptr_t ahead = dms_lines_ahead(stores, true);
+    carried to_a = to[0], to_b = to[1], to_c = to[2];
+    for (; blocks > 0; blocks--, from += ROWS * DMS_LINE) {
+        vector row[ROWS], v[ROWS];
+#define FETCH_LINE(i) DMS_PREFETCH_AT(from + (i) * DMS_LINE, ahead);
+#define FETCH_PAGE(i) DMS_FETCH_PAGE(from + (i) * DMS_LINE, stores);
+#define LOAD_ROW(i) row[i] = load(from + (i) * DMS_LINE);
+#define GATHER(i) v[i] = (i) < a ? gather(row, a, 0, i) : (i) < a + b ? gather(row, b, a, (i) - a) : gather(row, c, a + b, (i) - a - b);
+#define TARGET(i) ((i) < a ? &to_a : (i) < a + b ? &to_b : &to_c)
+#define CARRY(i) v[i] = carry(TARGET(i), v[i]);
+#define PUT(i) put_line(TARGET(i), v[i], DMS_PLAIN);
+#define PUT_CLAIMED(i) put_line(TARGET(i), v[i], DMS_CLAIMED);
+#define PUT_STREAMED(i) put_line(TARGET(i), v[i], DMS_STREAMED);
+        if (regime == DMS_STREAMED) {
+            EACH(FETCH_LINE)
+            EACH(FETCH_PAGE)
+        }
         EACH(LOAD_ROW)
-        EACH(STORE_A)
-        EACH(STORE_B)
-        EACH(STORE_C)
-        from += ROWS * DMS_LINE;
-        to_a += a * DMS_LINE;
-        to_b += b * DMS_LINE;
-        if (c > 0)
-            to_c += c * DMS_LINE;
+        EACH(GATHER)
+        if (ragged) {
+            EACH(CARRY)
+        }
+        if (regime == DMS_STREAMED) {
+            EACH(PUT_STREAMED)
+        } else if (regime == DMS_CLAIMED) {
+            EACH(PUT_CLAIMED)
+        } else {
+            EACH(PUT)
+        }
     }
+    to[0] = to_a;
+    to[1] = to_b;
+    to[2] = to_c;
 }
 
 /* All ways to cut eight qwords into 2 or 3 parts. */
@@ -61,48 +112,84 @@ static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *channe
     DO(2, 2, 4) DO(2, 3, 3) DO(2, 4, 2) DO(2, 5, 1) DO(3, 1, 4) DO(3, 2, 3) DO(3, 3, 2) \
     DO(3, 4, 1) DO(4, 1, 3) DO(4, 2, 2) DO(4, 3, 1) DO(5, 1, 2) DO(5, 2, 1) DO(6, 1, 1)
 
-static DMS_TARGET void split_rows(const dms_channels *channels)
+static DMS_TARGET void split_rows(const char *from, size_t cut, carried *to, uint64_t blocks, bool ragged, const dms_stores *stores)
 {
-    const uint64_t blocks = channels->rows / ROWS;
-    switch (channels->widths[0] + channels->widths[1] / 8) {
-#define SPLIT_CUT(a, b, c) case (a) * 8 + (b): split_blocks(channels, blocks, a, b, c); break;
+    switch (cut) {
+#define SPLIT_CUT(a, b, c) case (a) * 8 + (b): split_blocks(from, to, blocks, ragged, stores, a, b, c); break;
         CUTS(SPLIT_CUT)
     default: break;
     }
-    dms_copy_channels(channels, true, blocks * ROWS);
 }
 
-/* Pieces are loaded from before they begin, where masks keep these bytes from being read. */
-static DMS_TARGET void join_rows(const dms_channels *channels)
+/* Pieces are loaded from before they begin, where masks keep these bytes from being read. regime is a constant. */
+static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, uint64_t first, carried *given, uint64_t blocks, bool ragged,
+                                                     dms_regime regime)
 {
-    uintptr_t from[3];
-    __mmask8 mask[3];
-    char *to = channels->whole;
-    size_t steps[3];
-    for (size_t i = 0; i < 3; i++) {    /* nothing is loaded for a third part that is not there, but quickly only where memory is: from the first one */
-        const size_t part = i < channels->count ? i : 0;
-        from[i] = (uintptr_t)channels->parts[part] - channels->places[part];
-        mask[i] = (__mmask8)(i == part ? ((1u << channels->widths[i] / 8) - 1) << channels->places[i] / 8 : 0);
-        steps[i] = channels->widths[part];
+    const size_t third = p->count - 1;  /* the second one again, where there is none, of which nothing is loaded then */
+    const size_t step_a = p->widths[0], step_b = p->widths[1], step_c = p->widths[third];
+    const __mmask8 not_a = (__mmask8)(0xff << step_a / 8), not_b = (__mmask8)(0xff << (step_a + step_b) / 8);
+    uintptr_t a = (uintptr_t)p->parts[0] + first * step_a, b = (uintptr_t)p->parts[1] + first * step_b - p->places[1];
+    uintptr_t c = (uintptr_t)p->parts[third] + first * step_c - p->places[third];
+    carried to = *given;
+    for (; blocks > 0; blocks--) {
+#define FETCH_PIECES(from, step)                                                                                \
+    for (size_t line = 0; regime == DMS_STREAMED && line < ROWS * (step); line += DMS_LINE)                     \
+        DMS_PREFETCH_AT((from) + line, DMS_FETCHED_NEAR);
+        FETCH_PIECES(a, step_a)
+        FETCH_PIECES(b, step_b)
+        FETCH_PIECES(c, step_c)
+        for (int row = 0; row < ROWS; row++, a += step_a, b += step_b, c += step_c) {
+            vector v = _mm512_maskz_loadu_epi64((__mmask8)~not_a, (const void *)a);
+            v = _mm512_mask_loadu_epi64(v, (__mmask8)(not_a & ~not_b), (const void *)b);
+            v = _mm512_mask_loadu_epi64(v, not_b, (const void *)c);
+            put_line(&to, ragged ? carry(&to, v) : v, regime);
+        }
     }
-    for (uint64_t left = channels->rows; left > 0; left--) {
-        __m512i v = _mm512_maskz_loadu_epi64(mask[0], (const void *)from[0]);
-        v = _mm512_mask_loadu_epi64(v, mask[1], (const void *)from[1]);
-        v = _mm512_mask_loadu_epi64(v, mask[2], (const void *)from[2]);
-        _mm512_storeu_si512((void *)to, v);
-        for (size_t i = 0; i < 3; i++)
-            from[i] += steps[i];
-        to += DMS_LINE;
-    }
+    *given = to;
 }
 
-static DMS_TARGET void copy_qwords(const dms_channels *c, const void *tables, bool split)
+#define JOIN_ROWS(name, regime)                                                                                                             \
+    static DMS_TARGET void name(const dms_channels *p, uint64_t first, carried *to, uint64_t blocks, bool ragged)                           \
+    {                                                                                                                                       \
+        join_blocks(p, first, to, blocks, ragged, regime);                                                                                  \
+    }
+JOIN_ROWS(join_plain, DMS_PLAIN)
+JOIN_ROWS(join_claimed, DMS_CLAIMED)
+JOIN_ROWS(join_streamed, DMS_STREAMED)
+
+/* A stretch: whole blocks, the first of them row by row where targets begin within lines, as is what is left. */
+static DMS_TARGET void copy_qwords(const dms_channels *c, bool split, const dms_stores *stores)
 {
-    (void)tables;
+    static void (*const joins[])(const dms_channels *, uint64_t, carried *, uint64_t, bool) = {join_plain, join_claimed, join_streamed};
+    static const dms_stores plain = {DMS_PLAIN, 0, 0};
+    const size_t targets = split ? c->count : 1;
+    carried to[MOST_PARTS];
+    dms_channels head = *c;
+    size_t fills = 0;
+    if (c->rows < 2 * ROWS) {
+        dms_copy_channels(c, split, 0);
+        return;
+    }
+    for (size_t i = 0; i < targets; i++)
+        fills |= (uintptr_t)(split ? c->parts[i] : c->whole) % DMS_LINE;
+    if (fills % 2 != 0)                 /* vectors cannot be rotated by odd numbers of bytes */
+        stores = &plain;
+    const bool ragged = fills > 0 && stores->regime != DMS_PLAIN;
+    head.rows = ragged ? ROWS : 0;
+    const uint64_t blocks = (c->rows - head.rows) / ROWS;
+    dms_copy_channels(&head, split, 0);
+    for (size_t i = 0; i < MOST_PARTS; i++) {
+        const size_t t = i < targets ? i : 0;
+        char *const begin = split ? c->parts[t] + head.rows * c->widths[t] : c->whole + head.rows * DMS_LINE;
+        to[i] = carry_on(begin, ragged ? (uintptr_t)begin % DMS_LINE : 0);
+    }
     if (split)
-        split_rows(c);
+        split_rows(c->whole + head.rows * DMS_LINE, c->widths[0] + c->widths[1] / 8, to, blocks, ragged, stores);
     else
-        join_rows(c);
+        joins[stores->regime](c, head.rows, to, blocks, ragged);
+    for (size_t i = 0; i < targets; i++)
+        _mm512_mask_storeu_epi8((void *)to[i].line, to[i].filled, to[i].waiting);
+    dms_copy_channels(c, split, head.rows + blocks * ROWS);
 }
 
 const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
@@ -124,7 +211,7 @@ void dms_run_qwords_avx512(const dmlsplit_plan *plan, const dms_buffers *buffers
     dms_channels channels;
     while (first < last) {
         dms_next_channels(plan, buffers, &first, last, &channels);
-        DMS_NAME(copy_groups)(&channels, NULL, plan->direction == DMLSPLIT_SPLIT, GROUP_ROWS, &plan->copies, copy_qwords);
+        copy_qwords(&channels, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
     }
     LEAVE(dms_is_streamed(&plan->copies));
 }

@@ -11,25 +11,24 @@
 #include "../dms_channels.h"
 #include "lines_template.h"
 
-enum { MOST_STAGED = 4096, LINES_AHEAD = 16384 };     /* bytes of a group; to a line that is fetched */
+enum { MOST_STAGED = 4096 };            /* bytes of a group */
 
 /* Copies all rows, which follow each other in all streams. tables: the kernel's own. */
 typedef void copy_function(const dms_channels *channels, const void *tables, bool split);
 
-/* Asks for what is read next, and for the lines of the group after this one. Pages are fetched for a single stream: several keep as many pages open as
- * they are (on the Intel core two to four of them were as fast without), and short pieces of each leave most lines of a page to nobody (Zen). */
+/* Asks for what is read next, and for the lines of the group after this one. */
 static DMS_TARGET inline void DMS_NAME(prepare_group)(const dms_channels *group, bool split, const dms_stores *stores)
 {
-    const bool streamed = dms_is_streamed(stores);
+    const bool streamed = dms_is_streamed(stores), pages = split && stores->page > 0;
+    const uintptr_t ahead = dms_lines_ahead(stores, split);
     for (size_t i = 0; i <= group->count; i++) {
         const char *const at = i == 0 ? group->whole : group->parts[i - 1];
         const size_t bytes = (size_t)group->rows * (i == 0 ? group->row : group->widths[i - 1]);
         const bool is_source = (i == 0) == split;
         for (size_t line = 0; streamed && is_source && line < bytes; line += DMS_LINE)
-            if (split)
-                DMS_FETCH(at + line, stores);
-            else
-                DMS_PREFETCH_AT(at + line, LINES_AHEAD);
+            DMS_PREFETCH_AT(at + line, ahead);
+        for (size_t line = 0; pages && is_source && line < bytes; line += DMS_LINE)
+            DMS_FETCH_PAGE(at + line, stores);
         for (size_t line = 0; !streamed && !is_source && line < bytes; line += DMS_LINE)
             DMS_CLAIM(at + bytes, line);
     }
