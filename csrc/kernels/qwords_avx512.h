@@ -151,7 +151,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, uint
 #define JOIN_ROWS(name, regime)                                                                                                             \
     static DMS_TARGET void name(const dms_channels *p, uint64_t first, carried *to, uint64_t blocks, bool ragged)                           \
     {                                                                                                                                       \
-        join_blocks(p, first, to, blocks, ragged, regime);                                                                                  \
+        join_blocks(p, first, to, blocks, (regime) != DMS_PLAIN && ragged, regime);                                                         \
     }
 JOIN_ROWS(join_plain, DMS_PLAIN)
 JOIN_ROWS(join_claimed, DMS_CLAIMED)
