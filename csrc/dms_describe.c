@@ -26,6 +26,7 @@ static void describe_space(dms_text *text, const dmlsplit_plan *plan)
     dms_text_add(text, "; axis: %" PRIu64 " every %" PRId64 "\n", space->operands[0].length, strides[space->axis]);
     describe_stores(text, "copies", &plan->copies);
     describe_stores(text, "matrices that are turned", &plan->turns);
+    describe_stores(text, "runs that are repeated", &plan->fills);
 }
 
 static void describe_shape(dms_text *text, const dmlsplit_plan *plan, const dms_shape *shape)

@@ -133,8 +133,10 @@ typedef enum dms_regime {
 typedef struct dms_stores {
     dms_regime regime;
     uintptr_t page;                     /* 4095: memory is fetched page by page; 0: line by line */
-    uintptr_t ahead;                    /* so many bytes ahead */
+    uintptr_t ahead;                    /* so many bytes ahead; where lines are claimed: these */
 } dms_stores;
+
+enum { DMS_CLAIMED_AHEAD = 1024, DMS_FILLED_AHEAD = 16384 };    /* bytes */
 
 /* The copy of one part: runs of contiguous bytes, repeated by loops. Sizes are at least 2. */
 typedef struct dms_nest {
@@ -178,6 +180,7 @@ struct dmlsplit_plan {
     uint64_t rows;                      /* product of the space's sizes before the axis */
     dms_stores copies;                  /* how to store */
     dms_stores turns;                   /* the same for matrices that are turned */
+    dms_stores fills;                   /* and for runs that are repeated */
     dms_space space;                    /* operand 0 is the whole, operand 1 + i is shape i */
     uint64_t shape_count;
     dms_shape *shapes;

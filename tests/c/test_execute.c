@@ -303,6 +303,42 @@ static void many_parts(uint64_t count)
     free(whole);
 }
 
+/* More than a megabyte of one run, as every older CPU would fill it: in steps of a pattern, and by calls of memcpy where lines are claimed. */
+static void long_fills(void)
+{
+    static const uint64_t runs[] = {1, 3, 8, 600, 2052, 70000};
+    enum { LEAST = 1 << 20, MOST_RUN = 70000 };
+    static char source[MOST_RUN];
+    check_case = "long fills";
+    for (size_t i = 0; i < sizeof source; i++)
+        source[i] = (char)(i % 251 + 1);
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
+        for (int variant = 0; variant < 2 * REGIMES; variant++) {
+            const uint64_t sizes[] = {LEAST / runs[i] + 2, runs[i]}, bytes = sizes[0] * runs[i], skew = random_below(64);
+            const int64_t strides[] = {0, 1};
+            dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 2, 0, 0, 1, sizes, strides, sizes, NULL};
+            guarded memory = guarded_allocate(bytes + skew, variant % 2);
+            void *part = memory.bytes + (variant % 2 == 0 ? 0 : skew);
+            use_regime(variant / 2);
+            for (uint32_t mask = 0; mask < 32; mask = 2 * mask + 1) {
+                dmlsplit_plan *plan = NULL;
+                uint64_t wrong = 0;
+                dms_cpu_mask(mask);
+                memset(memory.bytes, 0, memory.size);
+                CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+                CHECK_EQUAL(dmlsplit_split(plan, source, &part), DMLSPLIT_OK);
+                for (uint64_t at = 0; at < bytes; at += runs[i])
+                    wrong += memcmp((char *)part + at, source, (size_t)runs[i]) != 0;
+                for (uint64_t at = 0; at < skew; at++)
+                    wrong += memory.bytes[variant % 2 == 0 ? bytes + at : at] != 0;
+                CHECK_EQUAL(wrong, 0);
+                dmlsplit_plan_destroy(plan);
+            }
+            guarded_free(&memory);
+        }
+    dms_cpu_mask(UINT32_MAX);
+}
+
 /* Rows in pieces, so that a group kernel can be asked for some of them only. */
 static void row_ranges(void)
 {
@@ -390,6 +426,7 @@ int main(void)
     many_parts(100000);
     many_parts(1000000);
     row_ranges();
+    long_fills();
     mixed_kernels();
     every_kernel_ran();
     return check_report();

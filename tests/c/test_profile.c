@@ -103,6 +103,28 @@ static void regimes(void)
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
+/* A run that is repeated counts for two thirds of what is written. Its lines are claimed on every CPU from six times the second-level cache on. */
+static void fills(void)
+{
+    static const uint64_t rows[] = {9, 1024};
+    static const int64_t repeated[] = {0, 1};
+    enum { COUNTED = 9 * 1024 / 3 * 2 + 1024 };
+    dmlsplit_profile given = {sizeof given, DMLSPLIT_FETCH_LINES, 0, 0, 0, 0, UINT64_MAX, 0, 0};
+    check_case = "fills";
+    for (int is_streamed = 0; is_streamed < 2; is_streamed++)
+        for (int is_claimed = 0; is_claimed < 2; is_claimed++) {
+            dmlsplit_plan *plan = NULL;
+            given.stream_turns = is_streamed ? COUNTED : COUNTED + 1;
+            given.level2 = is_claimed ? COUNTED / 6 : COUNTED / 6 + 1;
+            const dmlsplit_geometry g = one_part(1, rows, repeated);
+            CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            CHECK_EQUAL(plan->shapes[0].nest.stores.regime, is_streamed ? DMS_STREAMED : is_claimed ? DMS_CLAIMED : DMS_PLAIN);
+            dmlsplit_plan_destroy(plan);
+        }
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
 #if defined(DMLSPLIT_MEASURE) && DMLSPLIT_MEASURE == 0
 #define LARGE_ORIGIN DMLSPLIT_FROM_CPUID
 #else
@@ -140,6 +162,7 @@ int main(void)
     listings();
     profiles();
     regimes();
+    fills();
     measured();
     return check_report();
 }
