@@ -243,21 +243,22 @@ static unsigned count_of(const dmlsplit_plan *plan)
     return (unsigned)(plan->space.operands[0].length / plan->space.operands[1].length);
 }
 
-const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
+/* NULL, or why other kernels are as fast. */
+static const char *refuse_count(unsigned count, size_t width, bool split)
 {
-    const char *refusal = dms_refuse_channels(plan);
-    if (refusal != NULL)
-        return refusal;
-    const size_t width = dms_equal_width(plan);
     if (width == 0 || (width & (width - 1)) != 0 || width > 16)
         return "there are not 2 to 16 parts of 1, 2, 4, 8 or 16 bytes";
-    const unsigned count = count_of(plan);
-    const bool split = plan->direction == DMLSPLIT_SPLIT;
     if (count > MOST_WIDE && width == 4 && split)
         return "more than 10 parts of 4 bytes in a split: transposes are as fast";
     if (count > MOST_WIDE && width > 4 && (members_of(count) == 1 || (split && count == DMS_MOST_CHANNELS)))
         return "11, 13 or 15 parts of 8 bytes or more, or 16 in a split: shuffles, moves or transposes are as fast";
     return NULL;
+}
+
+const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
+{
+    const char *refusal = dms_refuse_channels(plan);
+    return refusal != NULL ? refusal : refuse_count(count_of(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
 }
 
 void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
@@ -278,11 +279,20 @@ DMS_TARGET void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms
     LEAVE(dms_is_streamed(&plan->copies));
 }
 
-/* ---- Planes: one part between pixels and planes, a matrix with 2 to 4 rows or columns ---- */
+/* ---- Planes: one part between pixels and planes, a matrix with 2 to 16 rows or columns ---- */
 
-static bool is_few(uint64_t count)
+typedef struct pixels {
+    unsigned count;                     /* planes; 0: they are not pixels and planes */
+    bool split;                         /* pixels to planes */
+} pixels;
+
+static pixels find_pixels(const dms_nest *nest, const dms_matrix *m)
 {
-    return count >= 2 && count <= 4;
+    pixels p = {0, m->columns->size <= DMS_MOST_CHANNELS && m->rows->source_stride == (int64_t)(m->columns->size * nest->run)};
+    const bool to_pixels = m->rows->size <= DMS_MOST_CHANNELS && m->columns->target_stride == (int64_t)(m->rows->size * nest->run);
+    if (m->columns->source_stride > 0 && (p.split || to_pixels))
+        p.count = (unsigned)(p.split ? m->columns->size : m->rows->size);
+    return p;
 }
 
 const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
@@ -291,28 +301,27 @@ const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
     if (refusal != NULL)
         return refusal;
     const dms_matrix m = dms_find_matrix(nest);
-    const bool to_planes = is_few(m.columns->size) && m.rows->source_stride == (int64_t)(m.columns->size * nest->run);
-    const bool to_pixels = is_few(m.rows->size) && m.columns->target_stride == (int64_t)(m.rows->size * nest->run);
-    return m.columns->source_stride > 0 && (to_planes || to_pixels) ? NULL : "it does not turn pixels of 2 to 4 elements to planes or back";
+    const pixels p = find_pixels(nest, &m);
+    if (p.count > MOST_WIDE && nest->run >= 4 && (members_of(p.count) == 1 || p.count == DMS_MOST_CHANNELS))
+        return "pixels of 11, 13, 15 or 16 elements of 4 bytes or more: squares are as fast";
+    return p.count > 0 ? refuse_count(p.count, nest->run, p.split) : "it does not turn pixels of 2 to 16 elements to planes or back";
 }
 
-/* Pixels to planes is a split, planes to pixels a join. */
 DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
 {
     const dms_matrix m = dms_find_matrix(nest);
-    const bool split = is_few(m.columns->size) && m.rows->source_stride == (int64_t)(m.columns->size * nest->run);
-    const unsigned count = (unsigned)(split ? m.columns->size : m.rows->size);
+    const pixels p = find_pixels(nest, &m);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_channels c;
     step_tables tables;
-    fill_tables(&tables, count, nest->run, split);
-    c.rows = split ? m.rows->size : m.columns->size;
+    fill_tables(&tables, p.count, nest->run, p.split);
+    c.rows = p.split ? m.rows->size : m.columns->size;
     dms_first(m.count, index);
     do {
-        c.whole = split ? (char *)(uintptr_t)source : target;       /* const is dropped as in dms_buffers */
-        for (unsigned i = 0; i < count; i++)
-            c.parts[i] = split ? target + (int64_t)i * m.columns->target_stride : (char *)(uintptr_t)source + (int64_t)i * m.rows->source_stride;
-        copy_equal(&c, &tables, split, &nest->stores);
+        c.whole = p.split ? (char *)(uintptr_t)source : target;     /* const is dropped as in dms_buffers */
+        for (unsigned i = 0; i < p.count; i++)
+            c.parts[i] = p.split ? target + (int64_t)i * m.columns->target_stride : (char *)(uintptr_t)source + (int64_t)i * m.rows->source_stride;
+        copy_equal(&c, &tables, p.split, &nest->stores);
     } while (dms_next(m.around, m.count, index, &target, &source));
     LEAVE(false);
 }

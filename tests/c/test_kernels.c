@@ -123,6 +123,8 @@ static const form forms[] = {
     {"3 bytes to few columns", 3, 1, {3, 5}, 0, ROWS, COLUMNS, 0, 0, 0, 0},
     {"u8 planes to pixels", 1, 2, {3, 3}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
     {"u32 planes to pixels, apart", 4, 2, {4, 2}, 0, COLUMNS, ROWS, 5, 3, 0, 7},
+    {"u8 8 planes to pixels", 1, 2, {8, 16}, 0, COLUMNS, ROWS, 3, 0, 0, 0},
+    {"u32 pixels of 12 to planes", 4, 2, {12}, 0, ROWS, COLUMNS, 0, 0, 5, 0},
     {"u16 pixels to planes", 2, 2, {3}, 0, ROWS, COLUMNS, 0, 0, 0, 0},
     {"u64 pixels to planes, apart", 8, 2, {2}, 0, ROWS, COLUMNS, 0, 3, 5, 0},
     {"u8 columns", 1, 1, {40, 71}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
