@@ -42,4 +42,18 @@ const char *dms_refuse_equal(const dmlsplit_plan *plan);
 /* Copies the rows from first on one by one: what shuffles leave over. */
 void dms_copy_channels(const dms_channels *channels, bool split, uint64_t first);
 
+/* ---- Planes: one part between pixels and planes, a matrix with 2 to 16 rows or columns without gaps between them ---- */
+
+typedef struct dms_pixels {
+    unsigned count;                     /* planes; 0: there are none */
+    bool split;                         /* pixels to planes */
+} dms_pixels;
+
+dms_pixels dms_find_pixels(const dms_nest *nest);
+extern const char dms_no_pixels[];      /* why a nest is refused that has none */
+
+/* Copies a nest that has pixels by a kernel of channels. */
+void dms_copy_planes(const dms_nest *nest, char *target, const char *source,
+                     void (*copy)(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores), const void *tables);
+
 #endif

@@ -3,6 +3,7 @@
  *     whole  abbbabbbabbb    part a: all a of the block, by moves of constant size; then part b
  */
 #include "../dms_channels.h"
+#include "../dms_transpose.h"
 
 /* Rows that are read again for each part while they are in the cache. With 8 KB, reading and writing took turns: [1,2,5] of 8 bytes took 1.04
  * times memcpy's time at 134 MB in place of 0.72; 1 KB was dearer within the caches. */
@@ -155,4 +156,47 @@ void dms_run_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uin
         dms_next_channels(plan, buffers, &first, last, &channels);
         dms_copy_channels(&channels, plan->direction == DMLSPLIT_SPLIT, 0);
     }
+}
+
+/* ---- Planes ---- */
+
+const char dms_no_pixels[] = "it does not turn pixels of 2 to 16 elements to planes or back";
+
+dms_pixels dms_find_pixels(const dms_nest *nest)
+{
+    dms_pixels p = {0, false};
+    if (dms_refuse_transpose(nest) != NULL)
+        return p;
+    const dms_matrix m = dms_find_matrix(nest);
+    const bool to_pixels = m.rows->size <= DMS_MOST_CHANNELS && m.columns->target_stride == (int64_t)(m.rows->size * nest->run);
+    p.split = m.columns->size <= DMS_MOST_CHANNELS && m.rows->source_stride == (int64_t)(m.columns->size * nest->run);
+    if (m.columns->source_stride > 0 && (p.split || to_pixels))
+        p.count = (unsigned)(p.split ? m.columns->size : m.rows->size);
+    return p;
+}
+
+void dms_copy_planes(const dms_nest *nest, char *target, const char *source,
+                     void (*copy)(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores), const void *tables)
+{
+    const dms_matrix m = dms_find_matrix(nest);
+    const dms_pixels p = dms_find_pixels(nest);
+    const dms_loop *const planes = p.split ? m.columns : m.rows, *const pixels = p.split ? m.rows : m.columns;
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_channels c;
+    c.count = p.count;
+    c.row = p.count * nest->run;
+    c.step = (int64_t)c.row;
+    c.rows = pixels->size;
+    for (unsigned i = 0; i < p.count; i++) {
+        c.widths[i] = nest->run;
+        c.steps[i] = (int64_t)nest->run;
+        c.places[i] = i * nest->run;
+    }
+    dms_first(m.count, index);
+    do {
+        c.whole = p.split ? (char *)(uintptr_t)source : target;     /* const is dropped as in dms_buffers */
+        for (unsigned i = 0; i < p.count; i++)
+            c.parts[i] = p.split ? target + (int64_t)i * planes->target_stride : (char *)(uintptr_t)source + (int64_t)i * planes->source_stride;
+        copy(&c, tables, p.split, &nest->stores);
+    } while (dms_next(m.around, m.count, index, &target, &source));
 }

@@ -279,49 +279,26 @@ DMS_TARGET void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms
     LEAVE(dms_is_streamed(&plan->copies));
 }
 
-/* ---- Planes: one part between pixels and planes, a matrix with 2 to 16 rows or columns ---- */
-
-typedef struct pixels {
-    unsigned count;                     /* planes; 0: they are not pixels and planes */
-    bool split;                         /* pixels to planes */
-} pixels;
-
-static pixels find_pixels(const dms_nest *nest, const dms_matrix *m)
-{
-    pixels p = {0, m->columns->size <= DMS_MOST_CHANNELS && m->rows->source_stride == (int64_t)(m->columns->size * nest->run)};
-    const bool to_pixels = m->rows->size <= DMS_MOST_CHANNELS && m->columns->target_stride == (int64_t)(m->rows->size * nest->run);
-    if (m->columns->source_stride > 0 && (p.split || to_pixels))
-        p.count = (unsigned)(p.split ? m->columns->size : m->rows->size);
-    return p;
-}
+/* ---- Planes ---- */
 
 const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
 {
-    const char *refusal = dms_refuse_transpose(nest);
-    if (refusal != NULL)
-        return refusal;
-    const dms_matrix m = dms_find_matrix(nest);
-    const pixels p = find_pixels(nest, &m);
+    const dms_pixels p = dms_find_pixels(nest);
     if (p.count > MOST_WIDE && nest->run >= 4 && (members_of(p.count) == 1 || p.count == DMS_MOST_CHANNELS))
         return "pixels of 11, 13, 15 or 16 elements of 4 bytes or more: squares are as fast";
-    return p.count > 0 ? refuse_count(p.count, nest->run, p.split) : "it does not turn pixels of 2 to 16 elements to planes or back";
+    return p.count > 0 ? refuse_count(p.count, nest->run, p.split) : dms_no_pixels;
+}
+
+static void copy_planes(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
+{
+    copy_equal(c, tables, split, stores);
 }
 
 DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
 {
-    const dms_matrix m = dms_find_matrix(nest);
-    const pixels p = find_pixels(nest, &m);
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_channels c;
+    const dms_pixels p = dms_find_pixels(nest);
     step_tables tables;
     fill_tables(&tables, p.count, nest->run, p.split);
-    c.rows = p.split ? m.rows->size : m.columns->size;
-    dms_first(m.count, index);
-    do {
-        c.whole = p.split ? (char *)(uintptr_t)source : target;     /* const is dropped as in dms_buffers */
-        for (unsigned i = 0; i < p.count; i++)
-            c.parts[i] = p.split ? target + (int64_t)i * m.columns->target_stride : (char *)(uintptr_t)source + (int64_t)i * m.rows->source_stride;
-        copy_equal(&c, &tables, p.split, &nest->stores);
-    } while (dms_next(m.around, m.count, index, &target, &source));
+    dms_copy_planes(nest, target, source, copy_planes, &tables);
     LEAVE(false);
 }

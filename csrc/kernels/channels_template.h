@@ -153,33 +153,59 @@ static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void 
 #undef COPY
 }
 
-/* ---- The kernel ---- */
+/* ---- The kernels ---- */
+
+static void DMS_NAME(fill_equal)(equal_tables *t, unsigned count, size_t width, bool split)
+{
+    memset(t, 0, sizeof *t);
+    t->width = width;
+    t->count = count;
+    for (unsigned i = 0; i < 4; i++)
+        t->place[i] = i;
+    if (count == 3)
+        fill_thirds(t, split);
+    else if (count * width <= BLOCK)
+        fill_sorted(t, split);
+}
 
 void *DMS_NAME(dms_prepare_channels)(const dmlsplit_plan *plan)
 {
-    const bool split = plan->direction == DMLSPLIT_SPLIT;
-    equal_tables *t = calloc(1, sizeof *t);
-    if (t == NULL)
-        return NULL;
-    t->width = dms_equal_width(plan);
-    t->count = (unsigned)(plan->space.operands[0].length / plan->space.operands[1].length);
-    for (unsigned i = 0; i < 4; i++)
-        t->place[i] = i;
-    if (t->count == 3)
-        fill_thirds(t, split);
-    else if (t->count * t->width <= BLOCK)
-        fill_sorted(t, split);
+    equal_tables *t = malloc(sizeof *t);
+    if (t != NULL)
+        DMS_NAME(fill_equal)(t, (unsigned)(plan->space.operands[0].length / plan->space.operands[1].length), dms_equal_width(plan),
+                             plan->direction == DMLSPLIT_SPLIT);
     return t;
+}
+
+static DMS_TARGET void DMS_NAME(copy_channels)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
+{
+    DMS_NAME(copy_groups)(c, tables, split, PART_BYTES / c->widths[0], stores, DMS_NAME(copy_stretch));
 }
 
 DMS_TARGET void DMS_NAME(dms_run_channels)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    const bool split = plan->direction == DMLSPLIT_SPLIT;
-    const uint64_t rows = PART_BYTES / dms_equal_width(plan);
     dms_channels channels;
     while (first < last) {
         dms_next_channels(plan, buffers, &first, last, &channels);
-        DMS_NAME(copy_groups)(&channels, plan->tables, split, rows, &plan->copies, DMS_NAME(copy_stretch));
+        DMS_NAME(copy_channels)(&channels, plan->tables, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
     }
     LEAVE(dms_is_streamed(&plan->copies));
+}
+
+const char *DMS_NAME(dms_accept_planes)(const dms_nest *nest)
+{
+    enum { WIDEST = LANES == 1 ? 4 : 8 };
+    const dms_pixels p = dms_find_pixels(nest);
+    if (p.count == 0)
+        return dms_no_pixels;
+    return p.count > 4 || nest->run > WIDEST ? "pixels have more than 4 elements, or these more than 8 bytes, of 16-byte vectors 4" : NULL;
+}
+
+DMS_TARGET void DMS_NAME(dms_run_planes)(const dms_nest *nest, char *target, const char *source)
+{
+    const dms_pixels p = dms_find_pixels(nest);
+    equal_tables tables;
+    DMS_NAME(fill_equal)(&tables, p.count, nest->run, p.split);
+    dms_copy_planes(nest, target, source, DMS_NAME(copy_channels), &tables);
+    LEAVE(false);
 }

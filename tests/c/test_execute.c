@@ -137,6 +137,17 @@ static void random_sizes(split_case *c)
     }
 }
 
+/* One part of a few elements a row, as images have. */
+static void pixel_sizes(split_case *c)
+{
+    c->geometry.rank = 2;
+    c->geometry.axis = (uint32_t)random_below(2);
+    c->geometry.part_count = 1;
+    c->whole.sizes[0] = 100 + random_below(200);
+    c->whole.sizes[1] = 2 + random_below(4);
+    c->lengths[0] = c->whole.sizes[c->geometry.axis];
+}
+
 static void random_case(split_case *c)
 {
     static const uint32_t element_sizes[] = {1, 2, 3, 4, 5, 8, 16};
@@ -150,23 +161,25 @@ static void random_case(split_case *c)
     g->axis = (uint32_t)random_below(g->rank);
     g->part_count = 1 + random_below(PARTS);
     random_sizes(c);
-    const bool split = g->direction == DMLSPLIT_SPLIT;
-    random_strides(&c->whole, g->rank, g->element_size, !split, disorder);
+    const bool split = g->direction == DMLSPLIT_SPLIT, pixels = chance(5);
+    if (pixels)
+        pixel_sizes(c);
+    random_strides(&c->whole, g->rank, g->element_size, !split, pixels ? 0 : disorder);
     place(&c->whole, g->rank, g->element_size);
     paint(&c->whole, !split, 0);
     for (uint64_t i = 0; i < g->part_count; i++) {
         tensor *part = &c->parts[i];
         memcpy(part->sizes, c->whole.sizes, sizeof part->sizes);
         part->sizes[g->axis] = c->lengths[i];
-        random_strides(part, g->rank, g->element_size, split, disorder);
+        random_strides(part, g->rank, g->element_size, split, pixels ? 50 : disorder);
         place(part, g->rank, g->element_size);
         paint(part, split, 40 * i + 1);
         memcpy(c->part_strides + i * g->rank, part->strides, g->rank * sizeof(int64_t));
     }
     g->sizes = c->whole.sizes;
     g->lengths = c->lengths;
-    g->strides = disorder == 0 && chance(50) ? NULL : c->whole.strides;
-    g->part_strides = disorder == 0 && chance(50) ? NULL : c->part_strides;
+    g->strides = disorder == 0 && !pixels && chance(50) ? NULL : c->whole.strides;
+    g->part_strides = disorder == 0 && !pixels && chance(50) ? NULL : c->part_strides;
 }
 
 static void free_case(split_case *c)
