@@ -5,13 +5,8 @@
 
 #include <stdlib.h>
 
-/* Split and Join alike: a whole and an array of parts. */
 typedef struct operator_desc {
-    dmlsplit_direction direction;
-    const DML_TENSOR_DESC *whole;
-    const DML_TENSOR_DESC *parts;
-    uint32_t part_count;
-    uint32_t axis;
+    dms_operator op;
     uint32_t flags;
     const DML_BUFFER_TENSOR_DESC *buffer;   /* the whole's, with which all parts agree but on the axis */
     uint32_t element_size;              /* bytes */
@@ -33,7 +28,7 @@ static dmlsplit_status read_layout(const DML_BUFFER_TENSOR_DESC *buffer, const o
         sizes[d] = buffer->Sizes[d];
         if (sizes[d] == 0)
             return DMLSPLIT_ZERO_SIZE;
-        if (d != desc->axis && sizes[d] != desc->buffer->Sizes[d])
+        if (d != desc->op.axis && sizes[d] != desc->buffer->Sizes[d])
             return DMLSPLIT_SIZE_MISMATCH;
         strides[d] = buffer->Strides != NULL ? (int64_t)buffer->Strides[d] * desc->element_size : (int64_t)bytes;
         if (buffer->Strides == NULL && (!dms_mul_u64(bytes, sizes[d], &bytes) || bytes > (uint64_t)INT64_MAX))
@@ -72,7 +67,7 @@ static dmlsplit_status read_tensor(const DML_TENSOR_DESC *tensor, const operator
     if (status == DMLSPLIT_OK)
         status = read_layout(buffer, desc, strides, dimension);
     if (status == DMLSPLIT_OK)
-        *length = buffer->Sizes[desc->axis];
+        *length = buffer->Sizes[desc->op.axis];
     return status;
 }
 
@@ -84,19 +79,19 @@ static dmlsplit_status plan_parts(const operator_desc *desc, const int64_t *stri
     for (uint32_t d = 0; d < rank; d++)
         sizes[d] = desc->buffer->Sizes[d];
 
-    uint64_t *const lengths = desc->part_count <= (size_t)PTRDIFF_MAX / each ? malloc(desc->part_count * each) : NULL;
+    uint64_t *const lengths = desc->op.count <= (size_t)PTRDIFF_MAX / each ? malloc(desc->op.count * each) : NULL;
     if (lengths == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
-    int64_t *const part_strides = (int64_t *)(lengths + desc->part_count);
+    int64_t *const part_strides = (int64_t *)(lengths + desc->op.count);
     dmlsplit_status status = DMLSPLIT_OK;
-    for (uint32_t i = 0; i < desc->part_count && status == DMLSPLIT_OK; i++) {
+    for (uint32_t i = 0; i < desc->op.count && status == DMLSPLIT_OK; i++) {
         fault->part = i;
-        status = read_tensor(&desc->parts[i], desc, &lengths[i], part_strides + (size_t)i * rank, &fault->dimension);
+        status = read_tensor(&desc->op.parts[i], desc, &lengths[i], part_strides + (size_t)i * rank, &fault->dimension);
     }
     if (status == DMLSPLIT_OK) {
         const dmlsplit_geometry geometry = {
-            sizeof geometry, (uint32_t)desc->direction, desc->element_size, rank, desc->axis, desc->flags,
-            desc->part_count, sizes, strides, lengths, part_strides,
+            sizeof geometry, desc->op.split ? DMLSPLIT_SPLIT : DMLSPLIT_JOIN, desc->element_size, rank, desc->op.axis, desc->flags,
+            desc->op.count, sizes, strides, lengths, part_strides,
         };
         status = dmlsplit_plan_create(&geometry, plan, fault);
     }
@@ -108,23 +103,23 @@ static dmlsplit_status plan_operator(operator_desc *desc, dmlsplit_plan **plan, 
 {
     int64_t strides[DMS_MOST_DIMENSIONS];
     uint64_t length = 0;
-    if (desc->whole == NULL)
+    if (desc->op.whole == NULL)
         return DMLSPLIT_NULL_POINTER;
-    if (desc->part_count == 0)
+    if (desc->op.count == 0)
         return DMLSPLIT_NO_PARTS;
-    if (desc->parts == NULL)
+    if (desc->op.parts == NULL)
         return DMLSPLIT_NULL_POINTER;
-    dmlsplit_status status = open_tensor(desc->whole, &desc->buffer);
+    dmlsplit_status status = open_tensor(desc->op.whole, &desc->buffer);
     if (status != DMLSPLIT_OK)
         return status;
-    if (desc->axis >= desc->buffer->DimensionCount)
+    if (desc->op.axis >= desc->buffer->DimensionCount)
         return DMLSPLIT_BAD_AXIS;
     desc->element_size = element_size(desc->buffer->DataType);
-    status = read_tensor(desc->whole, desc, &length, strides, &fault->dimension);
+    status = read_tensor(desc->op.whole, desc, &length, strides, &fault->dimension);
     if (status != DMLSPLIT_OK)
         return status;
-    if (desc->part_count > length) {
-        fault->dimension = desc->axis;  /* no part is empty: the count is wrong, and nothing is allocated or read by it */
+    if (desc->op.count > length) {
+        fault->dimension = desc->op.axis;  /* no part is empty: the count is wrong, and nothing is allocated or read by it */
         return DMLSPLIT_LENGTH_SUM;
     }
     return plan_parts(desc, strides, plan, fault);
@@ -145,21 +140,7 @@ dmlsplit_status dmlsplit_plan_create_dml(const DML_OPERATOR_DESC *desc, uint32_t
         return DMLSPLIT_BAD_DIRECTION;
     if (desc->Desc == NULL)
         return DMLSPLIT_NULL_POINTER;
-    operator_desc read = {DMLSPLIT_SPLIT, NULL, NULL, 0, 0, flags, NULL, 0};
-    if (desc->Type == DML_OPERATOR_SPLIT) {
-        const DML_SPLIT_OPERATOR_DESC *split = desc->Desc;
-        read.whole = split->InputTensor;
-        read.parts = split->OutputTensors;
-        read.part_count = split->OutputCount;
-        read.axis = split->Axis;
-    } else {
-        const DML_JOIN_OPERATOR_DESC *join = desc->Desc;
-        read.direction = DMLSPLIT_JOIN;
-        read.whole = join->OutputTensor;
-        read.parts = join->InputTensors;
-        read.part_count = join->InputCount;
-        read.axis = join->Axis;
-    }
+    operator_desc read = {desc->Type == DML_OPERATOR_SPLIT ? dms_read_split(desc->Desc) : dms_read_join(desc->Desc), flags, NULL, 0};
     return plan_operator(&read, plan, fault);
 }
 

@@ -37,7 +37,7 @@ void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor,
 }
 
 /* Rules of a split and of a join that say the same have the same slug. */
-#define RULE(slug) (o->split ? "split/" slug : "join/" slug)
+#define RULE(slug) (o->op.split ? "split/" slug : "join/" slug)
 
 static void of_operator(dms_judged *o, const char *rule, dms_member tensor)
 {
@@ -46,12 +46,12 @@ static void of_operator(dms_judged *o, const char *rule, dms_member tensor)
 
 static dms_member whole_of(const dms_judged *o)
 {
-    return o->split ? INPUT_TENSOR : OUTPUT_TENSOR;
+    return o->op.split ? INPUT_TENSOR : OUTPUT_TENSOR;
 }
 
 static dms_member array_of(const dms_judged *o)
 {
-    return o->split ? OUTPUT_TENSORS : INPUT_TENSORS;
+    return o->op.split ? OUTPUT_TENSORS : INPUT_TENSORS;
 }
 
 static const DML_BUFFER_TENSOR_DESC *desc_of(const DML_TENSOR_DESC *tensor)
@@ -83,25 +83,25 @@ static void walk_sizes(dms_judged *o, const DML_BUFFER_TENSOR_DESC *whole)
 {
     const dms_member whole_member = whole_of(o), array_member = array_of(o);
     uint64_t total = 0;
-    for (uint32_t i = 0; i < o->count; i++) {
-        const DML_BUFFER_TENSOR_DESC *t = o->parts[i].Desc;
+    for (uint32_t i = 0; i < o->op.count; i++) {
+        const DML_BUFFER_TENSOR_DESC *t = o->op.parts[i].Desc;
         if (t == NULL) {
             crash(o, array_member, i, DESC_MEMBER);
             return;
         }
-        const uint32_t dimensions = o->split ? whole->DimensionCount : t->DimensionCount;
+        const uint32_t dimensions = o->op.split ? whole->DimensionCount : t->DimensionCount;
         if (t->Sizes == NULL && dimensions > 0) {
             crash(o, array_member, i, SIZES_MEMBER);
             return;
         }
-        if (!o->split && counts_negative(t))
+        if (!o->op.split && counts_negative(t))
             return;
         for (uint32_t d = 0; d < dimensions; d++) {
             if (d >= t->DimensionCount) {               /* it reads on: past the end, for all that is said of the array */
                 crash(o, array_member, i, SIZES_MEMBER);
                 return;
             }
-            if (d == o->axis) {
+            if (d == o->op.axis) {
                 total += t->Sizes[d];
                 if (total > UINT32_MAX)
                     return;
@@ -121,22 +121,22 @@ static void walk_sizes(dms_judged *o, const DML_BUFFER_TENSOR_DESC *whole)
  * entries than it takes for granted. */
 static void look_first(dms_judged *o)
 {
-    const bool walks = !o->split || o->by->walks_sizes;
-    if (o->count == 0 && !(o->split && o->by->reads_input_first))
+    const bool walks = !o->op.split || o->by->walks_sizes;
+    if (o->op.count == 0 && !(o->op.split && o->by->reads_input_first))
         return;
     uint32_t most = DMS_MOST_DIMENSIONS;
     while (!dms_takes(o->counts, most))
         most--;
-    if (o->split && walks && o->axis >= most)
+    if (o->op.split && walks && o->op.axis >= most)
         return;
-    const DML_BUFFER_TENSOR_DESC *whole = desc_of(o->whole);
+    const DML_BUFFER_TENSOR_DESC *whole = desc_of(o->op.whole);
     if (whole == NULL) {
-        crash(o, whole_of(o), DMLSPLIT_WHOLE, o->whole == NULL ? NO_MEMBER : DESC_MEMBER);
+        crash(o, whole_of(o), DMLSPLIT_WHOLE, o->op.whole == NULL ? NO_MEMBER : DESC_MEMBER);
         return;
     }
-    if (o->count == 0 || !walks || (o->split ? !dms_takes(o->counts, whole->DimensionCount) : o->axis >= whole->DimensionCount))
+    if (o->op.count == 0 || !walks || (o->op.split ? !dms_takes(o->counts, whole->DimensionCount) : o->op.axis >= whole->DimensionCount))
         return;
-    if (o->parts == NULL)
+    if (o->op.parts == NULL)
         crash(o, array_of(o), DMLSPLIT_WHOLE, NO_MEMBER);
     else
         walk_sizes(o, whole);
@@ -147,29 +147,29 @@ static void look_first(dms_judged *o)
 /* A part against the whole. *sum adds its size on the axis; *all: whether that of every part is known. */
 static void compare_part(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *part, uint32_t spoilt, uint64_t *sum, bool *all)
 {
-    const DML_BUFFER_TENSOR_DESC *whole = desc_of(o->whole);
+    const DML_BUFFER_TENSOR_DESC *whole = desc_of(o->op.whole);
     const uint32_t both = spoilt | o->whole_spoilt;
-    if (!o->split && (spoilt & (DESC | SIZES | ELEMENT_COUNT)) == 0 && dms_element_count(part) > INT32_MAX)
+    if (!o->op.split && (spoilt & (DESC | SIZES | ELEMENT_COUNT)) == 0 && dms_element_count(part) > INT32_MAX)
         dms_found_in(o, at, "join/input-element-count-too-large", SIZES_MEMBER);
     if ((both & (DESC | DATA_TYPE)) == 0 && part->DataType != whole->DataType)
         dms_found_in(o, at, RULE("data-type-mismatch"), DATA_TYPE_MEMBER);
     if ((both & (DESC | DIMENSION_COUNT)) == 0 && part->DimensionCount != whole->DimensionCount) {
         dms_found_in(o, at, RULE("dimension-count-mismatch"), DIMENSION_COUNT_MEMBER);
-        if (o->split)
+        if (o->op.split)
             spoilt |= DIMENSION_COUNT;
     }
     /* A join's comparison of sizes comes before all else, and compares the dimensions that both tensors have. */
-    const uint32_t needed = o->split ? DIMENSIONS : DESC | SIZES;
+    const uint32_t needed = o->op.split ? DIMENSIONS : DESC | SIZES;
     if ((spoilt & needed) != 0) {
         *all = false;
         return;
     }
-    if (o->axis < part->DimensionCount)
-        *sum += part->Sizes[o->axis];
+    if (o->op.axis < part->DimensionCount)
+        *sum += part->Sizes[o->op.axis];
     if ((o->whole_spoilt & needed) != 0 || (o->spoilt & AXIS) != 0)
         return;
     for (uint32_t d = 0; d < part->DimensionCount && d < whole->DimensionCount; d++)
-        if (d != o->axis && part->Sizes[d] != whole->Sizes[d]) {
+        if (d != o->op.axis && part->Sizes[d] != whole->Sizes[d]) {
             dms_found_in_entry(o, at, RULE("size-mismatch"), SIZES_MEMBER, d);
             break;                      /* in descriptor order none comes before the first */
         }
@@ -184,36 +184,36 @@ static uint32_t spoilt_by_crash(const dms_judged *o, dms_member tensor, uint64_t
 static void judge(dms_judged *o)
 {
     const dms_member array_member = array_of(o);
-    const dms_place whole_place = {whole_of(o), DMLSPLIT_WHOLE, !o->split};
+    const dms_place whole_place = {whole_of(o), DMLSPLIT_WHOLE, !o->op.split};
     if (dms_is_release(o->by))
         look_first(o);
     o->spoilt = spoilt_by_crash(o, array_member, DMLSPLIT_WHOLE, ARRAY);
-    o->whole_spoilt = dms_judge_tensor(o, &whole_place, o->whole, spoilt_by_crash(o, whole_place.tensor, DMLSPLIT_WHOLE, DESC | READABLE));
-    if (o->count == 0) {
-        of_operator(o, o->split ? "split/output-count-zero" : "join/input-count-zero", o->split ? OUTPUT_COUNT : INPUT_COUNT);
+    o->whole_spoilt = dms_judge_tensor(o, &whole_place, o->op.whole, spoilt_by_crash(o, whole_place.tensor, DMLSPLIT_WHOLE, DESC | READABLE));
+    if (o->op.count == 0) {
+        of_operator(o, o->op.split ? "split/output-count-zero" : "join/input-count-zero", o->op.split ? OUTPUT_COUNT : INPUT_COUNT);
         o->spoilt |= ARRAY;
     }
-    if (o->parts == NULL && (o->spoilt & ARRAY) == 0) {
-        of_operator(o, o->split ? "split/outputs-null" : "join/inputs-null", array_member);
+    if (o->op.parts == NULL && (o->spoilt & ARRAY) == 0) {
+        of_operator(o, o->op.split ? "split/outputs-null" : "join/inputs-null", array_member);
         o->spoilt |= ARRAY;
     }
-    const DML_BUFFER_TENSOR_DESC *whole = desc_of(o->whole);
-    if ((o->whole_spoilt & DESC) == 0 && o->axis >= whole->DimensionCount) {
+    const DML_BUFFER_TENSOR_DESC *whole = desc_of(o->op.whole);
+    if ((o->whole_spoilt & DESC) == 0 && o->op.axis >= whole->DimensionCount) {
         of_operator(o, RULE("axis-out-of-range"), AXIS_MEMBER);
         o->spoilt |= AXIS;
     }
     uint64_t sum = 0;
     bool all = true;
-    for (uint32_t i = 0; i < o->count && o->parts != NULL; i++) {
-        const dms_place at = {array_member, i, o->split};
-        const uint32_t spoilt = dms_judge_tensor(o, &at, &o->parts[i], spoilt_by_crash(o, array_member, i, DESC | READABLE));
-        compare_part(o, &at, o->parts[i].Desc, spoilt, &sum, &all);
+    for (uint32_t i = 0; i < o->op.count && o->op.parts != NULL; i++) {
+        const dms_place at = {array_member, i, o->op.split};
+        const uint32_t spoilt = dms_judge_tensor(o, &at, &o->op.parts[i], spoilt_by_crash(o, array_member, i, DESC | READABLE));
+        compare_part(o, &at, o->op.parts[i].Desc, spoilt, &sum, &all);
     }
-    const uint32_t needed = o->split ? DIMENSIONS : DESC | SIZES;
-    if ((o->spoilt & (AXIS | ARRAY)) != 0 || (o->whole_spoilt & needed) != 0 || (o->split && !all) || o->axis >= whole->DimensionCount)
+    const uint32_t needed = o->op.split ? DIMENSIONS : DESC | SIZES;
+    if ((o->spoilt & (AXIS | ARRAY)) != 0 || (o->whole_spoilt & needed) != 0 || (o->op.split && !all) || o->op.axis >= whole->DimensionCount)
         return;
     /* Where not all inputs of a join are known, they may be too large together already. */
-    if (all ? sum != whole->Sizes[o->axis] : sum > whole->Sizes[o->axis])
+    if (all ? sum != whole->Sizes[o->op.axis] : sum > whole->Sizes[o->op.axis])
         of_operator(o, RULE("axis-sizes-sum"), array_member);
 }
 
@@ -226,7 +226,7 @@ static dmlsplit_status answer(dms_judged *o, uint32_t target_number, dmlsplit_ve
     o->by = dms_find_target(target_number);
     if (o->by == NULL)
         return DMLSPLIT_UNKNOWN_TARGET;
-    o->counts = o->split ? o->by->split_counts : o->by->join_counts;
+    o->counts = o->op.split ? o->by->split_counts : o->by->join_counts;
     judge(o);
     const bool in_tensor = o->member != NO_MEMBER || o->part != DMLSPLIT_WHOLE || o->tensor == INPUT_TENSOR || o->tensor == OUTPUT_TENSOR;
     verdict->ok = o->rule == NULL;
@@ -244,12 +244,7 @@ dmlsplit_status dmlsplit_validate_split(const DML_SPLIT_OPERATOR_DESC *desc, uin
 {
     if (desc == NULL || verdict == NULL)
         return DMLSPLIT_NULL_POINTER;
-    dms_judged o = {0};
-    o.split = true;
-    o.whole = desc->InputTensor;
-    o.parts = desc->OutputTensors;
-    o.count = desc->OutputCount;
-    o.axis = desc->Axis;
+    dms_judged o = {.op = dms_read_split(desc)};
     return answer(&o, target_number, verdict);
 }
 
@@ -257,11 +252,7 @@ dmlsplit_status dmlsplit_validate_join(const DML_JOIN_OPERATOR_DESC *desc, uint3
 {
     if (desc == NULL || verdict == NULL)
         return DMLSPLIT_NULL_POINTER;
-    dms_judged o = {0};
-    o.whole = desc->OutputTensor;
-    o.parts = desc->InputTensors;
-    o.count = desc->InputCount;
-    o.axis = desc->Axis;
+    dms_judged o = {.op = dms_read_join(desc)};
     return answer(&o, target_number, verdict);
 }
 

@@ -84,11 +84,28 @@ typedef enum dms_member {
     ALIGNMENT_MEMBER
 } dms_member;
 
-typedef struct dms_judged {
-    const dms_target *by;
+/* Split and Join alike: a whole and an array of parts. */
+typedef struct dms_operator {
     bool split;
     const DML_TENSOR_DESC *whole, *parts;
     uint32_t count, axis;
+} dms_operator;
+
+static inline dms_operator dms_read_split(const DML_SPLIT_OPERATOR_DESC *desc)
+{
+    const dms_operator read = {true, desc->InputTensor, desc->OutputTensors, desc->OutputCount, desc->Axis};
+    return read;
+}
+
+static inline dms_operator dms_read_join(const DML_JOIN_OPERATOR_DESC *desc)
+{
+    const dms_operator read = {false, desc->OutputTensor, desc->InputTensors, desc->InputCount, desc->Axis};
+    return read;
+}
+
+typedef struct dms_judged {
+    dms_operator op;
+    const dms_target *by;
     uint32_t counts;                    /* of dimensions, taken by the operator */
     uint32_t whole_spoilt, spoilt;
     /* The findings. */
