@@ -18,6 +18,9 @@ typedef struct dms_channels {
     uint64_t rows;
 } dms_channels;
 
+/* Copies all rows of a stretch. tables: the kernel's own. */
+typedef void copy_function(const dms_channels *channels, const void *tables, bool split);
+
 /* Parts that are not empty. */
 uint64_t dms_full_parts(const dmlsplit_plan *plan);
 

@@ -11,14 +11,10 @@
  *
  *     whole    abcdefabcdef....    groups   ababab..  cdcdcd..  efefef..    parts   aaa..  bbb..  ccc..  ddd..  eee..  fff..
  *
- * Every store is a whole line of memory, wherever a part begins: a vector is rotated, and its end waits for the begin of the next one, as put_vector
- * does it (lines_template.h), but in registers from line to line.
- *
- *     now  ijklmnop   rotated  nopijklm   waiting  UVW.....      line in memory   |UVWijklm|    (nop is carried on)
+ * Every store is a whole line of memory (carried_avx512.h).
  */
-#include "../dms_channels.h"
 #include "../dms_transpose.h"
-#include "lines_template.h"
+#include "carried_avx512.h"
 
 #include <stdlib.h>
 
@@ -107,28 +103,28 @@ static inline size_t left_over(size_t size, size_t index)
     return size <= before ? 0 : size - before < DMS_LINE ? size - before : DMS_LINE;
 }
 
-/* Appends a block of rows to the lines, or less: where lines begin before the targets do, and what is there of the last rows. */
-static DMS_TARGET void append_block(dms_lines *lines, const step_tables *tables, const char *const *source, uint64_t rows, bool split)
+/* A block of rows, or less. */
+static DMS_TARGET void copy_few(const dms_channels *c, const void *given, bool split)
 {
-    const size_t size = (size_t)rows << tables->shift, whole = size * tables->count;
+    const step_tables *const tables = given;
+    const size_t size = (size_t)c->rows << tables->shift, whole = size * tables->count;
     const unsigned first = first_of(tables->count, split), second = tables->count / first;
     vector from[DMS_MOST_CHANNELS], grouped[DMS_MOST_CHANNELS];
     for (unsigned i = 0; i < tables->count; i++)
-        from[i] = _mm512_maskz_loadu_epi8(first_bytes(split ? left_over(whole, i) : size), source[i]);
+        from[i] = _mm512_maskz_loadu_epi8(first_bytes(split ? left_over(whole, i) : size), split ? c->whole + i * DMS_LINE : c->parts[i]);
     if (first > 1)
         gather_groups(grouped, from, first, second, &tables->first);
     for (unsigned i = 0; i < tables->count; i++) {
-        dms_lines *const w = &lines[split ? i : 0];
         const unsigned m = i % second;
         const vector now = gather((first > 1 ? grouped : from) + i - m, second, load(tables->second.table[m]), tables->second.masks[m]);
-        DMS_NAME(put_vector)(w, now, rotation_by(w->fill), split ? size : left_over(whole, i), false);
+        char *const to = split ? c->parts[i] : c->whole + i * DMS_LINE;
+        _mm512_mask_storeu_epi8((void *)to, first_bytes(split ? size : left_over(whole, i)), now);
     }
 }
 
-/* Appends rows to the lines: those of each part, or those of the whole. Less than a whole block of rows only at the end. count and split are constants,
- * as is the regime within the caches. */
-static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms_channels *c, const step_tables *tables, const dms_stores *stores,
-                                                     unsigned count, bool split, dms_regime regime)
+/* Whole blocks. count and split are constants, as is the regime within the caches. */
+static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, const step_tables *tables, const dms_stores *stores, carried *to,
+                                                     bool ragged, unsigned count, bool split, dms_regime regime)
 {
     const uint64_t block = DMS_LINE >> tables->shift;
     const unsigned first = first_of(count, split), second = count / first, targets = split ? count : 1;
@@ -139,7 +135,6 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
     const char *source[DMS_MOST_CHANNELS];
     char *line[DMS_MOST_CHANNELS];
     uint64_t rows = c->rows;
-    size_t begin = 0, fill = 0;
     for (unsigned i = 0; i < second; i++) {
         table[i] = load(tables->second.table[i]);
         for (unsigned pair = 1; 2 * pair < second; pair++)
@@ -148,22 +143,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
     for (unsigned i = 0; i < count; i++)
         source[i] = split ? c->whole + i * DMS_LINE : c->parts[i];
     for (unsigned i = 0; i < targets; i++) {
-        begin |= lines[i].begin;
-        fill |= lines[i].fill;
-        rotation[i] = rotation_by(lines[i].fill);
-        filled[i] = first_bytes(lines[i].fill);
+        line[i] = to[i].line;
+        waiting[i] = to[i].waiting;
+        rotation[i] = to[i].rotation;
+        filled[i] = to[i].filled;
     }
-    if (rows >= block && begin > 0) {
-        append_block(lines, tables, source, block, split);
-        for (unsigned i = 0; i < count; i++)
-            source[i] += source_step;
-        rows -= block;
-    }
-    for (unsigned i = 0; i < targets; i++) {
-        line[i] = lines[i].line;
-        waiting[i] = load(lines[i].bytes);
-    }
-    while (rows >= block) {
+    while (rows > 0) {
         const unsigned batch = most == 1 || rows / block > most ? most : (unsigned)(rows / block);
         rows -= batch * block;
         for (unsigned b = 0; b < batch; b++) {
@@ -177,65 +162,61 @@ static DMS_TARGET DMS_ALWAYS_INLINE void append_rows(dms_lines *lines, const dms
                 gather_groups(grouped[b], from, first, second, &tables->first);
         }
         for (unsigned j = 0; j < count; j += second)
-            for (unsigned b = 0; b < batch; b++)
+            for (unsigned b = 0; b < batch; b++) {
+                vector now[DMS_MOST_CHANNELS];
                 for (unsigned m = 0; m < second; m++) {
                     const unsigned w = split ? j + m : 0;
-                    vector now = gather((first > 1 ? grouped[b] : from) + j, second, table[m], masks[m]);
-                    if (fill > 0) {
-                        const vector rotated = ROTATE(now, rotation[w]);
-                        now = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
+                    now[m] = gather((first > 1 ? grouped[b] : from) + j, second, table[m], masks[m]);
+                    if (ragged) {
+                        const vector rotated = ROTATE(now[m], rotation[w]);
+                        now[m] = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
                         waiting[w] = rotated;
                     }
+                }
+                for (unsigned m = 0; m < second; m++) {
+                    const unsigned w = split ? j + m : 0;
                     if (regime == DMS_CLAIMED)
                         DMS_CLAIM(line[w], DMS_CLAIMED_AHEAD / targets);
                     if (regime == DMS_STREAMED)
-                        stream(line[w], now);
+                        stream(line[w], now[m]);
                     else
-                        store(line[w], now);
+                        store(line[w], now[m]);
                     line[w] += DMS_LINE;
                 }
+            }
     }
     for (unsigned i = 0; i < targets; i++) {
-        lines[i].line = line[i];
-        store(lines[i].bytes, waiting[i]);
+        to[i].line = line[i];
+        to[i].waiting = waiting[i];
     }
-    if (rows > 0)
-        append_block(lines, tables, source, rows, split);
 }
-
-typedef void append_function(dms_lines *lines, const dms_channels *c, const step_tables *tables, const dms_stores *stores);
 
 #define FEW(DO) DO(2) DO(3) DO(4) DO(5)
 #define MANY(DO) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16)
-#define APPEND_ROWS(name, count, split, regime)                                                                                 \
-    static DMS_TARGET void name(dms_lines *lines, const dms_channels *c, const step_tables *tables, const dms_stores *stores)  \
-    {                                                                                                                           \
-        append_rows(lines, c, tables, stores, count, split, regime);                                                            \
+#define COPY_BLOCKS(name, count, split, regime)                                                                                                 \
+    static DMS_TARGET void name(const dms_channels *c, const void *tables, bool both, const dms_stores *stores, carried *to, bool ragged)       \
+    {                                                                                                                                           \
+        (void)both;                                                                                                                             \
+        copy_blocks(c, tables, stores, to, ragged, count, split, regime);                                                                       \
     }
-#define APPEND_MANY(count)                                          \
-    APPEND_ROWS(split_##count, count, true, stores->regime)         \
-    APPEND_ROWS(join_##count, count, false, stores->regime)
-#define APPEND_FEW(count)                                           \
-    APPEND_MANY(count)                                              \
-    APPEND_ROWS(split_##count##_plain, count, true, DMS_PLAIN)      \
-    APPEND_ROWS(join_##count##_plain, count, false, DMS_PLAIN)
-FEW(APPEND_FEW)
-MANY(APPEND_MANY)
+#define COPY_MANY(count)                                            \
+    COPY_BLOCKS(split_##count, count, true, stores->regime)         \
+    COPY_BLOCKS(join_##count, count, false, stores->regime)
+#define COPY_FEW(count)                                             \
+    COPY_MANY(count)                                                \
+    COPY_BLOCKS(split_##count##_plain, count, true, DMS_PLAIN)      \
+    COPY_BLOCKS(join_##count##_plain, count, false, DMS_PLAIN)
+FEW(COPY_FEW)
+MANY(COPY_MANY)
 
 /* One stretch of rows. */
 static DMS_TARGET void copy_equal(const dms_channels *c, const step_tables *tables, bool split, const dms_stores *stores)
 {
 #define FUNCTIONS_FEW(count) {{join_##count##_plain, join_##count}, {split_##count##_plain, split_##count}},
 #define FUNCTIONS_MANY(count) {{join_##count, join_##count}, {split_##count, split_##count}},
-    static append_function *const functions[][2][2] = {FEW(FUNCTIONS_FEW) MANY(FUNCTIONS_MANY)};
-    _Alignas(DMS_LINE) char waiting[DMS_MOST_CHANNELS][DMS_LINE];
-    dms_lines lines[DMS_MOST_CHANNELS];
-    const unsigned targets = split ? tables->count : 1;
-    for (unsigned i = 0; i < targets; i++)
-        lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, waiting[i]);
-    functions[tables->count - 2][split][stores->regime != DMS_PLAIN](lines, c, tables, stores);
-    for (unsigned i = 0; i < targets; i++)
-        dms_finish_lines(&lines[i]);
+    static carry_function *const functions[][2][2] = {FEW(FUNCTIONS_FEW) MANY(FUNCTIONS_MANY)};
+    carry_function *const function = functions[tables->count - 2][split][stores->regime != DMS_PLAIN];
+    copy_carried(c, tables, split, DMS_LINE >> tables->shift, stores, true, copy_few, function);
 }
 
 static unsigned count_of(const dmlsplit_plan *plan)

@@ -9,28 +9,13 @@
  *
  * A join loads the pieces of a row to where they belong, by masks.
  */
-#include "../dms_channels.h"
+#include "carried_avx512.h"
 
-enum { ROWS = 8, MOST_PARTS = 3 };      /* rows of a block: whole vectors in every part */
+enum { ROWS = 8 };                      /* that are whole vectors in every part */
 
 /* Loops would not be unrolled, and rows not stay in registers. */
 #define LATER(DO) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define EACH(DO) DO(0) LATER(DO)
-
-/* A target, which begins anywhere: every store is a whole line of memory, as in channels_avx512vbmi.h. */
-typedef struct carried {
-    char *line;
-    vector waiting, rotation;
-    __mmask64 filled;
-} carried;
-
-/* What is stored before the line's first vector is in memory already, and is stored again with it. */
-static DMS_TARGET carried carry_on(char *to, size_t fill)
-{
-    const __mmask64 filled = first_bytes(fill);
-    const carried begin = {to - fill, _mm512_maskz_loadu_epi8(filled, to - fill), rotation_by(fill), filled};
-    return begin;
-}
 
 static DMS_TARGET DMS_ALWAYS_INLINE vector carry(carried *to, vector v)
 {
@@ -66,13 +51,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather(const __m512i *row, size_t wi
 }
 
 /* Blocks of eight rows; the widths are constants, c is 0 where there are two parts. */
-static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const char *from, carried *to, uint64_t blocks, bool ragged, const dms_stores *stores, size_t a,
+static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *channels, const dms_stores *stores, carried *to, bool ragged, size_t a,
                                                       size_t b, size_t c)
 {
+    const char *from = channels->whole;
     const dms_regime regime = stores->regime;
     const uintptr_t ahead = dms_lines_ahead(stores, true);
-    carried to_a = to[0], to_b = to[1], to_c = to[2];
-    for (; blocks > 0; blocks--, from += ROWS * DMS_LINE) {
+    carried to_a = to[0], to_b = to[1], to_c = to[c > 0 ? 2 : 1];
+    for (uint64_t left = channels->rows; left > 0; left -= ROWS, from += ROWS * DMS_LINE) {
         vector row[ROWS], v[ROWS];
 #define FETCH_LINE(i) DMS_PREFETCH_AT(from + (i) * DMS_LINE, ahead);
 #define FETCH_PAGE(i) DMS_FETCH_PAGE(from + (i) * DMS_LINE, stores);
@@ -102,7 +88,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const char *from, carried 
     }
     to[0] = to_a;
     to[1] = to_b;
-    to[2] = to_c;
+    if (c > 0)
+        to[2] = to_c;
 }
 
 /* All ways to cut eight qwords into 2 or 3 parts. */
@@ -112,26 +99,24 @@ static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const char *from, carried 
     DO(2, 2, 4) DO(2, 3, 3) DO(2, 4, 2) DO(2, 5, 1) DO(3, 1, 4) DO(3, 2, 3) DO(3, 3, 2) \
     DO(3, 4, 1) DO(4, 1, 3) DO(4, 2, 2) DO(4, 3, 1) DO(5, 1, 2) DO(5, 2, 1) DO(6, 1, 1)
 
-static DMS_TARGET void split_rows(const char *from, size_t cut, carried *to, uint64_t blocks, bool ragged, const dms_stores *stores)
+static DMS_TARGET void split_rows(const dms_channels *channels, const dms_stores *stores, carried *to, bool ragged)
 {
-    switch (cut) {
-#define SPLIT_CUT(a, b, c) case (a) * 8 + (b): split_blocks(from, to, blocks, ragged, stores, a, b, c); break;
+    switch (channels->widths[0] + channels->widths[1] / 8) {
+#define SPLIT_CUT(a, b, c) case (a) * 8 + (b): split_blocks(channels, stores, to, ragged, a, b, c); break;
         CUTS(SPLIT_CUT)
     default: break;
     }
 }
 
 /* Pieces are loaded from before they begin, where masks keep these bytes from being read. regime is a constant. */
-static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, uint64_t first, carried *given, uint64_t blocks, bool ragged,
-                                                     dms_regime regime)
+static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, carried *given, bool ragged, dms_regime regime)
 {
     const size_t third = p->count - 1;  /* the second one again, where there is none, of which nothing is loaded then */
     const size_t step_a = p->widths[0], step_b = p->widths[1], step_c = p->widths[third];
     const __mmask8 not_a = (__mmask8)(0xff << step_a / 8), not_b = (__mmask8)(0xff << (step_a + step_b) / 8);
-    uintptr_t a = (uintptr_t)p->parts[0] + first * step_a, b = (uintptr_t)p->parts[1] + first * step_b - p->places[1];
-    uintptr_t c = (uintptr_t)p->parts[third] + first * step_c - p->places[third];
+    uintptr_t a = (uintptr_t)p->parts[0], b = (uintptr_t)p->parts[1] - p->places[1], c = (uintptr_t)p->parts[third] - p->places[third];
     carried to = *given;
-    for (; blocks > 0; blocks--) {
+    for (uint64_t left = p->rows; left > 0; left -= ROWS) {
 #define FETCH_PIECES(from, step)                                                                                \
     for (size_t line = 0; regime == DMS_STREAMED && line < ROWS * (step); line += DMS_LINE)                     \
         DMS_PREFETCH_AT((from) + line, DMS_FETCHED_NEAR);
@@ -148,48 +133,30 @@ static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, uint
     *given = to;
 }
 
-#define JOIN_ROWS(name, regime)                                                                                                             \
-    static DMS_TARGET void name(const dms_channels *p, uint64_t first, carried *to, uint64_t blocks, bool ragged)                           \
-    {                                                                                                                                       \
-        join_blocks(p, first, to, blocks, (regime) != DMS_PLAIN && ragged, regime);                                                         \
+#define JOIN_ROWS(name, ragged, regime)                                                     \
+    static DMS_TARGET void name(const dms_channels *channels, carried *to, bool carries)    \
+    {                                                                                       \
+        (void)carries;                                                                      \
+        join_blocks(channels, to, ragged, regime);                                          \
     }
-JOIN_ROWS(join_plain, DMS_PLAIN)
-JOIN_ROWS(join_claimed, DMS_CLAIMED)
-JOIN_ROWS(join_streamed, DMS_STREAMED)
+JOIN_ROWS(join_plain, false, DMS_PLAIN)
+JOIN_ROWS(join_claimed, carries, DMS_CLAIMED)
+JOIN_ROWS(join_streamed, carries, DMS_STREAMED)
 
-/* A stretch: whole blocks, the first of them row by row where targets begin within lines, as is what is left. */
-static DMS_TARGET void copy_qwords(const dms_channels *c, bool split, const dms_stores *stores)
+static DMS_TARGET void copy_blocks(const dms_channels *c, const void *tables, bool split, const dms_stores *stores, carried *to, bool ragged)
 {
-    static void (*const joins[])(const dms_channels *, uint64_t, carried *, uint64_t, bool) = {join_plain, join_claimed, join_streamed};
-    static const dms_stores plain = {DMS_PLAIN, 0, 0};
-    const size_t targets = split ? c->count : 1;
-    carried to[MOST_PARTS];
-    dms_channels head = *c;
-    size_t fills = 0;
-    if (c->rows < 2 * ROWS) {
-        dms_copy_channels(c, split, 0);
-        return;
-    }
-    for (size_t i = 0; i < targets; i++)
-        fills |= (uintptr_t)(split ? c->parts[i] : c->whole) % DMS_LINE;
-    if (fills % 2 != 0)                 /* vectors cannot be rotated by odd numbers of bytes */
-        stores = &plain;
-    const bool ragged = fills > 0 && stores->regime != DMS_PLAIN;
-    head.rows = ragged ? ROWS : 0;
-    const uint64_t blocks = (c->rows - head.rows) / ROWS;
-    dms_copy_channels(&head, split, 0);
-    for (size_t i = 0; i < MOST_PARTS; i++) {
-        const size_t t = i < targets ? i : 0;
-        char *const begin = split ? c->parts[t] + head.rows * c->widths[t] : c->whole + head.rows * DMS_LINE;
-        to[i] = carry_on(begin, ragged ? (uintptr_t)begin % DMS_LINE : 0);
-    }
+    static void (*const joins[])(const dms_channels *, carried *, bool) = {join_plain, join_claimed, join_streamed};
+    (void)tables;
     if (split)
-        split_rows(c->whole + head.rows * DMS_LINE, c->widths[0] + c->widths[1] / 8, to, blocks, ragged, stores);
+        split_rows(c, stores, to, ragged);
     else
-        joins[stores->regime](c, head.rows, to, blocks, ragged);
-    for (size_t i = 0; i < targets; i++)
-        _mm512_mask_storeu_epi8((void *)to[i].line, to[i].filled, to[i].waiting);
-    dms_copy_channels(c, split, head.rows + blocks * ROWS);
+        joins[stores->regime](c, to, ragged);
+}
+
+static void copy_few(const dms_channels *c, const void *tables, bool split)
+{
+    (void)tables;
+    dms_copy_channels(c, split, 0);
 }
 
 const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
@@ -211,7 +178,7 @@ void dms_run_qwords_avx512(const dmlsplit_plan *plan, const dms_buffers *buffers
     dms_channels channels;
     while (first < last) {
         dms_next_channels(plan, buffers, &first, last, &channels);
-        copy_qwords(&channels, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
+        copy_carried(&channels, NULL, plan->direction == DMLSPLIT_SPLIT, ROWS, &plan->copies, plan->copies.regime != DMS_PLAIN, copy_few, copy_blocks);
     }
     LEAVE(dms_is_streamed(&plan->copies));
 }

@@ -13,9 +13,6 @@
 
 enum { MOST_STAGED = 4096 };            /* bytes of a group */
 
-/* Copies all rows, which follow each other in all streams. tables: the kernel's own. */
-typedef void copy_function(const dms_channels *channels, const void *tables, bool split);
-
 /* Asks for what is read next, and for the lines of the group after this one. */
 static DMS_TARGET inline void DMS_NAME(prepare_group)(const dms_channels *group, bool split, const dms_stores *stores)
 {

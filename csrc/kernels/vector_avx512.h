@@ -43,6 +43,8 @@ static const uint8_t iota[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
 #define LANES 1
 #include "vector_one_lane.h"
 
+enum { ROTATED = 1 };                   /* bytes that fills are a multiple of */
+
 /* The table that moves byte 0 to byte fill, and the end of a vector to its begin. */
 static inline DMS_TARGET vector rotation_by(size_t fill)
 {
@@ -62,6 +64,8 @@ static inline DMS_TARGET vector shuffle_into(vector woven, vector v, vector tabl
 }
 
 #else
+
+enum { ROTATED = 2 };
 
 /* The same for fills that are even, by words. */
 static inline DMS_TARGET vector rotation_by(size_t fill)

@@ -1,0 +1,72 @@
+/* carried_avx512.h - a stretch of rows by vectors of which every store is a whole line of memory, wherever a target begins
+ *
+ * A vector is rotated, and its end waits in a register for the begin of the next one:
+ *
+ *     now  ijklmnop   rotated  nopijklm   waiting  UVW.....      line in memory   |UVWijklm|    (nop is carried on)
+ */
+#ifndef CARRIED_AVX512_H
+#define CARRIED_AVX512_H
+
+#include "../dms_channels.h"
+
+typedef struct carried {
+    char *line;                         /* the next one */
+    vector waiting, rotation;
+    __mmask64 filled;                   /* bytes of it that wait */
+} carried;
+
+/* Copies whole blocks of rows. ragged: vectors of some target are no lines. */
+typedef void carry_function(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores, carried *to, bool ragged);
+
+/* A target some way behind its begin: what lies before in the line has been stored, and is stored again with it. */
+static DMS_TARGET carried carry_on(char *to, bool ragged)
+{
+    const size_t fill = ragged ? (uintptr_t)to % DMS_LINE : 0;
+    const __mmask64 filled = first_bytes(fill);
+    const carried begin = {to - fill, _mm512_maskz_loadu_epi8(filled, to - fill), rotation_by(fill), filled};
+    return begin;
+}
+
+static void skip_rows(dms_channels *c, uint64_t rows)
+{
+    c->whole += rows * c->row;
+    for (size_t i = 0; i < c->count; i++)
+        c->parts[i] += rows * c->widths[i];
+}
+
+/* block: rows that are whole vectors in every target. The first of them, before which lines are not ours, and those that are no block, are copied as
+ * a few, by stores to any address, as are blocks where vectors are not carried on. */
+static DMS_TARGET void copy_carried(const dms_channels *channels, const void *tables, bool split, uint64_t block, const dms_stores *stores, bool carries,
+                                    copy_function *copy_few, carry_function *copy_blocks)
+{
+    static const dms_stores plain = {DMS_PLAIN, 0, 0};
+    const size_t targets = split ? channels->count : 1;
+    uint64_t left = channels->rows;
+    uintptr_t fills = 0;
+    carried to[DMS_MOST_CHANNELS];
+    dms_channels c = *channels;
+    for (size_t i = 0; i < targets; i++)
+        fills |= (uintptr_t)(split ? c.parts[i] : c.whole) % DMS_LINE;
+    const bool ragged = carries && fills > 0 && fills % ROTATED == 0;
+    if (ragged && left > block) {
+        c.rows = block;
+        copy_few(&c, tables, split);
+        skip_rows(&c, block);
+        left -= block;
+    }
+    if (left >= block && (!ragged || c.whole != channels->whole)) {
+        c.rows = left / block * block;
+        for (size_t i = 0; i < targets; i++)
+            to[i] = carry_on(split ? c.parts[i] : c.whole, ragged);
+        copy_blocks(&c, tables, split, fills % ROTATED == 0 ? stores : &plain, to, ragged);
+        for (size_t i = 0; i < targets; i++)
+            _mm512_mask_storeu_epi8((void *)to[i].line, to[i].filled, to[i].waiting);
+        skip_rows(&c, c.rows);
+        left -= c.rows;
+    }
+    c.rows = left;
+    if (left > 0)
+        copy_few(&c, tables, split);
+}
+
+#endif
