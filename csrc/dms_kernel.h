@@ -186,7 +186,15 @@ static inline void dms_copy_long(char *to, const char *from, size_t size)
     memcpy(to, from, size);
 }
 
-/* Copies count runs that are equally far apart. Short ones are taken four at a time, which clang does anyway: 0.75 of the time. */
+/* The same of more than half and up to twice as many bytes, which is a constant. */
+static DMS_ALWAYS_INLINE void dms_copy_pair(char *to, const char *from, size_t size, size_t half)
+{
+    memcpy(to, from, half);
+    memcpy(to + size - half, from + size - half, half);
+}
+
+/* Copies count runs that are equally far apart. Short ones are taken four at a time, which clang does anyway: 0.75 of the time; others by loops of two
+ * moves each: 20 bytes 0.4 of the time. */
 static DMS_ALWAYS_INLINE void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run)
 {
     for (; run <= 16 && count >= 4; count -= 4, to += 4 * to_step, from += 4 * from_step) {
@@ -195,11 +203,18 @@ static DMS_ALWAYS_INLINE void dms_copy_runs(char *to, const char *from, int64_t 
         dms_copy_short(to + 2 * to_step, from + 2 * from_step, run);
         dms_copy_short(to + 3 * to_step, from + 3 * from_step, run);
     }
-    for (; count > 0; count--, to += to_step, from += from_step)
-        if (run < DMS_LINE)
-            dms_copy_short(to, from, run);
-        else
-            dms_copy_long(to, from, run);
+#define DMS_COPY_EACH(copy) for (; count > 0; count--, to += to_step, from += from_step) copy
+    if (run <= 16)
+        DMS_COPY_EACH(dms_copy_short(to, from, run));
+    else if (run <= 32)
+        DMS_COPY_EACH(dms_copy_pair(to, from, run, 16));
+    else if (run <= 64)
+        DMS_COPY_EACH(dms_copy_pair(to, from, run, 32));
+    else if (run <= 128)
+        DMS_COPY_EACH(dms_copy_pair(to, from, run, 64));
+    else
+        DMS_COPY_EACH(dms_copy_long(to, from, run));
+#undef DMS_COPY_EACH
 }
 
 /* Copies a nest run by run. run is nest->run; where it is a constant, or short, the copies become moves, which may be misaligned. */

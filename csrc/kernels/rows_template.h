@@ -271,6 +271,11 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
     uint64_t index[DMLSPLIT_MAX_RANK];
     _Alignas(DMS_LINE) char line[DMS_LINE], pattern[LONG];
     dms_lines lines = dms_start_lines(line, line);
+    if (!fill && !streamed && nest->run <= 2 * DMS_LINE) {
+        dms_copy_nest(nest, target, source, nest->run);
+        LEAVE(false);
+        return;
+    }
     dms_first(outer, index);
     do {
         piece p = {target, source, last->target_stride * (int64_t)count, last->source_stride * (int64_t)count, size};

@@ -6,7 +6,8 @@
 #include "../dms_checked.h"
 #include "../dms_kernel.h"
 
-/* The innermost long loop; the short ones, which are taken within its blocks, come last among the others. */
+/* The innermost long loop; the short ones that are taken within its blocks come last among the others: those within it anyway, and those around it that
+ * take nearer steps in the source. */
 typedef struct nesting {
     dms_loop line;
     uint32_t around, count;             /* loops that are not short; all but the line */
@@ -16,15 +17,16 @@ typedef struct nesting {
 /* Returns false where there is no long loop or no short one. */
 static bool sort_loops(const dms_nest *nest, nesting *n)
 {
-    enum { LONG = 16, MOST_INSIDE = 64 };   /* steps of a loop; of all short ones together */
+    enum { LONG = 32, MOST_INSIDE = 64 };   /* steps of a loop; of all short ones together */
     bool is_short[DMLSPLIT_MAX_RANK];
     uint32_t line = nest->rank;
     uint64_t inside = 1;
     for (uint32_t d = nest->rank; d-- > 0;) {
-        const uint64_t size = nest->loops[d].size;
-        is_short[d] = size < LONG && inside * size <= MOST_INSIDE;
-        inside *= is_short[d] ? size : 1;
-        if (size >= LONG && line == nest->rank)
+        const dms_loop *loop = &nest->loops[d];
+        const bool shares = line == nest->rank || dms_abs_i64(loop->source_stride) < dms_abs_i64(nest->loops[line].source_stride);
+        is_short[d] = shares && loop->size < LONG && inside * loop->size <= MOST_INSIDE;
+        inside *= is_short[d] ? loop->size : 1;
+        if (loop->size >= LONG && line == nest->rank)
             line = d;
     }
     if (line == nest->rank || inside == 1)
@@ -46,7 +48,7 @@ const char *dms_accept_strided(const dms_nest *nest)
     nesting n;
     if (nest->run > 16)
         return "elements are longer than 16 bytes";
-    return sort_loops(nest, &n) ? NULL : "there is no loop of 16 steps or more with shorter ones";
+    return sort_loops(nest, &n) ? NULL : "there is no loop of 32 steps or more with shorter ones";
 }
 
 /* Steps whose lines stay in the first-level cache. */
