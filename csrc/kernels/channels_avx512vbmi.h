@@ -152,6 +152,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, cons
         const unsigned batch = most == 1 || rows / block > most ? most : (unsigned)(rows / block);
         rows -= batch * block;
         for (unsigned b = 0; b < batch; b++) {
+            DMS_UNROLLED
             for (unsigned i = 0; i < count; i++) {
                 if (split && regime == DMS_STREAMED)    /* several streams keep several pages open as they are */
                     DMS_FETCH_PAGE(source[i], stores);
@@ -161,6 +162,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, cons
             if (first > 1)
                 gather_groups(grouped[b], from, first, second, &tables->first);
         }
+        DMS_UNROLLED
         for (unsigned j = 0; j < count; j += second)
             for (unsigned b = 0; b < batch; b++) {
                 vector now[DMS_MOST_CHANNELS];
