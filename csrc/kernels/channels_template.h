@@ -27,7 +27,7 @@ enum {
 typedef struct equal_tables {
     unsigned count;                     /* parts */
     size_t width;
-    unsigned place[4];                  /* of the vectors in a block of the whole */
+    unsigned place[3];                  /* 3 parts: of the vectors in a block of the whole; others: as they come */
     uint8_t order[3][BLOCK];            /* 2 and 4 parts: the first one only */
     uint8_t second[BLOCK], third[BLOCK];/* ones at places 1 and 2, 4 and 5, ... */
 } equal_tables;
@@ -54,10 +54,8 @@ static void fill_thirds(equal_tables *t, bool split)
         t->second[i] = i / t->width % 3 == 1 ? 0xff : 0;
         t->third[i] = i / t->width % 3 == 2 ? 0xff : 0;
     }
-    if (pieces % 3 == 2) {              /* parts move back from vector to vector, not forth */
-        t->place[1] = 2;
-        t->place[2] = 1;
-    }
+    t->place[1] = pieces % 3 == 2 ? 2 : 1;  /* parts move back from vector to vector, not forth */
+    t->place[2] = 3 - t->place[1];
 }
 
 /* The elements of one part, or of one vector of the whole: the first third of the places from a, the next from b, then c. */
@@ -114,23 +112,26 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
 {
     const size_t rows = BLOCK / t->width;
     const size_t step = count * BLOCK;
+    size_t place[4];                    /* registers: those of the tables might change with every store */
     const vector second = load_table(t->second), third = load_table(t->third);
     vector order[3], v[4];
     char *whole = c->whole, *parts[4];
     uint64_t row = 0;
     for (unsigned i = 0; i < 3; i++)
         order[i] = load_table(t->order[i]);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         parts[i] = c->parts[i];
+        place[i] = (count == 3 ? t->place[i] : i) * BLOCK;
+    }
     for (; c->rows - row >= LANES * rows; row += LANES * rows) {
         for (unsigned i = 0; i < count; i++)
-            v[i] = split ? load_lanes(whole + t->place[i] * BLOCK, step) : load(parts[i]);
+            v[i] = split ? load_lanes(whole + place[i], step) : load(parts[i]);
         DMS_NAME(turn_block)(v, order, second, third, count, wide, split);
         for (unsigned i = 0; i < count; i++) {
             if (split)
                 store(parts[i], v[i]);
             else
-                store_lanes(whole + t->place[i] * BLOCK, step, v[i]);
+                store_lanes(whole + place[i], step, v[i]);
             parts[i] += VECTOR;
         }
         whole += LANES * step;
@@ -160,8 +161,6 @@ static void DMS_NAME(fill_equal)(equal_tables *t, unsigned count, size_t width, 
     memset(t, 0, sizeof *t);
     t->width = width;
     t->count = count;
-    for (unsigned i = 0; i < 4; i++)
-        t->place[i] = i;
     if (count == 3)
         fill_thirds(t, split);
     else if (count * width <= BLOCK)
