@@ -46,9 +46,11 @@
 #if defined(_MSC_VER) && !defined(__clang__)
 #define DMS_MSVC 1
 #define DMS_ALWAYS_INLINE __forceinline
+#define DMS_NEVER_INLINE __declspec(noinline)
 #else
 #define DMS_MSVC 0
 #define DMS_ALWAYS_INLINE inline __attribute__((always_inline))
+#define DMS_NEVER_INLINE __attribute__((noinline))
 #endif
 
 /* Sanitizers, in gcc's words and in clang's. */

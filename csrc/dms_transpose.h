@@ -6,6 +6,7 @@
 
 enum {
     DMS_TILE_MOST = 1024,               /* rows or columns of a tile */
+    DMS_STACK = 4,                      /* squares that are turned at once */
     DMS_MOST_CARRIED = 512,             /* columns of a tile whose lines are carried on */
     DMS_MOST_TURNED = 2 * DMS_LINE * DMS_MOST_CARRIED   /* bytes of these, and as many as are gathered */
 };
@@ -13,6 +14,7 @@ enum {
 /* Where turned squares go, chosen once for a matrix. */
 typedef enum dms_sink {
     DMS_STORED,
+    DMS_STACKED,                        /* a few squares at once, so that each row of the target gets a few lines one after the other */
     DMS_LINES,                          /* past the caches, as they are whole lines of the target */
     DMS_CARRIED,                        /* past the caches: lines are made of two squares, the end of one and the begin of the next */
     DMS_COLLECTED                       /* the same where registers cannot do it: by way of memory that is cached */

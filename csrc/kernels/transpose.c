@@ -93,25 +93,39 @@ static dms_sink choose_sink(const dms_turner *turner, const sides *s, size_t ele
 }
 
 /* A square has a line in each row and column. A tile is a few of them high, which are turned one below the other: what each row of the target gets
- * at once is worth a stream to the CPU, and rows that are a power of two apart, whose lines share few sets of the cache, do no harm. With plain stores
- * it is narrow, for the same reason in the source, and the CPU fetches what follows; past the caches it is wide, and the next one below is fetched
- * meanwhile, unless its lines drove each other out: 8192 x 4096 of four bytes 1.3 in place of 1.8. Measured (Zen 5), as multiples of memcpy's time, and in place of tiles of one square's height: 2048 x 2048 of one byte 3.1, 3.9;
- * of two bytes past the caches 1.8, 2.5; 1024 x 1024 of four bytes 2.2, 4.0. */
+ * at once is worth a stream to the CPU. It is narrow, so that rows of the source do no harm that are a power of two apart, and the CPU fetches what
+ * follows. Rows of the target that are a power of two apart wait for each other's lines unless they get several at once: squares are stacked, but not of
+ * wide elements, which gained by it in a quiet hour and lost in a busy one. Where rows of the source alone are so, they are followed in tiles of one square's
+ * height. Measured (Zen 5, DMLSPLIT_MEASURE=0) as multiples of memcpy's time, in place of tiles eight squares high and two wide: 2048 x 2048 of one byte
+ * stacked 2.6, 3.8; 1040 x 1024 of two bytes 2.0, 2.6; 1,024 columns of as many rows of four bytes, low, 1.6, 2.2. */
+static void shape_stored(dms_tile *tile, bool stackable, uint64_t rows, const sides *s)
+{
+    enum { SQUARES = 16, HIGH = 8 };
+    const size_t size = tile->element_size, side = DMS_LINE / size;
+    const bool together = share_sets(s->from_apart, side), low = size > 1 && together && !share_sets(s->apart, SQUARES * side);
+    const bool stacked = stackable && rows >= DMS_STACK * side && share_sets(s->apart, side) && (size == 1 || (size == 2 && !together));
+    tile->sink = stacked ? DMS_STACKED : DMS_STORED;
+    tile->height = (stacked ? DMS_STACK : low ? 1 : HIGH) * side;
+    tile->width = stacked ? side : SQUARES / ((smaller(rows, tile->height) + side - 1) / side) * side;
+}
+
+/* Past the caches a tile is wide, and the next one below is fetched meanwhile, unless its lines drove each other out: 8192 x 4096 of four bytes 1.3 in
+ * place of 1.8; of two bytes 1.8, and 2.5 in tiles of one square's height. */
 static void start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, uint64_t rows, const sides *s, const dms_stores *stores)
 {
-    enum { SQUARES = 16, HIGH = 8, HIGH_LINES = 3, HIGH_UNFETCHED = 2, WIDE = 4096, WIDE_CARRIED = 2048 };
+    enum { HIGH_LINES = 3, HIGH_UNFETCHED = 2, WIDE = 4096, WIDE_CARRIED = 2048 };
     const size_t side = DMS_LINE / element_size;
     tile->turn = turner->turn;
     tile->element_size = element_size;
     tile->sink = choose_sink(turner, s, element_size, rows, stores);
     tile->claimed = stores->regime == DMS_CLAIMED;
     tile->fetched = dms_is_streamed(stores) && !share_sets(s->from_apart, side);
-    tile->height = tile->sink == DMS_STORED ? HIGH * side : tile->sink != DMS_LINES ? side : (tile->fetched ? HIGH_LINES : HIGH_UNFETCHED) * side;
+    tile->height = tile->sink != DMS_LINES ? side : (tile->fetched ? HIGH_LINES : HIGH_UNFETCHED) * side;
     tile->width = (tile->sink == DMS_LINES ? WIDE : WIDE_CARRIED) / element_size;
     if (rows <= tile->height)
         tile->fetched = false;          /* there is no next tile, and what lies at no address takes longest to find */
     if (tile->sink == DMS_STORED)
-        tile->width = SQUARES / ((smaller(rows, tile->height) + side - 1) / side) * side;
+        shape_stored(tile, turner->vector > 0, rows, s);
     tile->width = smaller(tile->width, dms_is_carried(tile) ? DMS_MOST_CARRIED : DMS_TILE_MOST);
     tile->head = dms_is_carried(tile) ? 0 : (uintptr_t)(0 - s->first) % DMS_LINE / element_size;
 }
@@ -181,24 +195,36 @@ static dms_loop turn_loop(const dms_loop *loop, char **target, const char **sour
     return turned;
 }
 
+/* Where rows of the source begin. */
+static void start_rows(dms_tile *tile, uint64_t rows, int64_t step, const char *source)
+{
+    tile->next = (int64_t)tile->height * step;
+    for (size_t i = 0; i < tile->height && i < rows; i++)
+        tile->from[i] = source + (int64_t)i * step;
+}
+
+/* The columns that tile->to names, from one on, down all rows. */
+static void turn_down(dms_tile *tile, uint64_t rows, int64_t step, uint64_t column)
+{
+    tile->to_offset = 0;
+    start_columns(tile);
+    for (uint64_t row = 0; row < rows; row += tile->rows) {
+        tile->rows = next_rows(tile, rows - row, row == 0);
+        tile->from_offset = (int64_t)row * step + (int64_t)(column * tile->element_size);
+        tile->turn(tile);
+    }
+    finish_columns(tile);
+}
+
 /* rows: contiguous in the target, columns: in the source. */
 static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source)
 {
-    tile->next = (int64_t)tile->height * rows->source_stride;
-    for (size_t i = 0; i < tile->height && i < rows->size; i++)
-        tile->from[i] = source + (int64_t)i * rows->source_stride;
+    start_rows(tile, rows->size, rows->source_stride, source);
     for (uint64_t column = 0; column < columns->size; column += tile->columns) {
         tile->columns = smaller(columns->size - column, tile->width);
-        tile->to_offset = 0;
         for (size_t j = 0; j < tile->columns; j++)
             tile->to[j] = target + (int64_t)(column + j) * columns->target_stride;
-        start_columns(tile);
-        for (uint64_t row = 0; row < rows->size; row += tile->rows) {
-            tile->rows = next_rows(tile, rows->size - row, row == 0);
-            tile->from_offset = (int64_t)row * rows->source_stride + (int64_t)(column * tile->element_size);
-            tile->turn(tile);
-        }
-        finish_columns(tile);
+        turn_down(tile, rows->size, rows->source_stride, column);
     }
 }
 
@@ -294,23 +320,14 @@ static void split_columns(dms_tile *tile, const stretch *s)
 {
     char *at;
     uint64_t part = 0, column = 0;
-    tile->next = (int64_t)tile->height * s->step;
-    for (size_t i = 0; i < tile->height && i < s->rows; i++)
-        tile->from[i] = s->whole + (int64_t)i * s->step;
+    start_rows(tile, s->rows, s->step, s->whole);
     for (;; column += tile->columns) {
         tile->columns = 0;
         while (tile->columns < tile->width && (at = next_part(s, &part)) != NULL)
             tile->to[tile->columns++] = at;
         if (tile->columns == 0)
             return;
-        tile->to_offset = 0;
-        start_columns(tile);
-        for (uint64_t row = 0; row < s->rows; row += tile->rows) {
-            tile->rows = next_rows(tile, s->rows - row, row == 0);
-            tile->from_offset = (int64_t)row * s->step + (int64_t)(column * tile->element_size);
-            tile->turn(tile);
-        }
-        finish_columns(tile);
+        turn_down(tile, s->rows, s->step, column);
     }
 }
 

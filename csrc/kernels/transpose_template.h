@@ -78,13 +78,13 @@ typedef struct square {
     dms_lines *carries;
 } square;
 
-static DMS_TARGET DMS_ALWAYS_INLINE void store_line(char *to, const vector *line, bool streamed)
+static DMS_TARGET DMS_ALWAYS_INLINE void store_lines(char *to, const vector *lines, size_t count, bool streamed)
 {
-    for (size_t i = 0; i < LINE_VECTORS; i++)
+    for (size_t i = 0; i < count * LINE_VECTORS; i++)
         if (streamed)
-            stream(to + i * VECTOR, line[i]);
+            stream(to + i * VECTOR, lines[i]);
         else
-            store(to + i * VECTOR, line[i]);
+            store(to + i * VECTOR, lines[i]);
 }
 
 #if VECTOR == DMS_LINE
@@ -109,7 +109,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void carry_line(dms_lines *lines, const vect
 #else
 
 #define load_some(from, size) load(from)                /* squares are whole, see turn_some */
-#define store_some(to, line, size) store_line(to, line, false)
+#define store_some(to, line, size) store_lines(to, line, 1, false)
 #define carry_line(lines, line, size) ((void)(lines))   /* such lines are collected */
 
 #endif
@@ -121,60 +121,59 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row,
     return whole ? load(from) : load_some(from, s->columns * size);
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *line, size_t size, bool whole, dms_sink sink)
+/* What a column gets: a line of each of so many squares, or the begin of one. */
+static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *lines, size_t size, size_t squares, bool whole, dms_sink sink)
 {
     const size_t bytes = whole ? DMS_LINE : s->rows * size;
     if (!whole && column >= s->columns)
         return;
     if (VECTOR == DMS_LINE && sink == DMS_CARRIED)
-        carry_line(&s->carries[column], line, bytes);
+        carry_line(&s->carries[column], lines, bytes);
     else if (bytes == DMS_LINE)
-        store_line(s->to[column] + s->to_offset, line, sink == DMS_LINES);
+        store_lines(s->to[column] + s->to_offset, lines, squares, sink == DMS_LINES);
     else
-        store_some(s->to[column] + s->to_offset, line, bytes);
+        store_some(s->to[column] + s->to_offset, lines, bytes);
 }
 
-/* Columns [first, first + VECTOR / size) of a square. */
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_columns(const square *s, size_t first, size_t size, bool whole, dms_sink sink)
+/* Columns [first, first + VECTOR / size) of squares one below the other. v: room for them. */
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_columns(const square *s, vector *v, size_t first, size_t size, size_t squares, bool whole, dms_sink sink)
 {
-    const size_t n = 16 / size, width = VECTOR / size;
-    vector lines[VECTOR][LINE_VECTORS], v[GROUPS][16], columns[GROUPS];
+    const size_t n = 16 / size, vectors = squares * LINE_VECTORS;
+    vector columns[GROUPS], lines[GROUPS][DMS_STACK * LINE_VECTORS];
     DMS_UNROLLED
-    for (size_t i = 0; i < LINE_VECTORS; i++) {
-        DMS_UNROLLED
-        for (size_t group = 0; group < GROUPS; group++) {
-            for (size_t k = 0; k < n; k++)
-                v[group][k] = load_row(s, i * width + group * n + k, first, size, whole);
-            turn_group(v[group], size);
-        }
-        DMS_UNROLLED
-        for (size_t k = 0; k < n; k++) {
+    for (size_t i = 0; i < vectors * GROUPS; i++) {
+        for (size_t k = 0; k < n; k++)
+            v[i * n + k] = load_row(s, i * n + k, first, size, whole);
+        turn_group(v + i * n, size);
+    }
+    DMS_UNROLLED
+    for (size_t k = 0; k < n; k++) {
+        for (size_t i = 0; i < vectors; i++) {
             for (size_t group = 0; group < GROUPS; group++)
-                columns[group] = v[group][k];
+                columns[group] = v[(i * GROUPS + group) * n + k];
             turn_groups(columns);
             for (size_t lane = 0; lane < GROUPS; lane++)
-                if (LINE_VECTORS == 1)
-                    store_column(s, first + lane * n + k, &columns[lane], size, whole, sink);
-                else
-                    lines[lane * n + k][i] = columns[lane];
+                lines[lane][i] = columns[lane];
         }
+        for (size_t lane = 0; lane < GROUPS; lane++)
+            store_column(s, first + lane * n + k, lines[lane], size, squares, whole, sink);
     }
-    for (size_t j = 0; LINE_VECTORS > 1 && j < width; j++)
-        store_column(s, first + j, lines[j], size, whole, sink);
 }
 
 /* All columns, or at least those that there are. */
 static DMS_TARGET DMS_ALWAYS_INLINE void turn_whole(const square *s, size_t size, dms_sink sink)
 {
+    vector v[DMS_LINE];
     for (size_t first = 0; first < DMS_LINE / size && first < s->columns; first += VECTOR / size)
-        turn_columns(s, first, size, true, sink);
+        turn_columns(s, v, first, size, 1, true, sink);
 }
 
 /* A square of less rows or columns than a line has elements: by masks, or by way of a whole one. */
 static DMS_TARGET DMS_ALWAYS_INLINE void turn_some(const square *s, size_t size, dms_sink sink)
 {
 #if VECTOR == DMS_LINE
-    turn_columns(s, 0, size, false, sink);
+    vector v[DMS_LINE];
+    turn_columns(s, v, 0, size, 1, false, sink);
 #else
     _Alignas(DMS_LINE) char rows[DMS_LINE][DMS_LINE], columns[DMS_LINE][DMS_LINE];
     const char *from[DMS_LINE];
@@ -215,7 +214,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(dms_tile *tile, size_t row, siz
         DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
     if (s.rows < side || s.columns < side)
         turn_some(&s, size, tile->sink);
-    else if (tile->sink == DMS_STORED)
+    else if (tile->sink <= DMS_STACKED)
         turn_whole(&s, size, DMS_STORED);
     else
         turn_whole(&s, size, tile->sink);
@@ -233,9 +232,24 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_tile(dms_tile *tile, size_t size)
         tile->to_offset += (int64_t)(tile->rows * size);
 }
 
+/* A whole tile at once. Not inlined: what it needs of the stack made other tiles slower. */
+static DMS_TARGET DMS_NEVER_INLINE void turn_stack(dms_tile *tile)
+{
+    const square s = {tile->from, tile->to, tile->from_offset, tile->to_offset, tile->rows, tile->columns, NULL};
+    vector v[DMS_STACK * DMS_LINE];
+    for (size_t first = 0; first < tile->columns; first += VECTOR / tile->element_size)
+        if (tile->element_size == 1)
+            turn_columns(&s, v, first, 1, DMS_STACK, true, DMS_STORED);
+        else
+            turn_columns(&s, v, first, 2, DMS_STACK, true, DMS_STORED);
+    tile->to_offset += DMS_STACK * DMS_LINE;
+}
+
 static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
 {
-    switch (tile->element_size) {
+    const bool stacked = tile->sink == DMS_STACKED && tile->rows == tile->height && tile->columns == tile->width;
+    switch (stacked ? 0 : tile->element_size) {
+    case 0: turn_stack(tile); break;
     case 1: turn_tile(tile, 1); break;
     case 2: turn_tile(tile, 2); break;
     case 4: turn_tile(tile, 4); break;
@@ -244,12 +258,7 @@ static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
     }
 }
 
-static DMS_TARGET void DMS_NAME(drain)(dms_lines *lines, size_t size)
-{
-    DMS_NAME(drain_lines)(lines, size);
-}
-
-static const dms_turner turner = {DMS_NAME(turn), DMS_NAME(drain), VECTOR};
+static const dms_turner turner = {DMS_NAME(turn), DMS_NAME(drain_lines), VECTOR};
 
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {

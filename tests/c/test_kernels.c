@@ -141,6 +141,10 @@ static const form forms[] = {
     {"u32 columns to rows of 2 KB", 4, 1, {512}, 0, COLUMNS, ROWS, 0, 0, 0, 0},
     {"u8 rows of 2 KB to columns", 1, 1, {2048}, 0, ROWS, COLUMNS, 0, 0, 0, 0},
     {"u16 columns to many rows", 2, 1, {700}, 0, COLUMNS, ROWS, 0, 0, 2, 0},
+    /* Rows whose lines share sets of a cache. */
+    {"u8 columns to rows a page apart", 1, 1, {600}, 0, COLUMNS, ROWS, 0, 0, 4096 - 600, 0},
+    {"u16 rows a page apart to columns", 2, 1, {300}, 0, ROWS, COLUMNS, 4096 - 600, 0, 0, 0},
+    {"u32 x 80, rows a page apart", 4, 1, {1}, 80, ROWS, ROWS, 4096 - 320, 0, 0, 0},
 };
 
 static const uint64_t row_counts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 193, 583, 4200};
@@ -178,6 +182,11 @@ static void lay_out(tensor *t, order o, uint32_t element_size, uint64_t lines, u
     t->end = e;
     for (int d = 0; d < RANK; d++)
         *(spans[d] < 0 ? &t->begin : &t->end) += spans[d];
+}
+
+static bool has_room(const tensor *t)
+{
+    return t->end - t->begin + 2 * MARGIN <= ROOM;
 }
 
 /* The range begins shift bytes after the mapping's first byte or ends so many before its last one. */
@@ -239,10 +248,14 @@ static bool build(kernel_case *c, const form *f, uint64_t rows, uint32_t directi
     c->sizes[1] = rows;
     c->sizes[2] = total;
     lay_out(&c->whole, f->whole, f->element_size, f->lines, rows, total, f->row_gap, f->line_gap);
+    if (!has_room(&c->whole))
+        return false;
     place(&c->whole, &mappings[PARTS], (size_t)(draw * 37 % 64), draw & 1);
     for (uint64_t i = 0; i < g->part_count; i++) {
         tensor *t = &c->parts[i];
         lay_out(t, f->part, f->element_size, f->lines, rows, c->lengths[i], f->part_row_gap, f->part_line_gap);
+        if (!has_room(t))
+            return false;
         memcpy(c->part_strides + i * RANK, t->strides, sizeof t->strides);
         /* Every third draw has all parts on line boundaries, as allocators give them; every third at even addresses. */
         const size_t shift = (size_t)((draw * 11 + i * 7) % 64);
