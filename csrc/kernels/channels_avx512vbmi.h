@@ -233,8 +233,8 @@ static const char *refuse_count(unsigned count, size_t width, bool split)
         return "there are not 2 to 16 parts of 1, 2, 4, 8 or 16 bytes";
     if (count > MOST_WIDE && width == 4 && split)
         return "more than 10 parts of 4 bytes in a split: transposes are as fast";
-    if (count > MOST_WIDE && width > 4 && (members_of(count) == 1 || (split && count == DMS_MOST_CHANNELS)))
-        return "11, 13 or 15 parts of 8 bytes or more, or 16 in a split: shuffles, moves or transposes are as fast";
+    if (count > MOST_WIDE && width > 4 && members_of(count) == 1)
+        return "11, 13 or 15 parts of 8 bytes or more: shuffles or moves are as fast";
     return NULL;
 }
 

@@ -80,6 +80,7 @@ static const form forms[] = {
     {"u32 3 + 3", 4, 1, {3, 3}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"u64 x 8", 8, 1, {1}, 8, ROWS, ROWS, 0, 0, 0, 0},
     {"u64 x 14, lines apart", 8, 2, {1}, 14, ROWS, ROWS, 0, 8, 0, 8},
+    {"u64 x 16", 8, 1, {1}, 16, ROWS, ROWS, 0, 0, 0, 0},
     {"u64 x 17", 8, 1, {1}, 17, ROWS, ROWS, 0, 0, 0, 0},
     {"16 bytes x 3", 16, 1, {1, 1, 1}, 0, ROWS, ROWS, 0, 0, 0, 0},
     {"16 bytes x 9", 16, 1, {1}, 9, ROWS, ROWS, 0, 0, 0, 0},
