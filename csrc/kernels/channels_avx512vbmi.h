@@ -128,6 +128,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, cons
 {
     const uint64_t block = DMS_LINE >> tables->shift;
     const unsigned first = first_of(count, split), second = count / first, targets = split ? count : 1;
+    const unsigned together = second > 8 ? 1 : second;      /* stores that follow each other, as long as registers hold what is stored */
     const unsigned most = split && first > 1 && count > MOST_AT_ONCE ? MOST_BATCH : 1;
     const size_t source_step = split ? count * DMS_LINE : DMS_LINE;
     vector table[DMS_MOST_CHANNELS], from[DMS_MOST_CHANNELS], grouped[MOST_BATCH][DMS_MOST_CHANNELS], waiting[DMS_MOST_CHANNELS], rotation[DMS_MOST_CHANNELS];
@@ -163,26 +164,27 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, cons
                 gather_groups(grouped[b], from, first, second, &tables->first);
         }
         DMS_UNROLLED
-        for (unsigned j = 0; j < count; j += second)
+        for (unsigned j = 0; j < count; j += together)
             for (unsigned b = 0; b < batch; b++) {
                 vector now[DMS_MOST_CHANNELS];
-                for (unsigned m = 0; m < second; m++) {
-                    const unsigned w = split ? j + m : 0;
-                    now[m] = gather((first > 1 ? grouped[b] : from) + j, second, table[m], masks[m]);
+                for (unsigned i = j; i < j + together; i++) {
+                    const unsigned w = split ? i : 0, m = i % second;
+                    vector v = gather((first > 1 ? grouped[b] : from) + i - m, second, table[m], masks[m]);
                     if (ragged) {
-                        const vector rotated = ROTATE(now[m], rotation[w]);
-                        now[m] = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
+                        const vector rotated = ROTATE(v, rotation[w]);
+                        v = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
                         waiting[w] = rotated;
                     }
+                    now[i - j] = v;
                 }
-                for (unsigned m = 0; m < second; m++) {
-                    const unsigned w = split ? j + m : 0;
+                for (unsigned i = j; i < j + together; i++) {
+                    const unsigned w = split ? i : 0;
                     if (regime == DMS_CLAIMED)
                         DMS_CLAIM(line[w], DMS_CLAIMED_AHEAD / targets);
                     if (regime == DMS_STREAMED)
-                        stream(line[w], now[m]);
+                        stream(line[w], now[i - j]);
                     else
-                        store(line[w], now[m]);
+                        store(line[w], now[i - j]);
                     line[w] += DMS_LINE;
                 }
             }
