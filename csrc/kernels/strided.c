@@ -14,22 +14,31 @@ typedef struct nesting {
     dms_loop loops[DMLSPLIT_MAX_RANK];
 } nesting;
 
+/* The innermost loop of so many steps; nest->rank: there is none. */
+static uint32_t find_loop(const dms_nest *nest, uint64_t steps)
+{
+    uint32_t d = nest->rank;
+    while (d > 0 && nest->loops[d - 1].size < steps)
+        d--;
+    return d > 0 ? d - 1 : nest->rank;
+}
+
 /* Returns false where there is no long loop or no short one. */
 static bool sort_loops(const dms_nest *nest, nesting *n)
 {
-    enum { LONG = 32, MOST_INSIDE = 64 };   /* steps of a loop; of all short ones together */
+    enum { LONG = 32, LEAST = 16, MOST_INSIDE = 64 };   /* steps of a loop, of the long one if there is none; of all short ones together */
     bool is_short[DMLSPLIT_MAX_RANK];
-    uint32_t line = nest->rank;
     uint64_t inside = 1;
+    const uint32_t any = find_loop(nest, LONG), line = any < nest->rank ? any : find_loop(nest, LEAST);
+    if (line == nest->rank)
+        return false;
     for (uint32_t d = nest->rank; d-- > 0;) {
         const dms_loop *loop = &nest->loops[d];
-        const bool shares = line == nest->rank || dms_abs_i64(loop->source_stride) < dms_abs_i64(nest->loops[line].source_stride);
-        is_short[d] = shares && loop->size < LONG && inside * loop->size <= MOST_INSIDE;
+        const bool shares = d > line || dms_abs_i64(loop->source_stride) < dms_abs_i64(nest->loops[line].source_stride);
+        is_short[d] = shares && d != line && loop->size < LONG && inside * loop->size <= MOST_INSIDE;
         inside *= is_short[d] ? loop->size : 1;
-        if (loop->size >= LONG && line == nest->rank)
-            line = d;
     }
-    if (line == nest->rank || inside == 1)
+    if (inside == 1)
         return false;
     n->line = nest->loops[line];
     n->count = 0;
@@ -48,7 +57,7 @@ const char *dms_accept_strided(const dms_nest *nest)
     nesting n;
     if (nest->run > 16)
         return "elements are longer than 16 bytes";
-    return sort_loops(nest, &n) ? NULL : "there is no loop of 32 steps or more with shorter ones";
+    return sort_loops(nest, &n) ? NULL : "there is no loop of 16 steps or more with shorter ones";
 }
 
 /* Steps whose lines stay in the first-level cache. */
