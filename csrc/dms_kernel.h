@@ -92,7 +92,7 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 #else
 #define DMS_LEAVE_SSE(streamed) ((void)(streamed))
 #define DMS_FETCH_BACKWARDS(address, stores) ((void)(stores))
-#define DMS_PREFETCH_AT(address, distance) ((void)0)
+#define DMS_PREFETCH_AT(address, distance) ((void)(address), (void)(distance))
 #define DMS_FETCH_PAGE(address, stores) ((void)(stores))
 #define DMS_FETCH(address, stores) ((void)(stores))
 #endif
