@@ -1,4 +1,4 @@
-/* strided.c - single elements in a long loop and short ones: a block of the long one's steps at a time, for each step of the others
+/* strided.c - single elements in a long loop, and short ones if there are any: a block of the long one's steps at a time, for each step of the others
  *
  *     1000 rows of 3   for each row: 3 steps, and a loop to begin   ->   for each 64 rows: for each of 3: 64 steps
  *     3 rows of 1000   for each row: 1000 steps                     ->   the same: lines that the rows share are used while they are cached
@@ -23,7 +23,7 @@ static uint32_t find_loop(const dms_nest *nest, uint64_t steps)
     return d > 0 ? d - 1 : nest->rank;
 }
 
-/* Returns false where there is no long loop or no short one. */
+/* Returns false where there is no long loop. */
 static bool sort_loops(const dms_nest *nest, nesting *n)
 {
     enum { LONG = 32, LEAST = 16, MOST_INSIDE = 64 };   /* steps of a loop, of the long one if there is none; of all short ones together */
@@ -38,8 +38,6 @@ static bool sort_loops(const dms_nest *nest, nesting *n)
         is_short[d] = shares && d != line && loop->size < LONG && inside * loop->size <= MOST_INSIDE;
         inside *= is_short[d] ? loop->size : 1;
     }
-    if (inside == 1)
-        return false;
     n->line = nest->loops[line];
     n->count = 0;
     for (uint32_t d = 0; d < nest->rank; d++)
@@ -57,7 +55,7 @@ const char *dms_accept_strided(const dms_nest *nest)
     nesting n;
     if (nest->run > 16)
         return "elements are longer than 16 bytes";
-    return sort_loops(nest, &n) ? NULL : "there is no loop of 16 steps or more with shorter ones";
+    return sort_loops(nest, &n) ? NULL : "there is no loop of 16 steps or more";
 }
 
 /* Steps whose lines stay in the first-level cache. */
