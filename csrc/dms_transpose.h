@@ -1,4 +1,4 @@
-/* dms_transpose.h - matrices that are turned tile by tile (kernels/transpose*.c) */
+/* dms_transpose.h - matrices that are turned tile by tile (kernels/transpose*, kernels/columns.c) */
 #ifndef DMS_TRANSPOSE_H
 #define DMS_TRANSPOSE_H
 
@@ -51,6 +51,42 @@ typedef struct dms_turner {
     size_t vector;                      /* bytes of its vectors, which have non-temporal stores; 0: it has none */
 } dms_turner;
 
+extern const dms_turner dms_plain_turner;   /* without vectors */
+
+/* How the rows of the target lie: the address of one of them, and all the bits that the distances between them have; and how far those of the source
+ * are apart, 0: by no rule. */
+typedef struct dms_sides {
+    uintptr_t first, apart, from_apart;
+} dms_sides;
+
+static inline bool dms_is_element(size_t size)
+{
+    return size <= 16 && (size & (size - 1)) == 0;
+}
+
+static inline size_t dms_smaller(uint64_t a, size_t b)
+{
+    return a < b ? (size_t)a : b;
+}
+
+/* Chooses the sink and the shape of tiles, for a matrix with so many rows. */
+void dms_start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, uint64_t rows, const dms_sides *s, const dms_stores *stores);
+
+/* How many of the rows that are left the next tile takes. */
+size_t dms_next_rows(const dms_tile *tile, uint64_t left, bool first);
+
+/* Where rows of the source begin. */
+void dms_start_rows(dms_tile *tile, uint64_t rows, int64_t step, const char *source);
+
+/* The first tile of these columns: to and to_offset say where they go; and what is left of them after the last one. */
+void dms_start_columns(dms_tile *tile);
+void dms_finish_columns(const dms_tile *tile);
+
+/* The columns that tile->to names, from one on, down all rows. */
+void dms_turn_down(dms_tile *tile, uint64_t rows, int64_t step, uint64_t column);
+
+/* ---- Nests ---- */
+
 /* The loops of a nest that turns a matrix: rows are contiguous in the target, columns in the source. around: the other loops. */
 typedef struct dms_matrix {
     const dms_loop *rows, *columns;
@@ -64,7 +100,8 @@ dms_matrix dms_find_matrix(const dms_nest *nest);
 const char *dms_refuse_transpose(const dms_nest *nest);     /* the kernels accept it where it is not narrow: dms_accept_transpose */
 void dms_transpose(const dms_nest *nest, char *target, const char *source, const dms_turner *turner);
 
-/* Parts of one element a row: the columns of a matrix. */
+/* ---- Columns: parts of one element a row ---- */
+
 const char *dms_refuse_columns(const dmlsplit_plan *plan);
 void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner);
 

@@ -122,7 +122,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row,
 }
 
 /* What a column gets: a line of each of so many squares, or the begin of one. */
-static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *lines, size_t size, size_t squares, bool whole, dms_sink sink)
+static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *lines, size_t size, size_t squares, bool whole,
+                                                      dms_sink sink)
 {
     const size_t bytes = whole ? DMS_LINE : s->rows * size;
     if (!whole && column >= s->columns)
