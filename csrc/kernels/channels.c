@@ -31,7 +31,7 @@ static bool are_packed(const dmlsplit_plan *plan)
     return true;
 }
 
-/* Whether pieces are collected to lines before they are streamed, as many moves. */
+/* Whether pieces are moved to memory that is cached, and streamed from there as whole lines (stretch_template.h). */
 static bool are_staged(const dmlsplit_plan *plan)
 {
     uint64_t widest = 0;
