@@ -1,6 +1,5 @@
 /* dms_cached.h - a word that is found out once: threads that race store the same value; what was stored before it is there with it */
-#ifndef DMS_CACHED_H
-#define DMS_CACHED_H
+#pragma once
 
 #include "dms_internal.h"
 
@@ -36,7 +35,5 @@ static inline void dms_store_cached(dms_cached *cached, uint32_t value)
 {
     atomic_store_explicit(cached, value, memory_order_release);
 }
-
-#endif
 
 #endif

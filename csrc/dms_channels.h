@@ -1,6 +1,5 @@
 /* dms_channels.h - rows that are small enough to be cut by shuffles inside registers (kernels/channels*.c) */
-#ifndef DMS_CHANNELS_H
-#define DMS_CHANNELS_H
+#pragma once
 
 #include "dms_kernel.h"
 
@@ -58,5 +57,3 @@ extern const char dms_no_pixels[];      /* why a nest is refused that has none *
 /* Copies a nest that has pixels by a kernel of channels. */
 void dms_copy_planes(const dms_nest *nest, char *target, const char *source,
                      void (*copy)(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores), const void *tables);
-
-#endif

@@ -3,8 +3,7 @@
  * Portable on purpose: it runs at plan time only, and MSVC has no __builtin_mul_overflow. Every function returns false, and leaves the result
  * alone, where the exact value does not fit.
  */
-#ifndef DMS_CHECKED_H
-#define DMS_CHECKED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ static inline uint64_t dms_common_divisor(uint64_t a, uint64_t b)
     }
     return a;
 }
-
-#endif

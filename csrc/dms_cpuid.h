@@ -1,6 +1,5 @@
 /* dms_cpuid.h - the CPUID instruction */
-#ifndef DMS_CPUID_H
-#define DMS_CPUID_H
+#pragma once
 
 #include "dms_internal.h"
 
@@ -32,5 +31,3 @@ static inline bool dms_cpuid(uint32_t leaf, uint32_t subleaf, dms_cpuid_register
     return __get_cpuid_count(leaf, subleaf, &r->eax, &r->ebx, &r->ecx, &r->edx) != 0;
 #endif
 }
-
-#endif

@@ -3,8 +3,7 @@
  * geometry --dms_plan.c--> space (all tensors folded together) --dms_fold.c--> a nest of loops for each shape of part
  *          --dms_kernels.c--> a kernel for the whole space, or one for each nest --dms_execute.c--> copies
  */
-#ifndef DMS_INTERNAL_H
-#define DMS_INTERNAL_H
+#pragma once
 
 #include "dmlsplit.h"
 
@@ -293,6 +292,4 @@ extern uint64_t dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
 #else
 #define DMS_COUNT_RUN(kernel) ((void)0)
 #define DMS_COUNT_STEPS(count) ((void)0)
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* dms_kernel.h - what the files in kernels/ are written with */
-#ifndef DMS_KERNEL_H
-#define DMS_KERNEL_H
+#pragma once
 
 #include "dms_internal.h"
 
@@ -247,5 +246,3 @@ static inline int64_t dms_row_offset(const dms_space *space, const dms_operand *
         offset += (int64_t)index[d] * operand->strides[d];
     return offset;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* dms_lines.h - what a stream of bytes has of a line of memory that is not full yet (kernels/lines_template.h) */
-#ifndef DMS_LINES_H
-#define DMS_LINES_H
+#pragma once
 
 #include "dms_kernel.h"
 
@@ -25,5 +24,3 @@ static inline void dms_finish_lines(const dms_lines *w)
     if (w->fill > w->begin)
         dms_copy_short(w->line + w->begin, w->bytes + w->begin, w->fill - w->begin);
 }
-
-#endif

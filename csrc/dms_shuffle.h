@@ -1,6 +1,5 @@
 /* dms_shuffle.h - small rows of any widths as a list of byte shuffles (kernels/shuffle*.c) */
-#ifndef DMS_SHUFFLE_H
-#define DMS_SHUFFLE_H
+#pragma once
 
 #include "dms_channels.h"
 
@@ -38,5 +37,3 @@ dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit);
 
 /* NULL, or why not. most: steps that a vector may take on average. */
 const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t most);
-
-#endif

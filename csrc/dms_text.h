@@ -1,6 +1,5 @@
 /* dms_text.h - text in the manner of snprintf, piece by piece */
-#ifndef DMS_TEXT_H
-#define DMS_TEXT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ dms_text dms_text_start(char *buffer, size_t capacity);
 __attribute__((format(printf, 2, 3)))
 #endif
 void dms_text_add(dms_text *text, const char *format, ...);
-
-#endif

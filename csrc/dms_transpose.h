@@ -1,6 +1,5 @@
 /* dms_transpose.h - matrices that are turned tile by tile (kernels/transpose*, kernels/columns.c) */
-#ifndef DMS_TRANSPOSE_H
-#define DMS_TRANSPOSE_H
+#pragma once
 
 #include "dms_lines.h"
 
@@ -104,5 +103,3 @@ void dms_transpose(const dms_nest *nest, char *target, const char *source, const
 
 const char *dms_refuse_columns(const dmlsplit_plan *plan);
 void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner);
-
-#endif

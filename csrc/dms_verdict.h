@@ -3,8 +3,7 @@
  * dms_verdict.c has the interface and the rules of an operator, dms_verdict_tensor.c those of a tensor, dms_verdict_layout.c the arithmetic that
  * they need, dms_verdict_target.c what differs between feature levels and releases.
  */
-#ifndef DMS_VERDICT_H
-#define DMS_VERDICT_H
+#pragma once
 
 #include "dmlsplit_directml.h"
 
@@ -167,5 +166,3 @@ bool dms_is_nested(const DML_BUFFER_TENSOR_DESC *t);
 /* Whether two elements lie at one place. false where the search ended before it could tell, too: that is no fault. Strides are not 0 where a
  * size is above 1. */
 bool dms_elements_meet(const DML_BUFFER_TENSOR_DESC *t);
-
-#endif

@@ -4,8 +4,7 @@
  *
  *     now  ijklmnop   rotated  nopijklm   waiting  UVW.....      line in memory   |UVWijklm|    (nop is carried on)
  */
-#ifndef CARRIED_AVX512_H
-#define CARRIED_AVX512_H
+#pragma once
 
 #include "../dms_channels.h"
 
@@ -68,5 +67,3 @@ static DMS_TARGET void copy_carried(const dms_channels *channels, const void *ta
     if (left > 0)
         copy_few(&c, tables, split);
 }
-
-#endif

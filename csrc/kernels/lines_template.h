@@ -7,8 +7,7 @@
  *                   ^ begin  ^ streamed  ^ fill: waits for what comes next
  *                   ordinary stores, as what lies before begin is not ours
  */
-#ifndef LINES_TEMPLATE_H
-#define LINES_TEMPLATE_H
+#pragma once
 
 #include "../dms_lines.h"
 
@@ -69,7 +68,5 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_vector)(dms_lines *w, vect
     if (end >= DMS_LINE)
         DMS_NAME(store_line)(w, line, streamed);
 }
-
-#endif
 
 #endif

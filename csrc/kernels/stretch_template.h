@@ -5,8 +5,7 @@
  *
  *     whole  abcabcabc...  -- copy -->  a..: aaa|aaaaaaaa|aa   b..: b|bbbbbbbb|...   -- drain -->   memory
  */
-#ifndef STRETCH_TEMPLATE_H
-#define STRETCH_TEMPLATE_H
+#pragma once
 
 #include "../dms_channels.h"
 #include "lines_template.h"
@@ -63,4 +62,3 @@ static DMS_TARGET void DMS_NAME(copy_groups)(const dms_channels *c, const void *
     for (size_t i = 0; streamed && i < targets; i++)
         dms_finish_lines(&lines[i]);
 }
-#endif
