@@ -6,7 +6,7 @@
 enum { DMS_MOST_CHANNELS = 16 };        /* parts */
 
 /* A stretch of rows that are equally far apart in each tensor. */
-typedef struct dms_channels {
+struct dms_channels {
     size_t count;                       /* parts, without the empty ones */
     size_t row;                         /* bytes of a row of the whole */
     size_t widths[DMS_MOST_CHANNELS];   /* bytes of a row of each part */
@@ -15,9 +15,9 @@ typedef struct dms_channels {
     char *parts[DMS_MOST_CHANNELS];
     int64_t step, steps[DMS_MOST_CHANNELS];     /* bytes from row to row, in the whole and in the parts */
     uint64_t rows;
-} dms_channels;
+};
 
-/* Copies all rows of a stretch. tables: the kernel's own. */
+/* Copies all rows of a stretch by plain stores. */
 typedef void copy_function(const dms_channels *channels, const void *tables, bool split);
 
 /* Parts that are not empty. */
@@ -32,17 +32,14 @@ const char *dms_refuse_moves(const dmlsplit_plan *plan);
 /* The same, where rows have to follow each other without gaps. */
 const char *dms_refuse_channels(const dmlsplit_plan *plan);
 
-/* The stretch that begins at *row and ends before last; *row becomes the row after it. */
-void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last, dms_channels *channels);
-
 /* The common width of all parts, or 0. */
 size_t dms_equal_width(const dmlsplit_plan *plan);
 
 /* NULL, or why not 2 to 4 parts of 1, 2, 4 or 8 bytes. */
 const char *dms_refuse_equal(const dmlsplit_plan *plan);
 
-/* Copies the rows from first on one by one: what shuffles leave over. */
-void dms_copy_channels(const dms_channels *channels, bool split, uint64_t first);
+/* Copies the rows from first on by moves: what shuffles leave over. */
+void dms_move_channels(const dms_channels *channels, bool split, uint64_t first);
 
 /* ---- Planes: one part between pixels and planes, a matrix with 2 to 16 rows or columns without gaps between them ---- */
 
@@ -55,5 +52,4 @@ dms_pixels dms_find_pixels(const dms_nest *nest);
 extern const char dms_no_pixels[];      /* why a nest is refused that has none */
 
 /* Copies a nest that has pixels by a kernel of channels. */
-void dms_copy_planes(const dms_nest *nest, char *target, const char *source,
-                     void (*copy)(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores), const void *tables);
+void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms_stretch_copier *copy, const void *tables);

@@ -167,6 +167,7 @@ typedef struct dms_part {
 
 enum {                                  /* one index for each line of the kernel table */
 #define DMS_GROUP_KERNEL(name, isa, accept) DMS_KERNEL_##name,
+#define DMS_STRETCH_KERNEL(name, isa, accept) DMS_KERNEL_##name,
 #define DMS_TABLE_KERNEL(name, isa, accept) DMS_KERNEL_##name,
 #define DMS_NEST_KERNEL(name, isa, accept) DMS_KERNEL_##name,
 #include "dms_kernels.inc"
@@ -219,9 +220,14 @@ typedef struct dms_buffers {
     const void *parts;
 } dms_buffers;
 
+/* Copies a stretch of small rows (dms_channels.h). tables: the kernel's own. */
+typedef struct dms_channels dms_channels;
+typedef void dms_stretch_copier(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores);
+
 /* A kernel has one of two forms, and NULL in place of the other. accept_* returns NULL, or why not, as a static text.
  *   group: copies rows [first, last) of all parts, whatever it reads or writes first
- *   nest:  copies one part; the caller fences what was streamed
+ *   nest:  copies one part
+ * What they stream is fenced behind them (dms_slices.c). Of small rows group kernels copy one stretch after the other.
  * prepare_group makes the tables that a group kernel reads at every run, in memory that free() takes; NULL: there is none.
  */
 struct dms_kernel {
@@ -231,6 +237,7 @@ struct dms_kernel {
     void (*run_group)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
     const char *(*accept_nest)(const dms_nest *nest);
     void (*run_nest)(const dms_nest *nest, char *target, const char *source);
+    dms_stretch_copier *copy_stretch;   /* or NULL */
     void *(*prepare_group)(const dmlsplit_plan *plan);  /* or NULL */
 };
 

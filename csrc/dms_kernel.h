@@ -8,8 +8,11 @@
 #define DMS_GROUP_KERNEL(name, isa, accept)                                                                             \
     const char *accept(const dmlsplit_plan *plan);                                                                      \
     void dms_run_##name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
+#define DMS_STRETCH_KERNEL(name, isa, accept)                                                                           \
+    const char *accept(const dmlsplit_plan *plan);                                                                      \
+    dms_stretch_copier dms_copy_##name;
 #define DMS_TABLE_KERNEL(name, isa, accept)                                                                             \
-    DMS_GROUP_KERNEL(name, isa, accept)                                                                                 \
+    DMS_STRETCH_KERNEL(name, isa, accept)                                                                               \
     void *dms_prepare_##name(const dmlsplit_plan *plan);
 #define DMS_NEST_KERNEL(name, isa, accept)                                                                              \
     const char *accept(const dms_nest *nest);                                                                           \
@@ -67,20 +70,11 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
     return one_stream && stores->page == 0 ? stores->ahead : DMS_FETCHED_NEAR;
 }
 
-/* What is done last: non-temporal stores become visible before those after them, as ordinary ones would; after many parts once, as each
- * such fence waits for memory (1,024 parts of 4 KB took 2.4 times memcpy's time, and 1.1). And MSVC leaves it to the program to clear the upper halves of
- * the registers, without which older instructions run slowly. */
 #if DMS_X86
 #if DMS_MSVC
 #include <immintrin.h>
 #else
 #include <xmmintrin.h>                  /* prefetches and fences: all of immintrin.h takes longer to read than most kernels to compile */
-#endif
-#define DMS_LEAVE_SSE(streamed) ((streamed) ? _mm_sfence() : (void)0)
-#if DMS_MSVC
-#define DMS_LEAVE_AVX(streamed) (DMS_LEAVE_SSE(streamed), _mm256_zeroupper())
-#else
-#define DMS_LEAVE_AVX(streamed) DMS_LEAVE_SSE(streamed)
 #endif
 #define DMS_PREFETCH_AT(address, distance) _mm_prefetch((const char *)((uintptr_t)(address) + (uintptr_t)(distance)), _MM_HINT_T0)
 #define DMS_FETCH_PAGE(address, stores) \
@@ -89,7 +83,6 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
     ((stores)->page > 0 ? DMS_FETCH_PAGE(address, stores) : DMS_PREFETCH_AT(address, (stores)->ahead))
 #define DMS_FETCH_BACKWARDS(address, stores) _mm_prefetch((const char *)~dms_ahead(~(uintptr_t)(address), stores), _MM_HINT_T1)
 #else
-#define DMS_LEAVE_SSE(streamed) ((void)(streamed))
 #define DMS_FETCH_BACKWARDS(address, stores) ((void)(stores))
 #define DMS_PREFETCH_AT(address, distance) ((void)(address), (void)(distance))
 #define DMS_FETCH_PAGE(address, stores) ((void)(stores))
@@ -229,20 +222,31 @@ static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, 
     while (dms_next(nest->loops, outer, index, &target, &source));
 }
 
-/* The row with the given number as indices of the space's dimensions before the axis. */
-static inline void dms_row_index(const dms_space *space, uint64_t row, uint64_t *index)
-{
-    for (uint32_t d = space->axis; d-- > 0;) {
-        index[d] = row % space->sizes[d];
-        row /= space->sizes[d];
-    }
-}
+/* ---- Rows (dms_stretch.c) ---- */
 
-/* Bytes from an operand's base pointer to the start of a row. */
-static inline int64_t dms_row_offset(const dms_space *space, const dms_operand *operand, const uint64_t *index)
-{
-    int64_t offset = 0;
-    for (uint32_t d = 0; d < space->axis; d++)
-        offset += (int64_t)index[d] * operand->strides[d];
-    return offset;
-}
+/* Rows that are equally far apart in the whole and in every part. */
+typedef struct dms_stretch {
+    const dmlsplit_plan *plan;
+    const dms_buffers *buffers;
+    uint64_t index[DMLSPLIT_MAX_RANK];  /* of the first one */
+    uint64_t rows;
+    char *whole;                        /* its first row */
+    int64_t step;                       /* bytes to the next one in the whole */
+} dms_stretch;
+
+/* A part in a stretch. */
+typedef struct dms_stretch_part {
+    char *base;                         /* its first row */
+    int64_t step;                       /* bytes to the next one */
+    size_t size;                        /* bytes of a row, */
+    int64_t place;                      /* and where they begin in a row of the whole */
+} dms_stretch_part;
+
+/* The stretch that begins at *row and ends before last; *row becomes the row after it. false: there is none. */
+bool dms_next_stretch(dms_stretch *stretch, const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last);
+
+/* The next part that is not empty, from *part on; *part becomes the one after it. false: there is none. */
+bool dms_next_part(const dms_stretch *stretch, uint64_t *part, dms_stretch_part *found);
+
+/* Runs a plan's kernel on one stretch of small rows after the other. */
+void dms_run_small_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);

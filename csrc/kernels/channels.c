@@ -99,24 +99,21 @@ void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels)
     }
 }
 
-void dms_next_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last, dms_channels *channels)
+void dms_run_small_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    const dms_space *space = &plan->space;
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_row_index(space, *row, index);
-    channels->rows = space->sizes[space->axis - 1] - index[space->axis - 1];
-    if (channels->rows > last - *row)
-        channels->rows = last - *row;
-    *row += channels->rows;
-    dms_lay_out_channels(plan, channels);
-    channels->step = space->operands[0].strides[space->axis - 1];
-    channels->whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], index);
-    for (uint64_t i = 0, c = 0; i < plan->part_count; i++) {
-        if (plan->parts[i].shape == NULL)
-            continue;
-        const dms_operand *operand = plan->parts[i].shape->operand;
-        channels->steps[c] = operand->strides[space->axis - 1];
-        channels->parts[c++] = dms_part_base(buffers, i) + operand->offset + dms_row_offset(space, operand, index);
+    dms_stretch stretch;
+    dms_stretch_part part;
+    dms_channels channels;
+    dms_lay_out_channels(plan, &channels);
+    while (dms_next_stretch(&stretch, plan, buffers, &first, last)) {
+        channels.rows = stretch.rows;
+        channels.whole = stretch.whole;
+        channels.step = stretch.step;
+        for (uint64_t i = 0, c = 0; dms_next_part(&stretch, &i, &part); c++) {
+            channels.parts[c] = part.base;
+            channels.steps[c] = part.step;
+        }
+        plan->group->copy_stretch(&channels, plan->tables, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
     }
 }
 
@@ -135,7 +132,7 @@ static void copy_part(char *to, const char *from, int64_t to_step, int64_t from_
 #undef COPY_SIZE
 }
 
-void dms_copy_channels(const dms_channels *c, bool split, uint64_t first)
+void dms_move_channels(const dms_channels *c, bool split, uint64_t first)
 {
     const uint64_t block = BLOCK_BYTES / c->row;
     for (uint64_t row = first, rows; row < c->rows; row += rows) {
@@ -149,13 +146,11 @@ void dms_copy_channels(const dms_channels *c, bool split, uint64_t first)
     }
 }
 
-void dms_run_channels(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+void dms_copy_channels(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
-    dms_channels channels;
-    while (first < last) {
-        dms_next_channels(plan, buffers, &first, last, &channels);
-        dms_copy_channels(&channels, plan->direction == DMLSPLIT_SPLIT, 0);
-    }
+    (void)tables;
+    (void)stores;
+    dms_move_channels(c, split, 0);
 }
 
 /* ---- Planes ---- */
@@ -175,8 +170,7 @@ dms_pixels dms_find_pixels(const dms_nest *nest)
     return p;
 }
 
-void dms_copy_planes(const dms_nest *nest, char *target, const char *source,
-                     void (*copy)(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores), const void *tables)
+void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms_stretch_copier *copy, const void *tables)
 {
     const dms_matrix m = dms_find_matrix(nest);
     const dms_pixels p = dms_find_pixels(nest);

@@ -213,9 +213,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, cons
 FEW(COPY_FEW)
 MANY(COPY_MANY)
 
-/* One stretch of rows. */
-static DMS_TARGET void copy_equal(const dms_channels *c, const step_tables *tables, bool split, const dms_stores *stores)
+DMS_TARGET void dms_copy_channels_avx512vbmi(const dms_channels *c, const void *given, bool split, const dms_stores *stores)
 {
+    const step_tables *const tables = given;
 #define FUNCTIONS_FEW(count) {{join_##count##_plain, join_##count}, {split_##count##_plain, split_##count}},
 #define FUNCTIONS_MANY(count) {{join_##count, join_##count}, {split_##count, split_##count}},
     static carry_function *const functions[][2][2] = {FEW(FUNCTIONS_FEW) MANY(FUNCTIONS_MANY)};
@@ -254,16 +254,6 @@ void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
     return tables;
 }
 
-DMS_TARGET void dms_run_channels_avx512vbmi(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
-{
-    while (first < last) {
-        dms_channels channels;
-        dms_next_channels(plan, buffers, &first, last, &channels);
-        copy_equal(&channels, plan->tables, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
-    }
-    LEAVE(dms_is_streamed(&plan->copies));
-}
-
 /* ---- Planes ---- */
 
 const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
@@ -274,16 +264,10 @@ const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
     return p.count > 0 ? refuse_count(p.count, nest->run, p.split) : dms_no_pixels;
 }
 
-static void copy_planes(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
-{
-    copy_equal(c, tables, split, stores);
-}
-
 DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
 {
     const dms_pixels p = dms_find_pixels(nest);
     step_tables tables;
     fill_tables(&tables, p.count, nest->run, p.split);
-    dms_copy_planes(nest, target, source, copy_planes, &tables);
-    LEAVE(false);
+    dms_copy_planes(nest, target, source, dms_copy_channels_avx512vbmi, &tables);
 }

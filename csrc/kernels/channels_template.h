@@ -136,7 +136,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
         }
         whole += LANES * step;
     }
-    dms_copy_channels(c, split, row);
+    dms_move_channels(c, split, row);
 }
 
 static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void *tables, bool split)
@@ -176,19 +176,9 @@ void *DMS_NAME(dms_prepare_channels)(const dmlsplit_plan *plan)
     return t;
 }
 
-static DMS_TARGET void DMS_NAME(copy_channels)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
+DMS_TARGET void DMS_NAME(dms_copy_channels)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     DMS_NAME(copy_groups)(c, tables, split, PART_BYTES / c->widths[0], stores, DMS_NAME(copy_stretch));
-}
-
-DMS_TARGET void DMS_NAME(dms_run_channels)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
-{
-    dms_channels channels;
-    while (first < last) {
-        dms_next_channels(plan, buffers, &first, last, &channels);
-        DMS_NAME(copy_channels)(&channels, plan->tables, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
-    }
-    LEAVE(dms_is_streamed(&plan->copies));
 }
 
 const char *DMS_NAME(dms_accept_planes)(const dms_nest *nest)
@@ -205,6 +195,5 @@ DMS_TARGET void DMS_NAME(dms_run_planes)(const dms_nest *nest, char *target, con
     const dms_pixels p = dms_find_pixels(nest);
     equal_tables tables;
     DMS_NAME(fill_equal)(&tables, p.count, nest->run, p.split);
-    dms_copy_planes(nest, target, source, DMS_NAME(copy_channels), &tables);
-    LEAVE(false);
+    dms_copy_planes(nest, target, source, DMS_NAME(dms_copy_channels), &tables);
 }

@@ -23,50 +23,36 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
     return NULL;
 }
 
-/* Rows that follow each other in the whole and in every part. */
-typedef struct stretch {
-    const dmlsplit_plan *plan;
-    const dms_buffers *buffers;
-    uint64_t index[DMLSPLIT_MAX_RANK];  /* of the first one */
-    uint64_t rows;
-    char *whole;                        /* its first element */
-    int64_t step;                       /* bytes to the next one in the whole */
-} stretch;
-
-/* The next part that is not empty, from *part on, at the first row; NULL: there is none. */
-static char *next_part(const stretch *s, uint64_t *part)
+/* The first row of the next part; NULL: there is none. */
+static char *next_column(const dms_stretch *s, uint64_t *part)
 {
-    while (*part < s->plan->part_count && s->plan->parts[*part].shape == NULL)
-        ++*part;
-    if (*part == s->plan->part_count)
-        return NULL;
-    const dms_operand *operand = s->plan->parts[*part].shape->operand;
-    return dms_part_base(s->buffers, (*part)++) + operand->offset + dms_row_offset(&s->plan->space, operand, s->index);
+    dms_stretch_part found;
+    return dms_next_part(s, part, &found) ? found.base : NULL;
 }
 
 /* Looks at all parts only where it matters whether they are alike. */
-static dms_sides sides_of_columns(const stretch *s, bool split, bool streamed)
+static dms_sides sides_of_columns(const dms_stretch *s, bool split, bool streamed)
 {
     dms_sides found = {(uintptr_t)s->whole, (uintptr_t)s->step, split ? (uintptr_t)s->step : 0};
     uint64_t part = 0;
     if (!split)
         return found;
-    found.first = (uintptr_t)next_part(s, &part);
+    found.first = (uintptr_t)next_column(s, &part);
     found.apart = 0;
-    for (const char *at; streamed && (at = next_part(s, &part)) != NULL;)
+    for (const char *at; streamed && (at = next_column(s, &part)) != NULL;)
         found.apart |= (uintptr_t)at - found.first;
     return found;
 }
 
 /* A part is a row of the target: as many as a tile has columns, down all rows; then the next ones. */
-static void split_columns(dms_tile *tile, const stretch *s)
+static void split_columns(dms_tile *tile, const dms_stretch *s)
 {
     char *at;
     uint64_t part = 0, column = 0;
     dms_start_rows(tile, s->rows, s->step, s->whole);
     for (;; column += tile->columns) {
         tile->columns = 0;
-        while (tile->columns < tile->width && (at = next_part(s, &part)) != NULL)
+        while (tile->columns < tile->width && (at = next_column(s, &part)) != NULL)
             tile->to[tile->columns++] = at;
         if (tile->columns == 0)
             return;
@@ -75,12 +61,12 @@ static void split_columns(dms_tile *tile, const stretch *s)
 }
 
 /* The next parts as rows of a tile. Returns whether there are any. */
-static bool take_parts(dms_tile *tile, const stretch *s, uint64_t *part)
+static bool take_parts(dms_tile *tile, const dms_stretch *s, uint64_t *part)
 {
     const char *at;
     const size_t most = dms_next_rows(tile, tile->height, *part == 0);
     size_t rows = 0;
-    while (rows < most && (at = next_part(s, part)) != NULL)
+    while (rows < most && (at = next_column(s, part)) != NULL)
         tile->from[rows++] = at;
     if (rows > 0)                       /* else those of the last tile count still */
         tile->rows = rows;
@@ -88,7 +74,7 @@ static bool take_parts(dms_tile *tile, const stretch *s, uint64_t *part)
 }
 
 /* The rows of the whole that elements of these parts go to, from one on. */
-static void take_rows(dms_tile *tile, const stretch *s, uint64_t row, int64_t place)
+static void take_rows(dms_tile *tile, const dms_stretch *s, uint64_t row, int64_t place)
 {
     tile->columns = dms_smaller(s->rows - row, tile->width);
     tile->from_offset = (int64_t)(row * tile->element_size);
@@ -99,7 +85,7 @@ static void take_rows(dms_tile *tile, const stretch *s, uint64_t row, int64_t pl
 
 /* A part is a row of the source: as many as a tile has rows, along all of their elements; then the next ones. Or, so that what rows of the whole have
  * of a line can be carried on, all parts for as many elements as a tile has columns. */
-static void join_columns(dms_tile *tile, const stretch *s)
+static void join_columns(dms_tile *tile, const dms_stretch *s)
 {
     int64_t place = 0;
     tile->next = (int64_t)(tile->width * tile->element_size);
@@ -118,14 +104,14 @@ static void join_columns(dms_tile *tile, const stretch *s)
 }
 
 /* Past the caches: short rows of the whole without gaps between them are whole lines together, by way of memory that is cached. */
-static bool is_gathered(const dmlsplit_plan *plan, const stretch *s, const dms_turner *turner)
+static bool is_gathered(const dmlsplit_plan *plan, const dms_stretch *s, const dms_turner *turner)
 {
     enum { SHORT = 512 };
     return dms_is_streamed(&plan->turns) && turner->vector > 0 && s->step <= SHORT &&
            s->step == (int64_t)(plan->space.operands[0].length * plan->space.element_size);
 }
 
-static void gather_columns(dms_tile *tile, const stretch *s, const dms_turner *turner)
+static void gather_columns(dms_tile *tile, const dms_stretch *s, const dms_turner *turner)
 {
     const size_t step = (size_t)s->step;
     uint64_t part = 0;
@@ -148,21 +134,12 @@ static void gather_columns(dms_tile *tile, const stretch *s, const dms_turner *t
 
 void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner)
 {
-    const dms_space *space = &plan->space;
     const bool split = plan->direction == DMLSPLIT_SPLIT;
-    stretch s;
+    dms_stretch s;
     dms_tile tile;
-    s.plan = plan;
-    s.buffers = buffers;
-    s.step = space->operands[0].strides[space->axis - 1];
-    for (uint64_t row = first; row < last; row += s.rows) {
-        dms_row_index(space, row, s.index);
-        s.rows = space->sizes[space->axis - 1] - s.index[space->axis - 1];
-        if (s.rows > last - row)
-            s.rows = last - row;
-        s.whole = (char *)buffers->whole + space->operands[0].offset + dms_row_offset(space, &space->operands[0], s.index);
+    while (dms_next_stretch(&s, plan, buffers, &first, last)) {
         const dms_sides found = sides_of_columns(&s, split, dms_is_streamed(&plan->turns));
-        dms_start_tiles(&tile, turner, (size_t)space->element_size, split ? s.rows : plan->part_count, &found, &plan->turns);
+        dms_start_tiles(&tile, turner, (size_t)plan->space.element_size, split ? s.rows : plan->part_count, &found, &plan->turns);
         if (split)
             split_columns(&tile, &s);
         else if (is_gathered(plan, &s, turner))

@@ -5,16 +5,11 @@
 static void copy_by_moves(const dms_channels *c, const void *tables, bool split)
 {
     (void)tables;
-    dms_copy_channels(c, split, 0);
+    dms_move_channels(c, split, 0);
 }
 
-void dms_run_moves_avx2(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+void dms_copy_moves_avx2(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     enum { GROUP_BYTES = 2048 };
-    dms_channels channels;
-    while (first < last) {
-        dms_next_channels(plan, buffers, &first, last, &channels);
-        DMS_NAME(copy_groups)(&channels, NULL, plan->direction == DMLSPLIT_SPLIT, GROUP_BYTES / channels.row, &plan->copies, copy_by_moves);
-    }
-    LEAVE(dms_is_streamed(&plan->copies));
+    DMS_NAME(copy_groups)(c, tables, split, GROUP_BYTES / c->row, stores, copy_by_moves);
 }

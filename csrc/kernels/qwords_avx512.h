@@ -156,7 +156,7 @@ static DMS_TARGET void copy_blocks(const dms_channels *c, const void *tables, bo
 static void copy_few(const dms_channels *c, const void *tables, bool split)
 {
     (void)tables;
-    dms_copy_channels(c, split, 0);
+    dms_move_channels(c, split, 0);
 }
 
 const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
@@ -173,12 +173,7 @@ const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
     return NULL;
 }
 
-void dms_run_qwords_avx512(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+void dms_copy_qwords_avx512(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
-    dms_channels channels;
-    while (first < last) {
-        dms_next_channels(plan, buffers, &first, last, &channels);
-        copy_carried(&channels, NULL, plan->direction == DMLSPLIT_SPLIT, ROWS, &plan->copies, plan->copies.regime != DMS_PLAIN, copy_few, copy_blocks);
-    }
-    LEAVE(dms_is_streamed(&plan->copies));
+    copy_carried(c, tables, split, ROWS, stores, stores->regime != DMS_PLAIN, copy_few, copy_blocks);
 }

@@ -72,5 +72,4 @@ DMS_TARGET void DMS_NAME(dms_run_reverse)(const dms_nest *nest, char *target, co
     case 8: reverse(nest, target, source, 8); break;
     default: reverse(nest, target, source, 16); break;
     }
-    LEAVE(false);
 }

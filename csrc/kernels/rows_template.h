@@ -187,28 +187,17 @@ static bool is_streamable(const dmlsplit_plan *plan)
     return true;
 }
 
-/* Fills pieces with parts from *part on, as they lie in the row with this index. Returns how many; *part becomes the first one left. */
-static size_t find_pieces(const dmlsplit_plan *plan, const dms_buffers *buffers, const uint64_t *index, uint64_t *part, piece *pieces)
+/* Fills pieces with parts from *part on. Returns how many; *part becomes the first one left. */
+static size_t find_pieces(const dms_stretch *s, uint64_t *part, piece *pieces)
 {
-    const dms_space *space = &plan->space;
-    const bool split = plan->direction == DMLSPLIT_SPLIT;
-    char *const whole = (char *)buffers->whole + dms_row_offset(space, &space->operands[0], index);
-    const int64_t whole_step = space->operands[0].strides[space->axis - 1];
+    const bool split = s->plan->direction == DMLSPLIT_SPLIT;
+    dms_stretch_part found;
     size_t count = 0;
-    for (; *part < plan->part_count && count < MOST_WRITERS; ++*part) {
-        const dms_shape *shape = plan->parts[*part].shape;
-        if (shape == NULL)
-            continue;
-        const dms_operand *operand = shape->operand;
-        char *const in_part = dms_part_base(buffers, *part) + operand->offset + dms_row_offset(space, operand, index);
-        char *const in_whole = whole + plan->parts[*part].place;
-        const int64_t part_step = operand->strides[space->axis - 1];
-        piece *p = &pieces[count++];
-        p->to = split ? in_part : in_whole;
-        p->from = split ? in_whole : in_part;
-        p->to_step = split ? part_step : whole_step;
-        p->from_step = split ? whole_step : part_step;
-        p->size = (size_t)(operand->length * space->element_size);
+    while (count < MOST_WRITERS && dms_next_part(s, part, &found)) {
+        char *const in_whole = s->whole + found.place;
+        const piece in_part = {found.base, in_whole, found.step, s->step, found.size};
+        const piece joined = {in_whole, found.base, s->step, found.step, found.size};
+        pieces[count++] = split ? in_part : joined;
     }
     return count;
 }
@@ -216,24 +205,19 @@ static size_t find_pieces(const dmlsplit_plan *plan, const dms_buffers *buffers,
 /* Copies as many parts as fit the pieces, from *part on, on all the rows. */
 static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, uint64_t *part)
 {
-    const dms_space *space = &plan->space;
-    const uint64_t line = space->sizes[space->axis - 1], begin = *part;
+    const uint64_t begin = *part;
     const bool streamed = is_streamable(plan);
     const dms_stores plain = {DMS_PLAIN, 0, 0}, stores = streamed || plan->copies.regime == DMS_CLAIMED ? plan->copies : plain;
-    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_stretch stretch;
     piece pieces[MOST_WRITERS];
     _Alignas(DMS_LINE) char lines[MOST_WRITERS][DMS_LINE];
     dms_lines writers[MOST_WRITERS];
     for (size_t i = 0; streamed && i < MOST_WRITERS; i++)
         writers[i] = dms_start_lines(lines[i], lines[i]);
-    for (uint64_t row = first, rows; row < last; row += rows) {
-        dms_row_index(space, row, index);
-        rows = line - index[space->axis - 1];
-        if (rows > last - row)
-            rows = last - row;
+    while (dms_next_stretch(&stretch, plan, buffers, &first, last)) {
         *part = begin;
-        const size_t count = find_pieces(plan, buffers, index, part, pieces);
-        DMS_NAME(put_pieces)(pieces, count, rows, writers, plan->direction == DMLSPLIT_SPLIT, &stores);
+        const size_t count = find_pieces(&stretch, part, pieces);
+        DMS_NAME(put_pieces)(pieces, count, stretch.rows, writers, plan->direction == DMLSPLIT_SPLIT, &stores);
     }
     for (size_t i = 0; streamed && i < MOST_WRITERS; i++)
         dms_finish_lines(&writers[i]);
@@ -243,7 +227,6 @@ DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buff
 {
     for (uint64_t part = 0; part < plan->part_count;)
         DMS_NAME(copy_rows)(plan, buffers, first, last, &part);
-    LEAVE(dms_is_streamed(&plan->copies));
 }
 
 /* ---- Runs ---- */
@@ -298,7 +281,6 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
     dms_lines lines = dms_start_lines(line, line);
     if (!fill && !streamed && nest->run <= 2 * DMS_LINE) {
         dms_copy_nest(nest, target, source, nest->run);
-        LEAVE(false);
         return;
     }
     dms_first(outer, index);
@@ -314,5 +296,4 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
             DMS_NAME(put_pieces)(&p, 1, 1, &lines, false, &stores);
     } while (dms_next(nest->loops, outer, index, &target, &source));
     dms_finish_lines(&lines);
-    LEAVE(false);
 }

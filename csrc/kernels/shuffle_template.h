@@ -96,7 +96,7 @@ static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_channels *c, const void 
         for (size_t i = 0; i < s->targets; i++)
             to[i] += blocks * s->target_block[i];
     }
-    dms_copy_channels(c, split, done);
+    dms_move_channels(c, split, done);
 }
 
 const char *DMS_NAME(dms_accept_shuffle)(const dmlsplit_plan *plan)
@@ -109,14 +109,9 @@ void *DMS_NAME(dms_prepare_shuffle)(const dmlsplit_plan *plan)
     return dms_make_shuffle(plan, UNIT);
 }
 
-DMS_TARGET void DMS_NAME(dms_run_shuffle)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
+DMS_TARGET void DMS_NAME(dms_copy_shuffle)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
-    const dms_shuffle *s = plan->tables;
-    dms_channels channels;
-    while (first < last) {
-        dms_next_channels(plan, buffers, &first, last, &channels);
-        const uint64_t rows = MOST_STAGED / ((uint64_t)channels.row * s->rows) / LANES * LANES * s->rows;
-        DMS_NAME(copy_groups)(&channels, s, plan->direction == DMLSPLIT_SPLIT, rows, &plan->copies, DMS_NAME(shuffle_rows));
-    }
-    LEAVE(dms_is_streamed(&plan->copies));
+    const dms_shuffle *s = tables;
+    const uint64_t rows = MOST_STAGED / ((uint64_t)c->row * s->rows) / LANES * LANES * s->rows;
+    DMS_NAME(copy_groups)(c, tables, split, rows, stores, DMS_NAME(shuffle_rows));
 }

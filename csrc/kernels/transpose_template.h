@@ -264,11 +264,9 @@ static const dms_turner turner = {DMS_NAME(turn), DMS_NAME(drain_lines), VECTOR}
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
     dms_transpose(nest, target, source, &turner);
-    LEAVE(false);
 }
 
 DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     dms_transpose_columns(plan, buffers, first, last, &turner);
-    LEAVE(dms_is_streamed(&plan->turns));
 }

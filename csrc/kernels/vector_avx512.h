@@ -2,7 +2,6 @@
 #include <immintrin.h>
 
 #define VECTOR 64
-#define LEAVE(streamed) DMS_LEAVE_AVX(streamed)
 #ifdef PERMUTES_BYTES
 #define DMS_NAME(name) name##_avx512vbmi
 #define DMS_TARGET DMS_TARGET_AVX512VBMI

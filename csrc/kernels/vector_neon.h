@@ -8,7 +8,6 @@
 #define DMS_NAME(name) name##_neon
 #define DMS_TARGET
 #define VECTOR 16
-#define LEAVE(streamed) ((void)(streamed))
 #define LANES 1
 
 typedef int8x16_t vector;               /* signed: casts exist between this type and all the unsigned ones */

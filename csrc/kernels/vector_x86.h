@@ -3,7 +3,6 @@
 #include <tmmintrin.h>
 #define DMS_NAME(name) name##_ssse3
 #define DMS_TARGET DMS_TARGET_SSSE3
-#define LEAVE(streamed) DMS_LEAVE_SSE(streamed)
 #define LANES 1
 #define OPERATION(name) _mm_##name
 #define ON_BITS(name) _mm_##name##_si128
@@ -12,7 +11,6 @@ typedef __m128i vector;
 #include <immintrin.h>
 #define DMS_NAME(name) name##_avx2
 #define DMS_TARGET DMS_TARGET_AVX2
-#define LEAVE(streamed) DMS_LEAVE_AVX(streamed)
 #define LANES 2
 #define OPERATION(name) _mm256_##name
 #define ON_BITS(name) _mm256_##name##_si256
