@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+static bool is_loop(const dms_space *space, uint32_t dimension)
+{
+    return dimension == space->axis || space->sizes[dimension] != 1;
+}
+
 /* Dimension d becomes that which order[d] was; the others go. */
 static void move_dimensions(dms_space *space, const uint32_t *order, uint32_t count)
 {
@@ -31,14 +36,33 @@ static void move_dimensions(dms_space *space, const uint32_t *order, uint32_t co
     space->axis = axis;
 }
 
-/* Removes the dimensions of size 1, all of them in one pass over the operands, of which there may be a million. */
-static void drop_ones(dms_space *space)
+/* Whether dimension a belongs before (outside of) b. The second operand decides between equal strides of the first. */
+static bool goes_before(const dms_space *space, uint32_t a, uint32_t b)
 {
-    uint32_t kept[DMLSPLIT_MAX_RANK], count = 0;
-    for (uint32_t d = 0; d < space->rank; d++)
-        if (d == space->axis || space->sizes[d] != 1)
-            kept[count++] = d;
-    move_dimensions(space, kept, count);
+    if (a == space->axis || b == space->axis)
+        return b == space->axis;
+    for (uint64_t i = 0; i < space->operand_count && i < 2; i++) {
+        const uint64_t stride_a = dms_abs_i64(space->operands[i].strides[a]);
+        const uint64_t stride_b = dms_abs_i64(space->operands[i].strides[b]);
+        if (stride_a != stride_b)
+            return stride_a > stride_b;
+    }
+    return false;
+}
+
+/* Drops the dimensions of size 1 and sorts the others, in one pass over the operands, of which there may be a million. */
+static void arrange(dms_space *space)
+{
+    uint32_t order[DMLSPLIT_MAX_RANK], count = 0;
+    for (uint32_t d = 0; d < space->rank; d++) {
+        if (!is_loop(space, d))
+            continue;
+        uint32_t at = count++;
+        for (; at > 0 && goes_before(space, d, order[at - 1]); at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    move_dimensions(space, order, count);
 }
 
 /* True where, in every operand, one step of outer goes as far as all the steps of inner. The axis can be outer, which scales all lengths;
@@ -71,23 +95,16 @@ static void merge(dms_space *space, uint32_t outer, uint32_t inner)
     space->sizes[inner] = 1;
 }
 
-/* An outer dimension takes in all that continue it, one after the other. */
-static void merge_into(dms_space *space, uint32_t outer)
-{
-    for (uint32_t inner = 0; inner < space->rank; inner++)
-        if (inner != outer && inner != space->axis && space->sizes[inner] != 1 && continues(space, outer, inner)) {
-            merge(space, outer, inner);
-            inner = UINT32_MAX;         /* from the first one on again: what continues the two need not stand behind them */
-        }
-}
-
 /* Any pair may merge, wherever its dimensions stand: a transposed tensor folds as well as a packed one. */
 static void merge_all(dms_space *space)
 {
     for (uint32_t outer = 0; outer < space->rank; outer++)
-        if (outer == space->axis || space->sizes[outer] != 1)
-            merge_into(space, outer);
-    drop_ones(space);
+        for (uint32_t inner = 0; inner < space->rank; inner++)
+            if (is_loop(space, outer) && is_loop(space, inner) && inner != outer && inner != space->axis && continues(space, outer, inner)) {
+                merge(space, outer, inner);
+                inner = UINT32_MAX;     /* from the first one on again: what continues the two need not stand behind them */
+            }
+    arrange(space);
 }
 
 /* Walking a dimension backwards in every operand changes no address. Not for the axis, whose direction is the order of the parts. */
@@ -120,35 +137,9 @@ static void absorb_contiguous(dms_space *space)
         if (d != space->axis && is_contiguous(space, d)) {
             space->element_size *= space->sizes[d];
             space->sizes[d] = 1;
-            drop_ones(space);
+            arrange(space);
             return;                     /* a second one would have been merged with the first */
         }
-}
-
-/* Whether dimension a belongs before (outside of) b. The second operand decides between equal strides of the first. */
-static bool goes_before(const dms_space *space, uint32_t a, uint32_t b)
-{
-    if (a == space->axis || b == space->axis)
-        return b == space->axis;
-    for (uint64_t i = 0; i < space->operand_count && i < 2; i++) {
-        const uint64_t stride_a = dms_abs_i64(space->operands[i].strides[a]);
-        const uint64_t stride_b = dms_abs_i64(space->operands[i].strides[b]);
-        if (stride_a != stride_b)
-            return stride_a > stride_b;
-    }
-    return false;
-}
-
-static void sort_dimensions(dms_space *space)
-{
-    uint32_t order[DMLSPLIT_MAX_RANK];
-    for (uint32_t i = 0; i < space->rank; i++) {
-        uint32_t at = i;
-        for (; at > 0 && goes_before(space, i, order[at - 1]); at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-    }
-    move_dimensions(space, order, space->rank);
 }
 
 /* Pieces of an even number of contiguous elements are pieces of half as many of twice the size, up to what kernels move as one. So FLOAT64 as pairs of
@@ -174,11 +165,9 @@ static void widen_axis(dms_space *space)
 
 void dms_fold(dms_space *space)
 {
-    drop_ones(space);
     merge_all(space);
     turn_signs(space);
     merge_all(space);                   /* equal signs may let more pairs continue each other */
     absorb_contiguous(space);
-    sort_dimensions(space);
     widen_axis(space);
 }
