@@ -38,41 +38,30 @@ static uint64_t assign(dmlsplit_plan *plan, const dms_kernel *kernel, const char
     return left;
 }
 
-/* Asks the kernels from first on; with a name, only that one. Returns the line of the first that takes all that is left; DMS_KERNEL_COUNT: none. */
-static uint32_t find_kernels(dmlsplit_plan *plan, const char *name, uint32_t first, const char **refusals)
+dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
 {
-    uint32_t i = first;
-    for (; i < DMS_KERNEL_COUNT; i++) {
+    uint64_t left = plan->shape_count;  /* shapes without a kernel; where a group kernel was found they get theirs for slices */
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT && left > 0; i++) {
         const dms_kernel *kernel = &dms_kernel_table[i];
+        const bool is_open = plan->group == NULL;
+        const char *refusal = NULL;
         if (name != NULL && strcmp(name, kernel->name) != 0)
             continue;
         if (!is_available(kernel))
-            refusals[i] = "this CPU lacks its instructions";
-        else if (kernel->accept_nest != NULL ? assign(plan, kernel, &refusals[i]) == 0 : (refusals[i] = kernel->accept_group(plan)) == NULL)
-            break;
+            refusal = "this CPU lacks its instructions";
+        else if (kernel->accept_nest != NULL)
+            left = assign(plan, kernel, &refusal);
+        else if (is_open && (refusal = kernel->accept_group(plan)) == NULL)
+            plan->group = kernel;
+        if (is_open)
+            plan->refusals[i] = refusal;
     }
-    return i;
-}
-
-dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
-{
-    const uint32_t found = find_kernels(plan, name, 0, plan->refusals);
-    if (found == DMS_KERNEL_COUNT)      /* only one that was asked for by name: the last line of the table accepts everything */
-        return DMLSPLIT_KERNEL_REFUSED;
-    const dms_kernel *kernel = &dms_kernel_table[found];
-    if (kernel->accept_group == NULL)
+    if (plan->group == NULL)            /* left over by one that was asked for by name: the last line of the table accepts everything */
+        return left > 0 ? DMLSPLIT_KERNEL_REFUSED : DMLSPLIT_OK;
+    if (plan->group->prepare_group == NULL)
         return DMLSPLIT_OK;
-    if (name == NULL) {
-        const char *unwanted[DMS_KERNEL_COUNT] = {NULL};
-        uint32_t first = found;
-        while (dms_kernel_table[first].accept_nest == NULL)
-            first++;
-        (void)find_kernels(plan, NULL, first, unwanted);
-    }
-    plan->group = kernel;
-    if (kernel->prepare_group != NULL)
-        plan->tables = kernel->prepare_group(plan);
-    return kernel->prepare_group == NULL || plan->tables != NULL ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
+    plan->tables = plan->group->prepare_group(plan);
+    return plan->tables != NULL ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
 }
 
 dmlsplit_status dms_check_kernel_name(const char *name)
