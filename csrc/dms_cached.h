@@ -5,35 +5,13 @@
 
 /* 0, as static variables begin, is no answer yet. */
 #if DMS_MSVC
-
 #include <intrin.h>
-
 typedef volatile long dms_cached;
-
-static inline uint32_t dms_load_cached(dms_cached *cached)
-{
-    return (uint32_t)_InterlockedOr(cached, 0);
-}
-
-static inline void dms_store_cached(dms_cached *cached, uint32_t value)
-{
-    (void)_InterlockedExchange(cached, (long)value);
-}
-
+#define dms_load_cached(cached) ((uint32_t)_InterlockedOr(cached, 0))
+#define dms_store_cached(cached, value) ((void)_InterlockedExchange(cached, (long)(value)))
 #else
-
 #include <stdatomic.h>
-
 typedef _Atomic uint32_t dms_cached;
-
-static inline uint32_t dms_load_cached(dms_cached *cached)
-{
-    return atomic_load_explicit(cached, memory_order_acquire);
-}
-
-static inline void dms_store_cached(dms_cached *cached, uint32_t value)
-{
-    atomic_store_explicit(cached, value, memory_order_release);
-}
-
+#define dms_load_cached(cached) atomic_load_explicit(cached, memory_order_acquire)
+#define dms_store_cached(cached, value) atomic_store_explicit(cached, value, memory_order_release)
 #endif
