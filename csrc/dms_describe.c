@@ -48,13 +48,6 @@ static void describe_shapes(dms_text *text, const dmlsplit_plan *plan)
         dms_text_add(text, "and %" PRIu64 " more shapes of parts\n", plan->shape_count - MOST_SHAPES);
 }
 
-static void describe_refusals(dms_text *text, const dmlsplit_plan *plan)
-{
-    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++)
-        if (plan->refusals[i] != NULL)
-            dms_text_add(text, "not %s: %s\n", dms_kernel_table[i].name, plan->refusals[i]);
-}
-
 size_t dmlsplit_plan_describe(const dmlsplit_plan *plan, char *buffer, size_t capacity)
 {
     dms_text text = dms_text_start(buffer, capacity);
@@ -65,7 +58,9 @@ size_t dmlsplit_plan_describe(const dmlsplit_plan *plan, char *buffer, size_t ca
     if (plan->bytes > 0) {
         describe_space(&text, plan);
         describe_shapes(&text, plan);
-        describe_refusals(&text, plan);
     }
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++)
+        if (plan->refusals[i] != NULL)
+            dms_text_add(&text, "not %s: %s\n", dms_kernel_table[i].name, plan->refusals[i]);
     return text.length;
 }

@@ -33,14 +33,12 @@ static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction directi
 
 dmlsplit_status dmlsplit_split(const dmlsplit_plan *plan, const void *whole, void *const *parts)
 {
-    const dms_buffers buffers = {(void *)whole, parts};
-    return run(plan, DMLSPLIT_SPLIT, &buffers, 1);
+    return dmlsplit_split_threads(plan, whole, parts, 1);
 }
 
 dmlsplit_status dmlsplit_join(const dmlsplit_plan *plan, const void *const *parts, void *whole)
 {
-    const dms_buffers buffers = {whole, parts};
-    return run(plan, DMLSPLIT_JOIN, &buffers, 1);
+    return dmlsplit_join_threads(plan, parts, whole, 1);
 }
 
 dmlsplit_status dmlsplit_split_threads(const dmlsplit_plan *plan, const void *whole, void *const *parts, uint32_t threads)
@@ -56,11 +54,6 @@ dmlsplit_status dmlsplit_join_threads(const dmlsplit_plan *plan, const void *con
 }
 
 /* ---- Slices ---- */
-
-uint32_t dmlsplit_plan_slices(const dmlsplit_plan *plan, uint32_t most)
-{
-    return plan == NULL || plan->bytes == 0 || most < 2 ? 1 : dms_slices(plan, most);
-}
 
 dmlsplit_status dmlsplit_run_slice(const dmlsplit_plan *plan, const void *whole, const void *parts, uint32_t index, uint32_t count)
 {
@@ -104,21 +97,6 @@ static int compare_begins(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Parts that were allocated one after the other usually ascend; this settles them without memory. */
-static bool ascend(const dmlsplit_plan *plan, const dms_buffers *buffers)
-{
-    uintptr_t end = 0;
-    for (uint64_t i = 0; i < plan->part_count; i++) {
-        if (plan->parts[i].shape == NULL)
-            continue;
-        const interval part = part_interval(plan, buffers, i);
-        if (part.begin < end)
-            return false;
-        end = part.end;
-    }
-    return true;
-}
-
 static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers *buffers, dmlsplit_fault *fault)
 {
     interval few[FEW_PARTS], *intervals = few;
@@ -155,12 +133,18 @@ dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void
     if (status != DMLSPLIT_OK || plan->bytes == 0)
         return status;
     const interval of_whole = {(uintptr_t)whole + (uintptr_t)plan->begin, (uintptr_t)whole + (uintptr_t)plan->end, DMLSPLIT_WHOLE};
-    for (uint64_t i = 0; i < plan->part_count; i++)
-        if (plan->parts[i].shape != NULL && intersect(part_interval(plan, &buffers, i), of_whole)) {
+    bool ascend = true;                 /* as parts usually do that were allocated one after the other; this settles them without memory */
+    uintptr_t end = 0;
+    for (uint64_t i = 0; i < plan->part_count; i++) {
+        if (plan->parts[i].shape == NULL)
+            continue;
+        const interval part = part_interval(plan, &buffers, i);
+        if (intersect(part, of_whole)) {
             fault->part = i;
             return DMLSPLIT_RANGES_INTERSECT;
         }
-    if (plan->direction == DMLSPLIT_JOIN || ascend(plan, &buffers))
-        return DMLSPLIT_OK;
-    return check_sorted(plan, &buffers, fault);
+        ascend = ascend && part.begin >= end;
+        end = part.end;
+    }
+    return plan->direction == DMLSPLIT_JOIN || ascend ? DMLSPLIT_OK : check_sorted(plan, &buffers, fault);
 }

@@ -222,9 +222,9 @@ static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, ui
     }
 }
 
-uint32_t dms_slices(const dmlsplit_plan *plan, uint32_t most)
+uint32_t dmlsplit_plan_slices(const dmlsplit_plan *plan, uint32_t most)
 {
-    return (uint32_t)choose(plan, most).count;
+    return plan == NULL || plan->bytes == 0 ? 1 : (uint32_t)choose(plan, most).count;
 }
 
 void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t index, uint32_t count)

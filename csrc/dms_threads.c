@@ -163,7 +163,7 @@ void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, u
 {
     const uint64_t shares = plan->bytes / least_share(plan);
     const uint32_t limit = threads < MOST_THREADS ? threads : MOST_THREADS, most = shares < limit ? (uint32_t)shares : limit;
-    task t = {plan, buffers, dms_slices(plan, most > 1 ? most * SLICES : 1), 0, 0, 0, NULL};
+    task t = {plan, buffers, dmlsplit_plan_slices(plan, most > 1 ? most * SLICES : 1), 0, 0, 0, NULL};
     const uint32_t helpers = (most < t.count ? most : t.count) - 1;     /* the caller is one, too */
     if (t.count == 1) {
         dms_run_all(plan, buffers);
