@@ -20,25 +20,33 @@
 /* Part of the base architecture, so no run-time check. Lanes are in memory order on little-endian machines only. */
 #if ((defined(__aarch64__) && !defined(__AARCH64EB__)) || defined(_M_ARM64)) && !defined(DMLSPLIT_NO_NEON)
 #define DMS_NEON 1
+#define DMS_IF_NEON(line) line
 #else
 #define DMS_NEON 0
+#define DMS_IF_NEON(line)
 #endif
 
 /* Which kernels are compiled in. A program may leave out what its compiler lacks or it does not want: DMLSPLIT_NO_AVX512 and its like. */
 #if DMS_X86 && !defined(DMLSPLIT_NO_SSSE3)
 #define DMS_SSSE3 1
+#define DMS_IF_SSSE3(line) line
 #else
 #define DMS_SSSE3 0
+#define DMS_IF_SSSE3(line)
 #endif
 #if DMS_SSSE3 && !defined(DMLSPLIT_NO_AVX2)
 #define DMS_AVX2 1
+#define DMS_IF_AVX2(line) line
 #else
 #define DMS_AVX2 0
+#define DMS_IF_AVX2(line)
 #endif
 #if DMS_AVX2 && !defined(DMLSPLIT_NO_AVX512)
 #define DMS_AVX512 1
+#define DMS_IF_AVX512(line) line
 #else
 #define DMS_AVX512 0
+#define DMS_IF_AVX512(line)
 #endif
 
 /* clang-cl understands what gcc does, and asks for less than MSVC. */
@@ -166,10 +174,7 @@ typedef struct dms_part {
 } dms_part;
 
 enum {                                  /* one index for each line of the kernel table */
-#define DMS_GROUP_KERNEL(name, isa, accept) DMS_KERNEL_##name,
-#define DMS_STRETCH_KERNEL(name, isa, accept) DMS_KERNEL_##name,
-#define DMS_TABLE_KERNEL(name, isa, accept) DMS_KERNEL_##name,
-#define DMS_NEST_KERNEL(name, isa, accept) DMS_KERNEL_##name,
+#define DMS_KERNEL(kind, name, isa, accept) DMS_KERNEL_##name,
 #include "dms_kernels.inc"
     DMS_KERNEL_COUNT
 };
@@ -273,10 +278,7 @@ static inline bool dms_is_streamed(const dms_stores *stores)
 
 /* ---- Slices and threads (dms_slices.c, dms_threads.c, dms_execute.c) ---- */
 
-/* Into how many slices of some size a plan with something to copy can be cut, at most so many; at least 1. */
-uint32_t dms_slices(const dmlsplit_plan *plan, uint32_t most);
-
-/* One of count slices. Those beyond dms_slices(plan, count) are empty. */
+/* One of count slices. Those beyond dmlsplit_plan_slices(plan, count) are empty. */
 void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t index, uint32_t count);
 
 /* All of them on up to so many threads, the caller's among them. */

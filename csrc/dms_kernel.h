@@ -5,18 +5,19 @@
 
 #include <string.h>
 
-#define DMS_GROUP_KERNEL(name, isa, accept)                                                                             \
+#define DMS_DECLARE_GROUP(name, accept)                                                                                 \
     const char *accept(const dmlsplit_plan *plan);                                                                      \
     void dms_run_##name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
-#define DMS_STRETCH_KERNEL(name, isa, accept)                                                                           \
+#define DMS_DECLARE_STRETCH(name, accept)                                                                               \
     const char *accept(const dmlsplit_plan *plan);                                                                      \
     dms_stretch_copier dms_copy_##name;
-#define DMS_TABLE_KERNEL(name, isa, accept)                                                                             \
-    DMS_STRETCH_KERNEL(name, isa, accept)                                                                               \
+#define DMS_DECLARE_TABLE(name, accept)                                                                                 \
+    DMS_DECLARE_STRETCH(name, accept)                                                                                   \
     void *dms_prepare_##name(const dmlsplit_plan *plan);
-#define DMS_NEST_KERNEL(name, isa, accept)                                                                              \
+#define DMS_DECLARE_NEST(name, accept)                                                                                  \
     const char *accept(const dms_nest *nest);                                                                           \
     void dms_run_##name(const dms_nest *nest, char *target, const char *source);
+#define DMS_KERNEL(kind, name, isa, accept) DMS_DECLARE_##kind(name, accept)
 #include "dms_kernels.inc"
 
 /* ---- Instruction sets ---- */

@@ -1,10 +1,11 @@
 /* dms_kernels.c - the kernel table and the choice from it */
 #include "dms_kernel.h"
 
-#define DMS_GROUP_KERNEL(name, isa, accept) {#name, isa, accept, dms_run_##name, NULL, NULL, NULL, NULL},
-#define DMS_STRETCH_KERNEL(name, isa, accept) {#name, isa, accept, dms_run_small_rows, NULL, NULL, dms_copy_##name, NULL},
-#define DMS_TABLE_KERNEL(name, isa, accept) {#name, isa, accept, dms_run_small_rows, NULL, NULL, dms_copy_##name, dms_prepare_##name},
-#define DMS_NEST_KERNEL(name, isa, accept) {#name, isa, NULL, NULL, accept, dms_run_##name, NULL, NULL},
+#define DMS_GROUP(name, isa, accept) {#name, isa, accept, dms_run_##name, NULL, NULL, NULL, NULL},
+#define DMS_STRETCH(name, isa, accept) {#name, isa, accept, dms_run_small_rows, NULL, NULL, dms_copy_##name, NULL},
+#define DMS_TABLE(name, isa, accept) {#name, isa, accept, dms_run_small_rows, NULL, NULL, dms_copy_##name, dms_prepare_##name},
+#define DMS_NEST(name, isa, accept) {#name, isa, NULL, NULL, accept, dms_run_##name, NULL, NULL},
+#define DMS_KERNEL(kind, name, isa, accept) DMS_##kind(name, isa, accept)
 const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT] = {
 #include "dms_kernels.inc"
 };
