@@ -52,4 +52,4 @@ dms_pixels dms_find_pixels(const dms_nest *nest);
 extern const char dms_no_pixels[];      /* why a nest is refused that has none */
 
 /* Copies a nest that has pixels by a kernel of channels. */
-void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms_stretch_copier *copy, const void *tables);
+void dms_copy_planes(const dms_nest *nest, const dms_pixels *p, char *target, const char *source, dms_stretch_copier *copy, const void *tables);

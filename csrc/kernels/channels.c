@@ -170,27 +170,26 @@ dms_pixels dms_find_pixels(const dms_nest *nest)
     return p;
 }
 
-void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms_stretch_copier *copy, const void *tables)
+void dms_copy_planes(const dms_nest *nest, const dms_pixels *p, char *target, const char *source, dms_stretch_copier *copy, const void *tables)
 {
     const dms_matrix m = dms_find_matrix(nest);
-    const dms_pixels p = dms_find_pixels(nest);
-    const dms_loop *const planes = p.split ? m.columns : m.rows, *const pixels = p.split ? m.rows : m.columns;
+    const dms_loop *const planes = p->split ? m.columns : m.rows, *const pixels = p->split ? m.rows : m.columns;
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_channels c;
-    c.count = p.count;
-    c.row = p.count * nest->run;
+    c.count = p->count;
+    c.row = p->count * nest->run;
     c.step = (int64_t)c.row;
     c.rows = pixels->size;
-    for (unsigned i = 0; i < p.count; i++) {
+    for (unsigned i = 0; i < p->count; i++) {
         c.widths[i] = nest->run;
         c.steps[i] = (int64_t)nest->run;
         c.places[i] = i * nest->run;
     }
     dms_first(m.count, index);
     do {
-        c.whole = p.split ? (char *)(uintptr_t)source : target;     /* const is dropped as in dms_buffers */
-        for (unsigned i = 0; i < p.count; i++)
-            c.parts[i] = p.split ? target + (int64_t)i * planes->target_stride : (char *)(uintptr_t)source + (int64_t)i * planes->source_stride;
-        copy(&c, tables, p.split, &nest->stores);
+        c.whole = p->split ? (char *)(uintptr_t)source : target;     /* const is dropped as in dms_buffers */
+        for (unsigned i = 0; i < p->count; i++)
+            c.parts[i] = p->split ? target + (int64_t)i * planes->target_stride : (char *)(uintptr_t)source + (int64_t)i * planes->source_stride;
+        copy(&c, tables, p->split, &nest->stores);
     } while (dms_next(m.around, m.count, index, &target, &source));
 }

@@ -269,5 +269,5 @@ DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, co
     const dms_pixels p = dms_find_pixels(nest);
     step_tables tables;
     fill_tables(&tables, p.count, nest->run, p.split);
-    dms_copy_planes(nest, target, source, dms_copy_channels_avx512vbmi, &tables);
+    dms_copy_planes(nest, &p, target, source, dms_copy_channels_avx512vbmi, &tables);
 }

@@ -3,18 +3,17 @@
  * Included after vector_<isa>.h. A block of rows is one vector of 16 bytes in every part, and as many as there are parts in the whole; wider vectors
  * hold a block in each of their lanes. Everything is done in registers, and each byte is loaded and stored once.
  *
- * 2 and 4 parts: a byte shuffle sorts each vector of the whole by parts, and the units that it makes are transposed by interleaving:
+ * 3 parts: each vector that is written is the union of what byte shuffles take from the three that are read. Here vectors of 8 bytes, a split:
+ *
+ *     abcabcab, cabcabca, bcabcabc  ->  a  from vector 0, bytes 0 3 6
+ *                                          from vector 1, bytes 1 4 7   ->  aaaaaaaa
+ *                                          from vector 2, bytes 2 5
+ *
+ * 2 and 4 parts: one byte shuffle sorts each vector of the whole by parts, and the units that it makes are turned by interleaving. A join goes back:
  *
  *     abcdabcd abcdabcd ...  ->  aabbccdd aabbccdd ...  ->  aa aa aa aa, bb bb bb bb, ...
- *
- * 3 parts: a place holds another part in each of the three vectors, so that two selections collect a part, and a byte shuffle sorts it:
- *
- *     abcabcab, cabcabca, bcabcabc  ->  a  from vector 0, at places 0 3 6
- *                                       .a from vector 1, at places 1 4 7   ->  aaaaaaaa
- *                                       ..a from vector 2, at places 2 5
- *
- * A join goes the same way back.
  */
+#include "../dms_shuffle.h"
 #include "stretch_template.h"
 
 #include <stdlib.h>
@@ -26,112 +25,82 @@ enum {
 
 typedef struct equal_tables {
     unsigned count;                     /* parts */
-    size_t width;
-    unsigned place[3];                  /* 3 parts: of the vectors in a block of the whole; others: as they come */
-    uint8_t order[3][BLOCK];            /* 2 and 4 parts: the first one only */
-    uint8_t second[BLOCK], third[BLOCK];/* ones at places 1 and 2, 4 and 5, ... */
+    size_t width, unit;                 /* bytes of a piece, and of what is interleaved */
+    uint8_t order[3][3][BLOCK];         /* 3 parts: of what is written, from what is read; others: the first one only */
 } equal_tables;
 
-/* Takes pieces of the whole's vector in the order of the parts, or back. */
-static void fill_sorted(equal_tables *t, bool split)
+static void fill_equal(equal_tables *t, unsigned count, size_t width, bool split)
 {
-    const size_t unit = BLOCK / t->count;
-    for (size_t i = 0; i < BLOCK; i++) {
-        const size_t in_whole = (i % unit / t->width * t->count + i / unit) * t->width + i % t->width;
-        t->order[0][split ? i : in_whole] = (uint8_t)(split ? in_whole : i);
+    t->count = count;
+    t->width = width;
+    t->unit = count * width <= BLOCK ? BLOCK / count : width;
+    memset(t->order, DMS_OUT_OF_STEP, sizeof t->order);
+    for (size_t i = 0; i < BLOCK && count != 3; i++) {          /* bytes of a vector that is sorted */
+        const size_t in_whole = (i % t->unit / width * count + i / t->unit) * width + i % width;
+        t->order[0][0][split ? i : in_whole] = (uint8_t)(split ? in_whole : i);
+    }
+    for (size_t i = 0; i < 3 * BLOCK && count == 3; i++) {      /* bytes of the whole */
+        const size_t part = i / width % 3, in_part = i / width / 3 * width + i % width;
+        if (split)
+            t->order[part][i / BLOCK][in_part] = (uint8_t)(i % BLOCK);
+        else
+            t->order[i / BLOCK][part][i % BLOCK] = (uint8_t)in_part;
     }
 }
 
-static void fill_thirds(equal_tables *t, bool split)
+/* Interleaves the units of vectors i and i + count / 2, which become 2 i and 2 i + 1; or, backwards, these, which become those. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(interleave)(vector *v, unsigned count, size_t unit, bool backwards)
 {
-    const size_t pieces = BLOCK / t->width;
-    for (size_t i = 0; i < 3 * pieces; i++)
-        for (size_t byte = 0; byte < t->width; byte++) {
-            const size_t in_whole = i % pieces * t->width + byte, in_part = i / 3 * t->width + byte;
-            t->order[i % 3][split ? in_part : in_whole] = (uint8_t)(split ? in_whole : in_part);
-        }
-    for (size_t i = 0; i < BLOCK; i++) {
-        t->second[i] = i / t->width % 3 == 1 ? 0xff : 0;
-        t->third[i] = i / t->width % 3 == 2 ? 0xff : 0;
+    const unsigned near = 1, far = count / 2;
+    vector from[4];
+    for (unsigned i = 0; i < count; i++)
+        from[i] = v[i];
+    for (unsigned i = 0; i < count / 2; i++) {
+        const unsigned at = backwards ? 2 * i : i, to = backwards ? i : 2 * i;
+        const vector a = from[at], b = from[at + (backwards ? near : far)];
+        v[to] = unit == 4 ? UNPACK(lo, 32, a, b) : UNPACK(lo, 64, a, b);
+        v[to + (backwards ? far : near)] = unit == 4 ? UNPACK(hi, 32, a, b) : UNPACK(hi, 64, a, b);
     }
-    t->place[1] = pieces % 3 == 2 ? 2 : 1;  /* parts move back from vector to vector, not forth */
-    t->place[2] = 3 - t->place[1];
 }
 
-/* The elements of one part, or of one vector of the whole: the first third of the places from a, the next from b, then c. */
-static DMS_TARGET DMS_ALWAYS_INLINE vector DMS_NAME(collect)(vector a, vector b, vector c, vector second, vector third)
+/* v: the block's vectors of what is read, then of what is written. count, unit and split are constants. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_block)(vector *v, vector (*order)[3], unsigned count, size_t unit, bool split)
 {
-    return choose(choose(a, b, second), c, third);
-}
-
-/* v: the block's vectors of what is read, then of what is written. count and split are constants, as is wide: 4 parts of 8 bytes. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_block)(vector *v, const vector *order, vector second, vector third, unsigned count,
-                                                              bool wide, bool split)
-{
-    vector a = v[0], b = v[1], c = v[count > 2 ? 2 : 0], d = v[count > 3 ? 3 : 0];
+    const bool sorted = count * unit == BLOCK;      /* otherwise units are pieces */
     if (count == 3) {
-        if (!split) {
-            a = shuffle_bytes(a, order[0], 0);
-            b = shuffle_bytes(b, order[1], 0);
-            c = shuffle_bytes(c, order[2], 0);
-        }
-        v[0] = DMS_NAME(collect)(a, split ? c : b, split ? b : c, second, third);
-        v[1] = DMS_NAME(collect)(b, split ? a : c, split ? c : a, second, third);
-        v[2] = DMS_NAME(collect)(c, split ? b : a, split ? a : b, second, third);
-        for (unsigned i = 0; split && i < 3; i++)
-            v[i] = shuffle_bytes(v[i], order[i], 0);
+        const vector a = v[0], b = v[1], c = v[2];
+        for (unsigned i = 0; i < 3; i++)
+            v[i] = shuffle_into(shuffle_into(shuffle_bytes(a, order[i][0], 0), b, order[i][1], 0), c, order[i][2], 0);
         return;
     }
-    if (split && !wide) {
-        a = shuffle_bytes(a, order[0], 0);
-        b = shuffle_bytes(b, order[0], 0);
-        c = shuffle_bytes(c, order[0], 0);
-        d = shuffle_bytes(d, order[0], 0);
-    }
-    if (count == 2) {
-        v[0] = UNPACK(lo, 64, a, b);
-        v[1] = UNPACK(hi, 64, a, b);
-    } else if (wide) {
-        v[0] = split ? UNPACK(lo, 64, a, c) : UNPACK(lo, 64, a, b);
-        v[1] = split ? UNPACK(hi, 64, a, c) : UNPACK(lo, 64, c, d);
-        v[2] = split ? UNPACK(lo, 64, b, d) : UNPACK(hi, 64, a, b);
-        v[3] = split ? UNPACK(hi, 64, b, d) : UNPACK(hi, 64, c, d);
-    } else {
-        const vector ac = UNPACK(lo, 32, a, c), ac2 = UNPACK(hi, 32, a, c), bd = UNPACK(lo, 32, b, d), bd2 = UNPACK(hi, 32, b, d);
-        v[0] = UNPACK(lo, 32, ac, bd);
-        v[1] = UNPACK(hi, 32, ac, bd);
-        v[2] = UNPACK(lo, 32, ac2, bd2);
-        v[3] = UNPACK(hi, 32, ac2, bd2);
-    }
-    for (unsigned i = 0; !split && !wide && i < count; i++)
-        v[i] = shuffle_bytes(v[i], order[0], 0);
+    for (unsigned i = 0; i < count && sorted && split; i++)
+        v[i] = shuffle_bytes(v[i], order[0][0], 0);
+    for (unsigned round = 0; round < (unit == 4 ? 2 : 1); round++)
+        DMS_NAME(interleave)(v, count, unit, !split && unit == 8);
+    for (unsigned i = 0; i < count && sorted && !split; i++)
+        v[i] = shuffle_bytes(v[i], order[0][0], 0);
 }
 
 /* All rows: whole vectors of blocks, then what is left. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels *c, const equal_tables *t, unsigned count, bool wide, bool split)
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels *c, const equal_tables *t, unsigned count, size_t unit, bool split)
 {
-    const size_t rows = BLOCK / t->width;
-    const size_t step = count * BLOCK;
-    size_t place[4];                    /* registers: those of the tables might change with every store */
-    const vector second = load_table(t->second), third = load_table(t->third);
-    vector order[3], v[4];
+    const size_t rows = BLOCK / t->width, step = count * BLOCK;
+    vector order[3][3], v[4];
     char *whole = c->whole, *parts[4];
     uint64_t row = 0;
-    for (unsigned i = 0; i < 3; i++)
-        order[i] = load_table(t->order[i]);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < 9; i++)
+        order[i / 3][i % 3] = load_table(t->order[i / 3][i % 3]);
+    for (unsigned i = 0; i < count; i++)
         parts[i] = c->parts[i];
-        place[i] = (count == 3 ? t->place[i] : i) * BLOCK;
-    }
     for (; c->rows - row >= LANES * rows; row += LANES * rows) {
         for (unsigned i = 0; i < count; i++)
-            v[i] = split ? load_lanes(whole + place[i], step) : load(parts[i]);
-        DMS_NAME(turn_block)(v, order, second, third, count, wide, split);
+            v[i] = split ? load_lanes(whole + i * BLOCK, step) : load(parts[i]);
+        DMS_NAME(turn_block)(v, order, count, unit, split);
         for (unsigned i = 0; i < count; i++) {
             if (split)
                 store(parts[i], v[i]);
             else
-                store_lanes(whole + place[i], step, v[i]);
+                store_lanes(whole + i * BLOCK, step, v[i]);
             parts[i] += VECTOR;
         }
         whole += LANES * step;
@@ -142,37 +111,26 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
 static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void *tables, bool split)
 {
     const equal_tables *t = tables;
-#define COPY(count, wide) (split ? DMS_NAME(copy_equal)(c, t, count, wide, true) : DMS_NAME(copy_equal)(c, t, count, wide, false))
+#define COPY(count, unit) (split ? DMS_NAME(copy_equal)(c, t, count, unit, true) : DMS_NAME(copy_equal)(c, t, count, unit, false))
     if (t->count == 2)
-        COPY(2, false);
+        COPY(2, 8);
     else if (t->count == 3)
-        COPY(3, false);
-    else if (t->width < 8)
-        COPY(4, false);
+        COPY(3, 8);
+    else if (t->unit == 4)
+        COPY(4, 4);
     else
-        COPY(4, true);
+        COPY(4, 8);
 #undef COPY
 }
 
 /* ---- The kernels ---- */
 
-static void DMS_NAME(fill_equal)(equal_tables *t, unsigned count, size_t width, bool split)
-{
-    memset(t, 0, sizeof *t);
-    t->width = width;
-    t->count = count;
-    if (count == 3)
-        fill_thirds(t, split);
-    else if (count * width <= BLOCK)
-        fill_sorted(t, split);
-}
-
 void *DMS_NAME(dms_prepare_channels)(const dmlsplit_plan *plan)
 {
     equal_tables *t = malloc(sizeof *t);
     if (t != NULL)
-        DMS_NAME(fill_equal)(t, (unsigned)(plan->space.operands[0].length / plan->space.operands[1].length), dms_equal_width(plan),
-                             plan->direction == DMLSPLIT_SPLIT);
+        fill_equal(t, (unsigned)(plan->space.operands[0].length / plan->space.operands[1].length), dms_equal_width(plan),
+                   plan->direction == DMLSPLIT_SPLIT);
     return t;
 }
 
@@ -194,6 +152,6 @@ DMS_TARGET void DMS_NAME(dms_run_planes)(const dms_nest *nest, char *target, con
 {
     const dms_pixels p = dms_find_pixels(nest);
     equal_tables tables;
-    DMS_NAME(fill_equal)(&tables, p.count, nest->run, p.split);
-    dms_copy_planes(nest, target, source, DMS_NAME(dms_copy_channels), &tables);
+    fill_equal(&tables, p.count, nest->run, p.split);
+    dms_copy_planes(nest, &p, target, source, DMS_NAME(dms_copy_channels), &tables);
 }

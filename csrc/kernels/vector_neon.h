@@ -51,9 +51,3 @@ static inline vector shuffle_into(vector woven, vector v, vector table, uint64_t
 {
     return vorrq_s8(woven, shuffle_bytes(v, table, mask));
 }
-
-/* b where the mask's bytes are 0xff, a where they are 0. */
-static inline vector choose(vector a, vector b, vector mask)
-{
-    return vbslq_s8(vreinterpretq_u8_s8(mask), b, a);
-}

@@ -92,13 +92,3 @@ static inline DMS_TARGET vector shuffle_into(vector woven, vector v, vector tabl
 {
     return ON_BITS(or)(woven, shuffle_bytes(v, table, mask));
 }
-
-/* b where the mask's bytes are 0xff, a where they are 0. */
-static inline DMS_TARGET vector choose(vector a, vector b, vector mask)
-{
-#if VECTOR == 16
-    return _mm_or_si128(_mm_andnot_si128(mask, a), _mm_and_si128(mask, b));
-#else
-    return _mm256_blendv_epi8(a, b, mask);
-#endif
-}
