@@ -179,49 +179,8 @@ static inline void dms_copy_long(char *to, const char *from, size_t size)
     memcpy(to, from, size);
 }
 
-/* The same of more than half and up to twice as many bytes, which is a constant. */
-static DMS_ALWAYS_INLINE void dms_copy_pair(char *to, const char *from, size_t size, size_t half)
-{
-    memcpy(to, from, half);
-    memcpy(to + size - half, from + size - half, half);
-}
-
-/* Copies count runs that are equally far apart. Short ones are taken four at a time, which clang does anyway: 0.75 of the time; others by loops of two
- * moves each: 20 bytes 0.4 of the time. */
-static DMS_ALWAYS_INLINE void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run)
-{
-    for (; run <= 16 && count >= 4; count -= 4, to += 4 * to_step, from += 4 * from_step) {
-        dms_copy_short(to, from, run);
-        dms_copy_short(to + to_step, from + from_step, run);
-        dms_copy_short(to + 2 * to_step, from + 2 * from_step, run);
-        dms_copy_short(to + 3 * to_step, from + 3 * from_step, run);
-    }
-#define DMS_COPY_EACH(copy) for (; count > 0; count--, to += to_step, from += from_step) copy
-    if (run <= 16)
-        DMS_COPY_EACH(dms_copy_short(to, from, run));
-    else if (run <= 32)
-        DMS_COPY_EACH(dms_copy_pair(to, from, run, 16));
-    else if (run <= 64)
-        DMS_COPY_EACH(dms_copy_pair(to, from, run, 32));
-    else if (run <= 128)
-        DMS_COPY_EACH(dms_copy_pair(to, from, run, 64));
-    else
-        DMS_COPY_EACH(dms_copy_long(to, from, run));
-#undef DMS_COPY_EACH
-}
-
-/* Copies a nest run by run. run is nest->run; where it is a constant, or short, the copies become moves, which may be misaligned. */
-static DMS_ALWAYS_INLINE void dms_copy_nest(const dms_nest *nest, char *target, const char *source, size_t run)
-{
-    static const dms_loop once = {1, 0, 0};
-    const dms_loop line = nest->rank > 0 ? nest->loops[nest->rank - 1] : once;
-    const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_first(outer, index);
-    do
-        dms_copy_runs(target, source, line.target_stride, line.source_stride, line.size, run);
-    while (dms_next(nest->loops, outer, index, &target, &source));
-}
+/* Copies count runs that are equally far apart, by the loop for their size: 20 bytes took 0.4 of a call's time (kernels/scalar.c). */
+void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run);
 
 /* ---- Rows (dms_stretch.c) ---- */
 

@@ -69,7 +69,7 @@ def test_profiles():
 
 def test_neighbours_and_kernels():
     assert "16 points in 1 series; 0 wrong" in output_of("sweep.py", "--quick", "--series", "outputs of width 5, u1")
-    assert "| memcpy | 1 | scalar |" in output_of("kernels.py", "--cases", "a4", *NO_TIME)
+    assert "| channels | 1 | scalar |" in output_of("kernels.py", "--cases", "e2", *NO_TIME)
 
 
 def test_drawn_cases():

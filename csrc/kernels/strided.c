@@ -66,34 +66,22 @@ static uint64_t block_of(const dms_loop *line)
     return step > BYTES / LEAST ? LEAST : step < BYTES / MOST ? MOST : BYTES / step;
 }
 
-static DMS_ALWAYS_INLINE void copy_strided(const nesting *n, char *target, const char *source, size_t run)
-{
-    const int64_t to_step = n->line.target_stride, from_step = n->line.source_stride;
-    const uint64_t block = block_of(&n->line);
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_first(n->count, index);
-    do
-        for (uint64_t first = 0, steps; first < n->line.size; first += steps) {
-            char *to = target + (int64_t)first * to_step;
-            const char *from = source + (int64_t)first * from_step;
-            steps = n->line.size - first < block ? n->line.size - first : block;
-            do
-                dms_copy_runs(to, from, to_step, from_step, steps, run);
-            while (dms_next(n->loops + n->around, n->count - n->around, index + n->around, &to, &from));
-        }
-    while (dms_next(n->loops, n->around, index, &target, &source));
-}
-
 void dms_run_strided(const dms_nest *nest, char *target, const char *source)
 {
     nesting n;
     (void)sort_loops(nest, &n);
-    switch (nest->run) {
-    case 1: copy_strided(&n, target, source, 1); break;
-    case 2: copy_strided(&n, target, source, 2); break;
-    case 4: copy_strided(&n, target, source, 4); break;
-    case 8: copy_strided(&n, target, source, 8); break;
-    case 16: copy_strided(&n, target, source, 16); break;
-    default: copy_strided(&n, target, source, nest->run); break;
-    }
+    const int64_t to_step = n.line.target_stride, from_step = n.line.source_stride;
+    const uint64_t block = block_of(&n.line);
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_first(n.count, index);
+    do
+        for (uint64_t first = 0, steps; first < n.line.size; first += steps) {
+            char *to = target + (int64_t)first * to_step;
+            const char *from = source + (int64_t)first * from_step;
+            steps = n.line.size - first < block ? n.line.size - first : block;
+            do
+                dms_copy_runs(to, from, to_step, from_step, steps, nest->run);
+            while (dms_next(n.loops + n.around, n.count - n.around, index + n.around, &to, &from));
+        }
+    while (dms_next(n.loops, n.around, index, &target, &source));
 }

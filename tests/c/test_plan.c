@@ -87,7 +87,7 @@ static void geometries(void)
     expect_kernel("scalar", &named, "scalar", DMLSPLIT_OK);
     expect_kernel("no name", &named, "", DMLSPLIT_UNKNOWN_KERNEL);
     named.strides = broadcast, named.part_strides = part_strides, named.flags = 1;
-    expect_kernel("memcpy", &named, "memcpy", DMLSPLIT_KERNEL_REFUSED);
+    expect_kernel("strided", &named, "strided", DMLSPLIT_KERNEL_REFUSED);
     WITH((g.sizes = huge_sizes, g.lengths = huge_lengths, g.part_count = 1), DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 1);
     WITH(g.strides = far, DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
     WITH(g.strides = minimum, DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
@@ -299,7 +299,7 @@ static void descriptions(void)
     dmlsplit_plan_describe(plan, text, sizeof text);
     CHECK(strstr(text, "kernel scalar") != NULL);
     CHECK(strstr(text, "not columns: ") != NULL);
-    CHECK(strstr(text, "not memcpy: contiguous runs are shorter than 32 bytes\n") != NULL);
+    CHECK(strstr(text, "not strided: there is no loop of 16 steps or more\n") != NULL);
     dmlsplit_plan_destroy(plan);
 }
 
