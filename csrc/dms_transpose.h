@@ -10,18 +10,29 @@ enum {
     DMS_MOST_TURNED = 2 * DMS_LINE * DMS_MOST_CARRIED   /* bytes of these, and as many as are gathered */
 };
 
-/* Where turned squares go, chosen once for a matrix. */
+/* Where turned squares go, chosen once for a matrix. All but the first two go past the caches. */
 typedef enum dms_sink {
     DMS_STORED,
     DMS_STACKED,                        /* a few squares at once, so that each row of the target gets a few lines one after the other */
-    DMS_LINES,                          /* past the caches, as they are whole lines of the target */
-    DMS_CARRIED,                        /* past the caches: lines are made of two squares, the end of one and the begin of the next */
-    DMS_COLLECTED                       /* the same where registers cannot do it: by way of memory that is cached */
+    DMS_LINES,                          /* whole lines of the target */
+    DMS_CARRIED,                        /* lines are made of two squares, the end of one and the begin of the next */
+    DMS_COLLECTED,                      /* the same where registers cannot do it: by way of memory that is cached */
+    DMS_GATHERED                        /* short rows of the target that are whole lines together, by way of such memory, too */
 } dms_sink;
+
+/* The rows of a matrix, or of the turned one, each of which is contiguous. Of const memory const is dropped, as in dms_buffers. */
+typedef struct dms_side {
+    char *at[DMS_TILE_MOST];            /* where they begin */
+    uint64_t count;
+    bool listed;                        /* all are in at; otherwise as many as a tile may have */
+    int64_t offset;                     /* bytes from at to this matrix, of several that are alike */
+    int64_t step;                       /* bytes from one to the next; 0 where they are listed */
+    uintptr_t apart;                    /* all the bits that distances between them have, of this matrix and of others like it */
+} dms_side;
 
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
 typedef struct dms_tile {
-    void (*turn)(struct dms_tile *tile);    /* turns a tile, and moves to_offset behind it */
+    void (*turn)(struct dms_tile *tile);
     dms_sink sink;
     bool claimed;                       /* lines are asked for before they are written */
     bool fetched;                       /* the next tile is, meanwhile */
@@ -29,34 +40,25 @@ typedef struct dms_tile {
     size_t head;                        /* rows of the first tile, so that the next ones begin with a line of the target; 0: they do anyway */
     size_t height, width;               /* rows and columns of the others, but of the last ones */
     size_t rows, columns;
-    const char *from[DMS_TILE_MOST];
-    int64_t from_offset;
-    char *to[DMS_TILE_MOST];            /* in turned, where collected */
-    int64_t to_offset;
+    char *const *from, *const *to;
+    int64_t from_offset, to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile */
-    dms_lines carries[DMS_MOST_CARRIED];    /* of the columns: what no whole line of memory holds yet waits in turned */
+    dms_lines carries[DMS_MOST_CARRIED];    /* a stream has one: what no whole line of memory holds yet waits in turned */
+    char *places[DMS_TILE_MOST];        /* in turned, of columns that are collected or gathered there */
     _Alignas(DMS_LINE) char turned[DMS_MOST_TURNED];
 } dms_tile;
 
-static inline bool dms_is_carried(const dms_tile *tile)
+/* Streams of bytes that the sink makes lines of. */
+static inline size_t dms_streams(const dms_tile *tile)
 {
-    return tile->sink >= DMS_CARRIED;
+    return tile->sink == DMS_GATHERED ? 1 : tile->sink >= DMS_CARRIED ? tile->columns : 0;
 }
 
-/* The functions of a kernel, and its width. */
+/* What an instruction set turns tiles with. */
 typedef struct dms_turner {
     void (*turn)(dms_tile *tile);
-    void (*drain)(dms_lines *lines, size_t size);   /* drain_lines of its instruction set */
-    size_t vector;                      /* bytes of its vectors, which have non-temporal stores; 0: it has none */
+    size_t vector;                      /* bytes of its vectors */
 } dms_turner;
-
-extern const dms_turner dms_plain_turner;   /* without vectors */
-
-/* How the rows of the target lie: the address of one of them, and all the bits that the distances between them have; and how far those of the source
- * are apart, 0: by no rule. */
-typedef struct dms_sides {
-    uintptr_t first, apart, from_apart;
-} dms_sides;
 
 static inline bool dms_is_element(size_t size)
 {
@@ -68,21 +70,13 @@ static inline size_t dms_smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-/* Chooses the sink and the shape of tiles, for a matrix with so many rows. */
-void dms_start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, uint64_t rows, const dms_sides *s, const dms_stores *stores);
+/* count rows, step bytes apart. */
+void dms_space_out(dms_side *side, char *begin, int64_t step, uint64_t count);
 
-/* How many of the rows that are left the next tile takes. */
-size_t dms_next_rows(const dms_tile *tile, uint64_t left, bool first);
+/* Chooses the sink and the shape of tiles. from, to: rows of the source, and of the target. */
+void dms_start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const dms_side *from, const dms_side *to, const dms_stores *stores);
 
-/* Where rows of the source begin. */
-void dms_start_rows(dms_tile *tile, uint64_t rows, int64_t step, const char *source);
-
-/* The first tile of these columns: to and to_offset say where they go; and what is left of them after the last one. */
-void dms_start_columns(dms_tile *tile);
-void dms_finish_columns(const dms_tile *tile);
-
-/* The columns that tile->to names, from one on, down all rows. */
-void dms_turn_down(dms_tile *tile, uint64_t rows, int64_t step, uint64_t column);
+void dms_turn_tiles(dms_tile *tile, const dms_side *from, const dms_side *to);
 
 /* ---- Nests ---- */
 

@@ -23,133 +23,34 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
     return NULL;
 }
 
-/* The first row of the next part; NULL: there is none. */
-static char *next_column(const dms_stretch *s, uint64_t *part)
+/* The next parts from *part on, as they lie in the first row. */
+static void list_parts(dms_side *side, const dms_stretch *s, uint64_t *part)
 {
     dms_stretch_part found;
-    return dms_next_part(s, part, &found) ? found.base : NULL;
-}
-
-/* Looks at all parts only where it matters whether they are alike. */
-static dms_sides sides_of_columns(const dms_stretch *s, bool split, bool streamed)
-{
-    dms_sides found = {(uintptr_t)s->whole, (uintptr_t)s->step, split ? (uintptr_t)s->step : 0};
-    uint64_t part = 0;
-    if (!split)
-        return found;
-    found.first = (uintptr_t)next_column(s, &part);
-    found.apart = 0;
-    for (const char *at; streamed && (at = next_column(s, &part)) != NULL;)
-        found.apart |= (uintptr_t)at - found.first;
-    return found;
-}
-
-/* A part is a row of the target: as many as a tile has columns, down all rows; then the next ones. */
-static void split_columns(dms_tile *tile, const dms_stretch *s)
-{
-    char *at;
-    uint64_t part = 0, column = 0;
-    dms_start_rows(tile, s->rows, s->step, s->whole);
-    for (;; column += tile->columns) {
-        tile->columns = 0;
-        while (tile->columns < tile->width && (at = next_column(s, &part)) != NULL)
-            tile->to[tile->columns++] = at;
-        if (tile->columns == 0)
-            return;
-        dms_turn_down(tile, s->rows, s->step, column);
+    side->count = 0;
+    side->listed = true;
+    side->offset = side->step = 0;
+    side->apart = 0;
+    while (side->count < DMS_TILE_MOST && dms_next_part(s, part, &found)) {
+        side->at[side->count++] = found.base;
+        side->apart |= (uintptr_t)found.base - (uintptr_t)side->at[0];
     }
 }
 
-/* The next parts as rows of a tile. Returns whether there are any. */
-static bool take_parts(dms_tile *tile, const dms_stretch *s, uint64_t *part)
-{
-    const char *at;
-    const size_t most = dms_next_rows(tile, tile->height, *part == 0);
-    size_t rows = 0;
-    while (rows < most && (at = next_column(s, part)) != NULL)
-        tile->from[rows++] = at;
-    if (rows > 0)                       /* else those of the last tile count still */
-        tile->rows = rows;
-    return rows > 0;
-}
-
-/* The rows of the whole that elements of these parts go to, from one on. */
-static void take_rows(dms_tile *tile, const dms_stretch *s, uint64_t row, int64_t place)
-{
-    tile->columns = dms_smaller(s->rows - row, tile->width);
-    tile->from_offset = (int64_t)(row * tile->element_size);
-    tile->to_offset = place;
-    for (size_t j = 0; j < tile->columns; j++)
-        tile->to[j] = s->whole + (int64_t)(row + j) * s->step;
-}
-
-/* A part is a row of the source: as many as a tile has rows, along all of their elements; then the next ones. Or, so that what rows of the whole have
- * of a line can be carried on, all parts for as many elements as a tile has columns. */
-static void join_columns(dms_tile *tile, const dms_stretch *s)
-{
-    int64_t place = 0;
-    tile->next = (int64_t)(tile->width * tile->element_size);
-    for (uint64_t part = 0; !dms_is_carried(tile) && take_parts(tile, s, &part); place += (int64_t)(tile->rows * tile->element_size))
-        for (uint64_t row = 0; row < s->rows; row += tile->columns) {
-            take_rows(tile, s, row, place);
-            tile->turn(tile);
-        }
-    for (uint64_t row = 0; dms_is_carried(tile) && row < s->rows; row += tile->columns) {
-        take_rows(tile, s, row, 0);
-        dms_start_columns(tile);
-        for (uint64_t part = 0; take_parts(tile, s, &part);)
-            tile->turn(tile);
-        dms_finish_columns(tile);
-    }
-}
-
-/* Past the caches: short rows of the whole without gaps between them are whole lines together, by way of memory that is cached. */
-static bool is_gathered(const dmlsplit_plan *plan, const dms_stretch *s, const dms_turner *turner)
-{
-    enum { SHORT = 512 };
-    return dms_is_streamed(&plan->turns) && turner->vector > 0 && s->step <= SHORT &&
-           s->step == (int64_t)(plan->space.operands[0].length * plan->space.element_size);
-}
-
-static void gather_columns(dms_tile *tile, const dms_stretch *s, const dms_turner *turner)
-{
-    const size_t step = (size_t)s->step;
-    uint64_t part = 0;
-    dms_lines lines = dms_start_lines(s->whole, tile->turned);
-    tile->sink = DMS_STORED;
-    tile->height = DMS_TILE_MOST;
-    tile->head = 0;
-    tile->width = dms_smaller(DMS_TILE_MOST, DMS_MOST_TURNED / 4 / step);
-    tile->next = (int64_t)(tile->width * tile->element_size);
-    (void)take_parts(tile, s, &part);
-    for (uint64_t row = 0; row < s->rows; row += tile->columns) {
-        take_rows(tile, s, row, 0);
-        for (size_t j = 0; j < tile->columns; j++)
-            tile->to[j] = lines.bytes + lines.fill + j * step;
-        tile->turn(tile);
-        turner->drain(&lines, tile->columns * step);
-    }
-    dms_finish_lines(&lines);
-}
-
+/* Parts are rows of the matrix that is turned, or of its source. */
 void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner)
 {
-    const bool split = plan->direction == DMLSPLIT_SPLIT;
+    const size_t size = (size_t)plan->space.element_size;
+    dms_side parts, rows, *const from = plan->direction == DMLSPLIT_SPLIT ? &rows : &parts, *const to = from == &rows ? &parts : &rows;
     dms_stretch s;
     dms_tile tile;
     while (dms_next_stretch(&s, plan, buffers, &first, last)) {
-        const dms_sides found = sides_of_columns(&s, split, dms_is_streamed(&plan->turns));
-        dms_start_tiles(&tile, turner, (size_t)plan->space.element_size, split ? s.rows : plan->part_count, &found, &plan->turns);
-        if (split)
-            split_columns(&tile, &s);
-        else if (is_gathered(plan, &s, turner))
-            gather_columns(&tile, &s, turner);
-        else
-            join_columns(&tile, &s);
+        uint64_t part = 0;
+        for (list_parts(&parts, &s, &part); parts.count > 0; list_parts(&parts, &s, &part)) {
+            dms_space_out(&rows, s.whole, s.step, s.rows);
+            dms_start_tiles(&tile, turner, size, from, to, &plan->turns);
+            dms_turn_tiles(&tile, from, to);
+            s.whole += parts.count * size;
+        }
     }
-}
-
-void dms_run_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
-{
-    dms_transpose_columns(plan, buffers, first, last, &dms_plain_turner);
 }

@@ -107,7 +107,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, vecto
     if (w->fill > 0) {
         const size_t head = DMS_LINE - w->fill;
 #if VECTOR == DMS_LINE
-        DMS_NAME(store_line)(w, DMS_NAME(with_bytes)(w, held != NULL ? *held : load(w->bytes), from, head), true);
+        DMS_NAME(store_line)(w, DMS_NAME(with_bytes)(w, held != NULL ? *held : load(w->bytes), from, head));
 #else
         DMS_NAME(keep_bytes)(w, held, from, head);
         DMS_NAME(store_first)(w);

@@ -1,4 +1,4 @@
-/* transpose.c - matrices turned tile by tile: what all instruction sets share, and tiles without any
+/* transpose.c - matrices turned tile by tile: what all instruction sets share
  *
  * Each tile is read row by row and written column by column, so that every line of memory that it touches is used whole while it is cached:
  *
@@ -10,67 +10,29 @@
 #include "../dms_checked.h"
 #include "../dms_transpose.h"
 
-static DMS_ALWAYS_INLINE void turn_elements(const dms_tile *tile, size_t size)
-{
-    for (size_t j = 0; j < tile->columns; j++) {
-        char *const to = tile->to[j] + tile->to_offset;
-        for (size_t i = 0; i < tile->rows; i++)
-            memcpy(to + i * size, tile->from[i] + tile->from_offset + (int64_t)(j * size), size);
-    }
-}
-
-static void turn(dms_tile *tile)
-{
-    switch (tile->element_size) {
-    case 1: turn_elements(tile, 1); break;
-    case 2: turn_elements(tile, 2); break;
-    case 4: turn_elements(tile, 4); break;
-    case 8: turn_elements(tile, 8); break;
-    default: turn_elements(tile, 16); break;
-    }
-    tile->to_offset += (int64_t)(tile->rows * tile->element_size);
-}
-
-const dms_turner dms_plain_turner = {turn, NULL, 0};
-
-void dms_start_columns(dms_tile *tile)
-{
-    const bool collected = tile->sink == DMS_COLLECTED;
-    const size_t pitch = collected ? tile->height * tile->element_size + DMS_LINE : DMS_LINE;
-    if (!dms_is_carried(tile))
-        return;
-    for (size_t j = 0; j < tile->columns; j++) {
-        tile->carries[j] = dms_start_lines(tile->to[j] + tile->to_offset, tile->turned + j * pitch);
-        if (collected)
-            tile->to[j] = tile->carries[j].bytes + tile->carries[j].fill;
-    }
-    tile->to_offset = 0;
-}
-
-void dms_finish_columns(const dms_tile *tile)
-{
-    for (size_t j = 0; dms_is_carried(tile) && j < tile->columns; j++)
-        dms_finish_lines(&tile->carries[j]);
-}
-
 /* Whether the lines of a square share sets of a first-level cache, in which there is room for 8 each or little more, because rows lie a power of two
  * apart: those that are fetched would drive each other out. */
-static bool share_sets(uintptr_t apart, size_t side)
+static bool share_sets(int64_t apart, size_t side)
 {
     enum { WAY = 4096, WAYS = 8 };      /* bytes after which sets repeat themselves */
-    const uintptr_t step = apart & (0 - apart);
+    const uintptr_t step = (uintptr_t)apart & (0 - (uintptr_t)apart);
     return side * (step < WAY ? step : WAY) > WAYS * WAY;
 }
 
-/* Rows of the target that all begin at one place in a line are whole lines after a head; others are carried on, in registers by words. */
-static dms_sink choose_sink(const dms_turner *turner, const dms_sides *s, size_t element_size, uint64_t rows, const dms_stores *stores)
+/* Rows of the target that all begin at one place in a line are whole lines after a head; short ones may be lines together; others are carried on, in
+ * registers by words. */
+static dms_sink choose_sink(const dms_turner *turner, size_t element_size, uint64_t rows, const dms_side *to)
 {
-    enum { SHORT = 4 * DMS_LINE };      /* bytes of a row, most of whose lines would be begun and ended one by one */
-    if (turner->vector == 0 || !dms_is_streamed(stores) || rows < SHORT / element_size)
-        return DMS_STORED;
-    if (s->apart % DMS_LINE == 0 && s->first % element_size == 0)
+    enum { LONG = 512, SHORT = 4 * DMS_LINE };  /* bytes of a row; of a short one most lines would be begun and ended one by one */
+    const uintptr_t begin = (uintptr_t)to->at[0];
+    const bool is_short = rows < SHORT / element_size;
+    if (!is_short && to->apart % DMS_LINE == 0 && begin % element_size == 0)
         return DMS_LINES;
-    return turner->vector == DMS_LINE && (s->first | s->apart) % 2 == 0 ? DMS_CARRIED : DMS_COLLECTED;
+    if (rows <= LONG / element_size && to->step == (int64_t)(rows * element_size))
+        return DMS_GATHERED;
+    if (is_short)
+        return DMS_STORED;
+    return turner->vector == DMS_LINE && (begin | to->apart) % 2 == 0 ? DMS_CARRIED : DMS_COLLECTED;
 }
 
 /* A square has a line in each row and column. A tile is a few of them high, which are turned one below the other: what each row of the target gets
@@ -79,60 +41,100 @@ static dms_sink choose_sink(const dms_turner *turner, const dms_sides *s, size_t
  * wide elements, which gained by it in a quiet hour and lost in a busy one. Where rows of the source alone are so, they are followed in tiles of one square's
  * height. Measured (Zen 5, DMLSPLIT_MEASURE=0) as multiples of memcpy's time, in place of tiles eight squares high and two wide: 2048 x 2048 of one byte
  * stacked 2.6, 3.8; 1040 x 1024 of two bytes 2.0, 2.6; 1,024 columns of as many rows of four bytes, low, 1.6, 2.2. */
-static void shape_stored(dms_tile *tile, bool stackable, uint64_t rows, const dms_sides *s)
+static void shape_stored(dms_tile *tile, const dms_side *from, const dms_side *to)
 {
     enum { SQUARES = 16, HIGH = 8 };
     const size_t size = tile->element_size, side = DMS_LINE / size;
-    const bool together = share_sets(s->from_apart, side), low = size > 1 && together && !share_sets(s->apart, SQUARES * side);
-    const bool stacked = stackable && rows >= DMS_STACK * side && share_sets(s->apart, side) && (size == 1 || (size == 2 && !together));
+    const bool together = share_sets(from->step, side), low = size > 1 && together && !share_sets(to->step, SQUARES * side);
+    const bool stacked = from->count >= DMS_STACK * side && share_sets(to->step, side) && (size == 1 || (size == 2 && !together));
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
     tile->height = (stacked ? DMS_STACK : low ? 1 : HIGH) * side;
-    tile->width = stacked ? side : SQUARES / ((dms_smaller(rows, tile->height) + side - 1) / side) * side;
+    tile->width = stacked ? side : SQUARES / ((dms_smaller(from->count, tile->height) + side - 1) / side) * side;
 }
 
-/* Past the caches a tile is wide, and the next one below is fetched meanwhile, unless its lines drove each other out: 8192 x 4096 of four bytes 1.3 in
- * place of 1.8; of two bytes 1.8, and 2.5 in tiles of one square's height. */
-void dms_start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, uint64_t rows, const dms_sides *s, const dms_stores *stores)
+/* Past the caches a tile is wide, and the next one is fetched meanwhile, unless its lines drove each other out: 8192 x 4096 of four bytes 1.3 in place
+ * of 1.8; of two bytes 1.8, and 2.5 in tiles of one square's height. */
+static void shape_streamed(dms_tile *tile, const dms_side *to)
 {
     enum { HIGH_LINES = 3, HIGH_UNFETCHED = 2, WIDE = 4096, WIDE_CARRIED = 2048 };
-    const size_t side = DMS_LINE / element_size;
+    const size_t size = tile->element_size, side = DMS_LINE / size;
+    if (tile->sink == DMS_GATHERED) {
+        tile->height = DMS_TILE_MOST;
+        tile->width = dms_smaller(DMS_MOST_TURNED / 4 / (uint64_t)to->step, DMS_TILE_MOST);
+    } else if (tile->sink == DMS_LINES) {
+        tile->height = (tile->fetched ? HIGH_LINES : HIGH_UNFETCHED) * side;
+        tile->width = dms_smaller(WIDE / size, DMS_TILE_MOST);
+    } else {
+        tile->height = side;
+        tile->width = dms_smaller(WIDE_CARRIED / size, DMS_MOST_CARRIED);
+    }
+}
+
+void dms_start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const dms_side *from, const dms_side *to, const dms_stores *stores)
+{
+    const bool streamed = dms_is_streamed(stores);
     tile->turn = turner->turn;
     tile->element_size = element_size;
-    tile->sink = choose_sink(turner, s, element_size, rows, stores);
+    tile->sink = streamed ? choose_sink(turner, element_size, from->count, to) : DMS_STORED;
     tile->claimed = stores->regime == DMS_CLAIMED;
-    tile->fetched = dms_is_streamed(stores) && !share_sets(s->from_apart, side);
-    tile->height = tile->sink != DMS_LINES ? side : (tile->fetched ? HIGH_LINES : HIGH_UNFETCHED) * side;
-    tile->width = (tile->sink == DMS_LINES ? WIDE : WIDE_CARRIED) / element_size;
-    if (rows <= tile->height)
-        tile->fetched = false;          /* there is no next tile, and what lies at no address takes longest to find */
+    tile->fetched = streamed && !share_sets(from->step, DMS_LINE / element_size);
     if (tile->sink == DMS_STORED)
-        shape_stored(tile, turner->vector > 0, rows, s);
-    tile->width = dms_smaller(tile->width, dms_is_carried(tile) ? DMS_MOST_CARRIED : DMS_TILE_MOST);
-    tile->head = dms_is_carried(tile) ? 0 : (uintptr_t)(0 - s->first) % DMS_LINE / element_size;
+        shape_stored(tile, from, to);
+    else
+        shape_streamed(tile, to);
+    const bool aside = from->listed || from->count <= tile->height;     /* the next tile to fetch is, not below */
+    tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->step;
+    if (aside && to->count <= tile->width)
+        tile->fetched = false;          /* there is none, and what lies at no address takes longest to find */
+    tile->head = tile->sink >= DMS_CARRIED ? 0 : (uintptr_t)(0 - (uintptr_t)to->at[0]) % DMS_LINE / element_size;
 }
 
-size_t dms_next_rows(const dms_tile *tile, uint64_t left, bool first)
+/* The tile that begins with this element, as high and wide as there are rows and columns. */
+static void turn_at(dms_tile *tile, const dms_side *from, uint64_t row, const dms_side *to, uint64_t column)
 {
-    return dms_smaller(left, first && tile->head > 0 ? tile->head : tile->height);
-}
-
-void dms_start_rows(dms_tile *tile, uint64_t rows, int64_t step, const char *source)
-{
-    tile->next = (int64_t)tile->height * step;
-    for (size_t i = 0; i < tile->height && i < rows; i++)
-        tile->from[i] = source + (int64_t)i * step;
-}
-
-void dms_turn_down(dms_tile *tile, uint64_t rows, int64_t step, uint64_t column)
-{
-    tile->to_offset = 0;
-    dms_start_columns(tile);
-    for (uint64_t row = 0; row < rows; row += tile->rows) {
-        tile->rows = dms_next_rows(tile, rows - row, row == 0);
-        tile->from_offset = (int64_t)row * step + (int64_t)(column * tile->element_size);
-        tile->turn(tile);
+    const size_t size = tile->element_size, pitch = tile->sink == DMS_COLLECTED ? tile->height * size + DMS_LINE : DMS_LINE;
+    tile->rows = dms_smaller(from->count - row, row == 0 && tile->head > 0 ? tile->head : tile->height);
+    tile->columns = dms_smaller(to->count - column, tile->width);
+    tile->from = from->at + (from->listed ? row : 0);
+    tile->from_offset = from->offset + (int64_t)row * from->step + (int64_t)(column * size);
+    tile->to = to->at + (to->listed ? column : 0);
+    tile->to_offset = to->offset + (int64_t)column * to->step + (int64_t)(row * size);
+    for (size_t j = 0; row == 0 && j < dms_streams(tile); j++)
+        tile->carries[j] = dms_start_lines(tile->to[j] + tile->to_offset, tile->turned + j * pitch);
+    if (tile->sink >= DMS_COLLECTED) {
+        for (size_t j = 0; row == 0 && j < tile->columns; j++) {
+            const dms_lines *lines = &tile->carries[tile->sink == DMS_GATHERED ? 0 : j];
+            tile->places[j] = lines->bytes + lines->fill + (tile->sink == DMS_GATHERED ? j * tile->rows * size : 0);
+        }
+        tile->to = tile->places;
+        tile->to_offset = 0;
     }
-    dms_finish_columns(tile);
+    tile->turn(tile);
+    for (size_t j = 0; row + tile->rows == from->count && j < dms_streams(tile); j++)
+        dms_finish_lines(&tile->carries[j]);
+}
+
+/* Rows that are listed, many places in memory, are followed to their ends, unless lines of the target are carried on. */
+void dms_turn_tiles(dms_tile *tile, const dms_side *from, const dms_side *to)
+{
+    const bool along = from->listed && tile->sink < DMS_CARRIED;
+    for (uint64_t row = 0, column; along && row < from->count; row += tile->rows)
+        for (column = 0; column < to->count; column += tile->columns)
+            turn_at(tile, from, row, to, column);
+    for (uint64_t row, column = 0; !along && column < to->count; column += tile->columns)
+        for (row = 0; row < from->count; row += tile->rows)
+            turn_at(tile, from, row, to, column);
+}
+
+void dms_space_out(dms_side *side, char *begin, int64_t step, uint64_t count)
+{
+    side->count = count;
+    side->listed = false;
+    side->offset = 0;
+    side->step = step;
+    side->apart = (uintptr_t)step;
+    for (size_t i = 0; i < DMS_TILE_MOST && i < count; i++)
+        side->at[i] = begin + (int64_t)i * step;
 }
 
 /* ---- Nests ---- */
@@ -194,43 +196,26 @@ static dms_loop turn_loop(const dms_loop *loop, char **target, const char **sour
     return turned;
 }
 
-/* rows: contiguous in the target, columns: in the source. */
-static void turn_matrix(dms_tile *tile, const dms_loop *rows, const dms_loop *columns, char *target, const char *source)
-{
-    dms_start_rows(tile, rows->size, rows->source_stride, source);
-    for (uint64_t column = 0; column < columns->size; column += tile->columns) {
-        tile->columns = dms_smaller(columns->size - column, tile->width);
-        for (size_t j = 0; j < tile->columns; j++)
-            tile->to[j] = target + (int64_t)(column + j) * columns->target_stride;
-        dms_turn_down(tile, rows->size, rows->source_stride, column);
-    }
-}
-
-static dms_sides sides_of_matrix(const dms_matrix *m, const char *target)
-{
-    dms_sides s = {(uintptr_t)target, (uintptr_t)m->columns->target_stride, (uintptr_t)m->rows->source_stride};
-    for (uint32_t d = 0; d < m->count; d++)
-        s.apart |= (uintptr_t)m->around[d].target_stride;
-    return s;
-}
-
 void dms_transpose(const dms_nest *nest, char *target, const char *source, const dms_turner *turner)
 {
     const dms_matrix m = dms_find_matrix(nest);
     dms_loop columns = *m.columns;
     if (columns.source_stride < 0)
         columns = turn_loop(&columns, &target, &source);
-    const dms_sides s = sides_of_matrix(&m, target);
+    const char *const begin = source;
+    char *const target_begin = target;
     uint64_t index[DMLSPLIT_MAX_RANK];
+    dms_side from, to;
     dms_tile tile;
-    dms_start_tiles(&tile, turner, nest->run, m.rows->size, &s, &nest->stores);
+    dms_space_out(&from, (char *)(uintptr_t)source, m.rows->source_stride, m.rows->size);
+    dms_space_out(&to, target, columns.target_stride, columns.size);
+    for (uint32_t d = 0; d < m.count; d++)
+        to.apart |= (uintptr_t)m.around[d].target_stride;
+    dms_start_tiles(&tile, turner, nest->run, &from, &to, &nest->stores);
     dms_first(m.count, index);
-    do
-        turn_matrix(&tile, m.rows, &columns, target, source);
-    while (dms_next(m.around, m.count, index, &target, &source));
-}
-
-void dms_run_transpose(const dms_nest *nest, char *target, const char *source)
-{
-    dms_transpose(nest, target, source, &dms_plain_turner);
+    do {
+        from.offset = source - begin;
+        to.offset = target - target_begin;
+        dms_turn_tiles(&tile, &from, &to);
+    } while (dms_next(m.around, m.count, index, &target, &source));
 }

@@ -71,8 +71,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_group(vector *v, size_t size)
 }
 
 typedef struct square {
-    const char *const *from;
-    char *const *to;
+    char *const *from, *const *to;
     int64_t from_offset, to_offset;
     size_t rows, columns;               /* in the tile, from the square's corner on */
     dms_lines *carries;
@@ -100,17 +99,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_some(char *to, const vector *line
     _mm512_mask_storeu_epi8(to, first_bytes(size), *line);
 }
 
-/* Adds to the lines of a column. */
-static DMS_TARGET DMS_ALWAYS_INLINE void carry_line(dms_lines *lines, const vector *line, size_t size)
-{
-    DMS_NAME(put_vector)(lines, *line, rotation_by(lines->fill), size, true);
-}
-
 #else
 
 #define load_some(from, size) load(from)                /* squares are whole, see turn_some */
 #define store_some(to, line, size) store_lines(to, line, 1, false)
-#define carry_line(lines, line, size) ((void)(lines))   /* such lines are collected */
 
 #endif
 
@@ -128,9 +120,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t co
     const size_t bytes = whole ? DMS_LINE : s->rows * size;
     if (!whole && column >= s->columns)
         return;
-    if (VECTOR == DMS_LINE && sink == DMS_CARRIED)
-        carry_line(&s->carries[column], lines, bytes);
-    else if (bytes == DMS_LINE)
+#if VECTOR == DMS_LINE
+    if (sink == DMS_CARRIED)
+        DMS_NAME(put_vector)(&s->carries[column], *lines, bytes);
+    else
+#endif
+    if (bytes == DMS_LINE)
         store_lines(s->to[column] + s->to_offset, lines, squares, sink == DMS_LINES);
     else
         store_some(s->to[column] + s->to_offset, lines, bytes);
@@ -177,8 +172,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_some(const square *s, size_t size,
     turn_columns(s, v, 0, size, 1, false, sink);
 #else
     _Alignas(DMS_LINE) char rows[DMS_LINE][DMS_LINE], columns[DMS_LINE][DMS_LINE];
-    const char *from[DMS_LINE];
-    char *to[DMS_LINE];
+    char *from[DMS_LINE], *to[DMS_LINE];
     const square whole = {from, to, 0, 0, DMS_LINE / size, s->columns, NULL};
     for (size_t i = 0; i < DMS_LINE / size; i++) {
         from[i] = rows[i];
@@ -195,12 +189,13 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_some(const square *s, size_t size,
 #endif
 }
 
-/* The whole lines in the columns of the turned tile go to memory, and the rest of each to the front. */
-static DMS_TARGET void drain_columns(dms_tile *tile)
+/* What was turned to memory that is cached goes to lines, and the rest of each stream to the front. */
+static DMS_TARGET void drain_tile(dms_tile *tile)
 {
-    for (size_t j = 0; j < tile->columns; j++) {
-        DMS_NAME(drain_lines)(&tile->carries[j], tile->rows * tile->element_size);
-        tile->to[j] = tile->carries[j].bytes + tile->carries[j].fill;
+    const size_t streams = dms_streams(tile), size = tile->columns / streams * tile->rows * tile->element_size;
+    for (size_t j = 0; j < streams; j++) {
+        DMS_NAME(drain_lines)(&tile->carries[j], size);
+        tile->places[j] = tile->carries[j].bytes + tile->carries[j].fill;
     }
 }
 
@@ -208,17 +203,17 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(dms_tile *tile, size_t row, siz
 {
     const size_t side = DMS_LINE / size, rows = tile->rows - row, columns = tile->columns - column;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
-                      rows < side ? rows : side, columns < side ? columns : side, dms_is_carried(tile) ? tile->carries + column : NULL};
+                      rows < side ? rows : side, columns < side ? columns : side, tile->sink == DMS_CARRIED ? tile->carries + column : NULL};
     for (size_t i = 0; tile->fetched && i < s.rows; i++)
         DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
     for (size_t j = 0; tile->claimed && j < s.columns; j++)
         DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
     if (s.rows < side || s.columns < side)
         turn_some(&s, size, tile->sink);
-    else if (tile->sink <= DMS_STACKED)
-        turn_whole(&s, size, DMS_STORED);
-    else
+    else if (tile->sink == DMS_LINES || tile->sink == DMS_CARRIED)
         turn_whole(&s, size, tile->sink);
+    else
+        turn_whole(&s, size, DMS_STORED);
 }
 
 /* Squares that fill the same rows of the target follow each other. */
@@ -227,10 +222,6 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_tile(dms_tile *tile, size_t size)
     for (size_t column = 0; column < tile->columns; column += DMS_LINE / size)
         for (size_t row = 0; row < tile->rows; row += DMS_LINE / size)
             turn_at(tile, row, column, size);
-    if (tile->sink == DMS_COLLECTED)
-        drain_columns(tile);
-    else
-        tile->to_offset += (int64_t)(tile->rows * size);
 }
 
 /* A whole tile at once. Not inlined: what it needs of the stack made other tiles slower. */
@@ -243,7 +234,6 @@ static DMS_TARGET DMS_NEVER_INLINE void turn_stack(dms_tile *tile)
             turn_columns(&s, v, first, 1, DMS_STACK, true, DMS_STORED);
         else
             turn_columns(&s, v, first, 2, DMS_STACK, true, DMS_STORED);
-    tile->to_offset += DMS_STACK * DMS_LINE;
 }
 
 static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
@@ -257,9 +247,11 @@ static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
     case 8: turn_tile(tile, 8); break;
     default: turn_tile(tile, 16); break;
     }
+    if (tile->sink >= DMS_COLLECTED)
+        drain_tile(tile);
 }
 
-static const dms_turner turner = {DMS_NAME(turn), DMS_NAME(drain_lines), VECTOR};
+static const dms_turner turner = {DMS_NAME(turn), VECTOR};
 
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
