@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Steps of the overlap search that one plan may take: some 10 ms. Nested strides take none. */
-#define OVERLAP_BUDGET (UINT32_C(1) << 20)
+#define OVERLAP_BUDGET (UINT32_C(1) << 18)
 
 /* calloc, whose count may exceed a size_t */
 static void *new_array(uint64_t count, size_t size)

