@@ -68,21 +68,20 @@ static int dms_dispatch_views(const dmlsplit_plan *plan, const dms_array_spec *s
 /* 1: copied; 0: nothing was, and no exception is set. */
 int dms_dispatch_arrays(const dmlsplit_plan *plan, const dms_array_spec *spec, uintptr_t whole, uintptr_t parts, uint32_t threads)
 {
+    const size_t count = (size_t)spec->part_count + 1;
+    const int are_few = count <= DMS_FEW_ARRAYS;
     Py_buffer few_views[DMS_FEW_ARRAYS];
     void *few_pointers[DMS_FEW_ARRAYS];
-    const size_t count = (size_t)spec->part_count + 1;
     int done = 0;
     /* cffi releases the GIL around every call. */
     const PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *const given = (PyObject *)parts;
     PyObject *const tuple = PyList_Check(given) || PyTuple_Check(given) ? PySequence_Tuple(given) : NULL;
-    if (tuple != NULL && count <= DMS_FEW_ARRAYS) {
-        done = dms_dispatch_views(plan, spec, (PyObject *)whole, tuple, threads, few_views, few_pointers);
-    } else if (tuple != NULL) {
-        Py_buffer *views = PyMem_Calloc(count, sizeof *views);
-        void **pointers = PyMem_Calloc(count, sizeof *pointers);
-        if (views != NULL && pointers != NULL)
-            done = dms_dispatch_views(plan, spec, (PyObject *)whole, tuple, threads, views, pointers);
+    Py_buffer *const views = are_few ? few_views : PyMem_Calloc(count, sizeof *views);
+    void **const pointers = are_few ? few_pointers : PyMem_Calloc(count, sizeof *pointers);
+    if (tuple != NULL && views != NULL && pointers != NULL)
+        done = dms_dispatch_views(plan, spec, (PyObject *)whole, tuple, threads, views, pointers);
+    if (!are_few) {
         PyMem_Free(pointers);
         PyMem_Free(views);
     }
