@@ -12,34 +12,6 @@ typedef struct operator_desc {
     uint32_t element_size;              /* bytes */
 } operator_desc;
 
-/* 0 for a type that is unknown or has no whole bytes. */
-static uint32_t element_size(DML_TENSOR_DATA_TYPE type)
-{
-    return dms_element_bits((uint32_t)type) / 8;
-}
-
-/* Checks the sizes of a tensor and reads its strides, in bytes. */
-static dmlsplit_status read_layout(const DML_BUFFER_TENSOR_DESC *buffer, const operator_desc *desc, int64_t *strides, uint32_t *dimension)
-{
-    uint64_t sizes[DMS_MOST_DIMENSIONS], bytes = desc->element_size;
-    int64_t begin, end;
-    for (uint32_t d = buffer->DimensionCount; d-- > 0;) {
-        *dimension = d;
-        sizes[d] = buffer->Sizes[d];
-        if (sizes[d] == 0)
-            return DMLSPLIT_ZERO_SIZE;
-        if (d != desc->op.axis && sizes[d] != desc->buffer->Sizes[d])
-            return DMLSPLIT_SIZE_MISMATCH;
-        strides[d] = buffer->Strides != NULL ? (int64_t)buffer->Strides[d] * desc->element_size : (int64_t)bytes;
-        if (buffer->Strides == NULL && (!dms_mul_u64(bytes, sizes[d], &bytes) || bytes > (uint64_t)INT64_MAX))
-            return DMLSPLIT_OVERFLOW;
-    }
-    if (!dms_byte_range(buffer->DimensionCount, sizes, strides, desc->element_size, &begin, &end, dimension))
-        return DMLSPLIT_OVERFLOW;
-    *dimension = DMLSPLIT_NO_DIMENSION;
-    return (uint64_t)end <= buffer->TotalTensorSizeInBytes ? DMLSPLIT_OK : DMLSPLIT_TOTAL_SIZE;
-}
-
 /* The buffer description behind a tensor; NULL with a status where there is none. */
 static dmlsplit_status open_tensor(const DML_TENSOR_DESC *tensor, const DML_BUFFER_TENSOR_DESC **buffer)
 {
@@ -48,27 +20,42 @@ static dmlsplit_status open_tensor(const DML_TENSOR_DESC *tensor, const DML_BUFF
     *buffer = tensor->Desc;
     if (*buffer == NULL || (*buffer)->Sizes == NULL)
         return DMLSPLIT_NULL_POINTER;
-    if (element_size((*buffer)->DataType) == 0)
+    if (dms_element_bits((uint32_t)(*buffer)->DataType) < 8)
         return DMLSPLIT_BAD_DATA_TYPE;
     if ((*buffer)->DimensionCount == 0 || (*buffer)->DimensionCount > DMS_MOST_DIMENSIONS)
         return DMLSPLIT_BAD_RANK;
     return DMLSPLIT_OK;
 }
 
-/* A part, or the whole once desc->buffer is known. */
+/* A part, or the whole once desc->buffer is known: checks it, and reads its strides, in bytes. */
 static dmlsplit_status read_tensor(const DML_TENSOR_DESC *tensor, const operator_desc *desc, uint64_t *length, int64_t *strides, uint32_t *dimension)
 {
     const DML_BUFFER_TENSOR_DESC *buffer = NULL;
-    dmlsplit_status status = open_tensor(tensor, &buffer);
-    if (status == DMLSPLIT_OK && buffer->DataType != desc->buffer->DataType)
-        status = DMLSPLIT_BAD_DATA_TYPE;
-    if (status == DMLSPLIT_OK && buffer->DimensionCount != desc->buffer->DimensionCount)
-        status = DMLSPLIT_RANK_MISMATCH;
-    if (status == DMLSPLIT_OK)
-        status = read_layout(buffer, desc, strides, dimension);
-    if (status == DMLSPLIT_OK)
-        *length = buffer->Sizes[desc->op.axis];
-    return status;
+    uint64_t sizes[DMS_MOST_DIMENSIONS], bytes = desc->element_size;
+    int64_t begin, end;
+    const dmlsplit_status status = open_tensor(tensor, &buffer);
+    if (status != DMLSPLIT_OK)
+        return status;
+    if (buffer->DataType != desc->buffer->DataType)
+        return DMLSPLIT_BAD_DATA_TYPE;
+    if (buffer->DimensionCount != desc->buffer->DimensionCount)
+        return DMLSPLIT_RANK_MISMATCH;
+    for (uint32_t d = buffer->DimensionCount; d-- > 0;) {
+        *dimension = d;
+        sizes[d] = buffer->Sizes[d];
+        if (sizes[d] == 0)
+            return DMLSPLIT_ZERO_SIZE;
+        if (d != desc->op.axis && sizes[d] != desc->buffer->Sizes[d])
+            return DMLSPLIT_SIZE_MISMATCH;
+        strides[d] = buffer->Strides != NULL ? (int64_t)buffer->Strides[d] * desc->element_size : (int64_t)bytes;
+        if (!dms_mul_u64(bytes, sizes[d], &bytes) || bytes > (uint64_t)INT64_MAX)
+            return DMLSPLIT_OVERFLOW;
+    }
+    if (!dms_byte_range(buffer->DimensionCount, sizes, strides, desc->element_size, &begin, &end, dimension))
+        return DMLSPLIT_OVERFLOW;
+    *dimension = DMLSPLIT_NO_DIMENSION;
+    *length = sizes[desc->op.axis];
+    return (uint64_t)end <= buffer->TotalTensorSizeInBytes ? DMLSPLIT_OK : DMLSPLIT_TOTAL_SIZE;
 }
 
 static dmlsplit_status plan_parts(const operator_desc *desc, const int64_t *strides, dmlsplit_plan **plan, dmlsplit_fault *fault)
@@ -114,7 +101,7 @@ static dmlsplit_status plan_operator(operator_desc *desc, dmlsplit_plan **plan, 
         return status;
     if (desc->op.axis >= desc->buffer->DimensionCount)
         return DMLSPLIT_BAD_AXIS;
-    desc->element_size = element_size(desc->buffer->DataType);
+    desc->element_size = dms_element_bits((uint32_t)desc->buffer->DataType) / 8;
     status = read_tensor(desc->op.whole, desc, &length, strides, &fault->dimension);
     if (status != DMLSPLIT_OK)
         return status;
