@@ -163,6 +163,7 @@ typedef struct dms_kernel dms_kernel;
 typedef struct dms_shape {
     const dms_operand *operand;         /* in plan->space */
     uint64_t count;                     /* parts */
+    uint64_t bytes;                     /* of each */
     int64_t begin, end;                 /* bytes touched, from the part's base pointer */
     dms_nest nest;
     const dms_kernel *kernel;           /* of the nest; where there is plan->group, for slices of few, long rows, or NULL */

@@ -189,6 +189,7 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
     copy.operands = operands;
     dms_fold(&copy);
 
+    shape->bytes = plan->bytes / space->operands[0].length * shape->operand->length;
     shape->nest.rank = copy.rank;
     shape->nest.run = (size_t)copy.element_size;
     shape->nest.part_offset = operands[split ? 0 : 1].offset;

@@ -35,10 +35,9 @@ static uint64_t share(uint64_t value, uint64_t index, uint64_t count)
 
 /* ---- Nests ---- */
 
-/* A nest at its place. */
+/* A part, whose nest is at its place. */
 typedef struct copy {
-    const dms_nest *nest;
-    const dms_kernel *kernel;
+    const dms_shape *shape;
     char *target;
     const char *source;
 } copy;
@@ -50,16 +49,8 @@ static copy find_copy(const dmlsplit_plan *plan, const dms_buffers *buffers, uin
     char *const in_part = dms_part_base(buffers, number) + nest->part_offset;
     char *const in_whole = (char *)buffers->whole + part->place + nest->whole_offset;
     const bool split = plan->direction == DMLSPLIT_SPLIT;
-    const copy c = {nest, part->shape->kernel, split ? in_part : in_whole, split ? in_whole : in_part};
+    const copy c = {part->shape, split ? in_part : in_whole, split ? in_whole : in_part};
     return c;
-}
-
-static uint64_t bytes_of(const dms_nest *nest)
-{
-    uint64_t bytes = nest->run;
-    for (uint32_t d = 0; d < nest->rank; d++)
-        bytes *= nest->loops[d].size;
-    return bytes;
 }
 
 /* The loops in the order in which a nest is cut: as they are, but the sides of a matrix that is turned come last, the longer one before the other, so
@@ -80,12 +71,13 @@ static void order_loops(const dms_nest *nest, uint32_t *order)
     memcpy(order + count, last, sizeof last);
 }
 
-/* Bytes between places at which a slice of so many may begin in a nest. */
-static uint64_t unit_of(const dms_nest *nest, uint64_t slice)
+/* Bytes between places at which a slice of so many may begin in a part. */
+static uint64_t unit_of(const dms_shape *shape, uint64_t slice)
 {
+    const dms_nest *nest = &shape->nest;
     const bool turns = dms_refuse_transpose(nest) == NULL;
     uint32_t order[DMLSPLIT_MAX_RANK];
-    uint64_t step = bytes_of(nest), lines = DMS_LINE;   /* lines of a matrix are turned together */
+    uint64_t step = shape->bytes, lines = DMS_LINE;   /* lines of a matrix are turned together */
     order_loops(nest, order);
     for (uint32_t i = 0; i + turns < nest->rank && step > slice / LEAST_STEPS; i++)
         step /= nest->loops[order[i]].size;
@@ -97,33 +89,30 @@ static uint64_t unit_of(const dms_nest *nest, uint64_t slice)
 }
 
 /* The kernel that was chosen, or the next one after it that takes what is left of a matrix. */
-static void run_box(const copy *c, const dms_nest *box, char *target, const char *source)
+static const dms_kernel *find_kernel(const dms_kernel *chosen, const dms_nest *box)
 {
-    uint32_t kernel = (uint32_t)(c->kernel - dms_kernel_table);
-    while (!dmlsplit_kernel_available(kernel) || dms_kernel_table[kernel].accept_nest(box) != NULL)
-        kernel++;                       /* the last one takes all */
-#ifdef DMS_TESTING
-    dms_fallback_bytes += kernel == DMS_KERNEL_COUNT - 1 && c->kernel != &dms_kernel_table[kernel] ? bytes_of(box) : 0;
-#endif
-    dms_kernel_table[kernel].run_nest(box, target, source);
+    while (!dmlsplit_kernel_available((uint32_t)(chosen - dms_kernel_table)) || chosen->accept_nest(box) != NULL)
+        chosen++;                       /* the last one takes all */
+    return chosen;
 }
 
-/* Bytes [first, last) of a nest in the order of its loops, by the largest boxes from first on. */
+/* Bytes [first, last) of a part in the order of its loops, by the largest boxes from first on. */
 static void copy_some(const copy *c, uint64_t first, uint64_t last)
 {
+    const dms_nest *const nest = &c->shape->nest;
     dms_loop loops[DMLSPLIT_MAX_RANK];
     uint32_t order[DMLSPLIT_MAX_RANK];
-    dms_nest box = *c->nest;
-    order_loops(c->nest, order);
+    dms_nest box = *nest;
+    order_loops(nest, order);
     box.loops = loops;
     for (uint64_t bytes; first < last; first += bytes) {
-        uint64_t step = c->nest->run;   /* of a loop; as long as everything within it is whole, that is what the box has so far */
+        uint64_t step = nest->run;      /* of a loop; as long as everything within it is whole, that is what the box has so far */
         char *to = c->target + first % step;
         const char *from = c->source + first % step;
         bytes = lower(step - first % step, last - first);
         box.run = (size_t)bytes;
         for (uint32_t i = box.rank; i-- > 0;) {
-            const dms_loop loop = c->nest->loops[order[i]];
+            const dms_loop loop = nest->loops[order[i]];
             const uint64_t index = first / step % loop.size;
             to += (int64_t)index * loop.target_stride;
             from += (int64_t)index * loop.source_stride;
@@ -132,7 +121,11 @@ static void copy_some(const copy *c, uint64_t first, uint64_t last)
             bytes *= loops[order[i]].size;
             step *= loop.size;
         }
-        run_box(c, &box, to, from);
+        const dms_kernel *kernel = find_kernel(c->shape->kernel, &box);
+#ifdef DMS_TESTING
+        dms_fallback_bytes += kernel != c->shape->kernel && kernel == &dms_kernel_table[DMS_KERNEL_COUNT - 1] ? bytes : 0;
+#endif
+        kernel->run_nest(&box, to, from);
     }
 }
 
@@ -145,21 +138,19 @@ typedef struct slices {
 
 static bool is_even(uint64_t rows, uint64_t count)
 {
-    return rows % count == 0 || rows / count >= LEAST_STEPS;
+    return count < 2 || rows % count == 0 || rows / count >= LEAST_STEPS;
 }
 
 /* Into how many slices a plan is cut, at most so many. */
 static slices choose(const dmlsplit_plan *plan, uint64_t most)
 {
     slices s = {lower(most, plan->bytes / LEAST_BYTES), plan->group != NULL};
-    if (s.count < 2)
-        s.count = 1;
     if (s.by_rows && !is_even(plan->rows, s.count))
         s.by_rows = plan->shapes[0].kernel == NULL || plan->bytes / plan->rows / plan->part_count < LONG_PIECE;
     while (s.by_rows && !is_even(plan->rows, s.count))
         s.count--;
     for (uint64_t i = 0; i < plan->shape_count && !s.by_rows && s.count > 1; i++) {
-        const uint64_t unit = unit_of(&plan->shapes[i].nest, plan->bytes / s.count);
+        const uint64_t unit = unit_of(&plan->shapes[i], plan->bytes / s.count);
         s.count = lower(s.count, plan->bytes / LEAST_STEPS / unit);
     }
     if (s.count < 1)
@@ -167,28 +158,32 @@ static slices choose(const dmlsplit_plan *plan, uint64_t most)
     return s;
 }
 
-/* The byte at which a slice begins. */
-static uint64_t find_byte(const dmlsplit_plan *plan, uint64_t index, uint64_t count)
-{
-    const uint64_t byte = share(plan->bytes, index, count);
-    uint64_t before = 0;
-    for (uint64_t i = 0; i < plan->part_count && before < byte; i++) {
-        const dms_shape *shape = plan->parts[i].shape;
-        const uint64_t size = shape == NULL ? 0 : bytes_of(&shape->nest);
-        if (byte - before < size) {
-            const uint64_t unit = unit_of(&shape->nest, plan->bytes / count);
-            return before + (byte - before) / unit * unit;
-        }
-        before += size;
-    }
-    return before;
-}
-
 static void copy_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count)
 {
     const uint64_t unit = plan->rows / count >= LEAST_STEPS * DMS_LINE ? DMS_LINE : 1, units = plan->rows / unit;  /* whole lines, if parts have them */
     const uint64_t last = index + 1 == count ? plan->rows : share(units, index + 1, count) * unit;
     plan->group->run_group(plan, buffers, share(units, index, count) * unit, last);
+}
+
+/* Where slices of so many bytes meet in a part, near this byte of it. */
+static uint64_t cut(const dms_shape *shape, uint64_t byte, uint64_t slice)
+{
+    const uint64_t unit = byte < shape->bytes ? unit_of(shape, slice) : 1;
+    return lower(byte, shape->bytes) / unit * unit;
+}
+
+static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count)
+{
+    const uint64_t first = share(plan->bytes, index, count), last = share(plan->bytes, index + 1, count), slice = plan->bytes / count;
+    uint64_t before = 0, size;
+    for (uint64_t i = 0; i < plan->part_count && before < last; i++, before += size) {
+        const dms_shape *shape = plan->parts[i].shape;
+        size = shape == NULL ? 0 : shape->bytes;
+        if (size > 0 && before + size > first) {
+            const copy c = find_copy(plan, buffers, i);
+            copy_some(&c, first > before ? cut(shape, first - before, slice) : 0, cut(shape, last - before, slice));
+        }
+    }
 }
 
 /* What is done last: non-temporal stores become visible before those after them, as ordinary ones would; after many parts once, as each
@@ -206,20 +201,6 @@ static void leave(const dmlsplit_plan *plan)
 #else
     (void)plan;
 #endif
-}
-
-static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count)
-{
-    const uint64_t first = find_byte(plan, index, count), last = find_byte(plan, index + 1, count);
-    uint64_t before = 0;
-    for (uint64_t i = 0; i < plan->part_count && before < last; i++) {
-        if (plan->parts[i].shape == NULL)
-            continue;
-        const copy c = find_copy(plan, buffers, i);
-        const uint64_t size = bytes_of(c.nest);
-        copy_some(&c, first > before ? first - before : 0, lower(last - before, size));
-        before += size;
-    }
 }
 
 uint32_t dmlsplit_plan_slices(const dmlsplit_plan *plan, uint32_t most)
@@ -249,12 +230,11 @@ void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers)
         DMS_COUNT_RUN(plan->group);
         plan->group->run_group(plan, buffers, 0, plan->rows);
     }
-    for (uint64_t i = 0; i < plan->part_count && plan->group == NULL; i++) {
-        if (plan->parts[i].shape == NULL)
-            continue;
-        const copy c = find_copy(plan, buffers, i);
-        DMS_COUNT_RUN(c.kernel);
-        c.kernel->run_nest(c.nest, c.target, c.source);
-    }
+    for (uint64_t i = 0; i < plan->part_count && plan->group == NULL; i++)
+        if (plan->parts[i].shape != NULL) {
+            const copy c = find_copy(plan, buffers, i);
+            DMS_COUNT_RUN(c.shape->kernel);
+            c.shape->kernel->run_nest(&c.shape->nest, c.target, c.source);
+        }
     leave(plan);
 }
