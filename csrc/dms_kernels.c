@@ -19,47 +19,35 @@ static bool is_available(const dms_kernel *kernel)
     return (kernel->isa & ~dms_cpu_isa()) == 0;
 }
 
-/* Gives the kernel to the shapes that have none yet. Returns how many still have none, with the reason of the first of these. */
-static uint64_t assign(dmlsplit_plan *plan, const dms_kernel *kernel, const char **refusal)
+/* The first kernel that takes a shape, or that takes all of a plan: shape is NULL. With a name, only that one. NULL: there is none. Where refusals is
+ * not NULL it receives why those before it do not, unless another shape had a reason. */
+static const dms_kernel *find_kernel(const dmlsplit_plan *plan, const dms_shape *shape, const char *name, const char **refusals)
 {
-    uint64_t left = 0;
-    for (uint64_t i = 0; i < plan->shape_count; i++) {
-        dms_shape *shape = &plan->shapes[i];
-        if (shape->kernel != NULL)
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++) {
+        const dms_kernel *kernel = &dms_kernel_table[i];
+        const char *refusal = "this CPU lacks its instructions";
+        if ((kernel->accept_nest != NULL) != (shape != NULL) || (name != NULL && strcmp(name, kernel->name) != 0))
             continue;
-        const char *reason = kernel->accept_nest(&shape->nest);
-        if (reason == NULL) {
-            shape->kernel = kernel;
-            continue;
-        }
-        left++;
-        if (*refusal == NULL)
-            *refusal = reason;
+        if (is_available(kernel))
+            refusal = shape != NULL ? kernel->accept_nest(&shape->nest) : kernel->accept_group(plan);
+        if (refusal == NULL)
+            return kernel;
+        if (refusals != NULL && refusals[i] == NULL)
+            refusals[i] = refusal;
     }
-    return left;
+    return NULL;
 }
 
 dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
 {
-    uint64_t left = plan->shape_count;  /* shapes without a kernel; where a group kernel was found they get theirs for slices */
-    for (uint32_t i = 0; i < DMS_KERNEL_COUNT && left > 0; i++) {
-        const dms_kernel *kernel = &dms_kernel_table[i];
-        const bool is_open = plan->group == NULL;
-        const char *refusal = NULL;
-        if (name != NULL && strcmp(name, kernel->name) != 0)
-            continue;
-        if (!is_available(kernel))
-            refusal = "this CPU lacks its instructions";
-        else if (kernel->accept_nest != NULL)
-            left = assign(plan, kernel, &refusal);
-        else if (is_open && (refusal = kernel->accept_group(plan)) == NULL)
-            plan->group = kernel;
-        if (is_open)
-            plan->refusals[i] = refusal;
+    plan->group = find_kernel(plan, NULL, name, plan->refusals);
+    for (uint64_t i = 0; i < plan->shape_count; i++) {
+        dms_shape *shape = &plan->shapes[i];
+        shape->kernel = find_kernel(plan, shape, name, plan->group == NULL ? plan->refusals : NULL);
+        if (shape->kernel == NULL && plan->group == NULL)
+            return DMLSPLIT_KERNEL_REFUSED;     /* that of the name: the last line of the table accepts everything */
     }
-    if (plan->group == NULL)            /* left over by one that was asked for by name: the last line of the table accepts everything */
-        return left > 0 ? DMLSPLIT_KERNEL_REFUSED : DMLSPLIT_OK;
-    if (plan->group->prepare_group == NULL)
+    if (plan->group == NULL || plan->group->prepare_group == NULL)
         return DMLSPLIT_OK;
     plan->tables = plan->group->prepare_group(plan);
     return plan->tables != NULL ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
