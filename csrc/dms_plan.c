@@ -138,19 +138,14 @@ static uint64_t bytes_read(const dmlsplit_plan *plan)
     return plan->bytes / least;
 }
 
-static dms_stores choose(uint64_t traffic, uint64_t stream, uint64_t claim, uint32_t fetch)
+/* Lines are claimed from the profile's traffic on, and on every CPU from so many times what the caches nearest the core hold; 0: never. */
+static dms_stores choose(const dmlsplit_profile *profile, uint64_t traffic, uint64_t stream, uint64_t claim, uint64_t times, uintptr_t ahead)
 {
-    const dms_stores claimed = {DMS_CLAIMED, 0, DMS_CLAIMED_AHEAD}, plain = {DMS_PLAIN, 0, 0};
+    const dms_stores claimed = {DMS_CLAIMED, 0, ahead}, plain = {DMS_PLAIN, 0, 0};
+    const bool is_large = times > 0 && profile->level2 > 0 && traffic >= times * profile->level2;
     if (traffic >= stream)
-        return dms_streamed_stores(fetch);
-    return traffic >= claim ? claimed : plain;
-}
-
-/* The traffic from which on lines are claimed: the profile's, and on every CPU so many times what the caches nearest the core hold; 0: never. */
-static uint64_t claim_from(uint64_t claim, uint64_t times, const dmlsplit_profile *profile)
-{
-    const uint64_t several = times > 0 && profile->level2 > 0 ? times * profile->level2 : UINT64_MAX;
-    return claim < several ? claim : several;
+        return dms_streamed_stores(profile->fetch);
+    return is_large || traffic >= claim ? claimed : plain;
 }
 
 /* Turned bytes wait for a line in each of 64 rows: an NHWC view took 4.0 times memcpy's time, and 2.4 when lines were claimed (Zen 5, after others had used
@@ -160,13 +155,11 @@ static uint64_t claim_from(uint64_t claim, uint64_t times, const dmlsplit_profil
 static void choose_stores(dmlsplit_plan *plan)
 {
     const uint64_t read = bytes_read(plan), traffic = plan->bytes + read, filled = plan->bytes / 3 * 2 + read;
-    dmlsplit_profile profile;
-    dms_profile_for(traffic, &profile);
-    plan->copies = choose(traffic, profile.stream_copies, profile.claim, profile.fetch);
-    plan->turns = choose(traffic, profile.stream_turns, claim_from(profile.claim, plan->space.element_size == 1 ? 4 : 0, &profile), profile.fetch);
-    plan->fills = choose(filled, profile.stream_turns, claim_from(profile.claim / 3 * 2, 6, &profile), profile.fetch);
-    if (plan->fills.regime == DMS_CLAIMED)
-        plan->fills.ahead = DMS_FILLED_AHEAD;
+    dmlsplit_profile p;
+    dms_profile_for(traffic, &p);
+    plan->copies = choose(&p, traffic, p.stream_copies, p.claim, 0, DMS_CLAIMED_AHEAD);
+    plan->turns = choose(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? 4 : 0, DMS_CLAIMED_AHEAD);
+    plan->fills = choose(&p, filled, p.stream_turns, p.claim / 3 * 2, 6, DMS_FILLED_AHEAD);
 }
 
 static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *loops)
