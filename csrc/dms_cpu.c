@@ -1,11 +1,7 @@
 /* dms_cpu.c - what this CPU has, asked once and at run time */
 #include "dms_cached.h"
-#include "dms_internal.h"
-#include "dms_text.h"
-
-#if DMS_SSSE3
 #include "dms_cpuid.h"
-#endif
+#include "dms_text.h"
 
 /* An instruction set: its bits in CPUID's leaves 1 and 7, and the registers that the operating system saves for it (Intel SDM volume 2A, CPUID; volume
  * 1, 13.3 for XCR0). */
@@ -36,21 +32,6 @@ const char *dms_isa_name(uint32_t isa)
     return "any";
 }
 
-#if DMS_SSSE3
-
-/* XCR0 */
-static uint32_t saved_registers(void)
-{
-#if DMS_MSVC
-    return (uint32_t)_xgetbv(0);
-#else
-    uint32_t low, high;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    (void)high;
-    return low;
-#endif
-}
-
 static bool has(uint32_t value, uint32_t bits)
 {
     return (value & bits) == bits;
@@ -59,24 +40,15 @@ static bool has(uint32_t value, uint32_t bits)
 static uint32_t detect(void)
 {
     dms_cpuid_registers one = {0, 0, 0, 0}, seven = {0, 0, 0, 0};
-    uint32_t isa = 0;
+    uint32_t isa = DMS_NEON ? DMS_ISA_NEON : 0;
     (void)dms_cpuid(1, 0, &one);
     (void)dms_cpuid(7, 0, &seven);
-    const uint32_t saved = has(one.ecx, OSXSAVE) ? saved_registers() : 0;
+    const uint32_t saved = has(one.ecx, OSXSAVE) ? dms_saved_registers() : 0;
     for (const isa_row *row = isas; row->compiled && has(one.ecx, row->leaf1_ecx) && has(seven.ebx, row->leaf7_ebx) &&
                                     has(seven.ecx, row->leaf7_ecx) && has(saved, row->saved); row++)
         isa |= row->isa;                /* each has all before it; NEON, which is last, is compiled for other machines */
     return isa;
 }
-
-#else
-
-static uint32_t detect(void)
-{
-    return DMS_NEON ? DMS_ISA_NEON : 0;
-}
-
-#endif
 
 /* ---- Answers ---- */
 

@@ -1,11 +1,13 @@
-/* dms_cpuid.h - the CPUID instruction */
+/* dms_cpuid.h - what x86 CPUs say of themselves; others say nothing */
 #pragma once
 
 #include "dms_internal.h"
 
-#if DMS_MSVC
+#include <string.h>
+
+#if DMS_X86 && DMS_MSVC
 #include <intrin.h>
-#else
+#elif DMS_X86
 #include <cpuid.h>
 #endif
 
@@ -13,21 +15,34 @@ typedef struct dms_cpuid_registers {
     uint32_t eax, ebx, ecx, edx;
 } dms_cpuid_registers;
 
-/* false: this CPU does not have the leaf. */
+/* The instruction CPUID. false: this CPU does not have the leaf. */
 static inline bool dms_cpuid(uint32_t leaf, uint32_t subleaf, dms_cpuid_registers *r)
 {
-#if DMS_MSVC
+#if DMS_X86 && DMS_MSVC
     int out[4];
     __cpuid(out, (int)(leaf & 0x80000000u));    /* the last leaf of its range */
     if ((uint32_t)out[0] < leaf)
         return false;
     __cpuidex(out, (int)leaf, (int)subleaf);
-    r->eax = (uint32_t)out[0];
-    r->ebx = (uint32_t)out[1];
-    r->ecx = (uint32_t)out[2];
-    r->edx = (uint32_t)out[3];
+    memcpy(r, out, sizeof out);
     return true;
-#else
+#elif DMS_X86
     return __get_cpuid_count(leaf, subleaf, &r->eax, &r->ebx, &r->ecx, &r->edx) != 0;
+#else
+    (void)leaf, (void)subleaf, (void)r;
+    return false;
 #endif
+}
+
+/* The register XCR0, which a CPU may lack: what the operating system saves. */
+static inline uint32_t dms_saved_registers(void)
+{
+    uint32_t low = 0, high = 0;
+#if DMS_X86 && DMS_MSVC
+    low = (uint32_t)_xgetbv(0);
+#elif DMS_X86
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+#endif
+    (void)high;
+    return low;
 }

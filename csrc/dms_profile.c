@@ -1,7 +1,7 @@
 /* dms_profile.c - the machine as data: the sizes of its caches, and how to store by how much is read and written */
 #define _CRT_SECURE_NO_WARNINGS         /* MSVC's name for getenv */
 #include "dms_cached.h"
-#include "dms_internal.h"
+#include "dms_cpuid.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,6 @@
 #ifndef DMLSPLIT_MEASURE
 #define DMLSPLIT_MEASURE 1
 #endif
-
-#if DMS_X86
-#include "dms_cpuid.h"
 
 /* Intel's leaf 4 and AMD's leaf 0x8000001D have one format (Intel SDM volume 2A, CPUID; AMD APM volume 3, E.4.15): one cache a subleaf, type
  * 0 after the last. Notes the data or unified cache of level 2, and the largest one. */
@@ -45,6 +42,9 @@ static void detect(dmlsplit_profile *profile)
 {
     enum { MOST_COPIES = 16 << 20, MOST_LEVEL2 = 4 << 20, INTEL = 0x756e6547 /* "Genu" */, PREFETCHW = 1u << 8 };
     dms_cpuid_registers vendor, extended;
+    profile->stream_copies = profile->stream_turns = profile->claim = UINT64_MAX;
+    if (!dms_cpuid(0, 0, &vendor))
+        return;                         /* no kernel for other machines than x86 has non-temporal stores */
     read_caches(4, profile);
     if (profile->last_level == 0)
         read_caches(0x8000001Du, profile);
@@ -52,8 +52,7 @@ static void detect(dmlsplit_profile *profile)
     if (profile->stream_copies > MOST_COPIES)
         profile->stream_copies = MOST_COPIES;
     profile->stream_turns = profile->stream_copies;
-    profile->claim = UINT64_MAX;
-    if (!dms_cpuid(0, 0, &vendor) || vendor.ebx != INTEL)
+    if (vendor.ebx != INTEL)
         return;
     profile->fetch = DMLSPLIT_FETCH_PAGES;
     if (profile->level2 == 0 || profile->level2 > MOST_LEVEL2)
@@ -62,16 +61,6 @@ static void detect(dmlsplit_profile *profile)
     if (dms_cpuid(0x80000001u, 0, &extended) && (extended.ecx & PREFETCHW) != 0)
         profile->claim = profile->level2;
 }
-
-#else
-
-/* No kernel for other machines has non-temporal stores. */
-static void detect(dmlsplit_profile *profile)
-{
-    profile->stream_copies = profile->stream_turns = profile->claim = UINT64_MAX;
-}
-
-#endif
 
 /* A number of bytes, if the variable holds nothing else. */
 static void read_variable(const char *name, uint64_t *bytes, dmlsplit_profile *profile)
