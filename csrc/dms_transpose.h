@@ -90,7 +90,8 @@ typedef struct dms_matrix {
 dms_matrix dms_find_matrix(const dms_nest *nest);
 
 /* NULL, or why not. A nest that turns a matrix, the loops around it apart. */
-const char *dms_refuse_transpose(const dms_nest *nest);     /* the kernels accept it where it is not narrow: dms_accept_transpose */
+const char *dms_refuse_transpose(const dms_nest *nest);
+const char *dms_accept_transpose(const dms_nest *nest);     /* where it is not narrow */
 void dms_transpose(const dms_nest *nest, char *target, const char *source, const dms_turner *turner);
 
 /* ---- Columns: parts of one element a row ---- */
