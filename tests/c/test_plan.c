@@ -298,7 +298,7 @@ static void descriptions(void)
     plan = create(&g);
     dmlsplit_plan_describe(plan, text, sizeof text);
     CHECK(strstr(text, "kernel scalar") != NULL);
-    CHECK(strstr(text, "not columns: ") != NULL);
+    CHECK(strstr(text, "not channels: ") != NULL);
     CHECK(strstr(text, "not strided: there is no loop of 16 steps or more\n") != NULL);
     dmlsplit_plan_destroy(plan);
 }
