@@ -116,14 +116,6 @@ typedef struct dms_space {
  * continue it (all lengths are scaled) and comes last, so that the loops before it are the rows. */
 void dms_fold(dms_space *space);
 
-/* ---- Overlap (dms_overlap.c) ---- */
-
-typedef enum dms_overlap { DMS_DISJOINT, DMS_OVERLAPS, DMS_UNDECIDED } dms_overlap;
-
-/* Whether two elements of one tensor share a byte. No size is 0, and the tensor's byte range fits an int64_t. Each step of the search takes
- * one from *budget; at 0 it gives up. */
-dms_overlap dms_self_overlap(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, uint32_t *budget);
-
 /* ---- Plans (dms_plan.c) ---- */
 
 typedef struct dms_loop {
@@ -210,6 +202,10 @@ void dms_packed_strides(uint32_t rank, const uint64_t *sizes, uint64_t element_s
 /* The bytes that a tensor without zero sizes touches. false, with *dimension, where the range exceeds INT64_MAX or the address space. */
 bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, int64_t *begin, int64_t *end,
                     uint32_t *dimension);
+
+/* DMLSPLIT_OK where no two elements of a tensor share a byte. No size is 0, and the tensor's byte range fits an int64_t. Each step of the search
+ * takes one from *budget; at 0 it gives up. */
+dmlsplit_status dms_check_overlap(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, uint32_t *budget);
 
 static inline void dms_set_fault(dmlsplit_fault *fault, uint64_t part, uint32_t dimension)
 {

@@ -72,11 +72,10 @@ static dmlsplit_status add_operand(const dmlsplit_geometry *g, uint64_t part, ui
     }
     if (!is_written || (g->flags & DMLSPLIT_OVERLAP_ALLOWED) != 0)
         return DMLSPLIT_OK;
-    const dms_overlap overlap = dms_self_overlap(g->rank, sizes, operand->strides, g->element_size, budget);
-    if (overlap == DMS_DISJOINT)
-        return DMLSPLIT_OK;
-    dms_set_fault(fault, part, DMLSPLIT_NO_DIMENSION);
-    return overlap == DMS_OVERLAPS ? DMLSPLIT_OUTPUT_OVERLAP : DMLSPLIT_OVERLAP_UNDECIDED;
+    const dmlsplit_status status = dms_check_overlap(g->rank, sizes, operand->strides, g->element_size, budget);
+    if (status != DMLSPLIT_OK)
+        dms_set_fault(fault, part, DMLSPLIT_NO_DIMENSION);
+    return status;
 }
 
 /* Fills the space with the tensors as given, and parts with their shapes and places. */

@@ -1,6 +1,6 @@
 /* dms_verdict_layout.c - how many elements and bytes a tensor has, exactly and as a build counts them, and whether two elements meet
  *
- * In elements, as DirectML has it, where dms_overlap.c counts in bytes. The search goes the way of the Python package's, step by step, so that both
+ * In elements, as DirectML has it, where dms_geometry.c counts in bytes. The search goes the way of the Python package's, step by step, so that both
  * give up on the same tensors. Signs of strides do not matter to it: a difference of indices has either sign.
  */
 #include "dms_verdict.h"
