@@ -23,19 +23,22 @@
 /* ---- Instruction sets ---- */
 
 /* Kernels keep arrays of vectors in registers, for which loops over them have to be unrolled. gcc does it at -O3 only: at -O2 three channels took three
- * times as long, so all that follows is compiled as if by -O3. clang does it for short loops; it is asked for the others, and not to make two loops of one
- * that seldom runs four times. All this is for programs that are optimised at all; sanitizers make several times the code of it. */
+ * times as long, so all that follows is compiled as if by -O3. It is asked for loops that are too long even then, but not for others, as it unrolls those,
+ * too, whose end is not constant. clang does it for short loops; it is asked for the others, and not to make two loops of one that seldom runs four times.
+ * All this is for programs that are optimised at all; sanitizers make several times the code of it. */
+#if !defined(__GNUC__) || !defined(__OPTIMIZE__) || defined(__OPTIMIZE_SIZE__) || DMS_SANITIZED
 #define DMS_UNROLLED
+#define DMS_UNROLLED_LONG
 #define DMS_ROLLED
-#if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && !DMS_SANITIZED
-#ifdef __clang__
-#undef DMS_UNROLLED
-#undef DMS_ROLLED
+#elif defined(__clang__)
 #define DMS_UNROLLED _Pragma("clang loop unroll(full)")
+#define DMS_UNROLLED_LONG DMS_UNROLLED
 #define DMS_ROLLED _Pragma("clang loop unroll(disable)")
 #else
+#define DMS_UNROLLED
+#define DMS_UNROLLED_LONG _Pragma("GCC unroll 16")
+#define DMS_ROLLED
 #pragma GCC optimize("O3")
-#endif
 #endif
 
 /* Functions name the instructions that they use, so that no file needs flags of its own. MSVC takes any intrinsic anywhere. */

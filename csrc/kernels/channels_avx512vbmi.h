@@ -169,24 +169,11 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, cons
                 vector now[DMS_MOST_CHANNELS];
                 for (unsigned i = j; i < j + together; i++) {
                     const unsigned w = split ? i : 0, m = i % second;
-                    vector v = gather((first > 1 ? grouped[b] : from) + i - m, second, table[m], masks[m]);
-                    if (ragged) {
-                        const vector rotated = ROTATE(v, rotation[w]);
-                        v = _mm512_mask_blend_epi8(filled[w], rotated, waiting[w]);
-                        waiting[w] = rotated;
-                    }
-                    now[i - j] = v;
+                    const vector v = gather((first > 1 ? grouped[b] : from) + i - m, second, table[m], masks[m]);
+                    now[i - j] = ragged ? carry(v, rotation[w], filled[w], &waiting[w]) : v;
                 }
-                for (unsigned i = j; i < j + together; i++) {
-                    const unsigned w = split ? i : 0;
-                    if (regime == DMS_CLAIMED)
-                        DMS_CLAIM(line[w], DMS_CLAIMED_AHEAD / targets);
-                    if (regime == DMS_STREAMED)
-                        stream(line[w], now[i - j]);
-                    else
-                        store(line[w], now[i - j]);
-                    line[w] += DMS_LINE;
-                }
+                for (unsigned i = j; i < j + together; i++)
+                    put_line(&line[split ? i : 0], now[i - j], regime, DMS_CLAIMED_AHEAD / targets);
             }
     }
     for (unsigned i = 0; i < targets; i++) {
