@@ -12,12 +12,14 @@ typedef struct dms_step {
     uint64_t mask;
     uint32_t source;                    /* index of a source stream */
     uint32_t offset;                    /* bytes from the block's begin in it */
+    uint32_t block;                     /* bytes of a block in it */
 } dms_step;
 
 /* A vector of the target and the number of steps that make it. */
 typedef struct dms_woven {
     uint32_t target;                    /* index of a target stream */
     uint32_t offset;                    /* bytes from the block's begin in it */
+    uint32_t block;                     /* bytes of a block in it */
     uint32_t steps;
 } dms_woven;
 
@@ -25,8 +27,6 @@ typedef struct dms_woven {
  * are the targets; in a join the reverse. */
 typedef struct dms_shuffle {
     uint64_t rows;
-    size_t sources, targets;
-    size_t source_block[DMS_MOST_CHANNELS], target_block[DMS_MOST_CHANNELS];    /* bytes */
     size_t vector_count, step_count;
     dms_woven vectors[DMS_MOST_VECTORS];
     dms_step steps[DMS_MOST_STEPS];     /* in the order of the vectors */
@@ -35,5 +35,5 @@ typedef struct dms_shuffle {
 /* unit: bytes of a vector. For a plan that is not refused; free() takes the list, NULL: there is no memory. */
 dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit);
 
-/* NULL, or why not. most: steps that a vector may take on average. */
-const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t most);
+/* NULL, or why not. */
+const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit);

@@ -20,69 +20,58 @@ static size_t rows_of_block(const dms_channels *l, size_t unit)
     return unit / (bits & (0 - bits));
 }
 
-/* Lets byte t of the current vector come from a byte of a source stream. first: the vector's first step. */
-static bool add_byte(dms_shuffle *s, size_t first, size_t unit, size_t t, uint32_t source, size_t byte)
+/* Lets byte t of the last vector come from a byte of a source stream, which has so many bytes a row. */
+static bool add_byte(dms_shuffle *s, size_t unit, size_t t, uint32_t source, size_t width, size_t byte)
 {
-    size_t i = first;
-    while (i < s->step_count && (s->steps[i].source != source || byte < s->steps[i].offset || byte >= s->steps[i].offset + unit))
-        i++;
-    dms_step *step = &s->steps[i];
-    if (i == s->step_count) {
+    dms_woven *v = &s->vectors[s->vector_count - 1];
+    dms_step *const end = &s->steps[s->step_count], *step = end - v->steps;
+    while (step < end && (step->source != source || byte < step->offset || byte >= step->offset + unit))
+        step++;
+    if (step == end) {
         if (s->step_count == DMS_MOST_STEPS)
             return false;
         s->step_count++;
+        v->steps++;
         memset(step->table, DMS_OUT_OF_STEP, sizeof step->table);
         step->mask = 0;
-        step->source = source;          /* no load may leave the block, behind which the stream may end */
-        step->offset = (uint32_t)(byte + unit <= s->source_block[source] ? byte : s->source_block[source] - unit);
+        step->source = source;
+        step->block = (uint32_t)(width * s->rows);      /* which no load may leave, as the stream may end behind it */
+        step->offset = byte + unit <= step->block ? (uint32_t)byte : step->block - (uint32_t)unit;
     }
     step->table[t] = (uint8_t)(byte - step->offset);
     step->mask |= UINT64_C(1) << t;
     return true;
 }
 
+/* Returns false where there would be too many vectors or steps. */
 static bool add_vector(dms_shuffle *s, const dms_channels *l, bool split, size_t unit, uint32_t target, size_t offset)
 {
-    const size_t first = s->step_count, width = split ? l->widths[target] : l->row;
-    size_t row = offset / width, column = offset % width;
-    uint32_t part = split ? target : 0;
+    const size_t width = split ? l->widths[target] : l->row;
+    const dms_woven vector = {target, (uint32_t)offset, (uint32_t)(width * s->rows), 0};
     if (s->vector_count == DMS_MOST_VECTORS)
         return false;
+    s->vectors[s->vector_count++] = vector;
     for (size_t t = 0; t < unit; t++) {
+        const size_t row = (offset + t) / width, column = (offset + t) % width;
+        uint32_t part = split ? target : 0;
         while (!split && column >= l->places[part] + l->widths[part])
             part++;
-        const size_t byte = split ? row * l->row + l->places[target] + column : row * l->widths[part] + column - l->places[part];
-        if (!add_byte(s, first, unit, t, split ? 0 : part, byte))
+        if (split ? !add_byte(s, unit, t, 0, l->row, row * l->row + l->places[part] + column)
+                  : !add_byte(s, unit, t, part, l->widths[part], row * l->widths[part] + column - l->places[part]))
             return false;
-        if (++column == width) {
-            column = 0;
-            row++;
-            part = split ? target : 0;
-        }
     }
-    dms_woven *v = &s->vectors[s->vector_count++];
-    v->target = target;
-    v->offset = (uint32_t)offset;
-    v->steps = (uint32_t)(s->step_count - first);
     return true;
 }
 
-/* Returns false where there would be too many steps. */
 static bool build(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     dms_channels l;
     dms_lay_out_channels(plan, &l);
     s->rows = rows_of_block(&l, unit);
-    s->sources = split ? 1 : l.count;
-    s->targets = split ? l.count : 1;
     s->vector_count = s->step_count = 0;
-    for (size_t i = 0; i < s->sources; i++)
-        s->source_block[i] = (split ? l.row : l.widths[i]) * (size_t)s->rows;
-    for (size_t i = 0; i < s->targets; i++)
-        s->target_block[i] = (split ? l.widths[i] : l.row) * (size_t)s->rows;
-    for (uint32_t i = 0; i < s->targets; i++)
-        for (size_t offset = 0; offset < s->target_block[i]; offset += unit)
+    for (uint32_t i = 0; i < (split ? l.count : 1); i++)
+        for (size_t offset = 0; offset < (split ? l.widths[i] : l.row) * s->rows; offset += unit)
             if (!add_vector(s, &l, split, unit, i, offset))
                 return false;
     return true;
@@ -96,10 +85,11 @@ dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit)
     return made;
 }
 
-const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t most)
+const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit)
 {
     enum {
         LEAST_BLOCKS = 8,               /* of rows that follow each other: what remains of them is copied one by one */
+        MOST_STEPS = 8,                 /* a vector on average */
         WIDE = 8,
         WIDEST = 12, WIDEST_OF_64 = 20, /* with vectors of 16 and of 64 bytes */
         FEW = 3,                        /* steps a vector, with which shuffles of whole vectors are faster than moves still */
@@ -116,7 +106,7 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit, size_t mo
         return "pieces of a row are of 12 bytes or more on average, with 64-byte vectors of 20: moves are as fast";
     if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && row >= 16)
         return "8 elements and 16 bytes a row or more: transposes are faster";
-    if (!build(plan, unit, &shuffle) || shuffle.step_count > (wide ? FEW : most) * shuffle.vector_count)
+    if (!build(plan, unit, &shuffle) || shuffle.step_count > (wide ? FEW : MOST_STEPS) * shuffle.vector_count)
         return "too many vectors have to be looked at for one";
     if (wide && dms_is_streamed(&plan->copies) && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts || shuffle.rows > unit / 4 ||
                                  shuffle.rows * row > STREAMED_BLOCK))
