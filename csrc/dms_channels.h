@@ -17,9 +17,6 @@ struct dms_channels {
     uint64_t rows;
 };
 
-/* Copies all rows of a stretch by plain stores. */
-typedef void copy_function(const dms_channels *channels, const void *tables, bool split);
-
 /* Parts that are not empty. */
 uint64_t dms_full_parts(const dmlsplit_plan *plan);
 

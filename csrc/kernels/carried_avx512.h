@@ -56,7 +56,7 @@ static void skip_rows(dms_channels *c, uint64_t rows)
 /* block: rows that are whole vectors in every target. The first of them, before which lines are not ours, and those that are no block, are copied as
  * a few, by stores to any address, as are blocks where vectors are not carried on. */
 static DMS_TARGET void copy_carried(const dms_channels *channels, const void *tables, bool split, uint64_t block, const dms_stores *stores, bool carries,
-                                    copy_function *copy_few, carry_function *copy_blocks)
+                                    dms_stretch_copier *copy_few, carry_function *copy_blocks)
 {
     static const dms_stores plain = {DMS_PLAIN, 0, 0};
     const size_t targets = split ? channels->count : 1;
@@ -69,7 +69,7 @@ static DMS_TARGET void copy_carried(const dms_channels *channels, const void *ta
     const bool ragged = carries && fills > 0 && fills % ROTATED == 0;
     if (ragged && left > block) {
         c.rows = block;
-        copy_few(&c, tables, split);
+        copy_few(&c, tables, split, stores);
         skip_rows(&c, block);
         left -= block;
     }
@@ -85,5 +85,5 @@ static DMS_TARGET void copy_carried(const dms_channels *channels, const void *ta
     }
     c.rows = left;
     if (left > 0)
-        copy_few(&c, tables, split);
+        copy_few(&c, tables, split, stores);
 }

@@ -108,9 +108,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
     dms_move_channels(c, split, row);
 }
 
-static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void *tables, bool split)
+static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     const equal_tables *t = tables;
+    (void)stores;
 #define COPY(count, unit) (split ? DMS_NAME(copy_equal)(c, t, count, unit, true) : DMS_NAME(copy_equal)(c, t, count, unit, false))
     if (t->count == 2)
         COPY(2, 8);

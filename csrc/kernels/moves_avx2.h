@@ -2,14 +2,8 @@
  * 1.05, their join 0.78 in place of 1.1 (Zen 5) */
 #include "stretch_template.h"
 
-static void copy_by_moves(const dms_channels *c, const void *tables, bool split)
-{
-    (void)tables;
-    dms_move_channels(c, split, 0);
-}
-
 void dms_copy_moves_avx2(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     enum { GROUP_BYTES = 2048 };
-    DMS_NAME(copy_groups)(c, tables, split, GROUP_BYTES / c->row, stores, copy_by_moves);
+    DMS_NAME(copy_groups)(c, tables, split, GROUP_BYTES / c->row, stores, dms_copy_channels);
 }

@@ -100,12 +100,6 @@ static DMS_TARGET void copy_blocks(const dms_channels *c, const void *tables, bo
         join_blocks(c, to, false, DMS_PLAIN);
 }
 
-static void copy_few(const dms_channels *c, const void *tables, bool split)
-{
-    (void)tables;
-    dms_move_channels(c, split, 0);
-}
-
 const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
 {
     const char *refusal = dms_refuse_channels(plan);
@@ -122,5 +116,5 @@ const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
 
 void dms_copy_qwords_avx512(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
-    copy_carried(c, tables, split, ROWS, stores, stores->regime != DMS_PLAIN, copy_few, copy_blocks);
+    copy_carried(c, tables, split, ROWS, stores, stores->regime != DMS_PLAIN, dms_copy_channels, copy_blocks);
 }

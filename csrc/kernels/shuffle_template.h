@@ -65,11 +65,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_group)(const dms_shuffle
     }
 }
 
-static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_channels *c, const void *tables, bool split)
+static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     const dms_shuffle *s = tables;
     const uint64_t most = GROUP_BYTES / ((uint64_t)c->row * s->rows) / LANES * LANES;
     const uint64_t count = c->rows / s->rows / LANES * LANES;       /* blocks */
+    (void)stores;
     for (uint64_t first = 0, blocks; first < count; first += blocks) {
         blocks = count - first < most ? count - first : most;
         if (split)

@@ -30,9 +30,9 @@ static DMS_TARGET inline void DMS_NAME(prepare_group)(const dms_channels *group,
     }
 }
 
-/* rows: of a group, of MOST_STAGED bytes at most. */
+/* rows: of a group, of MOST_STAGED bytes at most. copy: by plain stores, whatever it is given. */
 static DMS_TARGET void DMS_NAME(copy_groups)(const dms_channels *c, const void *tables, bool split, uint64_t rows, const dms_stores *stores,
-                                             copy_function *copy)
+                                             dms_stretch_copier *copy)
 {
     _Alignas(DMS_LINE) char staged[MOST_STAGED + 2 * DMS_LINE * DMS_MOST_CHANNELS];
     dms_lines lines[DMS_MOST_CHANNELS];
@@ -40,7 +40,7 @@ static DMS_TARGET void DMS_NAME(copy_groups)(const dms_channels *c, const void *
     const bool streamed = dms_is_streamed(stores);
     dms_channels group = *c;
     if (stores->regime == DMS_PLAIN) {
-        copy(c, tables, split);
+        copy(c, tables, split, stores);
         return;
     }
     for (size_t i = 0, place = 0; streamed && i < targets; i++) {
@@ -55,7 +55,7 @@ static DMS_TARGET void DMS_NAME(copy_groups)(const dms_channels *c, const void *
         DMS_NAME(prepare_group)(&group, split, stores);
         for (size_t i = 0; streamed && i < targets; i++)
             *(split ? &group.parts[i] : &group.whole) = lines[i].bytes + lines[i].fill;
-        copy(&group, tables, split);
+        copy(&group, tables, split, stores);
         for (size_t i = 0; streamed && i < targets; i++)
             DMS_NAME(drain_lines)(&lines[i], (size_t)group.rows * (split ? c->widths[i] : c->row));
     }

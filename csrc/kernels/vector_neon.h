@@ -35,11 +35,6 @@ static inline void stream(char *to, vector v)
 #define UNPACK(half, bits, a, b) \
     vreinterpretq_s8_u##bits(ZIP_##half(bits)(vreinterpretq_u##bits##_s8(a), vreinterpretq_u##bits##_s8(b)))
 
-static inline void turn_groups(vector *v)
-{
-    (void)v;                            /* there is one lane */
-}
-
 /* Bytes of the table from 16 on give 0, so no mask is needed. */
 static inline vector shuffle_bytes(vector v, vector table, uint64_t mask)
 {

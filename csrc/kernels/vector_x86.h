@@ -38,11 +38,6 @@ static inline DMS_TARGET void stream(char *to, vector v)    /* aligned */
 
 #include "vector_one_lane.h"
 
-static inline DMS_TARGET void turn_groups(vector *v)
-{
-    (void)v;
-}
-
 #else
 
 static inline DMS_TARGET __m128i load_lane(const char *from)
