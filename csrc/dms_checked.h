@@ -31,13 +31,3 @@ static inline bool dms_mul_i64(int64_t a, uint64_t b, int64_t *product)
     *product = a < 0 ? -(int64_t)magnitude : (int64_t)magnitude;
     return true;
 }
-
-static inline uint64_t dms_common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}

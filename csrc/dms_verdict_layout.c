@@ -5,8 +5,6 @@
  */
 #include "dms_verdict.h"
 
-#include "dms_checked.h"
-
 /* Differences of two places of one tensor take 66 bits. Where a compiler has no such integers, a tensor that reaches over 2^61 elements counts as
  * one whose overlap is undecided. */
 #if defined(__SIZEOF_INT128__)
@@ -113,6 +111,16 @@ typedef struct search {
     int32_t budget;
 } search;
 
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 static wide floor_divide(wide a, wide b)
 {
     return a / b - (a % b < 0);
@@ -179,7 +187,7 @@ bool dms_dimensions_meet(dms_dimension *dims, uint32_t count, uint64_t width, in
         dims[i].divisor = divisor;
         nested = nested && dims[i].stride > reach + slack;
         reach += dims[i].stride * dims[i].steps;
-        divisor = dms_common_divisor(dims[i].stride, divisor);
+        divisor = common_divisor(dims[i].stride, divisor);
     }
     if (nested)
         return false;
