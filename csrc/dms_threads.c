@@ -24,6 +24,7 @@ typedef CONDITION_VARIABLE condition;
 #define wake(c) WakeConditionVariable(c)
 #define wake_all(c) WakeAllConditionVariable(c)
 #define yield() (void)SwitchToThread()
+#define ENTRY DWORD WINAPI
 #else
 #include <pthread.h>
 #include <sched.h>
@@ -39,6 +40,7 @@ typedef pthread_cond_t condition;
 #define wake(c) (void)pthread_cond_signal(c)
 #define wake_all(c) (void)pthread_cond_broadcast(c)
 #define yield() (void)sched_yield()
+#define ENTRY void *
 #endif
 
 enum { MOST_THREADS = 64, SLICES = 4, YIELDS = 200 };
@@ -85,8 +87,9 @@ static void work(task *t)
     }
 }
 
-static void serve(void)
+static ENTRY serve(void *unused)
 {
+    (void)unused;
     lock(&pool.guard);
     while (!pool.ending) {
         task *t = pool.tasks;
@@ -100,31 +103,19 @@ static void serve(void)
         work(t);
     }
     unlock(&pool.guard);
-}
-
-#ifdef _WIN32
-static DWORD WINAPI enter(LPVOID unused)
-{
-    (void)unused;
-    serve();
     return 0;
 }
 
+#ifdef _WIN32
 /* Threads cannot be ended while a library is unloaded, so one that has any stays. */
 static bool start(thread *made)
 {
     HMODULE module;
     const DWORD pin = GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS;
-    *made = GetModuleHandleExA(pin, (LPCSTR)&pool, &module) ? CreateThread(NULL, 0, enter, NULL, 0, NULL) : NULL;
+    *made = GetModuleHandleExA(pin, (LPCSTR)&pool, &module) ? CreateThread(NULL, 0, serve, NULL, 0, NULL) : NULL;
     return *made != NULL;
 }
 #else
-static void *enter(void *unused)
-{
-    serve();
-    return unused;
-}
-
 /* In the child of a fork, which has none of the threads. */
 static void forget(void)
 {
@@ -142,7 +133,7 @@ static bool start(thread *made)
     registered = true;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(made, NULL, enter, NULL) == 0;
+    const bool started = pthread_create(made, NULL, serve, NULL) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
