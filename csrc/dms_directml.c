@@ -115,9 +115,8 @@ static dmlsplit_status plan_operator(operator_desc *desc, dmlsplit_plan **plan, 
 dmlsplit_status dmlsplit_plan_create_dml(const DML_OPERATOR_DESC *desc, uint32_t flags, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
     dmlsplit_fault unwanted;
-    if (fault == NULL)
-        fault = &unwanted;
-    dms_set_fault(fault, DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION);
+    fault = fault != NULL ? fault : &unwanted;
+    *fault = (dmlsplit_fault){DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION};
     if (plan == NULL)
         return DMLSPLIT_NULL_POINTER;
     *plan = NULL;

@@ -82,8 +82,7 @@ static interval part_interval(const dmlsplit_plan *plan, const dms_buffers *buff
 {
     const dms_shape *shape = plan->parts[part].shape;
     const uintptr_t base = (uintptr_t)dms_part_base(buffers, part);
-    const interval made = {base + (uintptr_t)shape->begin, base + (uintptr_t)shape->end, part};
-    return made;
+    return (interval){base + (uintptr_t)shape->begin, base + (uintptr_t)shape->end, part};
 }
 
 static bool intersect(interval a, interval b)
@@ -124,9 +123,8 @@ dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void
 {
     const dms_buffers buffers = {(void *)whole, parts};
     dmlsplit_fault unwanted;
-    if (fault == NULL)
-        fault = &unwanted;
-    dms_set_fault(fault, DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION);
+    fault = fault != NULL ? fault : &unwanted;
+    *fault = (dmlsplit_fault){DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION};
     if (plan == NULL)
         return DMLSPLIT_NULL_POINTER;
     const dmlsplit_status status = check_pointers(plan, &buffers);

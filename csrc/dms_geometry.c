@@ -3,15 +3,6 @@
 #include "dms_internal.h"
 #include "dms_verdict.h"
 
-void dms_packed_strides(uint32_t rank, const uint64_t *sizes, uint64_t element_size, int64_t *strides)
-{
-    uint64_t stride = element_size;
-    for (uint32_t d = rank; d-- > 0;) {
-        strides[d] = (int64_t)stride;
-        stride *= sizes[d];
-    }
-}
-
 bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, int64_t *begin, int64_t *end,
                     uint32_t *dimension)
 {

@@ -84,11 +84,6 @@ enum {
 uint32_t dms_cpu_isa(void);
 const char *dms_isa_name(uint32_t isa); /* of one bit, or "any" */
 
-#ifdef DMS_TESTING
-/* Makes dms_cpu_isa() answer (detected & mask) from now on: tests walk through older CPUs. Not thread-safe. */
-void dms_cpu_mask(uint32_t mask);
-#endif
-
 /* ---- Folding (dms_fold.c) ---- */
 
 /* A tensor in a space. */
@@ -197,8 +192,6 @@ struct dmlsplit_plan {
 /* Checks everything about a geometry but extents and overlap. *elements receives the whole's number of elements. */
 dmlsplit_status dms_check_geometry(const dmlsplit_geometry *geometry, uint64_t *elements, dmlsplit_fault *fault);
 
-void dms_packed_strides(uint32_t rank, const uint64_t *sizes, uint64_t element_size, int64_t *strides);
-
 /* The bytes that a tensor without zero sizes touches. false, with *dimension, where the range exceeds INT64_MAX or the address space. */
 bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, int64_t *begin, int64_t *end,
                     uint32_t *dimension);
@@ -206,12 +199,6 @@ bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides
 /* DMLSPLIT_OK where no two elements of a tensor share a byte. No size is 0, and the tensor's byte range fits an int64_t. Each step of the search
  * takes one from *budget; at 0 it gives up. */
 dmlsplit_status dms_check_overlap(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, uint32_t *budget);
-
-static inline void dms_set_fault(dmlsplit_fault *fault, uint64_t part, uint32_t dimension)
-{
-    fault->part = part;
-    fault->dimension = dimension;
-}
 
 /* ---- Kernels (dms_kernels.c, kernels) ---- */
 
@@ -281,18 +268,18 @@ void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32
 /* All of them on up to so many threads, the caller's among them. */
 void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads);
 
-#ifdef DMS_TESTING
-/* The least bytes of a slice, for tests to lower; and those that slices left to another kernel than the chosen one, so far. */
-extern uint64_t dms_least_slice, dms_fallback_bytes;
-#endif
-
 /* The plan as a whole, on the caller's thread. */
 void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers);
 
-/* ---- Counters of the tests: runs of each kernel, and strides that planning looks at ---- */
+/* ---- For the tests ---- */
 
 #ifdef DMS_TESTING
-extern uint64_t dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
+/* Makes dms_cpu_isa() answer (detected & mask) from now on: tests walk through older CPUs. Not thread-safe. */
+void dms_cpu_mask(uint32_t mask);
+
+/* The least bytes of a slice, for tests to lower; those that slices left to another kernel than the chosen one, so far; runs of each kernel; and strides
+ * that planning looked at. */
+extern uint64_t dms_least_slice, dms_fallback_bytes, dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
 #define DMS_COUNT_RUN(kernel) ((void)dms_kernel_runs[(kernel) - dms_kernel_table]++)
 #define DMS_COUNT_STEPS(count) ((void)(dms_plan_steps += (count)))
 #else

@@ -49,6 +49,15 @@ static dmlsplit_status allocate(dmlsplit_plan *plan, const dmlsplit_geometry *g)
     return complete ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
 }
 
+static void pack_strides(uint32_t rank, const uint64_t *sizes, uint64_t element_size, int64_t *strides)
+{
+    uint64_t stride = element_size;
+    for (uint32_t d = rank; d-- > 0;) {
+        strides[d] = (int64_t)stride;
+        stride *= sizes[d];
+    }
+}
+
 /* Fills an operand, and the bytes it touches, from a part of the geometry, or from its whole: DMLSPLIT_WHOLE. */
 static dmlsplit_status add_operand(const dmlsplit_geometry *g, uint64_t part, uint32_t *budget, dms_operand *operand, int64_t *begin, int64_t *end,
                                    dmlsplit_fault *fault)
@@ -63,18 +72,18 @@ static dmlsplit_status add_operand(const dmlsplit_geometry *g, uint64_t part, ui
     if (strides != NULL)
         memcpy(operand->strides, strides, g->rank * sizeof operand->strides[0]);
     else
-        dms_packed_strides(g->rank, sizes, g->element_size, operand->strides);
+        pack_strides(g->rank, sizes, g->element_size, operand->strides);
 
     uint32_t dimension;
     if (!dms_byte_range(g->rank, sizes, operand->strides, g->element_size, begin, end, &dimension)) {
-        dms_set_fault(fault, part, dimension);
+        *fault = (dmlsplit_fault){part, dimension};
         return DMLSPLIT_OVERFLOW;
     }
     if (!is_written || (g->flags & DMLSPLIT_OVERLAP_ALLOWED) != 0)
         return DMLSPLIT_OK;
     const dmlsplit_status status = dms_check_overlap(g->rank, sizes, operand->strides, g->element_size, budget);
     if (status != DMLSPLIT_OK)
-        dms_set_fault(fault, part, DMLSPLIT_NO_DIMENSION);
+        *fault = (dmlsplit_fault){part, DMLSPLIT_NO_DIMENSION};
     return status;
 }
 
@@ -233,9 +242,8 @@ static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, co
 dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *kernel, dmlsplit_plan **plan, dmlsplit_fault *fault)
 {
     dmlsplit_fault unwanted;
-    if (fault == NULL)
-        fault = &unwanted;
-    dms_set_fault(fault, DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION);
+    fault = fault != NULL ? fault : &unwanted;
+    *fault = (dmlsplit_fault){DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION};
     if (plan == NULL)
         return DMLSPLIT_NULL_POINTER;
     *plan = NULL;

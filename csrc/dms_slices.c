@@ -49,8 +49,7 @@ static copy find_copy(const dmlsplit_plan *plan, const dms_buffers *buffers, uin
     char *const in_part = dms_part_base(buffers, number) + nest->part_offset;
     char *const in_whole = (char *)buffers->whole + part->place + nest->whole_offset;
     const bool split = plan->direction == DMLSPLIT_SPLIT;
-    const copy c = {part->shape, split ? in_part : in_whole, split ? in_whole : in_part};
-    return c;
+    return (copy){part->shape, split ? in_part : in_whole, split ? in_whole : in_part};
 }
 
 /* The loops in the order in which a nest is cut: as they are, but the sides of a matrix that is turned come last, the longer one before the other, so
