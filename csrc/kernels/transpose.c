@@ -40,13 +40,14 @@ static dms_sink choose_sink(const dms_turner *turner, size_t element_size, uint6
  * follows. Rows of the target that are a power of two apart wait for each other's lines unless they get several at once: squares are stacked, but not of
  * wide elements, which gained by it in a quiet hour and lost in a busy one. Where rows of the source alone are so, they are followed in tiles of one square's
  * height. Measured (Zen 5, DMLSPLIT_MEASURE=0) as multiples of memcpy's time, in place of tiles eight squares high and two wide: 2048 x 2048 of one byte
- * stacked 2.6, 3.8; 1040 x 1024 of two bytes 2.0, 2.6; 1,024 columns of as many rows of four bytes, low, 1.6, 2.2. */
-static void shape_stored(dms_tile *tile, const dms_side *from, const dms_side *to)
+ * stacked 2.6, 3.8; 1040 x 1024 of two bytes 2.0, 2.6; 512 parts of one byte 1.9, 2.25 (AVX-512 and long ones only); 1,024 columns of as many rows of four bytes, low, 1.6, 2.2. */
+static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_side *from, const dms_side *to)
 {
-    enum { SQUARES = 16, HIGH = 8 };
+    enum { SQUARES = 16, HIGH = 8, LONG = 2048 };       /* rows of long columns */
     const size_t size = tile->element_size, side = DMS_LINE / size;
     const bool together = share_sets(from->step, side), low = size > 1 && together && !share_sets(to->step, SQUARES * side);
-    const bool stacked = from->count >= DMS_STACK * side && share_sets(to->step, side) && (size == 1 || (size == 2 && !together));
+    const bool crowded = share_sets(to->step, side), many = to->listed && turner->vector == DMS_LINE && from->count >= LONG && to->count >= side;
+    const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
     tile->height = (stacked ? DMS_STACK : low ? 1 : HIGH) * side;
     tile->width = stacked ? side : SQUARES / ((dms_smaller(from->count, tile->height) + side - 1) / side) * side;
@@ -79,7 +80,7 @@ void dms_start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_si
     tile->claimed = stores->regime == DMS_CLAIMED;
     tile->fetched = streamed && !share_sets(from->step, DMS_LINE / element_size);
     if (tile->sink == DMS_STORED)
-        shape_stored(tile, from, to);
+        shape_stored(tile, turner, from, to);
     else
         shape_streamed(tile, to);
     const bool aside = from->listed || from->count <= tile->height;     /* the next tile to fetch is, not below */

@@ -167,6 +167,13 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_whole(const square *s, size_t size
 /* A square of less rows or columns than a line has elements: by masks, or by way of a whole one. */
 static DMS_TARGET DMS_ALWAYS_INLINE void turn_some(const square *s, size_t size, dms_sink sink)
 {
+    const size_t few = size == 1 ? 2 : 4;       /* rows or columns, which are sooner moved one by one */
+    if ((s->rows <= few || s->columns <= few) && sink != DMS_CARRIED) {
+        for (size_t i = 0; i < s->rows; i++)
+            for (size_t j = 0; j < s->columns; j++)
+                memcpy(s->to[j] + s->to_offset + i * size, s->from[i] + s->from_offset + j * size, size);
+        return;
+    }
 #if VECTOR == DMS_LINE
     vector v[DMS_LINE];
     turn_columns(s, v, 0, size, 1, false, sink);

@@ -316,6 +316,46 @@ static void many_parts(uint64_t count)
     free(whole);
 }
 
+/* More columns than are turned at once, as every older CPU would split and join them. */
+static void many_columns(void)
+{
+    enum { ROWS = 70, COLUMNS = 2100 };
+    static uint16_t whole[ROWS][COLUMNS], joined[ROWS][COLUMNS], apart[COLUMNS][ROWS];
+    static void *parts[COLUMNS];
+    static uint64_t ones[COLUMNS];
+    const uint64_t sizes[] = {ROWS, COLUMNS};
+    check_case = "many columns";
+    for (int j = 0; j < COLUMNS; j++) {
+        ones[j] = 1;
+        parts[j] = apart[j * 11 % COLUMNS];     /* 11 does not divide COLUMNS */
+        for (int i = 0; i < ROWS; i++)
+            whole[i][j] = (uint16_t)(i * COLUMNS + j);
+    }
+    for (int regime = 0; regime < REGIMES; regime++)
+        for (uint32_t mask = 0; mask < 32; mask = 2 * mask + 1) {
+            dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 2, 2, 1, 0, COLUMNS, sizes, NULL, ones, NULL};
+            dmlsplit_plan *split = NULL, *join = NULL;
+            uint64_t wrong = 0;
+            use_regime(regime);
+            dms_cpu_mask(mask);
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &split, NULL), DMLSPLIT_OK);
+            g.direction = DMLSPLIT_JOIN;
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &join, NULL), DMLSPLIT_OK);
+            memset(apart, 0, sizeof apart);
+            CHECK_EQUAL(dmlsplit_split(split, whole, parts), DMLSPLIT_OK);
+            for (int j = 0; j < COLUMNS; j++)
+                for (int i = 0; i < ROWS; i++)
+                    wrong += apart[j * 11 % COLUMNS][i] != whole[i][j];
+            CHECK_EQUAL(wrong, 0);
+            memset(joined, 0, sizeof joined);
+            CHECK_EQUAL(dmlsplit_join(join, (const void *const *)parts, joined), DMLSPLIT_OK);
+            CHECK(memcmp(joined, whole, sizeof whole) == 0);
+            dmlsplit_plan_destroy(split);
+            dmlsplit_plan_destroy(join);
+        }
+    dms_cpu_mask(UINT32_MAX);
+}
+
 /* More than a megabyte of one run, as every older CPU would fill it: in steps of a pattern, and by calls of memcpy where lines are claimed. */
 static void long_fills(void)
 {
@@ -441,6 +481,7 @@ int main(void)
     random_cases();
     many_parts(100000);
     many_parts(1000000);
+    many_columns();
     row_ranges();
     long_fills();
     mixed_kernels();

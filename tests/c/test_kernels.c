@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { PARTS = 80, RANK = 3, ROOM = 1 << 18, MARGIN = 64, DRAWS = 2 };
+enum { PARTS = 80, RANK = 3, ROOM = 3 << 17, MARGIN = 64, DRAWS = 2 };
 
 typedef enum order { ROWS, COLUMNS, BROADCAST_ROWS, BROADCAST_COLUMNS, BACKWARDS, MIRRORED } order;
 
