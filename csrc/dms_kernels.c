@@ -1,11 +1,11 @@
 /* dms_kernels.c - the kernel table and the choice from it */
 #include "dms_kernel.h"
 
-#define DMS_GROUP(name, isa, accept) {#name, isa, accept, dms_run_##name, NULL, NULL, NULL, NULL},
-#define DMS_STRETCH(name, isa, accept) {#name, isa, accept, dms_run_small_rows, NULL, NULL, dms_copy_##name, NULL},
-#define DMS_TABLE(name, isa, accept) {#name, isa, accept, dms_run_small_rows, NULL, NULL, dms_copy_##name, dms_prepare_##name},
-#define DMS_NEST(name, isa, accept) {#name, isa, NULL, NULL, accept, dms_run_##name, NULL, NULL},
-#define DMS_KERNEL(kind, name, isa, accept) DMS_##kind(name, isa, accept)
+#define DMS_GROUP(name, accept) .accept_group = accept, .run_group = dms_run_##name
+#define DMS_STRETCH(name, accept) .accept_group = accept, .run_group = dms_run_small_rows, .copy_stretch = dms_copy_##name
+#define DMS_TABLE(name, accept) DMS_STRETCH(name, accept), .prepare_group = dms_prepare_##name
+#define DMS_NEST(name, accept) .accept_nest = accept, .run_nest = dms_run_##name
+#define DMS_KERNEL(kind, title, feature, accept) {.name = #title, .isa = feature, DMS_##kind(title, accept)},
 const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT] = {
 #include "dms_kernels.inc"
 };
@@ -14,21 +14,17 @@ const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT] = {
 uint64_t dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
 #endif
 
-static bool is_available(const dms_kernel *kernel)
-{
-    return (kernel->isa & ~dms_cpu_isa()) == 0;
-}
-
 /* The first kernel that takes a shape, or that takes all of a plan: shape is NULL. With a name, only that one. NULL: there is none. Where refusals is
  * not NULL it receives why those before it do not, unless another shape had a reason. */
 static const dms_kernel *find_kernel(const dmlsplit_plan *plan, const dms_shape *shape, const char *name, const char **refusals)
 {
+    const uint32_t isa = dms_cpu_isa();
     for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++) {
         const dms_kernel *kernel = &dms_kernel_table[i];
         const char *refusal = "this CPU lacks its instructions";
         if ((kernel->accept_nest != NULL) != (shape != NULL) || (name != NULL && strcmp(name, kernel->name) != 0))
             continue;
-        if (is_available(kernel))
+        if ((kernel->isa & ~isa) == 0)
             refusal = shape != NULL ? kernel->accept_nest(&shape->nest) : kernel->accept_group(plan);
         if (refusal == NULL)
             return kernel;
@@ -80,5 +76,5 @@ const char *dmlsplit_kernel_isa(uint32_t index)
 
 int dmlsplit_kernel_available(uint32_t index)
 {
-    return index < DMS_KERNEL_COUNT && is_available(&dms_kernel_table[index]);
+    return index < DMS_KERNEL_COUNT && (dms_kernel_table[index].isa & ~dms_cpu_isa()) == 0;
 }
