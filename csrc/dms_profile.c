@@ -136,13 +136,13 @@ dmlsplit_status dmlsplit_set_profile(const dmlsplit_profile *profile)
 {
     if (profile == NULL) {
         detect_all();
-    } else if (profile->struct_size != sizeof *profile) {
-        return DMLSPLIT_BAD_STRUCT_SIZE;
-    } else {
-        dmlsplit_profile given = *profile;
-        given.origin = DMLSPLIT_FROM_SETTINGS;
-        keep(&given);
+        return DMLSPLIT_OK;
     }
+    if (profile->struct_size != sizeof *profile)
+        return DMLSPLIT_BAD_STRUCT_SIZE;
+    dmlsplit_profile given = *profile;
+    given.origin = DMLSPLIT_FROM_SETTINGS;
+    keep(&given);
     return DMLSPLIT_OK;
 }
 
