@@ -208,8 +208,31 @@ typedef struct dms_stretch_part {
 /* The stretch that begins at *row and ends before last; *row becomes the row after it. false: there is none. */
 bool dms_next_stretch(dms_stretch *stretch, const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last);
 
+/* Bytes from an operand's base pointer to the first row. */
+static inline int64_t dms_first_row(const dms_stretch *s, const dms_operand *operand)
+{
+    int64_t offset = operand->offset;
+    for (uint32_t d = 0; d < s->plan->space.axis; d++)
+        offset += (int64_t)s->index[d] * operand->strides[d];
+    return offset;
+}
+
 /* The next part that is not empty, from *part on; *part becomes the one after it. false: there is none. */
-bool dms_next_part(const dms_stretch *stretch, uint64_t *part, dms_stretch_part *found);
+static inline bool dms_next_part(const dms_stretch *s, uint64_t *part, dms_stretch_part *found)
+{
+    const dmlsplit_plan *plan = s->plan;
+    while (*part < plan->part_count && plan->parts[*part].shape == NULL)
+        ++*part;
+    if (*part == plan->part_count)
+        return false;
+    const dms_operand *operand = plan->parts[*part].shape->operand;
+    found->base = dms_part_base(s->buffers, *part) + dms_first_row(s, operand);
+    found->step = operand->strides[plan->space.axis - 1];
+    found->size = (size_t)(operand->length * plan->space.element_size);
+    found->place = plan->parts[*part].place - plan->space.operands[0].offset;
+    ++*part;
+    return true;
+}
 
 /* Runs a plan's kernel on one stretch of small rows after the other. */
 void dms_run_small_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);

@@ -27,14 +27,16 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
 static void list_parts(dms_side *side, const dms_stretch *s, uint64_t *part)
 {
     dms_stretch_part found;
-    side->count = 0;
+    size_t count = 0;
+    uintptr_t apart = 0;
+    for (; count < DMS_TILE_MOST && dms_next_part(s, part, &found); count++) {
+        side->at[count] = found.base;
+        apart |= (uintptr_t)found.base - (uintptr_t)side->at[0];
+    }
+    side->count = count;
     side->listed = true;
     side->offset = side->step = 0;
-    side->apart = 0;
-    while (side->count < DMS_TILE_MOST && dms_next_part(s, part, &found)) {
-        side->at[side->count++] = found.base;
-        side->apart |= (uintptr_t)found.base - (uintptr_t)side->at[0];
-    }
+    side->apart = apart;
 }
 
 /* Parts are rows of the matrix that is turned, or of its source. */
