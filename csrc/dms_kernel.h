@@ -85,9 +85,7 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
     ((stores)->page > 0 ? _mm_prefetch((const char *)dms_ahead((uintptr_t)(address), stores), _MM_HINT_T1) : (void)0)
 #define DMS_FETCH(address, stores) \
     ((stores)->page > 0 ? DMS_FETCH_PAGE(address, stores) : DMS_PREFETCH_AT(address, (stores)->ahead))
-#define DMS_FETCH_BACKWARDS(address, stores) _mm_prefetch((const char *)~dms_ahead(~(uintptr_t)(address), stores), _MM_HINT_T1)
 #else
-#define DMS_FETCH_BACKWARDS(address, stores) ((void)(stores))
 #define DMS_PREFETCH_AT(address, distance) ((void)(address), (void)(distance))
 #define DMS_FETCH_PAGE(address, stores) ((void)(stores))
 #define DMS_FETCH(address, stores) ((void)(stores))
