@@ -144,30 +144,30 @@ static inline bool dms_next(const dms_loop *loops, uint32_t count, uint64_t *ind
     return false;
 }
 
-/* Copies size bytes, where a call would cost more than the copy: two moves that overlap cover 9 to 15, 5 to 7 ... bytes. One is enough for a power of
- * two; compilers cannot leave out the other one, as the first may have changed what it reads. */
+/* One move, or two that overlap: 9 to 15 bytes are two of 8. move is a constant, up to size and at least half of it. */
+static DMS_ALWAYS_INLINE void dms_move(char *to, const char *from, size_t size, size_t move)
+{
+    memcpy(to, from, move);
+    if (size > move)
+        memcpy(to + size - move, from + size - move, move);
+}
+
+/* Copies size bytes, where a call would cost more than the copy. */
 static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t size)
 {
-    if (size >= 16) {
-        DMS_ROLLED
-        for (size_t i = 0; i < size - 16; i += 16)
-            memcpy(to + i, from + i, 16);
+    DMS_ROLLED
+    for (size_t i = 16; i < size; i += 16)
+        memcpy(to + i - 16, from + i - 16, 16);
+    if (size >= 16)
         memcpy(to + size - 16, from + size - 16, 16);
-    } else if (size >= 8) {
-        memcpy(to, from, 8);
-        if (size > 8)
-            memcpy(to + size - 8, from + size - 8, 8);
-    } else if (size >= 4) {
-        memcpy(to, from, 4);
-        if (size > 4)
-            memcpy(to + size - 4, from + size - 4, 4);
-    } else if (size >= 2) {
-        memcpy(to, from, 2);
-        if (size > 2)
-            to[2] = from[2];
-    } else if (size > 0) {
+    else if (size >= 8)
+        dms_move(to, from, size, 8);
+    else if (size >= 4)
+        dms_move(to, from, size, 4);
+    else if (size >= 2)
+        dms_move(to, from, size, 2);
+    else if (size > 0)
         *to = *from;
-    }
 }
 
 /* Copies any size. glibc's memcpy has instructions for up to half a MiB or a MiB on AMD's CPUs (rep movsb), and a loop for more, which takes longer as long as

@@ -17,6 +17,12 @@ static DMS_TARGET inline void DMS_NAME(stream_line)(char *to, const char *from)
         stream(to + i, load(from + i));
 }
 
+static DMS_TARGET inline void DMS_NAME(copy_line)(char *to, const char *from)
+{
+    for (int i = 0; i < DMS_LINE; i += VECTOR)
+        store(to + i, load(from + i));
+}
+
 /* The first line of bytes is full. */
 static DMS_TARGET inline void DMS_NAME(store_first)(dms_lines *w)
 {
@@ -37,8 +43,7 @@ static inline DMS_TARGET void DMS_NAME(drain_lines)(dms_lines *w, size_t size)
     DMS_NAME(store_first)(w);
     for (size_t line = DMS_LINE; line < at; line += DMS_LINE)
         DMS_NAME(stream_line)(w->line + line, w->bytes + line);
-    for (size_t i = 0; i < DMS_LINE; i += VECTOR)
-        store(w->bytes + i, load(w->bytes + at + i));
+    DMS_NAME(copy_line)(w->bytes, w->bytes + at);
     w->line += at;
 }
 

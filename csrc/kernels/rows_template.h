@@ -63,83 +63,50 @@ typedef struct piece {
     size_t size;
 } piece;
 
-#if VECTOR == DMS_LINE
-/* The line that waits, and size bytes behind it or as many as it has room for. Those that a mask leaves out are not read. */
-static DMS_TARGET DMS_ALWAYS_INLINE vector DMS_NAME(with_bytes)(const dms_lines *w, vector line, const char *from, size_t size)
-{
-    return _mm512_mask_loadu_epi8(line, first_bytes(size) << w->fill, (const void *)((uintptr_t)from - w->fill));
-}
-#endif
+/* Bytes for the line of a stream that waits, and for one on either side, over which pieces reach. */
+enum { ROOM = 3 * DMS_LINE };
 
-/* Adds less than a line to what waits, which has room for it: in held, or where that is NULL in bytes, by short moves, as loads of what was stored by parts
- * would wait for all of them. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(keep_bytes)(dms_lines *w, vector *held, const char *from, size_t size)
-{
-#if VECTOR == DMS_LINE
-    if (held != NULL)
-        *held = DMS_NAME(with_bytes)(w, *held, from, size);
-#endif
-    if (held == NULL)
-        dms_copy_short(w->bytes + w->fill, from, size);
-    w->fill += (uint32_t)size;
-}
-
-/* Adds the bytes of a piece, which goes to the next address of the stream or where another stream begins, and moves on to its next row. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, vector *held, piece *p, const dms_stores *stores)
+/* Adds the bytes of a piece, which goes to the next address of the stream or where another stream begins, and moves on to its next row. The ends of a piece
+ * are copied as whole lines: to copy just so many bytes, others each time, is a branch that nobody foretells. And the line that waits is stored last, as a
+ * load of what was stored by parts waits for all stores before it. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece *p, const dms_stores *stores)
 {
     enum { LONG = 1024, NEAR = 4096 };  /* bytes: shorter pieces were slower for lines being fetched far ahead, and faster for nearer ones */
-    char *const to = p->to;
+    const dms_stores near = {DMS_STREAMED, 0, NEAR}, fetch = p->size >= LONG || stores->page > 0 ? *stores : near;
     const char *from = p->from;
     size_t size = p->size;
+    if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first nothing waits, and line is bytes itself */
+        dms_finish_lines(w);
+        *w = dms_start_lines(p->to, w->bytes);
+    }
+    if (w->fill >= DMS_LINE)            /* by the piece before */
+        DMS_NAME(drain_lines)(w, 0);
     p->to += p->to_step;
     p->from += p->from_step;
-    if ((uintptr_t)w->line + w->fill != (uintptr_t)to) {    /* at first nothing waits, and line is bytes itself */
-        if (held != NULL)
-            store(w->bytes, *held);
-        dms_finish_lines(w);
-        *w = dms_start_lines(to, w->bytes);
+    if (size < DMS_LINE) {
+        DMS_PREFETCH_AT(from, NEAR);
+        dms_copy_short(w->bytes + w->fill, from, size);
+        w->fill += (uint32_t)size;
+    } else {
+        const size_t head = (DMS_LINE - w->fill) % DMS_LINE;
+        char *line = w->line;
+        if (head > 0) {
+            DMS_NAME(copy_line)(w->bytes + w->fill, from);
+            line += DMS_LINE;
+            from += head;
+            size -= head;
+        }
+        for (; size >= DMS_LINE; size -= DMS_LINE, line += DMS_LINE, from += DMS_LINE) {
+            DMS_FETCH(from, &fetch);
+            DMS_NAME(stream_line)(line, from);
+        }
+        if (head > 0)
+            DMS_NAME(store_first)(w);
+        if (size > 0)
+            DMS_NAME(copy_line)(w->bytes + size - DMS_LINE, from + size - DMS_LINE);
+        w->line = line;
+        w->fill = (uint32_t)size;
     }
-    if (w->fill + size < DMS_LINE) {
-        DMS_PREFETCH_AT(from, NEAR);    /* a load with a mask waits for lines of which it leaves out everything: 86 MB 0.6 in place of 0.8 */
-        DMS_NAME(keep_bytes)(w, held, from, size);
-        return;
-    }
-    if (w->fill > 0) {
-        const size_t head = DMS_LINE - w->fill;
-#if VECTOR == DMS_LINE
-        DMS_NAME(store_line)(w, DMS_NAME(with_bytes)(w, held != NULL ? *held : load(w->bytes), from, head));
-#else
-        DMS_NAME(keep_bytes)(w, held, from, head);
-        DMS_NAME(store_first)(w);
-        w->line += DMS_LINE;
-#endif
-        w->fill = 0;
-        from += head;
-        size -= head;
-    }
-    char *line = w->line;
-    const dms_stores near = {DMS_STREAMED, 0, NEAR}, fetch = p->size >= LONG || stores->page > 0 ? *stores : near;
-    for (; size >= DMS_LINE; size -= DMS_LINE, line += DMS_LINE, from += DMS_LINE) {
-        DMS_FETCH(from, &fetch);
-        DMS_NAME(stream_line)(line, from);
-    }
-    w->line = line;
-    if (size > 0)
-        DMS_NAME(keep_bytes)(w, held, from, size);
-}
-
-/* Adds the pieces of all rows, row by row. The line that waits stays in a register, where one holds it: joins of 64 + 36 bytes took half the time
- * (Zen 5). */
-static DMS_TARGET void DMS_NAME(put_rows)(dms_lines *lines, piece *pieces, size_t count, uint64_t rows, const dms_stores *stores)
-{
-    dms_lines w = *lines;
-    vector waiting = load(w.bytes), *const held = VECTOR == DMS_LINE ? &waiting : NULL;
-    for (; rows > 0; rows--)
-        for (size_t i = 0; i < count; i++)
-            DMS_NAME(put_bytes)(&w, held, &pieces[i], stores);
-    if (held != NULL)
-        store(w.bytes, waiting);
-    *lines = w;
 }
 
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64_t rows, uintptr_t claimed)
@@ -155,19 +122,22 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, si
         }
 }
 
-/* A split has a writer for each part, a join and a run one for all. */
+/* A split has a writer for each part; a join and a run have one for all, which stays in registers. */
 static DMS_TARGET void DMS_NAME(put_pieces)(piece *pieces, size_t count, uint64_t rows, dms_lines *writers, bool split, const dms_stores *stores)
 {
-    if (stores->regime == DMS_CLAIMED)
+    if (!dms_is_streamed(stores)) {
         DMS_NAME(copy_pieces)(pieces, count, rows, stores->ahead);
-    else if (!dms_is_streamed(stores))
-        DMS_NAME(copy_pieces)(pieces, count, rows, 0);
-    else if (!split)
-        DMS_NAME(put_rows)(writers, pieces, count, rows, stores);
-    else
+    } else if (split) {
         for (; rows > 0; rows--)
             for (size_t i = 0; i < count; i++)
-                DMS_NAME(put_bytes)(&writers[i], NULL, &pieces[i], stores);
+                DMS_NAME(put_bytes)(&writers[i], &pieces[i], stores);
+    } else {
+        dms_lines w = writers[0];
+        for (; rows > 0; rows--)
+            for (size_t i = 0; i < count; i++)
+                DMS_NAME(put_bytes)(&w, &pieces[i], stores);
+        writers[0] = w;
+    }
 }
 
 /* ---- Rows ---- */
@@ -210,10 +180,10 @@ static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_
     const dms_stores plain = {DMS_PLAIN, 0, 0}, stores = streamed || plan->copies.regime == DMS_CLAIMED ? plan->copies : plain;
     dms_stretch stretch;
     piece pieces[MOST_WRITERS];
-    _Alignas(DMS_LINE) char lines[MOST_WRITERS][DMS_LINE];
+    _Alignas(DMS_LINE) char lines[MOST_WRITERS][ROOM];
     dms_lines writers[MOST_WRITERS];
     for (size_t i = 0; streamed && i < MOST_WRITERS; i++)
-        writers[i] = dms_start_lines(lines[i], lines[i]);
+        writers[i] = dms_start_lines(lines[i] + DMS_LINE, lines[i] + DMS_LINE);
     while (dms_next_stretch(&stretch, plan, buffers, &first, last)) {
         *part = begin;
         const size_t count = find_pieces(&stretch, part, pieces);
@@ -237,7 +207,11 @@ const char *DMS_NAME(dms_accept_runs)(const dms_nest *nest)
         return NULL;
     if (nest->run <= 16)
         return "contiguous runs are not longer than 16 bytes";
-    return dms_is_streamed(&nest->stores) || nest->run < LONGEST_INLINE ? NULL : "runs of 4096 bytes and more that fit the caches: memcpy is as fast";
+    const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : NULL;
+    const bool gaps = last != NULL && last->size > 1 && last->target_stride != (int64_t)nest->run;
+    if (dms_is_streamed(&nest->stores))
+        return !gaps || nest->run >= SHORTEST_STREAM ? NULL : "past the caches, runs of less than 1024 bytes with gaps between them make no whole lines";
+    return nest->run > 2 * DMS_LINE && nest->run < LONGEST_INLINE ? NULL : "runs of up to 128 bytes, or of 4096 and more: moves and memcpy are as fast";
 }
 
 /* Fills size bytes with copies of a run, and up to a whole word. */
@@ -262,27 +236,21 @@ static DMS_TARGET void DMS_NAME(repeat)(char *pattern, const char *source, size_
 DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
 {
     enum { SHORT = 1024, LONG = 65536 };        /* bytes of a pattern */
-    static const dms_stores plain = {DMS_PLAIN, 0, 0}, unfetched = {DMS_STREAMED, 0, 0};
+    static const dms_stores plain = {DMS_PLAIN, 0, 0};
     static const dms_loop once = {1, 0, 0};
     const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : &once;
     const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
-    const bool packed = nest->rank == 0 || last->target_stride == (int64_t)nest->run, fill = dms_is_fill(nest);
-    const bool claimed = nest->stores.regime == DMS_CLAIMED, by_call = fill && claimed && last->size * nest->run >= 16 * LONG;
+    const bool fill = dms_is_fill(nest), by_call = fill && nest->stores.regime == DMS_CLAIMED && last->size * nest->run >= 16 * LONG;
     const uint64_t most = fill ? (by_call ? LONG : SHORT) / nest->run : 1;
     uint64_t count = most < last->size ? most : last->size;
     while (by_call && (count & (count - 1)) != 0)       /* a power of two makes whole lines of most runs */
         count &= count - 1;
     count = count > 0 ? count : 1;
     const size_t size = (size_t)count * nest->run;
-    const bool streamed = dms_is_streamed(&nest->stores) && (packed || nest->run >= SHORTEST_STREAM);
-    const dms_stores stores = streamed ? (fill ? unfetched : nest->stores) : claimed && !by_call ? nest->stores : plain;
+    const dms_stores *stores = by_call ? &plain : &nest->stores;
     uint64_t index[DMLSPLIT_MAX_RANK];
-    _Alignas(DMS_LINE) char line[DMS_LINE], pattern[LONG];
-    dms_lines lines = dms_start_lines(line, line);
-    if (!fill && !streamed && nest->run <= 2 * DMS_LINE) {
-        dms_run_scalar(nest, target, source);
-        return;
-    }
+    _Alignas(DMS_LINE) char line[ROOM], pattern[LONG];
+    dms_lines lines = dms_start_lines(line + DMS_LINE, line + DMS_LINE);
     dms_first(outer, index);
     do {
         piece p = {target, source, last->target_stride * (int64_t)count, last->source_stride * (int64_t)count, size};
@@ -290,10 +258,10 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
             DMS_NAME(repeat)(pattern, source, nest->run, size);
             p.from = pattern;
         }
-        DMS_NAME(put_pieces)(&p, 1, last->size / count, &lines, false, &stores);
+        DMS_NAME(put_pieces)(&p, 1, last->size / count, &lines, false, stores);
         p.size = (size_t)(last->size % count) * nest->run;
         if (p.size > 0)
-            DMS_NAME(put_pieces)(&p, 1, 1, &lines, false, &stores);
+            DMS_NAME(put_pieces)(&p, 1, 1, &lines, false, stores);
     } while (dms_next(nest->loops, outer, index, &target, &source));
     dms_finish_lines(&lines);
 }

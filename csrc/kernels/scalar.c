@@ -4,25 +4,17 @@
  */
 #include "../dms_kernel.h"
 
-/* One move, or two that overlap: 9 to 15 bytes are two of 8. move is a constant. */
-static DMS_ALWAYS_INLINE void copy_run(char *to, const char *from, size_t run, size_t move)
-{
-    memcpy(to, from, move);
-    if (run > move)
-        memcpy(to + run - move, from + run - move, move);
-}
-
 /* Short ones four at a time, whose addresses do not wait for each other: elements of 1 byte took 0.55 of the time. */
 static DMS_ALWAYS_INLINE void copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run, size_t move)
 {
     for (; move <= 16 && count >= 4; count -= 4, to += 4 * to_step, from += 4 * from_step) {
-        copy_run(to, from, run, move);
-        copy_run(to + to_step, from + from_step, run, move);
-        copy_run(to + 2 * to_step, from + 2 * from_step, run, move);
-        copy_run(to + 3 * to_step, from + 3 * from_step, run, move);
+        dms_move(to, from, run, move);
+        dms_move(to + to_step, from + from_step, run, move);
+        dms_move(to + 2 * to_step, from + 2 * from_step, run, move);
+        dms_move(to + 3 * to_step, from + 3 * from_step, run, move);
     }
     for (; count > 0; count--, to += to_step, from += from_step)
-        copy_run(to, from, run, move);
+        dms_move(to, from, run, move);
 }
 
 void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run)
