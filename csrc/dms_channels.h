@@ -23,6 +23,10 @@ uint64_t dms_full_parts(const dmlsplit_plan *plan);
 /* Sets the members that are alike for all rows of a plan: count to places. */
 void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels);
 
+/* NULL, or why a plan's rows are not cut into contiguous pieces, or not into such as are copied together. */
+const char *dms_refuse_pieces(const dmlsplit_plan *plan);
+const char *dms_refuse_rows(const dmlsplit_plan *plan);
+
 /* NULL, or why a plan does not consist of such stretches of small pieces. */
 const char *dms_refuse_moves(const dmlsplit_plan *plan);
 

@@ -45,19 +45,15 @@ const char *dms_refuse_moves(const dmlsplit_plan *plan)
     enum { LEAST_ROWS = 8 };            /* of a stretch: with fewer, finding it takes longer than copying them */
     const dms_space *space = &plan->space;
     const uint64_t row = space->operands[0].length * space->element_size, parts = dms_full_parts(plan);
-    if (plan->rows < 2)
-        return "there is one row only";
+    const char *refusal = dms_refuse_pieces(plan);
+    if (refusal != NULL)
+        return refusal;
     if (parts < 2 || parts > DMS_MOST_CHANNELS)
         return "there are not 2 to 16 parts";
     if (plan->rows >= LEAST_ROWS && space->sizes[space->axis - 1] < LEAST_ROWS)
         return "fewer than 8 rows are equally far apart";
     if (row > SMALL_ROW && row > parts * SMALL_PIECE && !are_staged(plan))
         return "rows are longer than 64 bytes, and pieces than 80 on average, or 128 bytes at the most past the caches";
-    if (space->operands[0].strides[space->axis - 1] == 0)
-        return "rows are repeated: parts are filled";
-    for (uint64_t i = 0; i < space->operand_count; i++)
-        if (space->operands[i].length > 1 && space->operands[i].strides[space->axis] != (int64_t)space->element_size)
-            return "pieces of a row are not contiguous";
     return NULL;
 }
 

@@ -6,12 +6,12 @@
 #include "../dms_checked.h"
 #include "../dms_kernel.h"
 
-/* The innermost long loop; the short ones that are taken within its blocks come last among the others: those within it anyway, and those around it that
- * take nearer steps in the source. */
+/* The innermost long loop; short ones that are taken within its blocks: those within it anyway, and those around it that take nearer steps in the source;
+ * and the others. Both lists end with their arrays, the innermost loop last. */
 typedef struct nesting {
     dms_loop line;
-    uint32_t around, count;             /* loops that are not short; all but the line */
-    dms_loop loops[DMLSPLIT_MAX_RANK];
+    uint32_t inner, outer;              /* where the lists begin */
+    dms_loop inners[DMLSPLIT_MAX_RANK], outers[DMLSPLIT_MAX_RANK];
 } nesting;
 
 /* The innermost loop of so many steps; nest->rank: there is none. */
@@ -27,26 +27,22 @@ static uint32_t find_loop(const dms_nest *nest, uint64_t steps)
 static bool sort_loops(const dms_nest *nest, nesting *n)
 {
     enum { LONG = 32, LEAST = 16, MOST_INSIDE = 64 };   /* steps of a loop, of the long one if there is none; of all short ones together */
-    bool is_short[DMLSPLIT_MAX_RANK];
     uint64_t inside = 1;
     const uint32_t any = find_loop(nest, LONG), line = any < nest->rank ? any : find_loop(nest, LEAST);
     if (line == nest->rank)
         return false;
+    n->line = nest->loops[line];
+    n->inner = n->outer = DMLSPLIT_MAX_RANK;
     for (uint32_t d = nest->rank; d-- > 0;) {
         const dms_loop *loop = &nest->loops[d];
-        const bool shares = d > line || dms_abs_i64(loop->source_stride) < dms_abs_i64(nest->loops[line].source_stride);
-        is_short[d] = shares && d != line && loop->size < LONG && inside * loop->size <= MOST_INSIDE;
-        inside *= is_short[d] ? loop->size : 1;
+        const bool shares = d > line || dms_abs_i64(loop->source_stride) < dms_abs_i64(n->line.source_stride);
+        if (d != line && shares && loop->size < LONG && inside * loop->size <= MOST_INSIDE) {
+            inside *= loop->size;
+            n->inners[--n->inner] = *loop;
+        } else if (d != line) {
+            n->outers[--n->outer] = *loop;
+        }
     }
-    n->line = nest->loops[line];
-    n->count = 0;
-    for (uint32_t d = 0; d < nest->rank; d++)
-        if (d != line && !is_short[d])
-            n->loops[n->count++] = nest->loops[d];
-    n->around = n->count;
-    for (uint32_t d = 0; d < nest->rank; d++)
-        if (is_short[d])
-            n->loops[n->count++] = nest->loops[d];
     return true;
 }
 
@@ -72,8 +68,9 @@ void dms_run_strided(const dms_nest *nest, char *target, const char *source)
     (void)sort_loops(nest, &n);
     const int64_t to_step = n.line.target_stride, from_step = n.line.source_stride;
     const uint64_t block = block_of(&n.line);
+    const uint32_t outer = DMLSPLIT_MAX_RANK - n.outer, inner = DMLSPLIT_MAX_RANK - n.inner;
     uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_first(n.count, index);
+    dms_first(outer + inner, index);
     do
         for (uint64_t first = 0, steps; first < n.line.size; first += steps) {
             char *to = target + (int64_t)first * to_step;
@@ -81,7 +78,7 @@ void dms_run_strided(const dms_nest *nest, char *target, const char *source)
             steps = n.line.size - first < block ? n.line.size - first : block;
             do
                 dms_copy_runs(to, from, to_step, from_step, steps, nest->run);
-            while (dms_next(n.loops + n.around, n.count - n.around, index + n.around, &to, &from));
+            while (dms_next(n.inners + n.inner, inner, index + outer, &to, &from));
         }
-    while (dms_next(n.loops, n.around, index, &target, &source));
+    while (dms_next(n.outers + n.outer, outer, index, &target, &source));
 }
