@@ -9,12 +9,13 @@
  *                                          from vector 1, bytes 1 4 7   ->  aaaaaaaa
  *                                          from vector 2, bytes 2 5
  *
- * 2 and 4 parts: one byte shuffle sorts each vector of the whole by parts, and the units that it makes are turned by interleaving. A join goes back:
+ * 2 and 4 parts: one byte shuffle sorts each vector of the whole by parts, and the units that it makes are a matrix, which is turned. A join goes back:
  *
  *     abcdabcd abcdabcd ...  ->  aabbccdd aabbccdd ...  ->  aa aa aa aa, bb bb bb bb, ...
  */
 #include "../dms_shuffle.h"
 #include "stretch_template.h"
+#include "transpose_template.h"
 
 #include <stdlib.h>
 
@@ -25,7 +26,7 @@ enum {
 
 typedef struct equal_tables {
     unsigned count;                     /* parts */
-    size_t width, unit;                 /* bytes of a piece, and of what is interleaved */
+    size_t width, unit;                 /* bytes of a piece; and of an element of what is turned */
     uint8_t order[3][3][BLOCK];         /* 3 parts: of what is written, from what is read; others: the first one only */
 } equal_tables;
 
@@ -48,21 +49,6 @@ static void fill_equal(equal_tables *t, unsigned count, size_t width, bool split
     }
 }
 
-/* Interleaves the units of vectors i and i + count / 2, which become 2 i and 2 i + 1; or, backwards, these, which become those. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(interleave)(vector *v, unsigned count, size_t unit, bool backwards)
-{
-    const unsigned near = 1, far = count / 2;
-    vector from[4];
-    for (unsigned i = 0; i < count; i++)
-        from[i] = v[i];
-    for (unsigned i = 0; i < count / 2; i++) {
-        const unsigned at = backwards ? 2 * i : i, to = backwards ? i : 2 * i;
-        const vector a = from[at], b = from[at + (backwards ? near : far)];
-        v[to] = unit == 4 ? UNPACK(lo, 32, a, b) : UNPACK(lo, 64, a, b);
-        v[to + (backwards ? far : near)] = unit == 4 ? UNPACK(hi, 32, a, b) : UNPACK(hi, 64, a, b);
-    }
-}
-
 /* v: the block's vectors of what is read, then of what is written. count, unit and split are constants. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_block)(vector *v, vector (*order)[3], unsigned count, size_t unit, bool split)
 {
@@ -75,8 +61,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_block)(vector *v, vector 
     }
     for (unsigned i = 0; i < count && sorted && split; i++)
         v[i] = shuffle_bytes(v[i], order[0][0], 0);
-    for (unsigned round = 0; round < (unit == 4 ? 2 : 1); round++)
-        DMS_NAME(interleave)(v, count, unit, !split && unit == 8);
+    for (unsigned i = 0; i < count; i += BLOCK / (unsigned)unit)
+        turn_group(v + i, unit);
     for (unsigned i = 0; i < count && sorted && !split; i++)
         v[i] = shuffle_bytes(v[i], order[0][0], 0);
 }
@@ -84,28 +70,30 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_block)(vector *v, vector 
 /* All rows: whole vectors of blocks, then what is left. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels *c, const equal_tables *t, unsigned count, size_t unit, bool split)
 {
-    const size_t rows = BLOCK / t->width, step = count * BLOCK;
+    const size_t block = LANES * BLOCK / t->width, step = count * BLOCK;
+    const uint64_t rows = c->rows / block * block;
+    const bool wide = count * unit > BLOCK;         /* 4 parts of 8 bytes: vectors 0 and 2 of the whole have two, 1 and 3 the other two */
+    const size_t place[] = {0, wide ? 2 : 1, wide ? 1 : 2, 3};
     vector order[3][3], v[4];
     char *whole = c->whole, *parts[4];
-    uint64_t row = 0;
     for (unsigned i = 0; i < 9; i++)
         order[i / 3][i % 3] = load_table(t->order[i / 3][i % 3]);
     for (unsigned i = 0; i < count; i++)
         parts[i] = c->parts[i];
-    for (; c->rows - row >= LANES * rows; row += LANES * rows) {
+    for (uint64_t row = 0; row < rows; row += block) {
         for (unsigned i = 0; i < count; i++)
-            v[i] = split ? load_lanes(whole + i * BLOCK, step) : load(parts[i]);
+            v[i] = split ? load_lanes(whole + place[i] * BLOCK, step) : load(parts[i]);
         DMS_NAME(turn_block)(v, order, count, unit, split);
         for (unsigned i = 0; i < count; i++) {
             if (split)
                 store(parts[i], v[i]);
             else
-                store_lanes(whole + i * BLOCK, step, v[i]);
+                store_lanes(whole + place[i] * BLOCK, step, v[i]);
             parts[i] += VECTOR;
         }
         whole += LANES * step;
     }
-    dms_move_channels(c, split, row);
+    dms_move_channels(c, split, rows);
 }
 
 static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
@@ -116,7 +104,7 @@ static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void 
     if (t->count == 2)
         COPY(2, 8);
     else if (t->count == 3)
-        COPY(3, 8);
+        COPY(3, 1);
     else if (t->unit == 4)
         COPY(4, 4);
     else

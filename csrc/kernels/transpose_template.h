@@ -22,6 +22,8 @@
  *     row j of turned, before   ..ppp               p: carried, ..: not ours
  *     one tile later            ..pppttt|tt         t: turned; a line is drained, two bytes carried
  */
+#pragma once
+
 #include "../dms_transpose.h"
 #include "lines_template.h"
 
