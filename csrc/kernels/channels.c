@@ -78,7 +78,7 @@ const char *dms_refuse_equal(const dmlsplit_plan *plan)
     if (refusal != NULL)
         return refusal;
     const size_t width = dms_equal_width(plan);
-    if (width == 0 || width > 8 || (width & (width - 1)) != 0 || plan->space.operands[0].length > 4 * plan->space.operands[1].length)
+    if (width == 0 || width > 8 || (width & (width - 1)) != 0 || dms_full_parts(plan) > 4)
         return "there are not 2 to 4 parts of 1, 2, 4 or 8 bytes";
     return NULL;
 }

@@ -208,11 +208,6 @@ DMS_TARGET void dms_copy_channels_avx512vbmi(const dms_channels *c, const void *
     copy_carried(c, tables, split, DMS_LINE >> tables->shift, stores, true, copy_few, function);
 }
 
-static unsigned count_of(const dmlsplit_plan *plan)
-{
-    return (unsigned)(plan->space.operands[0].length / plan->space.operands[1].length);
-}
-
 /* NULL, or why other kernels are as fast. */
 static const char *refuse_count(unsigned count, size_t width, bool split)
 {
@@ -228,14 +223,14 @@ static const char *refuse_count(unsigned count, size_t width, bool split)
 const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
     const char *refusal = dms_refuse_channels(plan);
-    return refusal != NULL ? refusal : refuse_count(count_of(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
+    return refusal != NULL ? refusal : refuse_count((unsigned)dms_full_parts(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
 }
 
 void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
     step_tables *tables = malloc(sizeof *tables);
     if (tables != NULL)
-        fill_tables(tables, count_of(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
+        fill_tables(tables, (unsigned)dms_full_parts(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
     return tables;
 }
 

@@ -118,8 +118,7 @@ void *DMS_NAME(dms_prepare_channels)(const dmlsplit_plan *plan)
 {
     equal_tables *t = malloc(sizeof *t);
     if (t != NULL)
-        fill_equal(t, (unsigned)(plan->space.operands[0].length / plan->space.operands[1].length), dms_equal_width(plan),
-                   plan->direction == DMLSPLIT_SPLIT);
+        fill_equal(t, (unsigned)dms_full_parts(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
     return t;
 }
 

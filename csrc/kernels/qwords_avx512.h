@@ -107,8 +107,8 @@ const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
     uint64_t bits = 0;
     if (refusal != NULL)
         return refusal;
-    for (uint64_t i = 0; i < plan->part_count; i++)
-        bits |= plan->parts[i].shape != NULL ? plan->parts[i].shape->operand->length * space->element_size : 0;
+    for (uint64_t i = 0; i < space->operand_count; i++)
+        bits |= space->operands[i].length * space->element_size;
     if (space->operands[0].length * space->element_size != DMS_LINE || bits % 8 != 0 || dms_full_parts(plan) > 3)
         return "rows are not 64 bytes in 2 or 3 pieces of whole qwords";
     return NULL;
