@@ -43,7 +43,6 @@ STREAMED: Final = 14 << 20
 WIDTHS: Final = (*range(1, 65), 127, 128, 129)
 TYPES: Final = ("u1", "u2", "f4", "f8")
 _BETWEEN_LINES: Final = "rows of the target begin between lines of memory; those of both neighbours on lines"
-_TEN_BYTES: Final = "moves of 8 and 12 bytes have loops of constant size; those of 10 have none"
 _ODD: Final = "pieces of 2 and 4 elements are one wider element; those of 3 are not"
 _ELEVEN: Final = (
     "pixels of 10 elements are split, matrices of 12 turned; 11 are too many for the one and too few for the other"
@@ -51,7 +50,6 @@ _ELEVEN: Final = (
 EXPECTED: Final[dict[tuple[str, int], str]] = {
     **{(f"widths, {way}, {dtype}", 3): _ODD for way in ("packed", "join") for dtype in TYPES},
     **{(f"widths, packed, above the caches, {dtype}", 3): _ODD for dtype in TYPES},
-    **{(f"widths, {way}, u2", 5): _TEN_BYTES for way in ("padded input", "strided outputs", "reversed rows")},
     ("widths, broadcast columns, f4", 11): _ELEVEN,
     ("widths, NHWC view, u1", 127): _BETWEEN_LINES,
     ("widths, NHWC view, u2", 127): _BETWEEN_LINES,
