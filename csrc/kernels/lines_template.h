@@ -49,17 +49,6 @@ static inline DMS_TARGET void DMS_NAME(drain_lines)(dms_lines *w, size_t size)
 
 #if VECTOR == DMS_LINE
 
-/* The line is full. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(store_line)(dms_lines *w, vector line)
-{
-    if (w->begin > 0)
-        _mm512_mask_storeu_epi8((void *)w->line, ~first_bytes(w->begin), line);
-    else
-        stream(w->line, line);
-    w->begin = 0;
-    w->line += DMS_LINE;
-}
-
 /* Adds the first size bytes of a vector, which waits in memory with those before it until the line is full. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_vector)(dms_lines *w, vector bytes, size_t size)
 {
@@ -68,8 +57,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_vector)(dms_lines *w, vect
     const vector line = _mm512_mask_blend_epi8(first_bytes(w->fill), rotated, load(w->bytes));
     store(w->bytes, end < DMS_LINE ? line : rotated);
     w->fill = (uint32_t)(end % DMS_LINE);
-    if (end >= DMS_LINE)
-        DMS_NAME(store_line)(w, line);
+    if (end < DMS_LINE)
+        return;
+    if (w->begin > 0)
+        _mm512_mask_storeu_epi8((void *)w->line, ~first_bytes(w->begin), line);
+    else
+        stream(w->line, line);
+    w->begin = 0;
+    w->line += DMS_LINE;
 }
 
 #endif

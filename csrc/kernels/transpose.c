@@ -40,10 +40,11 @@ static dms_sink choose_sink(const dms_turner *turner, size_t element_size, uint6
  * follows. Rows of the target that are a power of two apart wait for each other's lines unless they get several at once: squares are stacked, but not of
  * wide elements, which gained by it in a quiet hour and lost in a busy one. Where rows of the source alone are so, they are followed in tiles of one square's
  * height. Measured (Zen 5, DMLSPLIT_MEASURE=0) as multiples of memcpy's time, in place of tiles eight squares high and two wide: 2048 x 2048 of one byte
- * stacked 2.6, 3.8; 1040 x 1024 of two bytes 2.0, 2.6; 512 parts of one byte 1.9, 2.25 (AVX-512 and long ones only); 1,024 columns of as many rows of four bytes, low, 1.6, 2.2. */
+ * stacked 2.6, 3.8; 1040 x 1024 of two bytes 2.0, 2.6; 512 long parts of one byte 1.9, 2.25, on AVX-512 alone; 1,024 columns of as many rows of four
+ * bytes, low, 1.6, 2.2. */
 static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_side *from, const dms_side *to)
 {
-    enum { SQUARES = 16, HIGH = 8, LONG = 2048 };       /* rows of long columns */
+    enum { SQUARES = 16, HIGH = 8, LONG = 2048 };       /* squares, squares, rows of a part */
     const size_t size = tile->element_size, side = DMS_LINE / size;
     const bool together = share_sets(from->step, side), low = size > 1 && together && !share_sets(to->step, SQUARES * side);
     const bool crowded = share_sets(to->step, side), many = to->listed && turner->vector == DMS_LINE && from->count >= LONG && to->count >= side;
