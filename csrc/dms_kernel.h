@@ -101,15 +101,6 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 #define DMS_CLAIM(address, distance) ((void)(address))
 #endif
 
-/* Whether a run is repeated over contiguous memory, as the input was broadcast along that dimension, and over so much of it that a longer run of several
- * pays: other kernels turn shorter ones at once, where they can. */
-static inline bool dms_is_fill(const dms_nest *nest)
-{
-    const uint64_t least = (nest->run & (nest->run - 1)) == 0 ? 512 : 128;      /* bytes */
-    const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : NULL;        /* there may be no loops */
-    return last != NULL && last->source_stride == 0 && last->target_stride == (int64_t)nest->run && last->size * nest->run >= least;
-}
-
 /* ---- Walking ---- */
 
 /* The base pointer of a part. Read as bytes because the array's element type may or may not be const-qualified. */

@@ -11,6 +11,7 @@
  * Copies that fit the caches are made by moves that may overlap. Larger ones are made by non-temporal stores, which pay for whole lines only: these are
  * collected across the pieces that follow each other in memory.
  */
+#include "../dms_transpose.h"
 #include "lines_template.h"
 
 /* Pieces from this size on may be streamed with ragged ends: below, gaps between the pieces of a part make ordinary stores the better ones. */
