@@ -34,18 +34,6 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector carry(vector v, vector rotation, __mm
     return line;
 }
 
-/* claimed: so many bytes ahead, where lines are. */
-static DMS_TARGET DMS_ALWAYS_INLINE void put_line(char **to, vector line, dms_regime regime, uintptr_t claimed)
-{
-    if (regime == DMS_CLAIMED)
-        DMS_CLAIM(*to, claimed);
-    if (regime == DMS_STREAMED)
-        stream(*to, line);
-    else
-        store(*to, line);
-    *to += DMS_LINE;
-}
-
 static void skip_rows(dms_channels *c, uint64_t rows)
 {
     c->whole += rows * c->row;

@@ -26,12 +26,23 @@ static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather(const char *rows, size_t widt
     return v;
 }
 
+static DMS_TARGET DMS_ALWAYS_INLINE void put_line(char **to, vector line, dms_regime regime)
+{
+    if (regime == DMS_CLAIMED)
+        DMS_CLAIM(*to, DMS_CLAIMED_AHEAD);
+    if (regime == DMS_STREAMED)
+        stream(*to, line);
+    else
+        store(*to, line);
+    *to += DMS_LINE;
+}
+
 /* regime is a constant: where lines are claimed, a test for each took a quarter longer. */
 static DMS_TARGET DMS_ALWAYS_INLINE void put_block(carried *to, const vector *v, size_t a, size_t b, dms_regime regime)
 {
     DMS_UNROLLED_LONG
     for (size_t i = 0; i < ROWS; i++)
-        put_line(&to[i < a ? 0 : i < a + b ? 1 : 2].line, v[i], regime, DMS_CLAIMED_AHEAD);
+        put_line(&to[i < a ? 0 : i < a + b ? 1 : 2].line, v[i], regime);
 }
 
 /* Blocks of eight rows; the widths of the first two parts are constants, and with them that of the third one, if there is any. */
@@ -95,7 +106,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, carr
             vector v = _mm512_maskz_loadu_epi64((__mmask8)~not_a, (const void *)a);
             v = _mm512_mask_loadu_epi64(v, (__mmask8)(not_a & ~not_b), (const void *)b);
             v = _mm512_mask_loadu_epi64(v, not_b, (const void *)c);
-            put_line(&to.line, ragged ? carry(v, to.rotation, to.filled, &to.waiting) : v, regime, DMS_CLAIMED_AHEAD);
+            put_line(&to.line, ragged ? carry(v, to.rotation, to.filled, &to.waiting) : v, regime);
         }
     }
     *given = to;
