@@ -34,7 +34,7 @@ def layouts():
     yield np.arange(96 * 160, dtype="f4").reshape(160, 96).T, 0, (32, 64)  # transposed
     yield np.arange(64 * 4096, dtype="u1").reshape(64, 4096), 0, (32, 32)  # long runs
     yield np.pad(matrix, ((0, 0), (0, 7)))[:, :192], 1, (192,)  # one part out of padded rows
-    yield (np.arange(1200) % 251).astype("u1").reshape(3, 400).T, 0, (200, 200)  # planes into pixels
+    yield (np.arange(24000) % 251).astype("u1").reshape(3, 8000).T, 0, (4000, 4000)  # planes into pixels
     yield np.broadcast_to(matrix[:, :1], matrix.shape), 0, (32, 32)  # every element repeated
     yield matrix[:, ::-1], 0, (32, 32)  # backwards
 
