@@ -46,6 +46,24 @@ def test_pieces_of_one_row_for_all_are_filled(width):
     assert "kernel runs" in plan.describe()
 
 
+@pytest.mark.parametrize(("elements", "is_filled"), [(31, False), (32, True), (129, True)])
+def test_short_lines_of_one_element_are_filled_where_nothing_turns_them(elements, is_filled):
+    """From 128 bytes on. Elements 768 bytes apart are no matrix, whose lines of up to 512 bytes are turned."""
+    plan = _native.Plan(_native.SPLIT, 4, (64, elements), (768, 0), 0, (32, 32), None)
+    turned = _native.Plan(_native.SPLIT, 4, (64, elements), (4, 0), 0, (32, 32), None)
+    assert ("kernel runs" in plan.describe()) is is_filled
+    assert ("kernel runs" in turned.describe()) is (elements > 128)
+
+
+@pytest.mark.parametrize("pixels", [300, 10000])
+def test_tables_are_not_filled_for_few_pixels(pixels):
+    plan = _native.Plan(_native.SPLIT, 1, (pixels, 7), (1, pixels), 0, (pixels,), None)
+    if any(kernel.available and kernel.name == "planes_avx512vbmi" for kernel in _native.kernels()):
+        assert ("kernel planes_avx512vbmi" in plan.describe()) is (pixels > 1000)
+    else:
+        assert "kernel planes" not in plan.describe()  # others have no more than 4 elements a pixel
+
+
 @pytest.mark.parametrize("kernel", _native.kernels(), ids=lambda k: k.name)
 def test_a_kernel_can_be_forced(kernel):
     """Each one takes at least one of the layouts, and copies it as slices do."""

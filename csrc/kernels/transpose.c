@@ -92,7 +92,7 @@ void dms_start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_si
 }
 
 /* The tile that begins with this element, as high and wide as there are rows and columns. */
-static void turn_at(dms_tile *tile, const dms_side *from, uint64_t row, const dms_side *to, uint64_t column)
+static void turn_tile_at(dms_tile *tile, const dms_side *from, uint64_t row, const dms_side *to, uint64_t column)
 {
     const size_t size = tile->element_size, pitch = tile->sink == DMS_COLLECTED ? tile->height * size + DMS_LINE : DMS_LINE;
     tile->rows = dms_smaller(from->count - row, row == 0 && tile->head > 0 ? tile->head : tile->height);
@@ -122,10 +122,10 @@ void dms_turn_tiles(dms_tile *tile, const dms_side *from, const dms_side *to)
     const bool along = from->listed && tile->sink < DMS_CARRIED;
     for (uint64_t row = 0, column; along && row < from->count; row += tile->rows)
         for (column = 0; column < to->count; column += tile->columns)
-            turn_at(tile, from, row, to, column);
+            turn_tile_at(tile, from, row, to, column);
     for (uint64_t row, column = 0; !along && column < to->count; column += tile->columns)
         for (row = 0; row < from->count; row += tile->rows)
-            turn_at(tile, from, row, to, column);
+            turn_tile_at(tile, from, row, to, column);
 }
 
 void dms_space_out(dms_side *side, char *begin, int64_t step, uint64_t count)

@@ -208,7 +208,7 @@ static DMS_TARGET void drain_tile(dms_tile *tile)
     }
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_at(dms_tile *tile, size_t row, size_t column, size_t size)
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(dms_tile *tile, size_t row, size_t column, size_t size)
 {
     const size_t side = DMS_LINE / size, rows = tile->rows - row, columns = tile->columns - column;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
@@ -230,7 +230,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_tile(dms_tile *tile, size_t size)
 {
     for (size_t column = 0; column < tile->columns; column += DMS_LINE / size)
         for (size_t row = 0; row < tile->rows; row += DMS_LINE / size)
-            turn_at(tile, row, column, size);
+            turn_square(tile, row, column, size);
 }
 
 /* A whole tile at once. Not inlined: what it needs of the stack made other tiles slower. */
