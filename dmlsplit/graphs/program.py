@@ -316,22 +316,25 @@ Uses = dict[Tensor, list[tuple[Node, int]]]
 
 
 def depth_first(roots: Iterable[Node]) -> list[Node]:
-    """The nodes that these depend on, and themselves, each behind what it depends on; operands in order."""
-    done: set[Node] = set()
+    """The nodes that these depend on, and themselves, each behind what it depends on; operands in order.
+
+    Of nodes that depend on one another in a circle each comes once, too.
+    """
+    entered: set[Node] = set()
     order = []
     for root in roots:
         stack = [(root, 0)]
         while stack:
             node, k = stack.pop()
-            if node in done:
+            if k == 0 and node in entered:
                 continue
+            entered.add(node)
             if k < len(node.operands):
                 stack.append((node, k + 1))
                 producer = node.operands[k].tensor.producer
-                if producer is not None and producer not in done:
+                if producer is not None and producer not in entered:
                     stack.append((producer, 0))
             else:
-                done.add(node)
                 order.append(node)
     return order
 

@@ -13,6 +13,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import _processes, checking
 from tests.cli.conftest import BAD, GOOD, posix
+from tests.formats.onnx_models import model, node, value
 
 RECURSIVE = Path(__file__).parents[1] / "data" / "onnx" / "recursive_reference.onnx"
 ROOT = Path(dml.__file__).parents[1]
@@ -178,3 +179,16 @@ def test_processes_are_started_anew(good):
         with pytest.raises(BrokenExecutor):
             executor.submit(os._exit, 1).result()
         assert executor.submit(os.path.exists, good / "good.json").result()
+
+
+@pytest.mark.parametrize("command", ["check", "levels"])
+def test_a_model_whose_nodes_have_a_cycle_is_one_error(command, good, cli):
+    split = node("Split", ["x"], ["a", "b"], axis=1)
+    x = value("x", [1, 8, 4, 4])
+    for name, nodes in (("cycle.onnx", [node("Relu", ["y"], ["y"]), split]), ("fine.onnx", [split])):
+        (good / name).write_bytes(model(nodes, [x], opset=13).SerializeToString())
+    for files in (("cycle.onnx", "fine.onnx"), ("fine.onnx", "cycle.onnx")):
+        status, out, err = cli(command, *files)
+        assert status == 2
+        assert err.count("have a cycle") == 1
+        assert "fine.onnx" in out

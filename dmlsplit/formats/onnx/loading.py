@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from dmlsplit.errors import InputError
 from dmlsplit.formats.files import AllowedFolders, note_reference
 from dmlsplit.formats.limits import Limit, LimitError
+from dmlsplit.formats.onnx.cycles import check_cycles
 from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.tensors import ReadExternal, check_rank, external_reader, no_external_data, text
 from dmlsplit.formats.onnx.wire import check_messages
@@ -105,11 +106,12 @@ def _locations(message: Message) -> Iterator[str]:
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy in which large tensors have type and dimensions only, without documentation.
 
-    LimitError for names and ranks beyond all measure.
+    LimitError for names and ranks beyond all measure; InputError for nodes that need their own outputs.
     """
     copy = onnx.ModelProto()
     _copy(model, copy)
     _check_names(copy)
+    check_cycles(copy)
     return copy
 
 
