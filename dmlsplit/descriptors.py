@@ -42,6 +42,17 @@ def _uint(value: object, path: str, bits: int = 32) -> int:
     return number
 
 
+def _data_type(value: object) -> TensorDataType | int:
+    """The value as the member of TensorDataType that it is; other numbers stay."""
+    try:
+        number = _uint(value, "DataType")
+    except TypeError as error:
+        name = str(value).strip().upper().removeprefix("DML_TENSOR_DATA_TYPE_") if isinstance(value, str) else ""
+        hint = name if name in TensorDataType.__members__ else "FLOAT32"
+        raise TypeError(f"{error}; a data type is a TensorDataType: TensorDataType.{hint}") from None
+    return _DATA_TYPES.get(number, number)
+
+
 def _uints(values: Iterable[int] | None, path: str) -> tuple[int, ...] | None:
     if values is None:
         return None
@@ -82,8 +93,7 @@ class BufferTensorDesc:
         dimension_count: int | None = None,
     ) -> None:
         put = object.__setattr__
-        number = _uint(data_type, "DataType")
-        put(self, "data_type", _DATA_TYPES.get(number, number))
+        put(self, "data_type", _data_type(data_type))
         put(self, "sizes", _uints(sizes, "Sizes"))
         put(self, "strides", _uints(strides, "Strides"))
         number = _uint(flags, "Flags")

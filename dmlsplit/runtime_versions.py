@@ -106,16 +106,18 @@ def runtimes() -> tuple[Runtime, ...]:
 def find_runtime(version: str | Runtime) -> Runtime:
     """The runtime of a version: "1.24.4", "onnxruntime 1.24.4", "onnxruntime-directml-1.24.4".
 
-    ValueError, which offers the known ones, for any other; TypeError for what is no string.
+    Without a patch number ("1.24") it is the newest known patch. ValueError, which offers the known versions, for any
+    other name; TypeError for what is no string.
     """
     if isinstance(version, Runtime):
         return version
     if not isinstance(version, str):
         raise TypeError(f"a version of ONNX Runtime is named by a string, not {type(version).__name__}")
     wanted = re.sub(r"^(onnxruntime|ort)([-_](directml|node))?[-@= ]*", "", version.strip().lower())
-    for runtime in _RUNTIMES:
-        if runtime.version == wanted:
-            return runtime
+    of_minor = [runtime for runtime in _RUNTIMES if runtime.version.rpartition(".")[0] == wanted]
+    named = [runtime for runtime in _RUNTIMES if runtime.version == wanted] or of_minor
+    if named:
+        return named[-1]
     known = ", ".join(runtime.version for runtime in _RUNTIMES)
     raise ValueError(f"unknown version of ONNX Runtime {version!r}; known: {known}")
 

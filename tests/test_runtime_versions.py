@@ -43,6 +43,18 @@ def test_a_version_is_found_by_name(name):
     assert find_runtime(find_runtime(name)) is find_runtime(name)
 
 
+@pytest.mark.parametrize("minor", dict.fromkeys(runtime.version.rpartition(".")[0] for runtime in runtimes()))
+def test_a_version_without_a_patch_number_is_the_newest_patch(minor):
+    newest = max((each for each in runtimes() if each.version.startswith(f"{minor}.")), key=lambda each: each.key)
+    assert find_runtime(minor) is find_runtime(f"onnxruntime-directml-{minor}") is newest
+
+
+@pytest.mark.parametrize("name", ["1", "1.2", "1.24.", "1.24.0", "24", "", "1.11"])
+def test_what_is_no_minor_version_is_not_completed(name):
+    with pytest.raises(ValueError, match="unknown version of ONNX Runtime"):
+        find_runtime(name)
+
+
 def test_an_unknown_version():
     with pytest.raises(ValueError, match=r"unknown version of ONNX Runtime '2.0'; known: 1.9.0, .*1.30.0"):
         find_runtime("2.0")

@@ -76,7 +76,8 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             multiple=True,
             shell_complete=completing(lambda: [each.version for each in runtimes()]),
             help="Judge by this version of ONNX Runtime with its DirectML execution provider: "
-            f"{NEWEST_RUNTIME.version}; of a descriptor, by the DirectML in it."
+            f"{NEWEST_RUNTIME.version}, or {NEWEST_RUNTIME.version.rpartition('.')[0]} for its newest patch; of a "
+            "descriptor, by the DirectML in it."
             f"{' May be given several times.' if several else ''}",
         )
         @click.option(

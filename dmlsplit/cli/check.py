@@ -26,6 +26,7 @@ from dmlsplit.cli._arguments import (
 from dmlsplit.diagnostics import Severity
 from dmlsplit.errors import InputError
 from dmlsplit.formats.models import Given, is_model
+from dmlsplit.formats.operators import folder_pattern
 from dmlsplit.report import text
 from dmlsplit.report.baseline import Baseline
 from dmlsplit.report.formats import FORMATS
@@ -104,7 +105,10 @@ def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **o
       dmlsplit check models/*.json --write-baseline known.json
       dmlsplit check models/*.json --baseline known.json
     """
-    return _check(expanded(files), targets, given, CheckOptions(**options))
+    names = expanded(files)
+    if all(map(os.path.isdir, names)):
+        raise click.UsageError(f"{names[0]} is a folder; name the files in it: {folder_pattern(names[0])}")
+    return _check(names, targets, given, CheckOptions(**options))
 
 
 @dataclass(frozen=True, slots=True)

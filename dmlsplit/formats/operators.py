@@ -76,11 +76,19 @@ def read_operators(
         yield from _read_stream(sys.stdin.buffer, name or STANDARD_INPUT, kind)
         return
     file = name or path
+    if os.path.isdir(path):
+        yield failed(file, 0, InputError(f"Is a directory; name the files in it: {folder_pattern(path)}"))
+        return
     try:
         with open(path, "rb") as stream:
             yield from _read_stream(stream, file, kind or _kind_of(file))
     except OSError as error:
         yield failed(file, 0, fault_of(error))
+
+
+def folder_pattern(folder: str) -> str:
+    """The pattern of the models in a folder, quoted for a shell that would expand it."""
+    return f"'{printable(folder.replace(os.sep, '/').rstrip('/') or '/', 60)}/**/*.onnx'"
 
 
 def _kind_of(name: str) -> Kind | None:

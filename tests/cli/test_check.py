@@ -125,6 +125,18 @@ def test_unreadable_files_do_not_stop_the_others(cli, tmp_path, name, message):
     assert "good.json:1:1: ok" in result.out
 
 
+def test_a_folder_is_one_error_with_a_pattern(cli, tmp_path):
+    (tmp_path / "models").mkdir()
+    status, out, err = cli("check", "models/")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "models/ is a folder" in err
+    assert "'models/**/*.onnx'" in err
+    (tmp_path / "a.json").write_text(GOOD)
+    (line,) = [line for line in cli("check", "models", "a.json").out.splitlines() if "error[input/malformed]" in line]
+    assert "'models/**/*.onnx'" in line
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is forbidden here")
 def test_forbidden_file(cli, tmp_path):
     (tmp_path / "a.json").write_text(GOOD)

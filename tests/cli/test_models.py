@@ -4,6 +4,7 @@ import json
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
+import onnx
 import pytest
 
 import dmlsplit as dml
@@ -106,6 +107,29 @@ def test_open_sizes_are_answered_for_all_of_them(cli, models):
         assert (answer["ok"], diagnostic["severity"]) == (True, "note")
         assert diagnostic["message"].startswith("rewritten (")
         assert diagnostic["expected"] == "to pass it: --shape x:?,4 --dim n=?"
+
+
+def test_where_the_inputs_are_known_the_hint_names_the_tensor(cli, models):
+    """Two tensors whose sizes depend on data: each option that is named works, and both make the node known."""
+    found = [node("NonZero", ["x"], ["i"]), node("NonZero", ["y"], ["j"]), node("Concat", ["i", "j"], ["a"], axis=1)]
+    inputs = [value("x", (2, 4)), value("y", (2, 4))]
+    (models / "nonzero.onnx").write_bytes(model([*found], inputs).SerializeToString())
+    (answer,) = json.loads(cli("check", "nonzero.onnx", "--format", "json").out)
+    (diagnostic,) = answer["diagnostics"]
+    assert diagnostic["rule"] == "node/sizes-open"
+    assert diagnostic["expected"] == "to pass it: --shape i:2,?; to pass it: --shape j:2,?"
+    given = ["--shape", "i:2,3", "--shape", "j:2,5"]
+    (answer,) = json.loads(cli("check", "nonzero.onnx", *given, "--format", "json").out)
+    assert (answer["ok"], answer["diagnostics"]) == (True, [])
+
+
+def test_in_a_function_no_option_names_a_tensor(cli, models):
+    body = [node("NonZero", ["p"], ["i"]), node("Concat", ["i", "i"], ["q"], axis=-1)]
+    function = onnx.helper.make_function("f", "F", ["p"], ["q"], body, [onnx.helper.make_opsetid("", 18)])
+    made = model([node("F", ["x"], ["a"], domain="f")], [value("x", (2, 4))], functions=[function], domains=["f"])
+    (models / "f.onnx").write_bytes(made.SerializeToString())
+    (answer,) = json.loads(cli("check", "f.onnx", "--format", "json").out)
+    assert "--shape" not in str(answer["diagnostics"])
 
 
 def test_shapes_and_sizes(cli, models):

@@ -138,6 +138,19 @@ def test_versions_that_are_asked_together_answer_as_each_alone(cli, tmp_path):
     assert flags["1.19.2"] != flags["1.20.1"], "Resize of opset 18 is in the fused graph from 1.20 on"
 
 
+@pytest.mark.parametrize("way", ["option", "configuration"])
+def test_a_version_without_a_patch_number(cli, tmp_path, way):
+    write(tmp_path / "m.onnx", [SPLIT], (2, 4))
+    given = ["--onnxruntime", "1.24"]
+    if way == "configuration":
+        (tmp_path / "dmlsplit.toml").write_text('onnxruntime = "1.24"\n')
+        given = []
+    (answer,) = json.loads(cli("check", "m.onnx", *given, "--format", "json").out)
+    assert answer["onnxruntime"]["version"] == "1.24.4"
+    (report,) = dml.check_files(["m.onnx"], onnxruntime="1.24")
+    assert report.judged_by == answer["judged_by"] == "onnxruntime 1.24.4"
+
+
 def test_processes_give_the_same(cli, tmp_path):
     for name in ("a", "b"):
         write(tmp_path / f"{name}.onnx", [SPLIT], (2, 4))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import onnx
 from onnx import AttributeProto, defs
@@ -116,7 +116,7 @@ def name_of(node: onnx.NodeProto, scope: Scope) -> str:
     return printable(f"{scope.label}/{name}" if scope.label else name)
 
 
-def split_node(node: onnx.NodeProto, scope: Scope, hint: str) -> SplitNode:
+def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
     """The judged node; `hint` says what the caller can pass where a shape is unknown."""
     facts, path = split_facts(node, scope), name_of(node, scope)
     scope.origin.budget.spend(Limit.ONNX_PARTS, _parts(facts))
@@ -162,16 +162,37 @@ def _filled(shape: Shape | None, name: str, scope: Scope) -> Shape | None:
     return tuple([dim if size is None else size for size, dim in zip(shape, declared, strict=True)])
 
 
-def _shape_unknown(shape: Shape | None, place: Location, hint: str) -> Iterator[Diagnostic]:
-    """The diagnostic of an input whose shape is not known, if it is not."""
+class Hint(NamedTuple):
+    """What helps where a shape is not known: why shape inference failed, and the options that give the inputs shapes.
+
+    `by_name`: whether --shape takes the names of the tensors here, which those in a function's body are not.
+    """
+
+    failure: str
+    inputs: str
+    by_name: bool
+
+    def text(self, name: str, shape: Shape | None) -> str:
+        """The hint for a tensor; where the shapes of all inputs are known, the tensor's own is to be given."""
+        options = self.inputs
+        if not options and self.by_name and name:
+            sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)
+            options = f"--shape {printable(name, 60)}:{sizes}"
+        return "; ".join(filter(None, [self.failure, options and f"to pass it: {options}"]))
+
+
+def _shape_unknown(shape: Shape | None, name: str, place: Location, hint: Hint) -> Iterator[Diagnostic]:
+    """The diagnostic of the tensor `name` whose shape is not known, if it is not."""
     if not is_static(shape):
-        message = f"the shape {'' if shape is None else shape_text(shape) + ' '}is not known; {hint}"
-        yield _UNKNOWN.diagnostic(place, message, expected=hint, actual=shape_text(shape))
+        said = f"the shape {shape_text(shape) + ' ' if shape is not None else ''}is not known"
+        expected = hint.text(name, shape)
+        message = f"{said}; {expected}" if expected else said
+        yield _UNKNOWN.diagnostic(place, message, expected=expected or None, actual=shape_text(shape))
 
 
-def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: str) -> Iterator[Diagnostic]:
+def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: Hint) -> Iterator[Diagnostic]:
     """The facts that DirectML needs and the model does not give."""
-    yield from _shape_unknown(facts.input_shape, Location(("input",), path), hint)
+    yield from _shape_unknown(facts.input_shape, node.input[0] if node.input else "", Location(("input",), path), hint)
     if facts.data_type is None:
         yield _UNKNOWN.diagnostic(Location(("input",), path), "the element type is not known")
     if facts.split_input and facts.split_values is None and not facts.split_malformed:
@@ -204,12 +225,12 @@ def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
     )
 
 
-def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
+def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
     """The judged node; `hint` says what the caller can pass where a shape is unknown."""
     scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
     facts, path = _concat_facts(node, scope), name_of(node, scope)
     found = judge_node(facts, path)
-    report = Report((*found, *_unknown_of_concat(facts, path, hint)), facts.specification, None, "Concat")
+    report = Report((*found, *_unknown_of_concat(node, facts, path, hint)), facts.specification, None, "Concat")
     return JoinNode(
         name=node.name,
         op="Concat",
@@ -228,10 +249,10 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: str) -> JoinNode:
     )
 
 
-def _unknown_of_concat(facts: OnnxConcat, path: str, hint: str) -> Iterator[Diagnostic]:
+def _unknown_of_concat(node: onnx.NodeProto, facts: OnnxConcat, path: str, hint: Hint) -> Iterator[Diagnostic]:
     """The facts that DirectML needs and the model does not give."""
     for i, shape in enumerate(facts.shapes):
         if i not in facts.omitted:
-            yield from _shape_unknown(shape, Location(("inputs", i), path), hint)
+            yield from _shape_unknown(shape, node.input[i], Location(("inputs", i), path), hint)
     if facts.shapes and facts.data_type is None:
         yield _UNKNOWN.diagnostic(Location(("inputs",), path), "the element type is not known")

@@ -18,7 +18,7 @@ from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.folding import Constant
 from dmlsplit.formats.onnx.functions import LOOKED_FOR, Functions, Key
 from dmlsplit.formats.onnx.inference import Inference, InferenceError, make_harmless
-from dmlsplit.formats.onnx.nodes import concat_node, name_of, split_facts, split_node
+from dmlsplit.formats.onnx.nodes import Hint, concat_node, name_of, split_facts, split_node
 from dmlsplit.formats.onnx.protobuf import domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.scope import Origin, Scope, label_of
 from dmlsplit.formats.onnx.tensors import ReadExternal, type_of
@@ -29,7 +29,7 @@ from dmlsplit.rules import RULES, judge_node
 MAX_CALLS: Final = Limit.ONNX_CALLS.most
 MAX_CALL_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 MAX_ROUNDS: Final = Limit.ONNX_ROUNDS.most
-_JUDGED: Final[Mapping[str, Callable[[onnx.NodeProto, Scope, str], SplitNode | JoinNode]]] = {
+_JUDGED: Final[Mapping[str, Callable[[onnx.NodeProto, Scope, Hint], SplitNode | JoinNode]]] = {
     "Split": split_node,
     "Concat": concat_node,
 }
@@ -49,7 +49,7 @@ class Reader:
         self._inference = Inference()
         self._read_external = read_external
         self._calls = 0
-        self._hint = _hint(model.graph)
+        self._options = _options(model.graph)
         self._given = given
         self._outdated = resized
 
@@ -77,7 +77,7 @@ class Reader:
             if key is not None:
                 yield from self._call(node, key, scope, model, calls)
             elif node.op_type in _JUDGED and domain_of(node) == "":
-                yield self._judged(index, node, scope, calls, failure + self._hint)
+                yield self._judged(index, node, scope, calls, Hint(failure, self._options, not calls))
             elif node.op_type in LOOKED_FOR:
                 yield _other(node, scope)
             for _, child in scope.children(index) if node.attribute else ():
@@ -87,7 +87,7 @@ class Reader:
                     yield from self._graph(child, model, calls, failure)
 
     def _judged(
-        self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: str
+        self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: Hint
     ) -> SplitNode | JoinNode:
         """The node of this index in a graph; `calls`: the functions around it, the innermost last."""
         return _JUDGED[node.op_type](node, scope, hint)
@@ -156,7 +156,7 @@ class Reader:
                 try:
                     graph = self._inference.infer_shapes(harmless).graph
                 except InferenceError as error:
-                    failure = f"onnx's shape inference: {printable(' '.join(str(error).split()), 300)}; "
+                    failure = f"onnx's shape inference: {printable(' '.join(str(error).split()), 300)}"
             scope = Scope(model.graph, graph, origin, constants=constants)
             # Split 1 has no shape inference: what it gives is computed here, and inferred on from.
             if origin.version != 1 or not self._feed(scope, harmless.graph) or failure:
@@ -247,8 +247,8 @@ def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference
                     value.type.CopyFrom(found[value.name])
 
 
-def _hint(graph: onnx.GraphProto) -> str:
-    """The argument that a caller can pass where a shape is not known."""
+def _options(graph: onnx.GraphProto) -> str:
+    """The arguments that a caller can pass where a shape is not known; "" where the shapes of all inputs are."""
     given = {tensor.name for tensor in graph.initializer}
     advice = []
     symbols: dict[str, None] = {}
@@ -260,6 +260,4 @@ def _hint(graph: onnx.GraphProto) -> str:
         advice.append(f"--shape {printable(name, 60)}:{printable(sizes)}")
         symbols.update({dim: None for dim in shape or () if isinstance(dim, str)})
     advice += [f"--dim {printable(symbol, 60)}=?" for symbol in symbols]
-    if not advice:
-        return "all inputs' shapes are: --shape takes the name of any other tensor, too"
-    return f"to pass it: {' '.join(advice[:6])}{' ...' if len(advice) > 6 else ''}"
+    return " ".join(advice[:6]) + (" ..." if len(advice) > 6 else "")

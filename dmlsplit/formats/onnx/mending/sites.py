@@ -12,6 +12,7 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.functions import Key, key_of
+from dmlsplit.formats.onnx.nodes import Hint
 from dmlsplit.formats.onnx.protobuf import graphs_of
 from dmlsplit.formats.onnx.reading import Reader
 from dmlsplit.formats.onnx.scope import Scope, Step
@@ -96,7 +97,7 @@ class _SiteReader(Reader):
         self.sites: list[Site] = []
 
     def _judged(
-        self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: str
+        self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: Hint
     ) -> SplitNode | JoinNode:
         found = super()._judged(index, node, scope, calls, hint)
         place = Place(calls[-1] if calls else None, scope.steps)
