@@ -29,7 +29,7 @@ from suite.profiles import PROFILES
 from suite.targets import FLOORS
 from suite.timing import Runner, round_robin
 
-from dmlsplit import _native
+from dmlsplit.native import core
 
 MOST_BYTES: Final = 140_000_000
 TOLERANCE: Final = 1.1
@@ -52,17 +52,17 @@ class Found:
         return self.time / self.copy
 
 
-def machine_profile() -> _native.Profile:
+def machine_profile() -> core.Profile:
     """What plans are made for here, measured."""
-    _native.set_profile(None)
-    return _native.measured_profile()
+    core.set_profile(None)
+    return core.measured_profile()
 
 
 def turned(case: Case) -> bool:
     return case.target.startswith(("transposed", "many/columns"))
 
 
-def as_copies(profile: _native.Profile) -> _native.Profile:
+def as_copies(profile: core.Profile) -> core.Profile:
     """Copies are stored as this profile stores matrices that are turned."""
     return profile._replace(stream_copies=profile.stream_turns)
 
@@ -75,15 +75,15 @@ def copy_of(case: Case) -> Case:
     return Case("copy", "copy", "u1", (-(-case.bytes // row), row), 1, row // PAGE, join=case.join)
 
 
-def compare(case: Case, profiles: tuple[_native.Profile, _native.Profile], seconds: float) -> Found:
+def compare(case: Case, profiles: tuple[core.Profile, core.Profile], seconds: float) -> Found:
     buffers = Buffers(case)
     block = Buffers(copy_of(case))
     runners, kernels = [], []
     for profile in profiles:
-        _native.set_profile(profile)
+        core.set_profile(profile)
         kernels.append(kernels_named(Ours().plan(buffers).describe()))
         runners.append(_runner(buffers))
-        _native.set_profile(as_copies(profile) if turned(case) else profile)
+        core.set_profile(as_copies(profile) if turned(case) else profile)
         runners.append(_runner(block))
     round_robin(runners, case.bytes, seconds)
     ours, copy, other, other_copy = (runner.median for runner in runners)

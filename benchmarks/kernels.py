@@ -24,7 +24,7 @@ from suite.ours import ISA_LEVELS, Ours, kernels_named
 from suite.timing import Runner, round_robin
 from sweep import all_series
 
-from dmlsplit import _native
+from dmlsplit.native import core
 
 MOST_BYTES: Final = 140_000_000
 EVERY: Final = 5
@@ -45,7 +45,7 @@ def chosen(buffers: Buffers, isa: str, without: str | None = None) -> tuple[Ours
 def earned(case: Case, seconds: float) -> Iterator[tuple[str, str, float]]:
     """The kernel of each instruction set, what would be chosen in its place, and how much longer that takes."""
     buffers = Buffers(case)
-    of = {kernel.name: kernel.isa for kernel in _native.kernels() if kernel.available}
+    of = {kernel.name: kernel.isa for kernel in core.kernels() if kernel.available}
     for isa in ISA_LEVELS:
         if isa not in of.values():
             continue
@@ -71,7 +71,7 @@ def main() -> None:
             for kernel, other, factor in earned(case, options.seconds):
                 found.setdefault(kernel, []).append((factor, case.name, other))
     print("| kernel | cases | in its place | times its time, median | least | most |\n|" + " --- |" * 6)
-    for name in (kernel.name for kernel in _native.kernels() if kernel.name in found):
+    for name in (kernel.name for kernel in core.kernels() if kernel.name in found):
         factors = sorted(found[name])
         others = ", ".join(dict.fromkeys(other for _, _, other in factors))
         ends = " | ".join(f"{factor:.2f} ({case})" for factor, case, _ in (factors[0], factors[-1]))

@@ -24,7 +24,7 @@ from suite.profiles import PROFILES
 from suite.references import FLOOR, forget_buffers, references, then_read
 from suite.timing import Runner, round_robin
 
-from dmlsplit import _native
+from dmlsplit.native import core
 
 SIZES: Final = tuple((1 << 18) * factor for factor in (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512))
 REGIMES: Final = {"plain": "arm", "claimed": "claimed", "by lines": "streamed", "by pages": "streamed-by-pages"}
@@ -52,7 +52,7 @@ SHAPES: Final = ("contiguous", "rows of 3 x 2 KB", "turned, 4 bytes")
 
 def _planned(name: str) -> Prepare:
     def prepare(buffers: Buffers) -> Job:
-        _native.set_profile(PROFILES[name])
+        core.set_profile(PROFILES[name])
         return Ours().bound(1)(buffers)
 
     return prepare
@@ -83,9 +83,9 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=SIZES[-1], help="bytes copied")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
-    _native.set_profile(None)
-    known = _native.profile()
-    found = _native.measured_profile()
+    core.set_profile(None)
+    known = core.profile()
+    found = core.measured_profile()
     about = machine.describe()
     print("\n".join(machine.in_words(about)))
     for profile in dict.fromkeys((known, found)):

@@ -31,7 +31,7 @@ from suite.profiles import PROFILES
 from suite.references import FLOOR, references, then_read
 from suite.timing import CLOCKS
 
-from dmlsplit import _native
+from dmlsplit.native import core
 
 MARKS = ("<!-- results -->", "<!-- /results -->")
 QUICK_SECONDS = 0.25
@@ -158,10 +158,10 @@ def main() -> int:
     options = arguments().parse_args()
     np.seterr(all="ignore")
     about = machine.describe()
-    if options.kernel is not None and options.kernel not in (kernel.name for kernel in _native.kernels()):
-        raise SystemExit(f"no kernel {options.kernel}; there are {', '.join(k.name for k in _native.kernels())}")
+    if options.kernel is not None and options.kernel not in (kernel.name for kernel in core.kernels()):
+        raise SystemExit(f"no kernel {options.kernel}; there are {', '.join(k.name for k in core.kernels())}")
     if options.profile is not None:
-        _native.set_profile(PROFILES[options.profile])
+        core.set_profile(PROFILES[options.profile])
     ours = Ours(options.kernel, options.isa)
     rows = measured(options, ours) if options.processes == 1 else measured_in_processes(options)
     if not rows:

@@ -34,7 +34,7 @@ from suite.profiles import PROFILES
 from suite.references import forget_buffers, memcpy
 from suite.timing import Runner, round_robin
 
-from dmlsplit import _native
+from dmlsplit.native import core
 
 FACTOR: Final = 1.6
 SMALL: Final = 256 << 10
@@ -337,7 +337,7 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="needs matplotlib")
     options = parser.parse_args()
     if options.profile is not None:
-        _native.set_profile(PROFILES[options.profile])
+        core.set_profile(PROFILES[options.profile])
     ours, about = Ours(options.kernel, options.isa), machine.describe()
     series = [one for one in all_series(options.quick) if fnmatch.fnmatchcase(one.name, options.series)]
     end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import dmlsplit as dml
-from dmlsplit.releases import LINUX, Release
-from dmlsplit.target import Target, target_of
+from dmlsplit.targets.releases import LINUX, Release
+from dmlsplit.targets.target import Target, target_of
 
 TARGETS = Path(__file__).with_name("dms_targets.inc")
 HEAD = (

@@ -15,10 +15,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from dmlsplit import notebook
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
-from dmlsplit.enums import (
+from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.descriptors.enums import (
     BindingType,
     ExecutionFlags,
     FeatureLevel,
@@ -28,7 +27,10 @@ from dmlsplit.enums import (
     TensorFlags,
     TensorType,
 )
-from dmlsplit.errors import (
+from dmlsplit.descriptors.layout import calc_buffer_tensor_size
+from dmlsplit.legalize import legalize
+from dmlsplit.report import notebook
+from dmlsplit.system.errors import (
     BindingError,
     DescriptorError,
     DirectMLError,
@@ -39,18 +41,14 @@ from dmlsplit.errors import (
     NotLegalizedError,
     ValidationError,
 )
-from dmlsplit.feature_levels import TensorSupport, tensor_support
-from dmlsplit.layout import calc_buffer_tensor_size
-from dmlsplit.legalize import legalize
-from dmlsplit.release_names import find_release
-from dmlsplit.releases import Release, releases
+from dmlsplit.targets.feature_levels import TensorSupport, tensor_support
+from dmlsplit.targets.release_names import find_release
+from dmlsplit.targets.releases import Release, releases
 
 if TYPE_CHECKING:
     from dmlsplit._version import __version__ as __version__
-    from dmlsplit.arrays import join, split
-    from dmlsplit.buffer import Buffer
+    from dmlsplit.checking.judging import validate
     from dmlsplit.device import BindingDesc, BufferArrayBinding, BufferBinding, Capabilities, Device
-    from dmlsplit.execution import BoundOperator, CompiledOperator, compile
     from dmlsplit.formats.json import dumps, loads
     from dmlsplit.graphs import (
         GraphDesc,
@@ -60,9 +58,11 @@ if TYPE_CHECKING:
         NeighbourOperatorDesc,
         OutputGraphEdgeDesc,
     )
-    from dmlsplit.judging import validate
     from dmlsplit.legalize import Legalization
-    from dmlsplit.validation import minimum_feature_level, supported_feature_levels, supported_releases
+    from dmlsplit.native.arrays import join, split
+    from dmlsplit.native.buffer import Buffer
+    from dmlsplit.native.execution import BoundOperator, CompiledOperator, compile
+    from dmlsplit.verdicts.validation import minimum_feature_level, supported_feature_levels, supported_releases
 
 __all__ = [
     "Basis",
@@ -131,11 +131,11 @@ _LAZY = {
     name: module
     for module, names in {
         "dmlsplit._version": ("__version__",),
-        "dmlsplit.arrays": ("join", "split"),
-        "dmlsplit.buffer": ("Buffer",),
-        "dmlsplit.checking": ("check_files",),
+        "dmlsplit.native.arrays": ("join", "split"),
+        "dmlsplit.native.buffer": ("Buffer",),
+        "dmlsplit.checking.files": ("check_files",),
         "dmlsplit.device": ("BindingDesc", "BufferArrayBinding", "BufferBinding", "Capabilities", "Device"),
-        "dmlsplit.execution": ("BoundOperator", "CompiledOperator", "compile"),
+        "dmlsplit.native.execution": ("BoundOperator", "CompiledOperator", "compile"),
         "dmlsplit.formats.json": ("dumps", "loads"),
         "dmlsplit.graphs": (
             "GraphDesc",
@@ -145,9 +145,9 @@ _LAZY = {
             "NeighbourOperatorDesc",
             "OutputGraphEdgeDesc",
         ),
-        "dmlsplit.judging": ("validate",),
+        "dmlsplit.checking.judging": ("validate",),
         "dmlsplit.legalize.result": ("Legalization",),
-        "dmlsplit.validation": ("minimum_feature_level", "supported_feature_levels", "supported_releases"),
+        "dmlsplit.verdicts.validation": ("minimum_feature_level", "supported_feature_levels", "supported_releases"),
     }.items()
     for name in names
 }

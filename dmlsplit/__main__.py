@@ -2,7 +2,7 @@
 
 import sys
 
-from dmlsplit._signals import held_back
+from dmlsplit.system.signals import held_back
 
 
 def main() -> int:

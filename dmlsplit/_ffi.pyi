@@ -1,4 +1,4 @@
-# The part of the compiled extension that _native uses; cffi's own objects are untyped.
+# The part of the compiled extension that native.core uses; cffi's own objects are untyped.
 from typing import Any
 
 ffi: Any

@@ -11,15 +11,14 @@ import benchmark_plot
 
 import dmlsplit as dml
 from dmlsplit import find_release, graphs
-from dmlsplit.compatibility import spans
-from dmlsplit.configuration import SCHEMA
+from dmlsplit.checking.compatibility import spans
+from dmlsplit.checking.configuration import SCHEMA
 from dmlsplit.device import examples as device_examples
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.cures import CURES, Fault
-from dmlsplit.formats.operators import read_operators
+from dmlsplit.formats.operator_files import read_operators
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.graphs.examples import Sketch
-from dmlsplit.releases import Release, directml_versions, observed_levels
+from dmlsplit.onnxruntime.cures import CURES, Fault
 from dmlsplit.report import svg
 from dmlsplit.report.rule import examples
 from dmlsplit.report.svg import graph as svg_graph
@@ -27,7 +26,8 @@ from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice,
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.rules.graph import GraphRule
 from dmlsplit.rules.onnxruntime import Habit
-from dmlsplit.runtime_versions import runtimes
+from dmlsplit.targets.releases import Release, directml_versions, observed_levels
+from dmlsplit.targets.runtime_versions import runtimes
 
 HERE = Path(__file__).parent
 
@@ -66,7 +66,7 @@ CURES_HEAD = """
 
 Of each fault the cheapest first: changes of the ONNX model that are right at every level of optimization. The session
 configuration `ep.dml.disable_graph_fusion` = 1 helps without any, and costs the fusion. The table is
-`dmlsplit.formats.onnx.cures`.
+`dmlsplit.onnxruntime.cures`.
 
 """
 USELESS_HEAD = """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dmlsplit.conditions import symbols_of, value_of
-from dmlsplit.diagnostics import Report
-from dmlsplit.dims import interval
+from dmlsplit.descriptors.conditions import symbols_of, value_of
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.dims import interval
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.tensors import element_type as onnx_type
@@ -14,7 +14,7 @@ from dmlsplit.formats.openvino.types import element_type as openvino_type
 from dmlsplit.rules import judge_node
 from dmlsplit.rules.onnx import OnnxConcat, OnnxSplit
 from dmlsplit.rules.onnx.concat_facts import VERSIONS as CONCATS
-from dmlsplit.rules.onnx.facts import VERSIONS as SPLITS
+from dmlsplit.rules.onnx.split_facts import VERSIONS as SPLITS
 from dmlsplit.rules.openvino import OpenVinoConcat, OpenVinoSplit
 
 TYPES = ("FLOAT", "FLOAT16", "INT64", "UINT8", "BOOL", "DOUBLE", "INT32", "COMPLEX64", "COMPLEX128", "STRING")

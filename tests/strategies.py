@@ -7,7 +7,7 @@ import math
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit.layout import packed_strides
+from dmlsplit.descriptors.layout import packed_strides
 
 UINT = st.one_of(st.integers(0, 20), st.integers(0, 2**32 - 1))
 UINT64 = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1))

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from dmlsplit.atomic_files import atomic_files, same_file, write_file
+from dmlsplit.system.atomic_files import atomic_files, same_file, write_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dmlsplit import _native
+from dmlsplit.native import core
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 NO_TIME = ("--seconds", "0.01")
@@ -59,7 +59,7 @@ def test_read_back_and_several_processes(tmp_path):
     assert "old" not in text.split("\n")
 
 
-@pytest.mark.skipif(not {"avx2"} & {*_native.cpu_features()}, reason="one regime of stores only")
+@pytest.mark.skipif(not {"avx2"} & {*core.cpu_features()}, reason="one regime of stores only")
 def test_profiles():
     assert "1 cases, median " in output_of("against.py", "intel", "--cases", "a4", *NO_TIME)
     said = output_of("profile.py", "--most", "300000", *NO_TIME)

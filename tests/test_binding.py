@@ -9,9 +9,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit import _binding, _native
-from dmlsplit._binding import BoundMemory, BoundTensor
-from dmlsplit.geometry import TensorLayout
+from dmlsplit.descriptors.geometry import TensorLayout
+from dmlsplit.native import binding, core
+from dmlsplit.native.binding import BoundMemory, BoundTensor
 from tests.effort import calls
 
 MEMORY = 600
@@ -21,7 +21,7 @@ TYPES = {1: dml.TensorDataType.UINT8, 2: dml.TensorDataType.UINT16, 8: dml.Tenso
 def bound(i, view, is_output):
     desc = dml.BufferTensorDesc(TYPES[view.itemsize], view.shape)
     tensor = BoundTensor(TensorLayout.of((f"Tensors[{i:02}]",), desc, is_output))
-    return tensor, BoundMemory(_native.address(view.__array_interface__["data"][0]), view.strides, view)
+    return tensor, BoundMemory(core.address(view.__array_interface__["data"][0]), view.strides, view)
 
 
 def bytes_of(view, memory):
@@ -66,7 +66,7 @@ def model(operands, memory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("few", [_binding.FEW_OPERANDS, 1], ids=["in pairs", "painted"])
+@pytest.mark.parametrize("few", [binding.FEW_OPERANDS, 1], ids=["in pairs", "painted"])
 @given(data=st.data())
 def test_every_shared_byte_is_found(few, data):
     memory = np.zeros(MEMORY, "u1")
@@ -82,12 +82,12 @@ def test_every_shared_byte_is_found(few, data):
         operands.append((view, written))
     expected = model(operands, memory)
     event(f"shared: {bool(expected)}")
-    with mock.patch.object(_binding, "FEW_OPERANDS", few):
+    with mock.patch.object(binding, "FEW_OPERANDS", few):
         if not expected:
-            _binding.check_apart([bound(i, *operand) for i, operand in enumerate(operands)])
+            binding.check_apart([bound(i, *operand) for i, operand in enumerate(operands)])
         else:
             with pytest.raises(dml.BindingError, match="share bytes") as caught:
-                _binding.check_apart([bound(i, *operand) for i, operand in enumerate(operands)])
+                binding.check_apart([bound(i, *operand) for i, operand in enumerate(operands)])
             named = [int(number) for number in re.findall(r"Tensors\[(\d+)\]", str(caught.value))]
             assert tuple(named) in expected
 
@@ -99,7 +99,7 @@ def columns(rows, count):
 
 def test_thousands_of_columns():
     _, operands = columns(64, 4096)
-    assert calls(lambda: _binding.check_apart(operands)) < 100 * len(operands), "in pairs there are millions"
+    assert calls(lambda: binding.check_apart(operands)) < 100 * len(operands), "in pairs there are millions"
 
 
 @pytest.mark.parametrize("i", [0, 2000, 4094])
@@ -107,19 +107,19 @@ def test_one_byte_among_thousands_of_columns(i):
     table, operands = columns(3, 4096)
     byte = table.view("u1").reshape(-1)[2 * i + 3 : 2 * i + 4]
     with pytest.raises(dml.BindingError, match=rf"Tensors\[{i + 1:02}\] and Tensors\[9999\] share bytes"):
-        _binding.check_apart([*operands, bound(9999, byte, False)])
+        binding.check_apart([*operands, bound(9999, byte, False)])
     operands[i] = bound(i, table[:, i : i + 2], True)
     with pytest.raises(dml.BindingError, match=rf"Tensors\[{i:02}\] and Tensors\[{i + 1:02}\] share bytes"):
-        _binding.check_apart(operands)
+        binding.check_apart(operands)
 
 
-@pytest.mark.parametrize("few", [_binding.FEW_OPERANDS, 1], ids=["in pairs", "painted"])
+@pytest.mark.parametrize("few", [binding.FEW_OPERANDS, 1], ids=["in pairs", "painted"])
 def test_a_column_and_the_same_one_a_row_below(few, monkeypatch):
-    monkeypatch.setattr(_binding, "FEW_OPERANDS", few)
+    monkeypatch.setattr(binding, "FEW_OPERANDS", few)
     table = np.zeros((4, 7), "u1")
-    _binding.check_apart([bound(0, table[:3, :1], True), bound(1, table[1:, 1:2], True), bound(2, table[:3, 6:], True)])
+    binding.check_apart([bound(0, table[:3, :1], True), bound(1, table[1:, 1:2], True), bound(2, table[:3, 6:], True)])
     with pytest.raises(dml.BindingError, match=r"Tensors\[00\] and Tensors\[01\] share bytes"):
-        _binding.check_apart([bound(0, table[:3, :1], True), bound(1, table[1:, :1], True)])
+        binding.check_apart([bound(0, table[:3, :1], True), bound(1, table[1:, :1], True)])
 
 
 def test_a_canvas_that_does_not_fit_memory(monkeypatch):
@@ -130,6 +130,6 @@ def test_a_canvas_that_does_not_fit_memory(monkeypatch):
     def no_memory(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(_binding.np, "zeros", no_memory)
+    monkeypatch.setattr(binding.np, "zeros", no_memory)
     with pytest.raises(dml.BindingError, match="could not be decided; bind buffers apart"):
-        _binding.check_apart(operands)
+        binding.check_apart(operands)

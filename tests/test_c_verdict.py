@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.diagnostics import Severity
-from dmlsplit.enums import OperatorType
-from dmlsplit.errors import DescriptorError
+from dmlsplit.descriptors.diagnostics import Severity
+from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.descriptors.geometry import members_of
 from dmlsplit.formats import cstruct
-from dmlsplit.geometry import members_of
 from dmlsplit.rules import RULES, DescriptorRule
-from dmlsplit.target import target_of
-from dmlsplit.validation import evaluate
+from dmlsplit.system.errors import DescriptorError
+from dmlsplit.targets.target import target_of
+from dmlsplit.verdicts.validation import evaluate
 from tests.directml.generator import descriptor
 from tests.oracle import operator, reason_to_leave_out, records
 

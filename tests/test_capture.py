@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.errors import InputError
 from dmlsplit.formats import cstruct
 from dmlsplit.formats.graph_json import loads as load_graph
 from dmlsplit.formats.json import OtherOperatorError, loads
 from dmlsplit.graphs.operators import OPERATORS
+from dmlsplit.system.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "tests" / "c" / "capture.c"

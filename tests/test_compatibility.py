@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.compatibility import LEVELS, RELEASES, _shared, compatibility
-from dmlsplit.enums import OperatorType
-from dmlsplit.target import Use
-from dmlsplit.validation import evaluate
+from dmlsplit.checking.compatibility import LEVELS, RELEASES, _shared, compatibility
+from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.targets.target import Use
+from dmlsplit.verdicts.validation import evaluate
 from tests.oracle import operator, reason_to_leave_out, records
 
 
@@ -32,7 +32,7 @@ def test_a_rewriting_is_judged_once_for_targets_that_judge_alike(asked, monkeypa
         judged[desc, str(_shared(OperatorType.SPLIT, target))] += 1
         return evaluate(desc, target)
 
-    monkeypatch.setattr("dmlsplit.compatibility.evaluate", counted)
+    monkeypatch.setattr("dmlsplit.checking.compatibility.evaluate", counted)
     whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2,) * 30 + (100,))
     found = compatibility(dml.SplitOperatorDesc.from_lengths(whole, 30, (1,) * 100), asked)
     monkeypatch.undo()

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from dmlsplit.conditions import (
+from dmlsplit.descriptors.conditions import (
     Condition,
     Symbol,
     Term,
@@ -26,7 +26,7 @@ from dmlsplit.conditions import (
     total,
     value_of,
 )
-from dmlsplit.dims import Bounds, interval
+from dmlsplit.descriptors.dims import Bounds, interval
 
 N, M = Symbol("n", Bounds(0, None)), Symbol("m", Bounds(0, None))
 SMALL = Symbol("small", Bounds(2, 5))

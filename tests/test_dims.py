@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from dmlsplit.dims import Interval, agrees, bounds, compatible, interval, is_name, overlap, shape_text
+from dmlsplit.descriptors.dims import Interval, agrees, bounds, compatible, interval, is_name, overlap, shape_text
 
 
 @pytest.mark.parametrize(

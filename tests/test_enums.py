@@ -3,7 +3,7 @@
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import enums
+from dmlsplit.descriptors import enums
 
 
 def test_values():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit import _native, reference
+from dmlsplit.native import core, reference
 from tests.strategies import DATA_TYPES, valid_operator
 
 F32 = dml.TensorDataType.FLOAT32
@@ -262,7 +262,7 @@ def test_the_core_and_validation_agree_on_overlap(dims):
         dml.compile(d)
     else:
         with pytest.raises(dml.NativeError, match="overlap"):
-            _native.Plan(_native.SPLIT, 4, sizes, None, 0, [sizes[0]], [s * 4 for s in strides])
+            core.Plan(core.SPLIT, 4, sizes, None, 0, [sizes[0]], [s * 4 for s in strides])
 
 
 @pytest.mark.slow

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlsplit import file_split
-from dmlsplit.file_split import FileTensor, NewFile, boxes, split_file
-from dmlsplit.layout import packed_strides
+from dmlsplit.descriptors.layout import packed_strides
+from dmlsplit.native import file_split
+from dmlsplit.native.file_split import FileTensor, NewFile, boxes, split_file
 
 Usage = namedtuple("Usage", "total used free")
 

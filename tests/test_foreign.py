@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.foreign import as_array
 from dmlsplit.formats.onnx import read
+from dmlsplit.system.foreign import as_array
 
 X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
 SPLIT = dml.SplitOperatorDesc.from_lengths(X, 2, (2, 1, 3))
@@ -231,7 +231,7 @@ class Raw:
     dtype = "bfloat16"
 
     def __init__(self, bits, code=4, width=16, lanes=1):
-        from dmlsplit.foreign import _DLTensor
+        from dmlsplit.system.foreign import _DLTensor
 
         self.bits = bits
         self.shape = (ctypes.c_int64 * bits.ndim)(*bits.shape)

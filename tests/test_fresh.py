@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
-from dmlsplit._fresh import ARENA_LIMIT, HUGE_PAGE_ARRAY, FreshArrays
+from dmlsplit.native.fresh import ARENA_LIMIT, HUGE_PAGE_ARRAY, FreshArrays
 
 MB = 1 << 20
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit import _native
-from dmlsplit.geometry import ROLES, Geometry, TensorLayout, descriptor_of, dimensions_read, members_of
-from dmlsplit.location import DIRECTML_MEMBERS
+from dmlsplit.descriptors.geometry import ROLES, Geometry, TensorLayout, descriptor_of, dimensions_read, members_of
+from dmlsplit.descriptors.location import DIRECTML_MEMBERS
+from dmlsplit.native import core
 
 SPLIT, JOIN = dml.OperatorType.SPLIT, dml.OperatorType.JOIN
 F32, UINT4 = dml.TensorDataType.FLOAT32, dml.TensorDataType.UINT4
@@ -229,7 +229,7 @@ def test_a_plan_touches_what_the_layouts_reach(cut, whole_gap, part_gap):
     parts = [tensor(*shape, strides=strided(shape, part_gap)) for shape in shapes]
     geometry = Geometry.of(made(kind, tensor(*sizes, strides=strided(sizes, whole_gap)), parts, axis))
     plan = geometry.plan()
-    assert plan.direction == (_native.SPLIT if kind is SPLIT else _native.JOIN)
+    assert plan.direction == (core.SPLIT if kind is SPLIT else core.JOIN)
     assert plan.whole_range == (0, geometry.whole.extent * 4)
     assert [plan.part_range(i) for i in range(len(parts))] == [(0, part.extent * 4) for part in geometry.parts]
     for i, part in enumerate(geometry.parts):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
-from dmlsplit._threads import thread_count
-from dmlsplit.integers import parsed_integer
+from dmlsplit.native.threads import thread_count
+from dmlsplit.system.integers import parsed_integer
 
 X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
 ARRAY = np.arange(12).reshape(6, 2)

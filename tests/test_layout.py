@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit import layout
+from dmlsplit.descriptors import layout
 
 
 @pytest.mark.parametrize(

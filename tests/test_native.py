@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import _native
+from dmlsplit.native import core
 
 
 def test_versions_agree():
-    assert _native.version() == dml.__version__
+    assert core.version() == dml.__version__
 
 
 def test_kernels():
-    kernels = _native.kernels()
+    kernels = core.kernels()
     assert kernels[-1].name == "scalar"
     assert kernels[-1].available
     assert all(kernel.isa for kernel in kernels)
@@ -42,29 +42,29 @@ def layouts():
 @pytest.mark.parametrize("width", [1, 2, 4])
 def test_pieces_of_one_row_for_all_are_filled(width):
     """Columns are for rows that differ: they took five times as long."""
-    plan = _native.Plan(_native.SPLIT, 1, (1000, 4 * width), (0, 1), 1, (width,) * 4, None)
+    plan = core.Plan(core.SPLIT, 1, (1000, 4 * width), (0, 1), 1, (width,) * 4, None)
     assert "kernel runs" in plan.describe()
 
 
 @pytest.mark.parametrize(("elements", "is_filled"), [(31, False), (32, True), (129, True)])
 def test_short_lines_of_one_element_are_filled_where_nothing_turns_them(elements, is_filled):
     """From 128 bytes on. Elements 768 bytes apart are no matrix, whose lines of up to 512 bytes are turned."""
-    plan = _native.Plan(_native.SPLIT, 4, (64, elements), (768, 0), 0, (32, 32), None)
-    turned = _native.Plan(_native.SPLIT, 4, (64, elements), (4, 0), 0, (32, 32), None)
+    plan = core.Plan(core.SPLIT, 4, (64, elements), (768, 0), 0, (32, 32), None)
+    turned = core.Plan(core.SPLIT, 4, (64, elements), (4, 0), 0, (32, 32), None)
     assert ("kernel runs" in plan.describe()) is is_filled
     assert ("kernel runs" in turned.describe()) is (elements > 128)
 
 
 @pytest.mark.parametrize("pixels", [300, 10000])
 def test_tables_are_not_filled_for_few_pixels(pixels):
-    plan = _native.Plan(_native.SPLIT, 1, (pixels, 7), (1, pixels), 0, (pixels,), None)
-    if any(kernel.available and kernel.name == "planes_avx512vbmi" for kernel in _native.kernels()):
+    plan = core.Plan(core.SPLIT, 1, (pixels, 7), (1, pixels), 0, (pixels,), None)
+    if any(kernel.available and kernel.name == "planes_avx512vbmi" for kernel in core.kernels()):
         assert ("kernel planes_avx512vbmi" in plan.describe()) is (pixels > 1000)
     else:
         assert "kernel planes" not in plan.describe()  # others have no more than 4 elements a pixel
 
 
-@pytest.mark.parametrize("kernel", _native.kernels(), ids=lambda k: k.name)
+@pytest.mark.parametrize("kernel", core.kernels(), ids=lambda k: k.name)
 def test_a_kernel_can_be_forced(kernel):
     """Each one takes at least one of the layouts, and copies it as slices do."""
     if not kernel.available:
@@ -74,16 +74,16 @@ def test_a_kernel_can_be_forced(kernel):
         shape = [(n, *array.shape[1:]) if axis == 0 else (*array.shape[:-1], n) for n in lengths]
         outputs = [np.full(s, 99, array.dtype) for s in shape]
         try:
-            plan = _native.Plan(
-                _native.SPLIT, array.itemsize, array.shape, array.strides, axis, lengths, None, kernel=kernel.name
+            plan = core.Plan(
+                core.SPLIT, array.itemsize, array.shape, array.strides, axis, lengths, None, kernel=kernel.name
             )
         except dml.NativeError as error:
             if error.status != KERNEL_REFUSED:
                 raise
             continue
         assert kernel.name in plan.describe()
-        pointers = _native.pointers([_native.buffer(output, True) for output in outputs])
-        plan.run(_native.address(array.__array_interface__["data"][0]), pointers)
+        pointers = core.pointers([core.buffer(output, True) for output in outputs])
+        plan.run(core.address(array.__array_interface__["data"][0]), pointers)
         ends = np.cumsum(lengths)[:-1]
         assert all((x == y).all() for x, y in zip(outputs, np.split(array, ends, axis), strict=True))
         taken += 1
@@ -106,10 +106,10 @@ FLOAT64 = np.dtype("f8")
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_a_dispatch_calls_into_python_without_an_exception_set(kind):
-    plan = _native.Plan(_native.SPLIT, 8, (6,), None, 0, (2, 4), None)
+    plan = core.Plan(core.SPLIT, 8, (6,), None, 0, (2, 4), None)
     whole = np.arange(6.0).view(Asked)
     parts = [np.zeros(2).view(Asked), np.zeros(4).view(Asked)]
-    dispatcher = _native.ArrayDispatcher(plan, Asked, FLOAT64, [((n,), (8,)) for n in (6, 2, 4)])
+    dispatcher = core.ArrayDispatcher(plan, Asked, FLOAT64, [((n,), (8,)) for n in (6, 2, 4)])
     Asked.asked = 0
     assert dispatcher.run(whole, kind(parts))
     assert Asked.asked == 3
@@ -121,19 +121,19 @@ def test_a_dispatch_calls_into_python_without_an_exception_set(kind):
 def test_slices_write_what_a_run_writes():
     whole = np.arange(100_000, dtype="f4").reshape(1000, 100)
     parts = [np.zeros((1000, n), "f4") for n in (30, 70)]
-    plan = _native.Plan(_native.SPLIT, 4, whole.shape, None, 1, (30, 70), None)
-    pointers = _native.pointers([_native.address(part.ctypes.data) for part in parts])
+    plan = core.Plan(core.SPLIT, 4, whole.shape, None, 1, (30, 70), None)
+    pointers = core.pointers([core.address(part.ctypes.data) for part in parts])
     count = plan.slices(4)
     assert count == 4
     for i in range(count):
-        plan.run_slice(_native.address(whole.ctypes.data), pointers, i, count)
+        plan.run_slice(core.address(whole.ctypes.data), pointers, i, count)
     assert (np.hstack(parts) == whole).all()
-    with pytest.raises(dml.errors.NativeError, match="slice index"):
-        plan.run_slice(_native.address(whole.ctypes.data), pointers, 4, 4)
+    with pytest.raises(dml.NativeError, match="slice index"):
+        plan.run_slice(core.address(whole.ctypes.data), pointers, 4, 4)
 
 
 def test_a_profile_in_words():
-    arm = _native.Profile(0, 0, *3 * [(1 << 64) - 1], "lines", "CPUID")
+    arm = core.Profile(0, 0, *3 * [(1 << 64) - 1], "lines", "CPUID")
     assert str(arm) == "by CPUID: kernels store in one way only"
     assert str(arm._replace(stream_turns=8 << 20, claim=2 << 20, fetch="pages")) == (
         "by CPUID: turned matrices past the caches from 8192 KiB on, with lines asked for ahead from 2048 KiB on; "
@@ -142,19 +142,19 @@ def test_a_profile_in_words():
 
 
 def test_profile():
-    _native.set_profile(None)
-    machine = _native.profile()
-    forced = _native.Profile(1 << 20, 2 << 20, 1 << 20, 8192, claim=4096, fetch="pages")
+    core.set_profile(None)
+    machine = core.profile()
+    forced = core.Profile(1 << 20, 2 << 20, 1 << 20, 8192, claim=4096, fetch="pages")
     try:
-        _native.set_profile(forced)
-        assert _native.profile() == forced
-        plan = _native.Plan(_native.SPLIT, 4, (2, 4096), None, 1, (4096,), None)
+        core.set_profile(forced)
+        assert core.profile() == forced
+        plan = core.Plan(core.SPLIT, 4, (2, 4096), None, 1, (4096,), None)
         assert "copies beyond the second-level cache" in plan.describe()
         assert "turned larger than the caches" in plan.describe()
         assert "the page after the next" in plan.describe()
     finally:
-        _native.set_profile(None)
-    assert _native.profile() == machine
+        core.set_profile(None)
+    assert core.profile() == machine
 
 
 @pytest.mark.parametrize(
@@ -163,19 +163,19 @@ def test_profile():
 def test_a_plan_is_the_same_whenever_the_profile_is(layout):
     sizes, axis, lengths = layout
     profiles = [
-        _native.Profile(1 << 20, 1 << 25, stream, stream, claim=claim, fetch=fetch)
-        for stream in (0, _native.NEVER)
-        for claim in (0, _native.NEVER)
-        for fetch in _native.FETCHES
+        core.Profile(1 << 20, 1 << 25, stream, stream, claim=claim, fetch=fetch)
+        for stream in (0, core.NEVER)
+        for claim in (0, core.NEVER)
+        for fetch in core.FETCHES
     ]
     described = {}
     try:
         for profile in profiles + profiles[::-1]:
-            _native.set_profile(profile)
-            plan = _native.Plan(_native.SPLIT, 4, sizes, None, axis, lengths, None).describe()
+            core.set_profile(profile)
+            plan = core.Plan(core.SPLIT, 4, sizes, None, axis, lengths, None).describe()
             assert described.setdefault(profile, plan) == plan
     finally:
-        _native.set_profile(None)
+        core.set_profile(None)
     assert len(set(described.values())) == 4  # plain, claimed, streamed by lines and by pages
 
 
@@ -183,15 +183,15 @@ def test_a_plan_is_the_same_whenever_the_profile_is(layout):
 @pytest.mark.parametrize("member", ["stream_copies", "stream_turns", "claim"])
 def test_profile_from_the_environment(monkeypatch, member, text, taken):
     monkeypatch.setenv(f"DMLSPLIT_{member.upper()}", text)
-    code = f"from dmlsplit import _native; p = _native.profile(); print(p.{member}, p.origin)"
+    code = f"from dmlsplit.native import core; p = core.profile(); print(p.{member}, p.origin)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout.split() == ["8192", "settings"]) is taken
 
 
-@pytest.mark.parametrize("fetch", _native.FETCHES)
+@pytest.mark.parametrize("fetch", core.FETCHES)
 def test_fetches_from_the_environment(monkeypatch, fetch):
     monkeypatch.setenv("DMLSPLIT_FETCH", fetch)
-    code = "from dmlsplit import _native; p = _native.profile(); print(p.fetch, p.origin)"
+    code = "from dmlsplit.native import core; p = core.profile(); print(p.fetch, p.origin)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [fetch, "settings"]
 
@@ -203,10 +203,10 @@ def test_a_large_plan_measures_the_machine_unless_that_is_switched_off(monkeypat
     if switch is not None:
         monkeypatch.setenv("DMLSPLIT_MEASURE", switch)
     code = (
-        "from dmlsplit import _native\n"
-        "_native.Plan(_native.SPLIT, 1, (3, 1 << 20), None, 0, (1, 2), None)\n"
-        "assert _native.profile().origin == 'CPUID'\n"
-        "print(_native.measured_profile().origin)"
+        "from dmlsplit.native import core\n"
+        "core.Plan(core.SPLIT, 1, (3, 1 << 20), None, 0, (1, 2), None)\n"
+        "assert core.profile().origin == 'CPUID'\n"
+        "print(core.measured_profile().origin)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [origin]
@@ -214,14 +214,14 @@ def test_a_large_plan_measures_the_machine_unless_that_is_switched_off(monkeypat
 
 def test_refusals_name_the_part():
     with pytest.raises(dml.NativeError, match=r"parts\[1\]") as caught:
-        _native.Plan(_native.SPLIT, 4, [4], None, 0, [2, 2], [4, 0])
+        core.Plan(core.SPLIT, 4, [4], None, 0, [2, 2], [4, 0])
     assert caught.value.status
     with pytest.raises(dml.NativeError, match="kernel"):
-        _native.Plan(_native.SPLIT, 4, [4], None, 0, [4], None, kernel="none such")
+        core.Plan(core.SPLIT, 4, [4], None, 0, [4], None, kernel="none such")
 
 
 def test_ranges():
-    plan = _native.Plan(_native.SPLIT, 4, [2, 3], [-12, 4], 1, [1, 2], None)
+    plan = core.Plan(core.SPLIT, 4, [2, 3], [-12, 4], 1, [1, 2], None)
     assert plan.whole_range == (-12, 12)
     assert [plan.part_range(i) for i in range(2)] == [(0, 8), (0, 16)]
     with pytest.raises(dml.NativeError):
@@ -257,7 +257,7 @@ assert {"split", "compile", "loads", "__version__"} <= set(dir(dmlsplit))
 tensor = dmlsplit.BufferTensorDesc(dmlsplit.TensorDataType.FLOAT32, (1, 1, 2, 2))
 assert dmlsplit.validate(dmlsplit.SplitOperatorDesc.from_lengths(tensor, 2, (1, 1))).ok
 rules = {name for name in sys.modules if name.startswith("dmlsplit.rules.") and "._" not in name}
-assert rules == {f"dmlsplit.rules.{name}" for name in ("crash", "memory", "operator", "strides", "tensor")}, rules
+assert rules == {f"dmlsplit.rules.{name}" for name in ("crash", "operator", "strides", "tensor", "total_size")}, rules
 assert "dmlsplit.graphs" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,15 +9,15 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from dmlsplit.checking import judge_entry
-from dmlsplit.conditions import DIMENSIONS, ELEMENTS, GREATEST_SIZE, LEAST_SIZE, THE_AXIS
-from dmlsplit.formats.models import entries_of
+from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.front_ends import entries_of
+from dmlsplit.checking.open_sizes import answer_by
+from dmlsplit.descriptors.conditions import DIMENSIONS, ELEMENTS, GREATEST_SIZE, LEAST_SIZE, THE_AXIS
 from dmlsplit.formats.nodes import ModelNodes
-from dmlsplit.open_sizes import answer_by
-from dmlsplit.releases import releases
 from dmlsplit.rules.onnx import OnnxSplit
 from dmlsplit.rules.openvino import OpenVinoSplit
-from dmlsplit.target import Use, find_target
+from dmlsplit.targets.releases import releases
+from dmlsplit.targets.target import Use, find_target
 from tests.open_nodes import OPENVINO_TYPES, TYPES, assignment, node_of, open_facts
 
 LEVELS = ("1_0", "2_0", "2_1", "3_0", "4_0", "5_0", "6_4")

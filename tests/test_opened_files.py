@@ -20,27 +20,27 @@ READING_TENSORS = {"to_array", "ReferenceEvaluator", "load_external_data_for_mod
 PLACES = {
     # The files that the caller names
     "cli/_streams.py": 2,
-    "configuration.py": 1,
+    "checking/configuration.py": 1,
     "cli/split.py": 1,
-    "file_split.py": 3,
+    "native/file_split.py": 3,
     "formats/jsontext.py": 1,
     "formats/onnx/loading.py": 1,
     "formats/openvino/reader.py": 1,
-    "formats/operators.py": 1,
+    "formats/operator_files.py": 1,
     "report/terminal.py": 1,
     # What a model refers to, in its folder and in those that the caller allows: AllowedFolders.read for the tensors of
     # ONNX and OpenVINO, resources of DxDispatch
     "formats/files.py": 4,
     # The model that is written back, and its external data: AllowedFolders.beside
-    "formats/onnx/mending/source.py": 2,
+    "mending/source.py": 2,
     # What is written, before it gets its name
-    "formats/onnx/mending/writing.py": 3,
-    "atomic_files.py": 2,
+    "mending/writing.py": 3,
+    "system/atomic_files.py": 2,
     # Tensors that have no external data any more
-    "formats/onnx/folding.py": 1,
+    "models/folding.py": 1,
     "formats/onnx/tensors.py": 1,
     # The package's own
-    "formats/onnx/inference.py": 1,
+    "models/inference.py": 1,
     "report/html/__init__.py": 1,
 }
 

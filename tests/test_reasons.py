@@ -3,7 +3,7 @@
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.diagnostics import Severity
+from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.rules import RULES
 from dmlsplit.rules._debug_layer import MESSAGES
 from tests.oracle import operator, reason_to_leave_out, records

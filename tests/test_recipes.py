@@ -74,8 +74,8 @@ def even(cut):
 """
 
 FRONT_END = """
-from dmlsplit.diagnostics import Report
-from dmlsplit.enums import TensorDataType
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.nodes import ModelNodes, SplitNode
 from dmlsplit.rules import judge_node
@@ -112,7 +112,7 @@ def copy(tmp_path_factory):
         assert found
         path.write_text(before + new + after, "utf-8")
 
-    for module, rows in (("releases.py", RELEASE), ("runtime_versions.py", RUNTIME)):
+    for module, rows in (("targets/releases.py", RELEASE), ("targets/runtime_versions.py", RUNTIME)):
         changed(module, "\n)\n\nNEWEST", f"\n{rows}\nNEWEST")
     with open(folder / "dmlsplit" / "rules" / "tensor.py", "a", encoding="utf-8") as stream:
         stream.write(RULE)
@@ -121,7 +121,7 @@ def copy(tmp_path_factory):
         "report/formats.py", '    "text": Format(', '    "madeup": Format("made_up", "chunks"),\n    "text": Format('
     )
     (folder / "dmlsplit" / "formats" / "made_up.py").write_text(FRONT_END, "utf-8")
-    changed("formats/models.py", '{".onnx": "onnx"', '{".cut": "made_up", ".onnx": "onnx"')
+    changed("checking/front_ends.py", '{".onnx": "onnx"', '{".cut": "made_up", ".onnx": "onnx"')
     (folder / "dmlsplit" / "rules" / "made_up.py").write_text(FRONT_END_RULES, "utf-8")
     changed("rules/__init__.py", '    "onnxruntime":', '    "madeup": ("made_up",),\n    "onnxruntime":')
     (folder / "a.cut").write_text("3")

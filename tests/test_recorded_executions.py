@@ -7,7 +7,7 @@ direct path takes such an input like any other, so it is given the copy.
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import reference
+from dmlsplit.native import reference
 from tests.oracle import operator, records
 
 SPLITS, JOINS = records("execution"), records("execution-join")

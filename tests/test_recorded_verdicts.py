@@ -7,8 +7,8 @@ library counts as a report without an HRESULT. What is left out is listed below,
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.target import target_of
-from dmlsplit.validation import evaluate
+from dmlsplit.targets.target import target_of
+from dmlsplit.verdicts.validation import evaluate
 from tests.oracle import operator, reason_to_leave_out, records
 
 COUNTS = {"random": 3000, "boundary": 1500, "systematic": 1162}

@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.releases import SizeArithmetic, directml_versions, observed_levels, release_of_level
+from dmlsplit.targets.releases import SizeArithmetic, directml_versions, observed_levels, release_of_level
 from tests.oracle import header
 
 

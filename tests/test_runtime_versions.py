@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.runtimes import find_runtime, runtime_of_release, runtimes
+from dmlsplit.onnxruntime import find_runtime, runtime_of_release, runtimes
 from tests.onnxruntime.builds import BUILDS
 
 

@@ -5,8 +5,8 @@ import pickle
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.runtime_versions import runtimes
-from dmlsplit.target import ASSUMPTIONS, Target, find_target, target_of
+from dmlsplit.targets.runtime_versions import runtimes
+from dmlsplit.targets.target import ASSUMPTIONS, Target, find_target, target_of
 
 EVERY = [target_of(by) for by in (*dml.FeatureLevel, *dml.releases(), *runtimes())]
 

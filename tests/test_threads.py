@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import _threads
-from dmlsplit._threads import AUTO_BYTES, thread_count
+from dmlsplit.native import threads as _threads
+from dmlsplit.native.threads import AUTO_BYTES, thread_count
 
 ROWS = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(dml.TensorDataType.UINT16, (3000, 301)), 1, (100, 201))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import dmlsplit as dml
-from dmlsplit.location import Location
+from dmlsplit.descriptors.location import Location
 from tests.strategies import any_operator, valid_operator
 
 F32 = dml.TensorDataType.FLOAT32

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from cffi import FFI  # type: ignore[import-untyped]
 
-from dmlsplit import _native
+from dmlsplit.native import core
 from suite.contest import Buffers, Job, Prepare, Unsupported
 
 _loaded: Final[list[Any]] = []
@@ -91,7 +91,7 @@ def ipp(threads: int) -> Prepare:
             ffi.cdef(f"int ippiCopy_{name}_C{count}P{count}R(const void *, int, void *const *, int, size);")
             ffi.cdef(f"int ippiCopy_{name}_P{count}C{count}R(const void *const *, int, void *, int, size);")
     # That of this kind of CPU: the library that chooses one looks for names that the package does not have.
-    features = _native.cpu_features()
+    features = core.cpu_features()
     kind = "k0" if "avx512" in features else "l9" if "avx2" in features else "y8"
     _loaded.append(ffi.dlopen(_library("ipp", "libippcore.so"), ffi.RTLD_GLOBAL))
     library = ffi.dlopen(_library("ipp", f"libippi{kind}.so"))

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from dmlsplit import _native
+from dmlsplit.native import core
 from suite.peers import PACKAGES
 
 
@@ -47,7 +47,7 @@ def cache_bytes() -> list[int]:
 
 def commit() -> str:
     """The commit that the package was imported from, with a word where its tree differs."""
-    folder = Path(_native.__file__).parent
+    folder = Path(core.__file__).parent
 
     def git(*arguments: str) -> str:
         try:
@@ -79,9 +79,9 @@ def describe() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}, {' '.join(platform.libc_ver())}",
         "load at the start": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
-        "dmlsplit": f"{_native.version()} ({commit()})",
-        "cpu features": list(_native.cpu_features()),
-        "kernels": [kernel.name for kernel in _native.kernels() if kernel.available],
+        "dmlsplit": f"{core.version()} ({commit()})",
+        "cpu features": list(core.cpu_features()),
+        "kernels": [kernel.name for kernel in core.kernels() if kernel.available],
         "versions": {package: version for package in PACKAGES if (version := _version(package)) is not None},
     }
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 import dmlsplit as dml
-from dmlsplit import _native
+from dmlsplit.native import core
 from suite.contest import Buffers, Job, Prepare, Unsupported
 
 ISA_LEVELS: Final = ("any", "ssse3", "avx2", "avx512", "avx512vbmi")
@@ -27,17 +27,17 @@ class Ours:
         """The widest level that may be used."""
         if self.isa is not None:
             return self.isa
-        features = _native.cpu_features()
+        features = core.cpu_features()
         return next((level for level in reversed(ISA_LEVELS) if level in features), "any")
 
-    def plan(self, buffers: Buffers) -> _native.Plan:
+    def plan(self, buffers: Buffers) -> core.Plan:
         """Raises Unsupported where the kernel that was asked for refuses."""
         if self.kernel is not None:
             return self._plan(buffers, self.kernel)
         if self.isa is None:
             return self._plan(buffers, None)
         allowed = ISA_LEVELS[: ISA_LEVELS.index(self.isa) + 1]
-        for kernel in _native.kernels():
+        for kernel in core.kernels():
             if kernel.isa in allowed and kernel.available and kernel.name != self.without:
                 try:
                     return self._plan(buffers, kernel.name)
@@ -45,11 +45,11 @@ class Ours:
                     continue
         raise Unsupported(f"no kernel up to {self.isa}")
 
-    def _plan(self, buffers: Buffers, kernel: str | None) -> _native.Plan:
+    def _plan(self, buffers: Buffers, kernel: str | None) -> core.Plan:
         case = buffers.case
         try:
-            return _native.Plan(
-                _native.JOIN if case.join else _native.SPLIT,
+            return core.Plan(
+                core.JOIN if case.join else core.SPLIT,
                 buffers.whole.dtype.itemsize,
                 buffers.whole.shape,
                 buffers.whole.strides,
@@ -94,8 +94,8 @@ def kernels_named(description: str) -> str:
 
 
 def _pointer(array: np.ndarray) -> object:
-    return _native.address(array.__array_interface__["data"][0])
+    return core.address(array.__array_interface__["data"][0])
 
 
 def _vector(parts: list[np.ndarray]) -> object:
-    return _native.pointers([_pointer(part) for part in parts])
+    return core.pointers([_pointer(part) for part in parts])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dmlsplit._native import Profile
+from dmlsplit.native.core import Profile
 
 NEVER: Final = (1 << 64) - 1
 PROFILES: Final = {

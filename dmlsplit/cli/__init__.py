@@ -10,11 +10,11 @@ from typing import Final
 
 import click
 
-from dmlsplit import _signals
 from dmlsplit._version import __version__
-from dmlsplit.atomic_files import inputs_noted
 from dmlsplit.cli import _streams
-from dmlsplit.errors import DmlSplitError
+from dmlsplit.system import signals
+from dmlsplit.system.atomic_files import inputs_noted
+from dmlsplit.system.errors import DmlSplitError
 
 FAILURE: Final = 2
 INTERRUPTED: Final = 130
@@ -42,7 +42,7 @@ COMMANDS: Final = {
 class _Commands(Mapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
         help = COMMANDS[name]
-        with _signals.held_back():  # the import system loses what a signal raises within its callbacks
+        with signals.held_back():  # the import system loses what a signal raises within its callbacks
             command: click.Command = getattr(import_module(f"dmlsplit.cli.{name}"), name)
         command.short_help = help
         return command
@@ -93,17 +93,17 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     try:
         return _status(args)
-    except _signals.Terminated as terminated:
+    except signals.Terminated as terminated:
         (number,) = terminated.args
     # Here the exception is gone, and with it all that it kept alive. Nothing is flushed: nobody may be reading.
-    _signals.end_by(number)
+    signals.end_by(number)
     return 128 + int(number)
 
 
 def _status(args: Sequence[str] | None) -> int:
     try:
         _streams.prepare()
-        with _signals.raised(), inputs_noted(), _rarely_collected():
+        with signals.raised(), inputs_noted(), _rarely_collected():
             status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
             _streams.flush()
     except BrokenPipeError:

@@ -12,19 +12,19 @@ from typing import Any, Final, TypeAlias
 import click
 from click.core import ParameterSource
 
-from dmlsplit.checking import Keep, keep_all
-from dmlsplit.enums import FeatureLevel
-from dmlsplit.errors import InputError
-from dmlsplit.formats import models
-from dmlsplit.formats.models import Given, without_nodes
-from dmlsplit.formats.operators import Entry
-from dmlsplit.integers import parsed_integer
-from dmlsplit.releases import NEWEST, releases
+from dmlsplit.checking import front_ends
+from dmlsplit.checking.files import Keep, keep_all
+from dmlsplit.checking.front_ends import Given, without_nodes
+from dmlsplit.descriptors.enums import FeatureLevel
+from dmlsplit.formats.operator_files import Entry
 from dmlsplit.rules import REDIRECTS, RULES
-from dmlsplit.runtime_versions import NEWEST as NEWEST_RUNTIME
-from dmlsplit.runtime_versions import runtimes
-from dmlsplit.spelling import nearest
-from dmlsplit.target import ASSUMPTIONS, Target, find_target
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.integers import parsed_integer
+from dmlsplit.system.spelling import nearest
+from dmlsplit.targets.releases import NEWEST, releases
+from dmlsplit.targets.runtime_versions import NEWEST as NEWEST_RUNTIME
+from dmlsplit.targets.runtime_versions import runtimes
+from dmlsplit.targets.target import ASSUMPTIONS, Target, find_target
 
 Command: TypeAlias = Callable[..., int]
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -217,7 +217,7 @@ def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
 def read_with_nodes(file: str, given: Given | None = None) -> Iterator[Entry]:
     """The same, with the nodes of models."""
     refuse_closed_input([file])
-    return models.read_entries(file, given)
+    return front_ends.read_entries(file, given)
 
 
 def refuse_closed_input(files: Iterable[str]) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from dmlsplit import configuration
-from dmlsplit.checking import Question
+from dmlsplit.checking import configuration
+from dmlsplit.checking.configuration import Configuration
+from dmlsplit.checking.files import Question
+from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli._arguments import rule_filter
-from dmlsplit.configuration import Configuration
-from dmlsplit.errors import InputError
-from dmlsplit.formats.models import Given
-from dmlsplit.target import find_target
+from dmlsplit.system.errors import InputError
+from dmlsplit.targets.target import find_target
 
 
 def take(context: click.Context, parameter: click.Parameter, value: str | None) -> None:

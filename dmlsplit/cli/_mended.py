@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
-from dmlsplit.formats.models import Given
-from dmlsplit.printable import printable
-from dmlsplit.target import Target
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
-    from dmlsplit.formats.onnx.mending.mending import Mending
+    from dmlsplit.mending.mending import Mending
 
 
 def is_written_back(file: str, out: str | None) -> bool:
@@ -41,7 +41,7 @@ class WriteBackOptions:
 def write_back(file: str, out: str | None, target: Target, given: Given, options: WriteBackOptions) -> int:
     """Writes the model of `file`, mended for a target, to `out`; says what was changed, or why it cannot be."""
     from dmlsplit.formats.files import AllowedFolders
-    from dmlsplit.formats.onnx.mending import mended_model
+    from dmlsplit.mending import mended_model
 
     _streams.refuse_to_replace(out, [file])
     _streams.refuse_to_replace(options.page, [file])
@@ -58,7 +58,7 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
                 _streams.complain(f"{out}: not written, since {file} cannot be mended for {target.name}")
             return 1
         if out is not None and not options.dry_run:
-            from dmlsplit.formats.onnx.mending.writing import write
+            from dmlsplit.mending.writing import write
 
             folders = AllowedFolders(os.path.dirname(os.path.abspath(file)), given.allow_paths)
             for path in write(found, file, out, folders, copy_data=options.copy_data):

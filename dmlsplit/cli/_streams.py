@@ -13,10 +13,10 @@ from typing import Final, TextIO, TypeAlias
 
 import click
 
-from dmlsplit.atomic_files import atomic_files, same_file
-from dmlsplit.errors import naming
-from dmlsplit.printable import printable
 from dmlsplit.report.table import WIDTH
+from dmlsplit.system.atomic_files import atomic_files, same_file
+from dmlsplit.system.errors import naming
+from dmlsplit.system.printable import printable
 
 Write: TypeAlias = Callable[[str], object]
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.cli import _streams
-from dmlsplit.diagnostics import SCHEMA
-from dmlsplit.enums import FeatureLevel, OperatorType
-from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport, table_levels, tensor_support
-from dmlsplit.layout import ELEMENT_BITS
-from dmlsplit.releases import Release, directml_versions, releases
+from dmlsplit.descriptors.diagnostics import SCHEMA
+from dmlsplit.descriptors.enums import FeatureLevel, OperatorType
+from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.report.table import Table
-from dmlsplit.runtime_versions import runtimes
+from dmlsplit.targets.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport, table_levels, tensor_support
+from dmlsplit.targets.releases import Release, directml_versions, releases
+from dmlsplit.targets.runtime_versions import runtimes
 
 _PAGES: Final = {OperatorType.SPLIT: SPLIT_PAGE, OperatorType.JOIN: JOIN_PAGE}
 

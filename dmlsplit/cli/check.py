@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmlsplit.atomic_files import refuse_input
-from dmlsplit.checking import Question, judge_files
+from dmlsplit.checking.files import Question, judge_files
+from dmlsplit.checking.front_ends import Given, is_model
+from dmlsplit.checking.results import NotRead, Result, Verdict
 from dmlsplit.cli import _configuration, _streams
 from dmlsplit.cli._arguments import (
     Integer,
@@ -23,16 +24,15 @@ from dmlsplit.cli._arguments import (
     rule_filter,
     target_options,
 )
-from dmlsplit.diagnostics import Severity
-from dmlsplit.errors import InputError
-from dmlsplit.formats.models import Given, is_model
-from dmlsplit.formats.operators import folder_pattern
+from dmlsplit.descriptors.diagnostics import Severity
+from dmlsplit.formats.operator_files import folder_pattern
 from dmlsplit.report import text
 from dmlsplit.report.baseline import Baseline
 from dmlsplit.report.formats import FORMATS
 from dmlsplit.report.text import Tally
-from dmlsplit.results import NotRead, Result, Verdict
-from dmlsplit.target import Target
+from dmlsplit.system.atomic_files import refuse_input
+from dmlsplit.system.errors import InputError
+from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -203,7 +203,7 @@ def _executor(jobs: int) -> AbstractContextManager[Executor | None]:
     """Processes for files; None, this process, for one job."""
     if jobs < 2:
         return nullcontext()
-    from dmlsplit._processes import Processes
+    from dmlsplit.system.processes import Processes
 
     return Processes(jobs)
 

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.errors import DmlSplitError
+from dmlsplit.system.errors import DmlSplitError
 
 PACKAGE: Final = Path(__file__).parents[1]
 PLACES: Final = (PACKAGE / "c", PACKAGE.parent)

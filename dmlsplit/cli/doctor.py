@@ -50,14 +50,14 @@ def _numpy() -> tuple[str, bool]:
 
 def _extension() -> tuple[list[str], bool]:
     """The lines about the C extension, and whether something is wrong with it."""
-    from dmlsplit import _native
+    from dmlsplit.native import core
 
-    if _native.IMPORT_ERROR is not None:
+    if core.IMPORT_ERROR is not None:
         remedy = "operators can be judged, but not run; reinstall with a C compiler"
-        return [f"extension    missing ({_native.IMPORT_ERROR}): {remedy}"], True
+        return [f"extension    missing ({core.IMPORT_ERROR}): {remedy}"], True
     try:
-        number, features, kernels = _native.version(), _native.cpu_features(), _native.kernels()
-        profile = _native.measured_profile()
+        number, features, kernels = core.version(), core.cpu_features(), core.kernels()
+        profile = core.measured_profile()
     except AttributeError as error:
         return [f"extension    left over from another version ({error}); reinstall dmlsplit"], True
     lines = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from dmlsplit.checking import judge_entry
+from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import Integer, model_options, read_entries, target_options
-from dmlsplit.errors import InputError
-from dmlsplit.formats.models import Given
-from dmlsplit.target import Target
+from dmlsplit.system.errors import InputError
+from dmlsplit.targets.target import Target
 
 
 @click.command()

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmlsplit.checking import judge_entry
+from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.front_ends import Given, without_nodes
+from dmlsplit.checking.open_sizes import answer_by
+from dmlsplit.checking.results import Judged
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import model_options, read_with_nodes, target_options
 from dmlsplit.cli._mended import WriteBackOptions, is_written_back, write_back
-from dmlsplit.formats.models import Given, without_nodes
-from dmlsplit.legalize import Legalization, legalized
-from dmlsplit.location import Location
-from dmlsplit.open_sizes import answer_by
-from dmlsplit.report import rewriting, text
-from dmlsplit.results import Judged
-from dmlsplit.target import Target
+from dmlsplit.descriptors.location import Location
+from dmlsplit.legalize import Legalization, in_words, legalized
+from dmlsplit.report import text
+from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import SplitNode
-    from dmlsplit.formats.operators import Entry
+    from dmlsplit.formats.operator_files import Entry
 
 
 @click.command()
@@ -130,8 +130,8 @@ def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
         # The report of the rewriting says more than the verdict does, and the text knows where its members stand.
         report = replace(found.report.located(entry.locate), file=entry.file, index=entry.index)
         return text.lines(Judged(report, entry.name, entry.locate(Location())))
-    head = f"{text.plain(text.subject_parts(item))}: runs on {target.name} as {rewriting.summary(found)}"
-    return [head, *(f"  {line}" for line in rewriting.lines(found))]
+    head = f"{text.plain(text.subject_parts(item))}: runs on {target.name} as {in_words.summary(found)}"
+    return [head, *(f"  {line}" for line in in_words.lines(found))]
 
 
 def _model(file: str, done: Sequence[tuple[Entry, Legalization]]) -> dict[str, Any]:

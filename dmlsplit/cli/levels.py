@@ -10,23 +10,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dmlsplit.checking import judge_entry
+from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility, compatibility
+from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.front_ends import Given, without_nodes
+from dmlsplit.checking.open_sizes import answer_by
+from dmlsplit.checking.results import Answer, Judged, Note, NotJudged, NotRead
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import model_options, read_with_nodes
 from dmlsplit.cli._tensor_support import print_levels, print_releases, print_runtimes
-from dmlsplit.compatibility import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility, compatibility
-from dmlsplit.diagnostics import SCHEMA, Diagnostic
-from dmlsplit.formats.models import Given, without_nodes
-from dmlsplit.open_sizes import answer_by
-from dmlsplit.report import rewriting, text
+from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
+from dmlsplit.legalize import in_words
+from dmlsplit.report import text
 from dmlsplit.report.table import wrapped
-from dmlsplit.results import Answer, Judged, Note, NotJudged, NotRead
-from dmlsplit.target import Use
+from dmlsplit.targets.target import Use
 
 if TYPE_CHECKING:
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import SplitNode
-    from dmlsplit.formats.operators import Entry
+    from dmlsplit.formats.operator_files import Entry
 
 
 @click.command()
@@ -113,7 +114,7 @@ def _answered(entry: Entry, node: SplitNode | JoinNode | None, asked: Columns) -
         newest,
         tuple([c.column.label for c in found if c.use is Use.AS_IT_IS]),
         list(_refusals(found, entry)),
-        {c.column.label: rewriting.summary(c.legalization) for c in found if c.use is Use.REWRITTEN and c.legalization},
+        {c.column.label: in_words.summary(c.legalization) for c in found if c.use is Use.REWRITTEN and c.legalization},
         tuple([c.column.label for c in found if c.use is Use.UNKNOWN]),
     )
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from dmlsplit.checking import judge_entry
+from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import model_options, read_entries
-from dmlsplit.errors import NativeError, ValidationError
-from dmlsplit.formats.models import Given
 from dmlsplit.report import text
-from dmlsplit.target import find_target
+from dmlsplit.system.errors import NativeError, ValidationError
+from dmlsplit.targets.target import find_target
 
 
 @click.command()
@@ -24,10 +24,10 @@ def plan(file: str, given: Given) -> int:
       dmlsplit plan operator.json
       dmlsplit plan model.onnx --dim batch=1
     """
-    from dmlsplit import _native
-    from dmlsplit.execution import compile
+    from dmlsplit.native import core
+    from dmlsplit.native.execution import compile
 
-    _native.require()
+    core.require()
     status = 0
     for entry in read_entries(file, given):
         if entry.error is not None:
@@ -40,7 +40,7 @@ def plan(file: str, given: Given) -> int:
         if entry.descriptor is not None:
             try:
                 lines += [f"  {line}" for line in compile(entry.descriptor).plan.describe().splitlines()]
-                lines.append(f"  the machine, {_native.profile()}")
+                lines.append(f"  the machine, {core.profile()}")
             except ValidationError:  # its report is printed already
                 status = max(status, 1)
             except NativeError as error:

@@ -12,7 +12,7 @@ import click
 
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import complete_rule, known_rule_id
-from dmlsplit.diagnostics import SCHEMA, Diagnostic
+from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.report import text
 from dmlsplit.report.rule import examples
 from dmlsplit.report.table import WIDTH, Table, wrapped
@@ -21,8 +21,8 @@ from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice,
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.rules.graph import GraphRule
 from dmlsplit.rules.onnxruntime import Habit
-from dmlsplit.target import find_target
-from dmlsplit.validation import evaluate
+from dmlsplit.targets.target import find_target
+from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ import click
 
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import allow_path_option, complete_release
-from dmlsplit.release_names import find_release
+from dmlsplit.targets.release_names import find_release
 
 
 @click.command()

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dmlsplit.checking import judge_entry
+from dmlsplit.checking.files import judge_entry
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import Integer, read_entries
-from dmlsplit.descriptors import SplitOperatorDesc
-from dmlsplit.errors import InputError
-from dmlsplit.integers import parsed_integer
-from dmlsplit.printable import printable
+from dmlsplit.descriptors.descs import SplitOperatorDesc
 from dmlsplit.report import text
-from dmlsplit.target import find_target
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.integers import parsed_integer
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.target import find_target
 
 if TYPE_CHECKING:
-    from dmlsplit._threads import NumThreads
-    from dmlsplit.file_split import Advance, FileTensor, NewFile, Shape
+    from dmlsplit.native.file_split import Advance, FileTensor, NewFile, Shape
+    from dmlsplit.native.threads import NumThreads
 
 MAX_OUTPUTS: Final = 100_000
 
@@ -98,11 +98,11 @@ def split(
       dmlsplit split qkv.npy --axis -1 --lengths 4096,1024,1024 -o parts
       dmlsplit split input.bin --descriptor split.json -o parts
     """
-    from dmlsplit import _native
-    from dmlsplit._threads import VARIABLE, thread_count
-    from dmlsplit.file_split import split_file
+    from dmlsplit.native import core
+    from dmlsplit.native.file_split import split_file
+    from dmlsplit.native.threads import VARIABLE, thread_count
 
-    _native.require()
+    core.require()
     if descriptor is None:
         pieces = _npy_pieces(file, folder, axis, lengths, sections)
     else:
@@ -141,9 +141,9 @@ def _npy_pieces(
         raise click.UsageError("--axis is needed, or --descriptor")
     if (lengths is None) == (sections is None):
         raise click.UsageError("exactly one of --lengths and --sections is needed")
-    from dmlsplit.arrays import cut
-    from dmlsplit.file_split import FileTensor, NewFile
     from dmlsplit.formats import npy
+    from dmlsplit.native.arrays import cut
+    from dmlsplit.native.file_split import FileTensor, NewFile
 
     size = _regular_file_size(file)
     with open(file, "rb") as stream:
@@ -176,7 +176,7 @@ def _npy_pieces(
 
 
 def _strides(shape: Shape, fortran_order: bool, itemsize: int) -> Shape:
-    from dmlsplit.layout import packed_strides
+    from dmlsplit.descriptors.layout import packed_strides
 
     packed = packed_strides(shape[::-1])[::-1] if fortran_order else packed_strides(shape)
     return tuple([stride * itemsize for stride in packed])
@@ -201,8 +201,8 @@ def _descriptor(file: str) -> SplitOperatorDesc | None:
 def _raw_pieces(
     file: str, folder: str, desc: SplitOperatorDesc
 ) -> tuple[FileTensor, list[NewFile], int, int, list[str]]:
-    from dmlsplit.execution import compile
-    from dmlsplit.file_split import FileTensor, NewFile
+    from dmlsplit.native.execution import compile
+    from dmlsplit.native.file_split import FileTensor, NewFile
 
     operator = compile(desc)
     whole, parts = operator.tensors

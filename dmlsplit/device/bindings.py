@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dmlsplit.buffer import Buffer
-from dmlsplit.descriptors import _uint
-from dmlsplit.enums import BindingType
-from dmlsplit.location import Location
+from dmlsplit.descriptors.descs import _uint
+from dmlsplit.descriptors.enums import BindingType
+from dmlsplit.descriptors.location import Location
+from dmlsplit.native.buffer import Buffer
 from dmlsplit.rules import BindingSlot, BindingView, BufferRange
 
 

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from dmlsplit.descriptors import OperatorDesc, _uint
+from dmlsplit.descriptors.descs import OperatorDesc, _uint
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.enums import ExecutionFlags, FeatureLevel, HResult, TensorDataType
+from dmlsplit.descriptors.location import Location
 from dmlsplit.device.dispatch import prepared
 from dmlsplit.device.dispatchables import (
     COMPILED,
@@ -23,12 +26,6 @@ from dmlsplit.device.dispatchables import (
 )
 from dmlsplit.device.state import State
 from dmlsplit.device.table import BindingTable, required_object
-from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.enums import ExecutionFlags, FeatureLevel, HResult, TensorDataType
-from dmlsplit.errors import DirectMLError, DirectMLWarning
-from dmlsplit.location import Location
-from dmlsplit.release_names import find_release
-from dmlsplit.releases import NEWEST, Release
 from dmlsplit.rules import Notice
 from dmlsplit.rules.binding import OTHER_TABLE
 from dmlsplit.rules.device import (
@@ -38,8 +35,11 @@ from dmlsplit.rules.device import (
     NO_LEVEL_SUPPORTED,
     NOT_INITIALIZED,
 )
-from dmlsplit.target import NO_FLOAT64, NO_TYPED_UAV_LOADS, Target, lacking, target_of
-from dmlsplit.validation import evaluate
+from dmlsplit.system.errors import DirectMLError, DirectMLWarning
+from dmlsplit.targets.release_names import find_release
+from dmlsplit.targets.releases import NEWEST, Release
+from dmlsplit.targets.target import NO_FLOAT64, NO_TYPED_UAV_LOADS, Target, lacking, target_of
+from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
     from dmlsplit.graphs import GraphDesc

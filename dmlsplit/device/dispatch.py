@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dmlsplit import _native
-from dmlsplit._threads import thread_count
-from dmlsplit.buffer import Buffer
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Severity
+from dmlsplit.descriptors.location import Location, Step
 from dmlsplit.device.bindings import BufferBinding
 from dmlsplit.device.dispatchables import Dispatchable, DispatchableGraph, DispatchableOperator, OperatorInitializer
 from dmlsplit.device.table import BindingTable
-from dmlsplit.diagnostics import Basis, Diagnostic, Severity
-from dmlsplit.location import Location, Step
+from dmlsplit.native import core
+from dmlsplit.native.buffer import Buffer
+from dmlsplit.native.threads import thread_count
 from dmlsplit.rules import BindingSlot, Rule, SlotKind
 from dmlsplit.rules.binding import (
     INITIALIZER_SHARES,
@@ -211,8 +211,8 @@ class _Bound:
 def _copies(op: DispatchableOperator, whole: MemoryRange, parts: Sequence[MemoryRange], one_thread: bool) -> Run:
     """The copies between a whole tensor and its parts."""
     plan = op.plan()
-    vector = _native.pointers([_native.address(part.address) for part in parts])
-    begin = _native.address(whole.address)
+    vector = core.pointers([core.address(part.address) for part in parts])
+    begin = core.address(whole.address)
     if plan.ranges_apart(begin, vector):
         threads = 1 if one_thread else thread_count(None, plan.bytes)
         return _Bound(*plan.bound_call(begin, vector, threads), (whole, *parts))
@@ -227,9 +227,9 @@ def _copies(op: DispatchableOperator, whole: MemoryRange, parts: Sequence[Memory
             source, target = sides(place, part.address)
             read, _ = sides(plan.whole_range, plan.part_range(0))
             # The kernels take source and target to be apart, so that the one is read before the other is written.
-            copied = _native.buffer(_native.bytes_at(source, read.end), False)
-            from_or_to, moved = sides(copied, _native.address(target))
-            plan.run(from_or_to, _native.pointers([moved]))
+            copied = core.buffer(core.bytes_at(source, read.end), False)
+            from_or_to, moved = sides(copied, core.address(target))
+            plan.run(from_or_to, core.pointers([moved]))
             place += length * stride
 
     return one_after_another

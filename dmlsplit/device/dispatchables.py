@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from dmlsplit._native import Plan
-from dmlsplit.descriptors import OperatorDesc, TensorDesc
-from dmlsplit.device.state import State
-from dmlsplit.diagnostics import Report
-from dmlsplit.enums import (
+from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.enums import (
     MINIMUM_BUFFER_TENSOR_ALIGNMENT,
     PERSISTENT_BUFFER_ALIGNMENT,
     TEMPORARY_BUFFER_ALIGNMENT,
     ExecutionFlags,
     TensorFlags,
 )
-from dmlsplit.geometry import Geometry, TensorLayout
+from dmlsplit.descriptors.geometry import Geometry, TensorLayout
+from dmlsplit.device.state import State
+from dmlsplit.native.core import Plan
 from dmlsplit.rules import BindingSlot, SlotKind
 
 if TYPE_CHECKING:  # most programs have no graph

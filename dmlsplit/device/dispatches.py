@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dmlsplit._binding import NUMPY_DTYPE
-from dmlsplit.descriptors import SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors.descs import SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors.enums import TEMPORARY_BUFFER_ALIGNMENT, TensorFlags
+from dmlsplit.descriptors.layout import packed_strides
+from dmlsplit.descriptors.location import Location
 from dmlsplit.device.arithmetic import Function, applied, copied, function_of, swish
-from dmlsplit.enums import TEMPORARY_BUFFER_ALIGNMENT, TensorFlags
 from dmlsplit.graphs import GraphDesc, GraphReport, NeighbourOperatorDesc, evaluate_graph
 from dmlsplit.graphs.descriptors import described, node_tensors
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, Family
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Unmodelled, numbers_of
-from dmlsplit.graphs.releases import traits_of
-from dmlsplit.layout import packed_strides
-from dmlsplit.location import Location
+from dmlsplit.graphs.traits import traits_of
+from dmlsplit.native.binding import NUMPY_DTYPE
 from dmlsplit.rules.graph import GRAPH_RULES
-from dmlsplit.target import Target
+from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
-from dmlsplit.enums import HResult
-from dmlsplit.errors import DirectMLError
-from dmlsplit.location import Location
-from dmlsplit.releases import Release
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.descriptors.enums import HResult
+from dmlsplit.descriptors.location import Location
 from dmlsplit.rules.device import BUILD_NOT_OBSERVED
+from dmlsplit.system.errors import DirectMLError
+from dmlsplit.targets.releases import Release
 
 
 class State:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from dmlsplit.descriptors import _uint
+from dmlsplit.descriptors.descs import _uint
+from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.descriptors.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BindingType
+from dmlsplit.descriptors.location import Location
 from dmlsplit.device.bindings import Binding, BindingDesc, BufferBinding, binding_desc
 from dmlsplit.device.dispatchables import DISPATCHABLES, Dispatchable
 from dmlsplit.device.state import State, removing
-from dmlsplit.diagnostics import Diagnostic
-from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BindingType
-from dmlsplit.location import Location
 from dmlsplit.rules import BindingSlot, BindingView, SlotKind
 from dmlsplit.rules._model import findings_of
 from dmlsplit.rules.binding import BINDING_RULES, COUNT_MISMATCH, TABLE_TOO_SMALL, UNBOUND, crash

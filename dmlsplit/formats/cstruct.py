@@ -11,11 +11,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final, TypeAlias, TypeVar
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
-from dmlsplit.enums import OperatorType
-from dmlsplit.errors import DescriptorError
+from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc, TensorDesc
+from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.descriptors.geometry import ROLES, descriptor_of, members_of
 from dmlsplit.formats.limits import Limit
-from dmlsplit.geometry import ROLES, descriptor_of, members_of
+from dmlsplit.system.errors import DescriptorError
 
 MAX_TENSOR_COUNT: Final = Limit.STRUCT_TENSORS.most
 """OutputCount or InputCount of an array that is read or written; a larger one is taken for garbage."""

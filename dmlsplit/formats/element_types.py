@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dmlsplit.enums import TensorDataType
-from dmlsplit.errors import InputError
-from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.descriptors.layout import ELEMENT_BITS
+from dmlsplit.system.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

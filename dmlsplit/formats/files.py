@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dmlsplit.atomic_files import note_input
-from dmlsplit.errors import InputError
 from dmlsplit.formats import npy
 from dmlsplit.formats.limits import Limit
-from dmlsplit.printable import printable
+from dmlsplit.system.atomic_files import note_input
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 MAX_BUFFER_BYTES: Final = Limit.FILES_BUFFER.most
 """A resource larger than this, or than a quarter of the machine's memory, is refused before anything is allocated: a

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, Final, TypeAlias, TypeVar
 
-from dmlsplit.errors import DescriptorError
 from dmlsplit.formats.cstruct import MAX_TENSOR_COUNT, POINTER, UINT, _array, _at, _check_count, struct_type
 from dmlsplit.graphs import (
     GraphDesc,
@@ -24,6 +23,7 @@ from dmlsplit.graphs import (
     OutputGraphEdgeDesc,
 )
 from dmlsplit.graphs.descriptors import edge_counts
+from dmlsplit.system.errors import DescriptorError
 
 OPERATOR_NODE: Final = 1
 """DML_GRAPH_NODE_TYPE_OPERATOR."""

@@ -20,8 +20,8 @@ from dataclasses import astuple
 from functools import partial
 from typing import Any, TypeVar
 
-from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.enums import GRAPH
+from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.formats.json import _OperatorReader, read_operator, tensor_json
 from dmlsplit.formats.json import to_json as operator_to_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown

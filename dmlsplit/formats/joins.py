@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dmlsplit.descriptors import JoinOperatorDesc
-from dmlsplit.dims import Shape, agrees, shape_text
-from dmlsplit.enums import OperatorType
-from dmlsplit.errors import InputError
-from dmlsplit.foreign import tensor_maker
+from dmlsplit.descriptors.descs import JoinOperatorDesc
+from dmlsplit.descriptors.dims import Shape, agrees, shape_text
+from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.formats.operator_nodes import OperatorNode
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.foreign import tensor_maker
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,7 +48,7 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
         """
         given = self._checked(arrays)
         axis = self._axis(tuple([array.shape for array in given]))
-        from dmlsplit.arrays import join
+        from dmlsplit.native.arrays import join
 
         if given[0].dtype.kind in "OUT":
             # Objects are not bytes to be copied: their places are joined.

@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
-from dmlsplit.diagnostics import Diagnostic, Position
-from dmlsplit.enums import OperatorType, TensorDataType, TensorFlags, TensorType
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic, Position
+from dmlsplit.descriptors.enums import OperatorType, TensorDataType, TensorFlags, TensorType
+from dmlsplit.descriptors.geometry import ROLES, descriptor_of, members_of
+from dmlsplit.descriptors.location import Location, Step
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
-from dmlsplit.geometry import ROLES, descriptor_of, members_of
-from dmlsplit.location import Location, Step
 from dmlsplit.rules import RULES
-from dmlsplit.spelling import nearest
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.spelling import nearest
 
 _PREFIXES: Final[dict[type[enum.IntEnum] | type[enum.IntFlag], str]] = {
     OperatorType: "DML_OPERATOR_",

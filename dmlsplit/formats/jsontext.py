@@ -15,11 +15,11 @@ from bisect import bisect_right
 from json.decoder import scanstring  # type: ignore[attr-defined]  # public in CPython, absent from typeshed
 from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 
-from dmlsplit.diagnostics import Position
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.diagnostics import Position
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.streams import read_at_most
-from dmlsplit.printable import printable
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the top-level value to a member."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from enum import Enum, unique
 
-from dmlsplit.errors import InputError
+from dmlsplit.system.errors import InputError
 
 
 @unique

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dmlsplit._binding import NUMPY_DTYPE
-from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
-from dmlsplit.diagnostics import Report
-from dmlsplit.enums import OperatorType
-from dmlsplit.errors import BindingError
+from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.descriptors.geometry import Side, members_of
+from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.geometry import Side, members_of
 from dmlsplit.legalize import Legalization, legalized
-from dmlsplit.location import Location
+from dmlsplit.native.binding import NUMPY_DTYPE
 from dmlsplit.rules import RULES
-from dmlsplit.target import Target
+from dmlsplit.system.errors import BindingError
+from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
-    from dmlsplit._typing import Array, Bindable
+    from dmlsplit.descriptors.call_types import Array, Bindable
     from dmlsplit.formats.operator_nodes import OperatorNode
 
 NO_SPLIT: Final = SplitOperatorDesc(None, None, 0)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dmlsplit.descriptors import SplitOperatorDesc
-from dmlsplit.diagnostics import Diagnostic
-from dmlsplit.dims import Dim, Shape, agrees, shape_text
-from dmlsplit.enums import OperatorType
-from dmlsplit.errors import InputError
-from dmlsplit.foreign import tensor_maker
+from dmlsplit.descriptors.descs import SplitOperatorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.descriptors.dims import Dim, Shape, agrees, shape_text
+from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.formats.operator_nodes import OperatorNode
-from dmlsplit.printable import printable
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.foreign import tensor_maker
+from dmlsplit.system.printable import printable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -57,7 +57,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         if self.input_shape is not None and not agrees(array.shape, self.input_shape):
             raise InputError(f"{self.path}: the input's shape is {shape_text(self.input_shape)}, not {array.shape}")
         axis, lengths = self._cut(array.shape)
-        from dmlsplit.arrays import split
+        from dmlsplit.native.arrays import split
 
         if array.dtype.kind in "OT":
             # Objects are not bytes to be copied: their places are split.

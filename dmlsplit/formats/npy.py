@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
+from dmlsplit.system.errors import InputError
 
 MAGIC: Final = b"\x93NUMPY"
 _ALIGNMENT: Final = 64

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import numpy as np
 
-from dmlsplit._typing import DescT
-from dmlsplit.descriptors import BufferTensorDesc
-from dmlsplit.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.dims import Dim, Shape, numbers, shape_text
-from dmlsplit.enums import UINT_MAX, FeatureLevel, OperatorType
-from dmlsplit.errors import InputError
-from dmlsplit.foreign import as_array, is_foreign
+from dmlsplit.descriptors.call_types import DescT
+from dmlsplit.descriptors.descs import BufferTensorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.descriptors.dims import Dim, Shape, numbers, shape_text
+from dmlsplit.descriptors.enums import UINT_MAX, FeatureLevel, OperatorType
+from dmlsplit.descriptors.geometry import ROLES
+from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.sessions import Inputs, InSession
-from dmlsplit.geometry import ROLES
-from dmlsplit.location import Location
-from dmlsplit.printable import printable
-from dmlsplit.releases import Release
+from dmlsplit.onnxruntime import Runtime, RuntimeAnswer, SessionOptions, find_runtime
+from dmlsplit.onnxruntime.facts import DEFAULTS
+from dmlsplit.onnxruntime.reports import Inputs, InSession
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules._facts import NodeFacts
-from dmlsplit.runtimes import Runtime, RuntimeAnswer, SessionOptions, find_runtime
-from dmlsplit.runtimes.facts import DEFAULTS
-from dmlsplit.target import find_target
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.foreign import as_array, is_foreign
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.releases import Release
+from dmlsplit.targets.target import find_target
 
 if TYPE_CHECKING:
     from dmlsplit.legalize import Legalization

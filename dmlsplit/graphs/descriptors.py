@@ -14,7 +14,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from dmlsplit.descriptors import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensors, _uint
+from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensors, _uint
 from dmlsplit.graphs.operators import JOIN, SPLIT, operator_number
 
 Value: TypeAlias = int | float | tuple[int, ...] | tuple[float, ...] | None

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
-from dmlsplit.enums import TensorDataType
+from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.graphs.descriptors import (
     GraphDesc,
     GraphNode,

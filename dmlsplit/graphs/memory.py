@@ -23,6 +23,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.descriptors import GraphDesc
 from dmlsplit.graphs.operators import Family, short_name
 from dmlsplit.graphs.passes import Passes
@@ -40,8 +41,7 @@ from dmlsplit.graphs.program import (
     Unmodelled,
     Uses,
 )
-from dmlsplit.graphs.releases import FiveDimensions, GraphTraits, JoinPlacement
-from dmlsplit.layout import is_packed, packed_strides
+from dmlsplit.graphs.traits import FiveDimensions, GraphTraits, JoinPlacement
 
 LAST_FACTOR: Final = 2
 """Of x * sigmoid(x) * y * z: what the fused product can be computed in place of."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.operators import MULTIPLY, SIGMOID, Family
 from dmlsplit.graphs.program import (
     VECTOR,
@@ -24,8 +25,7 @@ from dmlsplit.graphs.program import (
     same_layout,
 )
 from dmlsplit.graphs.reading import Program
-from dmlsplit.graphs.releases import FiveDimensions, Fusion
-from dmlsplit.layout import is_packed, packed_strides
+from dmlsplit.graphs.traits import FiveDimensions, Fusion
 
 Readers: TypeAlias = Sequence[tuple[Node, int]]
 """Nodes, and which of their inputs it is."""

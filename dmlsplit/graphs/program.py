@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 
-from dmlsplit.enums import TensorDataType
+from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.descriptors import NeighbourOperatorDesc
 from dmlsplit.graphs.operators import Family
-from dmlsplit.layout import is_packed, packed_strides
 
 VECTOR: Final = 16
 """Bytes that a shader reads or writes at once."""

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import accumulate
 
-from dmlsplit.descriptors import BufferTensorDesc
+from dmlsplit.descriptors.descs import BufferTensorDesc
+from dmlsplit.descriptors.layout import ELEMENT_BITS, is_packed
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, LEAKY_RELU, RELU, Family, short_name
 from dmlsplit.graphs.program import (
@@ -20,8 +21,7 @@ from dmlsplit.graphs.program import (
     depth_first,
     numbers_of,
 )
-from dmlsplit.graphs.releases import GraphTraits
-from dmlsplit.layout import ELEMENT_BITS, is_packed
+from dmlsplit.graphs.traits import GraphTraits
 
 
 class Program:

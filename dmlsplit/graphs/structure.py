@@ -5,11 +5,11 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
-from dmlsplit.descriptors import BufferTensorDesc, TensorDesc
-from dmlsplit.diagnostics import Diagnostic, Value
+from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic, Value
+from dmlsplit.descriptors.location import Location
 from dmlsplit.graphs.descriptors import GraphDesc, Tensors, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, SPLIT
-from dmlsplit.location import Location
 from dmlsplit.rules.graph import GRAPH_RULES
 
 

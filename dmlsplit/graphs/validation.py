@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, NamedTuple
 
-from dmlsplit.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.enums import GRAPH, HResult
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.descriptors.enums import GRAPH, HResult
+from dmlsplit.descriptors.location import Location
 from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, described
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, operator_name
 from dmlsplit.graphs.program import Crash, Refused, Unmodelled
-from dmlsplit.graphs.releases import GraphTraits, traits_of
 from dmlsplit.graphs.structure import faults
-from dmlsplit.location import Location
-from dmlsplit.releases import releases
+from dmlsplit.graphs.traits import GraphTraits, traits_of
 from dmlsplit.rules.graph import GRAPH_RULES
-from dmlsplit.target import Target
-from dmlsplit.validation import evaluate
+from dmlsplit.targets.releases import releases
+from dmlsplit.targets.target import Target
+from dmlsplit.verdicts.validation import evaluate
 
 _CORRECTNESS: Final[tuple[Correctness, ...]] = ("right", "wrong", "unknown")
 LOWEST_LEVEL_RANKS: Final = 0x2100

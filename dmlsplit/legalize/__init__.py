@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dmlsplit._typing import DescT
-from dmlsplit.enums import OperatorType, TensorDataType
-from dmlsplit.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
+from dmlsplit.descriptors.call_types import DescT
+from dmlsplit.descriptors.enums import OperatorType, TensorDataType
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 
 if TYPE_CHECKING:
     from dmlsplit.legalize.result import BufferKind, Legalization, Region

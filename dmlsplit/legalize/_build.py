@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc
-from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType, TensorDataType, TensorFlags
-from dmlsplit.geometry import Geometry, descriptor_of
-from dmlsplit.layout import ELEMENT_BITS, implied_size, is_packed
+from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc
+from dmlsplit.descriptors.enums import (
+    MINIMUM_BUFFER_TENSOR_ALIGNMENT,
+    UINT_MAX,
+    OperatorType,
+    TensorDataType,
+    TensorFlags,
+)
+from dmlsplit.descriptors.geometry import Geometry, descriptor_of
+from dmlsplit.descriptors.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.legalize._loops import Loops
 from dmlsplit.legalize._obstacles import Obstacle, too_large
 from dmlsplit.legalize.result import BufferKind, Region
-from dmlsplit.target import Target
+from dmlsplit.targets.target import Target
 
 UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.UINT16, TensorDataType.UINT8)
 """The types that bits are moved as; all integers and floats of a width move the same bits."""

@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from dmlsplit.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType
-from dmlsplit.layout import packed_strides
+from dmlsplit.descriptors.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, UINT_MAX, OperatorType
+from dmlsplit.descriptors.layout import packed_strides
 from dmlsplit.legalize._build import BufferSlice
 from dmlsplit.legalize._loops import Loops
 from dmlsplit.legalize._obstacles import Obstacle, nearest, too_large, too_many, too_many_dimensions

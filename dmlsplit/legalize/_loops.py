@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
-from dmlsplit.geometry import TensorLayout
-from dmlsplit.layout import packed_strides
+from dmlsplit.descriptors.geometry import TensorLayout
+from dmlsplit.descriptors.layout import packed_strides
 
 Strides: TypeAlias = tuple[int | None, ...]
 """One for each loop; None where it is free, since the tensor takes one step of the loop only."""

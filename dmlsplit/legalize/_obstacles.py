@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dmlsplit.enums import TensorDataType
+from dmlsplit.descriptors.enums import TensorDataType
 
 
 class ObstacleKind(enum.IntEnum):

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dmlsplit import _native
-from dmlsplit._binding import NUMPY_DTYPE, BoundMemory, BoundTensor
-from dmlsplit.descriptors import OperatorDesc
-from dmlsplit.diagnostics import Report
-from dmlsplit.errors import BindingError
-from dmlsplit.execution import CompiledOperator, refuse_undecided
-from dmlsplit.geometry import Geometry, members_of
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.geometry import Geometry, members_of
+from dmlsplit.native import core
+from dmlsplit.native.binding import NUMPY_DTYPE, BoundMemory, BoundTensor
+from dmlsplit.native.execution import CompiledOperator, refuse_undecided
+from dmlsplit.system.errors import BindingError
 
 if TYPE_CHECKING:
-    from dmlsplit._typing import Array
+    from dmlsplit.descriptors.call_types import Array
     from dmlsplit.legalize.result import Region
 
 
@@ -94,7 +94,7 @@ class _Place:
 def _laid_out(tensor: BoundTensor, binding: BoundMemory) -> _Memory:
     """The bound memory in the descriptor's layout: itself, or a copy of an input array with other strides."""
     if binding.strides == tensor.strides:
-        return _Memory(_native.address_of(binding.pointer), binding)
+        return _Memory(core.address_of(binding.pointer), binding)
     block = np.empty(tensor.extent, tensor.dtype)
     np.ndarray(tensor.sizes, tensor.dtype, block, 0, tensor.strides)[...] = binding.owner
     return _Memory.of(block)

@@ -7,12 +7,13 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final, NamedTuple
 
-from dmlsplit._typing import DescT
-from dmlsplit.descriptors import OperatorDesc, TensorDesc
-from dmlsplit.diagnostics import Report
-from dmlsplit.enums import HResult, OperatorType, TensorDataType
-from dmlsplit.geometry import ROLES, Geometry, TensorLayout, members_of
-from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.descriptors.call_types import DescT
+from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
+from dmlsplit.descriptors.geometry import ROLES, Geometry, TensorLayout, members_of
+from dmlsplit.descriptors.layout import ELEMENT_BITS
+from dmlsplit.descriptors.location import Location
 from dmlsplit.legalize._build import BufferSlice, build, data_types, dimension_counts, regions
 from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutter, inputs_cut
 from dmlsplit.legalize._loops import loops_of
@@ -20,10 +21,9 @@ from dmlsplit.legalize._obstacles import Obstacle, Obstacles, indivisible, refus
 from dmlsplit.legalize._temporary import TemporaryPacking
 from dmlsplit.legalize._words import steps
 from dmlsplit.legalize.result import BufferKind, Legalization, Region
-from dmlsplit.location import Location
 from dmlsplit.rules import RULES
-from dmlsplit.target import Target
-from dmlsplit.validation import evaluate, faults, in_descriptor_order
+from dmlsplit.targets.target import Target
+from dmlsplit.verdicts.validation import evaluate, faults, in_descriptor_order
 
 FEW_OPERATORS: Final = 32
 """More are worse than a temporary buffer, if that needs fewer."""

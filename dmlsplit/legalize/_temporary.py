@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, product
 from typing import TypeAlias
 
-from dmlsplit.enums import TEMPORARY_BUFFER_ALIGNMENT, OperatorType
-from dmlsplit.layout import is_packed, packed_strides
+from dmlsplit.descriptors.enums import TEMPORARY_BUFFER_ALIGNMENT, OperatorType
+from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.legalize._build import BufferSlice
 from dmlsplit.legalize._cut import Box, Cutter
 from dmlsplit.legalize._loops import Loops

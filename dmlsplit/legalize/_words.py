@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dmlsplit.dims import braced
-from dmlsplit.enums import TensorDataType
-from dmlsplit.geometry import Geometry
-from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.descriptors.dims import braced
+from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.descriptors.geometry import Geometry
+from dmlsplit.descriptors.layout import ELEMENT_BITS
 
 
 def steps(original: Geometry, made: Sequence[Geometry], temporary_bytes: int) -> Iterator[str]:

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, overload
 
-from dmlsplit._typing import DescT, DescT_co
-from dmlsplit.descriptors import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
-from dmlsplit.diagnostics import Report
-from dmlsplit.errors import ValidationError
+from dmlsplit.descriptors.call_types import DescT, DescT_co
+from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.system.errors import ValidationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dmlsplit._typing import Array, Bindable
+    from dmlsplit.descriptors.call_types import Array, Bindable
     from dmlsplit.legalize._run import Runner
 
 BufferKind: TypeAlias = Literal["input", "output", "temporary"]

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from dmlsplit.diagnostics import Diagnostic, Severity, Value
+from dmlsplit.checking.results import Judged, Note, Result
+from dmlsplit.descriptors.diagnostics import Diagnostic, Severity, Value
 from dmlsplit.formats.json import FieldReader
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
-from dmlsplit.results import Judged, Note, Result
 
 SCHEMA: Final = 1
 

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from dmlsplit.results import Result
+from dmlsplit.checking.results import Result
 
 Render: TypeAlias = Callable[[Iterable[Result], int], Iterator[str]]
 """Text piece by piece. The answers of several targets, whose number it gets, to one operator follow one another."""

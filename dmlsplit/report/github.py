@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from dmlsplit.diagnostics import Diagnostic, Severity
-from dmlsplit.printable import printable
+from dmlsplit.checking.results import Note, Result
+from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.report import text
-from dmlsplit.results import Note, Result
+from dmlsplit.system.printable import printable
 
 _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from dmlsplit.diagnostics import Report
-from dmlsplit.results import Result, answers
+from dmlsplit.checking.results import Result, answers
+from dmlsplit.descriptors.diagnostics import Report
 
 
 def answer(report: Report) -> str:

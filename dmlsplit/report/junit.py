@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from dmlsplit.diagnostics import Severity
-from dmlsplit.printable import printable
+from dmlsplit.checking.results import Note, Result, Verdict
+from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.report import text
-from dmlsplit.results import Note, Result, Verdict
+from dmlsplit.system.printable import printable
 
 _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dmlsplit.formats.json import dumps
 from dmlsplit.rules import DescriptorRule, NodeRule, Rule
 from dmlsplit.rules.graph import GraphRule
-from dmlsplit.target import find_target
+from dmlsplit.targets.target import find_target
 
 
 class Example(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from dmlsplit._version import __version__
-from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.formats.sessions import RuntimeReport, answer_json
-from dmlsplit.printable import printable
-from dmlsplit.results import Judged, Note, NotRead, Result
+from dmlsplit.checking.results import Judged, Note, NotRead, Result
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.onnxruntime.reports import RuntimeReport, answer_json
 from dmlsplit.rules import RULES, Rule
+from dmlsplit.system.printable import printable
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 INFORMATION: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_split_operator_desc"

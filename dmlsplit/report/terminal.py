@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from dmlsplit.diagnostics import Diagnostic
+from dmlsplit.checking.results import Result
+from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.formats.limits import Limit
-from dmlsplit.printable import printable
 from dmlsplit.report.table import Table
 from dmlsplit.report.text import SEVERITY_STYLES, Part, Tally, groups, node_diagnostics, node_table, result_parts
-from dmlsplit.results import Result
+from dmlsplit.system.printable import printable
 
 LAST_WIDTH: Final = 16
 """Cells that the last column of a table keeps before the others are folded."""

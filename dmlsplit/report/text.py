@@ -12,14 +12,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
-from dmlsplit.diagnostics import Diagnostic, Position, Severity
-from dmlsplit.enums import HResult
-from dmlsplit.location import Location
-from dmlsplit.printable import printable
+from dmlsplit.checking.results import Answer, Judged, NodeSummary, Note, Result, Verdict
+from dmlsplit.descriptors.diagnostics import Diagnostic, Position, Severity
+from dmlsplit.descriptors.enums import HResult
+from dmlsplit.descriptors.location import Location
 from dmlsplit.report.table import Table
-from dmlsplit.results import Answer, Judged, NodeSummary, Note, Result, Verdict
 from dmlsplit.rules import RULES
-from dmlsplit.target import Use
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.target import Use
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -209,7 +209,7 @@ class NodeCells(NamedTuple):
 
     @classmethod
     def of(cls, node: NodeSummary) -> NodeCells:
-        from dmlsplit.dims import shape_text
+        from dmlsplit.descriptors.dims import shape_text
         from dmlsplit.formats.nodes import lengths_text
 
         return cls(

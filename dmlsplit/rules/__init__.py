@@ -16,9 +16,9 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from dmlsplit.diagnostics import Diagnostic, Severity
-from dmlsplit.enums import OperatorType
-from dmlsplit.geometry import ROLES
+from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
+from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.descriptors.geometry import ROLES
 from dmlsplit.rules import crash
 from dmlsplit.rules._model import (
     BindingRule,
@@ -35,7 +35,7 @@ from dmlsplit.rules._model import (
 from dmlsplit.rules._views import Aspect, BindingSlot, BindingView, BufferRange, OperatorView, SlotKind, TensorView
 
 if TYPE_CHECKING:
-    from dmlsplit.conditions import Condition
+    from dmlsplit.descriptors.conditions import Condition
     from dmlsplit.rules._facts import NodeFacts
 
 __all__ = [
@@ -72,7 +72,7 @@ REDIRECTS: Final[Mapping[str, str]] = {}
 
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("input",),
-    "tensor": ("tensor", "strides", "memory"),
+    "tensor": ("tensor", "strides", "total_size"),
     "split": ("operator", "crash"),
     "join": ("operator", "crash"),
     "legalize": ("legalize",),

@@ -7,8 +7,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dmlsplit.conditions import Condition, Expression, Values, alike, best_known, expressions, fits, total, value_of
-from dmlsplit.dims import Dim, Shape, dim_text, overlap, shape_text
+from dmlsplit.descriptors.conditions import (
+    Condition,
+    Expression,
+    Values,
+    alike,
+    best_known,
+    expressions,
+    fits,
+    total,
+    value_of,
+)
+from dmlsplit.descriptors.dims import Dim, Shape, dim_text, overlap, shape_text
 from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.rules._model import Finding, Findings
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike
-from dmlsplit.enums import TensorDataType
-from dmlsplit.geometry import descriptor_of, members_of
+from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike
+from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.descriptors.geometry import descriptor_of, members_of
 
 F32 = TensorDataType.FLOAT32
 WHOLE = (1, 1, 6, 2)

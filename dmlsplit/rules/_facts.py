@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from dmlsplit.conditions import Condition, Expression, Values, depending, fits
-from dmlsplit.diagnostics import Diagnostic
-from dmlsplit.dims import compatible, shape_text
-from dmlsplit.location import Location
+from dmlsplit.descriptors.conditions import Condition, Expression, Values, depending, fits
+from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.descriptors.dims import compatible, shape_text
+from dmlsplit.descriptors.location import Location
 from dmlsplit.rules._model import Finding, Findings, NodeRule, findings_of
 from dmlsplit.rules.node import RUNTIME_DIFFERS
 

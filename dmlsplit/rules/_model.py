@@ -17,16 +17,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from dmlsplit.descriptors import OperatorDesc
-from dmlsplit.diagnostics import Basis, Diagnostic, Severity, Value
-from dmlsplit.enums import FeatureLevel, OperatorType, TensorDataType
-from dmlsplit.geometry import ROLES
-from dmlsplit.location import Location, Step
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Severity, Value
+from dmlsplit.descriptors.enums import FeatureLevel, OperatorType, TensorDataType
+from dmlsplit.descriptors.geometry import ROLES
+from dmlsplit.descriptors.location import Location, Step
 from dmlsplit.rules._sources import JOIN_DESC, SPLIT_DESC, Source
 from dmlsplit.rules._views import BindingView, OperatorView, TensorView
 
 if TYPE_CHECKING:
-    from dmlsplit.conditions import Condition
+    from dmlsplit.descriptors.conditions import Condition
 
 
 class Finding(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from dmlsplit.feature_levels import JOIN_PAGE, SPLIT_PAGE
-from dmlsplit.releases import observed_levels
+from dmlsplit.targets.feature_levels import JOIN_PAGE, SPLIT_PAGE
+from dmlsplit.targets.releases import observed_levels
 
 
 class Source(NamedTuple):

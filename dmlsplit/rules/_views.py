@@ -5,14 +5,14 @@ from __future__ import annotations
 import enum
 from typing import Final, NamedTuple
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
-from dmlsplit.enums import BindingType
-from dmlsplit.feature_levels import TensorSupport
-from dmlsplit.geometry import ROLES, members_of
-from dmlsplit.layout import ELEMENT_BITS, extent
-from dmlsplit.location import Location, Step, steps_text
-from dmlsplit.releases import SizeArithmetic
-from dmlsplit.target import Target
+from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc, TensorDesc
+from dmlsplit.descriptors.enums import BindingType
+from dmlsplit.descriptors.geometry import ROLES, members_of
+from dmlsplit.descriptors.layout import ELEMENT_BITS, extent
+from dmlsplit.descriptors.location import Location, Step, steps_text
+from dmlsplit.targets.feature_levels import TensorSupport
+from dmlsplit.targets.releases import SizeArithmetic
+from dmlsplit.targets.target import Target
 
 
 class Aspect(enum.Enum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.enums import BindingType
+from dmlsplit.descriptors.diagnostics import Basis, Severity
+from dmlsplit.descriptors.enums import BindingType
 from dmlsplit.rules._model import BindingRule, Finding, Findings, Notice
 from dmlsplit.rules._sources import BIND_INPUTS, BIND_OUTPUTS, BINDING, BUFFER_BINDING, OBSERVED_DEVICE, OURS
 from dmlsplit.rules._views import Aspect, BindingView, SlotKind

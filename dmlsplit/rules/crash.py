@@ -12,9 +12,9 @@ import operator
 from collections.abc import Sequence
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Diagnostic, Severity
-from dmlsplit.enums import UINT_MAX, OperatorType
-from dmlsplit.location import Step
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Severity
+from dmlsplit.descriptors.enums import UINT_MAX, OperatorType
+from dmlsplit.descriptors.location import Step
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import Finding, Findings, operator_rules
 from dmlsplit.rules._sources import OBSERVED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import (
     CREATE_DEVICE,

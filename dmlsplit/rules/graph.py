@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Rule
 from dmlsplit.rules._sources import COMPILE_GRAPH, GRAPH_DESC, OURS, Source
 

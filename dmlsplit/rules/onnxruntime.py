@@ -1,11 +1,11 @@
-"""Why ONNX Runtime does what it does with a Split or Concat, and what to do about it: reported by dmlsplit.runtimes."""
+"""Why ONNX Runtime does what it does with a Split or Concat, and what to do about it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import ONNX_BOTH_SHAPES, Source
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.enums import TensorDataType
-from dmlsplit.feature_levels import tensor_support
+from dmlsplit.descriptors.diagnostics import Basis, Severity
+from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import THE_PAGE, Each, Finding, Findings, number_range, operator_rules, type_name
 from dmlsplit.rules._sources import HEADER, JOIN_DESC, OBSERVED, OURS
 from dmlsplit.rules._views import DIMENSIONS, Aspect, OperatorView, TensorView
+from dmlsplit.targets.feature_levels import tensor_support
 
 _RANK: Final = frozenset({Aspect.DESC, Aspect.DIMENSION_COUNT})
 # A join's comparison of sizes comes before all else, and compares the dimensions that both tensors have.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.enums import TensorDataType
-from dmlsplit.layout import elements_overlap, extent
+from dmlsplit.descriptors.diagnostics import Basis, Severity
+from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.descriptors.layout import elements_overlap, extent
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import Finding, Findings, TensorRule
 from dmlsplit.rules._sources import BUFFER_DESC, HEADER, OBSERVED, OURS, STRIDES_PAGE

@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from dmlsplit.descriptors import BufferTensorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.enums import TENSOR_DIMENSION_COUNT_MAX1, UINT_MAX, FeatureLevel, TensorDataType, TensorFlags, TensorType
+from dmlsplit.descriptors.descs import BufferTensorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Basis, Severity
+from dmlsplit.descriptors.enums import (
+    TENSOR_DIMENSION_COUNT_MAX1,
+    UINT_MAX,
+    FeatureLevel,
+    TensorDataType,
+    TensorFlags,
+    TensorType,
+)
 from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import Finding, Findings, TensorRule, number_range, type_name
 from dmlsplit.rules._sources import (

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import _native, graphs
+from dmlsplit import graphs
 from dmlsplit.cli import cli as group
 from dmlsplit.cli import config, doctor
 from dmlsplit.formats.graph_json import loads as load_graph
+from dmlsplit.native import core
 from dmlsplit.rules import RULES, DescriptorRule, NodeRule
 from tests.cli.conftest import BAD, GOOD, MALFORMED, OTHER
 
@@ -96,7 +97,7 @@ class TestPlan:
         status, out, err = cli("plan", "a.json")
         assert (status, err) == (0, "")
         described = dml.compile(dml.loads(GOOD)).plan.describe().splitlines()
-        assert out.splitlines()[1:] == [f"  {line}" for line in [*described, f"the machine, {_native.profile()}"]]
+        assert out.splitlines()[1:] == [f"  {line}" for line in [*described, f"the machine, {core.profile()}"]]
 
     def test_faulty_and_malformed(self, cli, tmp_path):
         (tmp_path / "a.jsonl").write_text(f"{BAD}\n{MALFORMED}\n{OTHER}\n")
@@ -115,7 +116,7 @@ class TestPlan:
         assert "  no plan: " in out
 
     def test_without_the_extension(self, cli, tmp_path, monkeypatch):
-        monkeypatch.setattr(_native, "IMPORT_ERROR", "No module named 'dmlsplit._ffi'")
+        monkeypatch.setattr(core, "IMPORT_ERROR", "No module named 'dmlsplit._ffi'")
         (tmp_path / "a.json").write_text(GOOD)
         status, out, err = cli("plan", "a.json")
         assert (status, out) == (2, "")
@@ -126,14 +127,14 @@ class TestDoctor:
     def test_says_what_is_there(self, cli):
         status, out, err = cli("doctor")
         assert (status, err) == (0, "")
-        for kernel in _native.kernels():
+        for kernel in core.kernels():
             assert f"kernel       {kernel.name} ({kernel.isa}): " in out
-        assert f"extension    {_native.version()}\n" in out
-        assert f"profile      {_native.measured_profile()}\n" in out
+        assert f"extension    {core.version()}\n" in out
+        assert f"profile      {core.measured_profile()}\n" in out
         assert f"python       CPython {sys.version.split()[0]}" in out or "PyPy" in out
 
     def test_missing_extension(self, cli, monkeypatch):
-        monkeypatch.setattr(_native, "IMPORT_ERROR", "No module named 'dmlsplit._ffi'")
+        monkeypatch.setattr(core, "IMPORT_ERROR", "No module named 'dmlsplit._ffi'")
         status, out, _ = cli("doctor")
         assert status == 1
         assert "extension    missing (No module named 'dmlsplit._ffi'): operators can be judged, but not run" in out
@@ -148,7 +149,7 @@ class TestDoctor:
         def missing():
             raise AttributeError("dmlsplit_cpu_features")
 
-        monkeypatch.setattr(_native, "cpu_features", missing)
+        monkeypatch.setattr(core, "cpu_features", missing)
         status, out, _ = cli("doctor")
         assert status == 1
         assert "left over from another version (dmlsplit_cpu_features)" in out
@@ -177,7 +178,7 @@ def test_every_way_to_fail(cli, monkeypatch, error, status, err):
     def fail():
         raise error
 
-    monkeypatch.setattr(_native, "version", fail)
+    monkeypatch.setattr(core, "version", fail)
     result = cli("doctor")
     assert (result.status, result.out) == (status, "")
     assert result.err.count("\n") <= 1

@@ -6,7 +6,7 @@ import tomllib
 import jsonschema
 import pytest
 
-from dmlsplit import configuration
+from dmlsplit.checking import configuration
 from tests.cli.conftest import BAD, GOOD, INT64
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import _processes, checking
+from dmlsplit.checking import files as checking
+from dmlsplit.system import processes
 from tests.cli.conftest import BAD, GOOD, posix
 from tests.formats.onnx_models import model, node, value
 
@@ -175,7 +176,7 @@ def test_too_little_memory(process, good, jobs):
 
 def test_processes_are_started_anew(good):
     """The pool of --jobs is whole again after a file that ended one of its processes."""
-    with _processes.Processes(2) as executor:
+    with processes.Processes(2) as executor:
         with pytest.raises(BrokenExecutor):
             executor.submit(os._exit, 1).result()
         assert executor.submit(os.path.exists, good / "good.json").result()

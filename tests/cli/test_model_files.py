@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 
-from dmlsplit.atomic_files import inputs_noted, note_input, write_file
 from dmlsplit.cli import main
+from dmlsplit.system.atomic_files import inputs_noted, note_input, write_file
 from tests.cli.conftest import BAD, GOOD
 from tests.formats.onnx_models import graph, ints, model, node, value
 

@@ -7,13 +7,13 @@ import pytest
 from onnx import helper, numpy_helper
 
 import dmlsplit as dml
-from dmlsplit.checking import Question, judge_file
+from dmlsplit.checking.files import Question, judge_file
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.formats.onnx import inference
-from dmlsplit.formats.onnx.inference import Inference
-from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
-from dmlsplit.runtime_versions import runtimes
-from dmlsplit.target import find_target
+from dmlsplit.models import inference
+from dmlsplit.models.inference import Inference
+from dmlsplit.onnxruntime.prediction import answer_json, on_onnxruntime
+from dmlsplit.targets.runtime_versions import runtimes
+from dmlsplit.targets.target import find_target
 from tests.cli.conftest import BAD, GOOD, MALFORMED
 from tests.effort import calls
 from tests.formats.onnx_models import FLOAT, model, node, value

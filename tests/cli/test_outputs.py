@@ -150,7 +150,7 @@ class TestSplit:
     def test_no_folders_are_left(self, cli, tmp_path, monkeypatch, fault):
         monkeypatch.chdir(tmp_path)
         np.save("x.npy", np.arange(4))
-        monkeypatch.setattr("dmlsplit.file_split._copy", lambda *args: 1 / 0)
+        monkeypatch.setattr("dmlsplit.native.file_split._copy", lambda *args: 1 / 0)
         if fault == ["--sections", "2"]:
             with pytest.raises(ZeroDivisionError):
                 cli("split", "x.npy", "--axis", "0", *fault, "-o", "p/q/r")

@@ -159,7 +159,7 @@ def test_numpy_and_rich_are_not_imported(tmp_path, args):
     (tmp_path / "a.json").write_text(GOOD)
     code = (
         "import sys; from dmlsplit.cli import main; status = main(sys.argv[1:]);"
-        "print([name for name in ('numpy', 'rich', 'dmlsplit._native') if name in sys.modules], file=sys.stderr);"
+        "print([name for name in ('numpy', 'rich', 'dmlsplit.native.core') if name in sys.modules], file=sys.stderr);"
         "sys.exit(status)"
     )
     result = subprocess.run(
@@ -173,7 +173,8 @@ def test_a_command_is_imported_when_it_is_asked_for(tmp_path):
     code = (
         "import sys; from dmlsplit.cli import COMMANDS, main; status = main(sys.argv[1:]);"
         "others = [f'dmlsplit.cli.{name}' for name in COMMANDS if name != 'check'];"
-        "names = [*others, 'dmlsplit.rules.onnx', 'dmlsplit.open_sizes', 'dmlsplit._processes', 'difflib', 'logging'];"
+        "packages = ['dmlsplit.rules.onnx', 'dmlsplit.checking.open_sizes', 'dmlsplit.system.processes'];"
+        "names = [*others, *packages, 'difflib', 'logging'];"
         "print([name for name in names if name in sys.modules], file=sys.stderr); sys.exit(status)"
     )
     command = [sys.executable, "-c", code, "check", "a.json"]

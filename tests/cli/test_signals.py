@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from dmlsplit._processes import Processes
+from dmlsplit.system.processes import Processes
 from tests.cli.conftest import BAD, environment
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
@@ -20,7 +20,8 @@ AT_MOMENTS = """
 import json, os, signal, sys
 from pathlib import Path
 from dmlsplit.cli import main
-import numpy, dmlsplit.arrays, dmlsplit.file_split, dmlsplit.formats.dxdispatch, dmlsplit.formats.models
+import numpy, dmlsplit.native.arrays, dmlsplit.native.file_split
+import dmlsplit.formats.dxdispatch, dmlsplit.checking.front_ends
 
 numbers, samples, args = json.loads(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 
@@ -153,7 +154,7 @@ def test_while_pieces_get_their_names(tmp_path, name, status, move, force):
 
 OUTSIDE_COMMANDS = """
 import os, signal, sys
-from dmlsplit.atomic_files import atomic_files
+from dmlsplit.system.atomic_files import atomic_files
 replace = os.replace
 def replacing(old, new):
     os.kill(os.getpid(), int(sys.argv[1]))

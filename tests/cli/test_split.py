@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import file_split
+from dmlsplit.native import file_split
 from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, environment, on_terminal, posix
 
 Usage = namedtuple("Usage", "total used free")
@@ -254,11 +254,11 @@ class TestRaw:
 
 SLOW = """
 import sys, time
-from dmlsplit import _native, file_split
+from dmlsplit.native import core, file_split
 from dmlsplit.cli import main
 file_split.WINDOW_BYTES = 4096
-run = _native.Plan.run
-_native.Plan.run = lambda *args: (run(*args), time.sleep(0.05))
+run = core.Plan.run
+core.Plan.run = lambda *args: (run(*args), time.sleep(0.05))
 sys.exit(main(sys.argv[1:]))
 """
 """A split that takes some 12 seconds."""
@@ -337,11 +337,11 @@ def test_full_file_system(cli, save, tmp_path, monkeypatch):
 
 MEASURED = """
 import resource, sys
-from dmlsplit import file_split
+from dmlsplit.native import file_split
 from dmlsplit.cli import main
 if sys.argv[1] != "0":
     file_split.WINDOW_BYTES = int(sys.argv[1])
-import numpy, dmlsplit.arrays
+import numpy, dmlsplit.native.arrays
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 status = main(sys.argv[2:])
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024, file=sys.stderr)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dmlsplit.dims import agrees
+from dmlsplit.descriptors.dims import agrees
 from dmlsplit.formats import onnx as front_end
 from tests.conformance.corpus import DATA, is_static
 from tests.formats.split_nodes import joins, splits

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit import reference
+from dmlsplit.native import reference
 from tests.device.conftest import Program, filled, vector
 
 T = dml.TensorDataType

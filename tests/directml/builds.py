@@ -23,7 +23,7 @@ class Platform:
     """What the packages of a platform look like."""
 
     name: str
-    """As dmlsplit.releases() names it."""
+    """As dmlsplit.targets.releases() names it."""
     library: str
     """The library's file name in the cache."""
     wheels: tuple[str, ...]
@@ -39,7 +39,7 @@ class Build:
     """A package that ships a build, and the SHA-256 of the library in it."""
 
     name: str
-    """As dmlsplit.releases() names it."""
+    """As dmlsplit.targets.releases() names it."""
     package: str
     version: str
     python: str

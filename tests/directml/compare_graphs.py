@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from dmlsplit import find_release
 from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs import GraphDesc
-from dmlsplit.graphs.releases import GraphTraits, traits_of
+from dmlsplit.graphs.traits import GraphTraits, traits_of
 from tests.directml import build
 from tests.directml.builds import Build
 from tests.directml.compare import selected

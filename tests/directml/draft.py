@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from dmlsplit import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.enums import UINT64_MAX, UINT_MAX, TensorDataType, TensorType
-from dmlsplit.layout import ELEMENT_BITS, extent
+from dmlsplit.descriptors.enums import UINT64_MAX, UINT_MAX, TensorDataType, TensorType
+from dmlsplit.descriptors.layout import ELEMENT_BITS, extent
 
 MOST_DIMENSIONS = 8
 LONGEST_ARRAY = 16

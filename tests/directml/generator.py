@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dmlsplit import OperatorDesc
-from dmlsplit.enums import UINT_MAX, TensorDataType
+from dmlsplit.descriptors.enums import UINT_MAX, TensorDataType
 from dmlsplit.rules import RULES, DescriptorRule
 from tests.directml.draft import MOST_DIMENSIONS, Operator, Tensor, make_pointer_safe, part_tensors
 from tests.directml.layouts import (

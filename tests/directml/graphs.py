@@ -16,7 +16,7 @@ from dmlsplit.graphs.examples import End, Sketch
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Crash, Refused, Unmodelled
-from dmlsplit.graphs.releases import GraphTraits
+from dmlsplit.graphs.traits import GraphTraits
 from tests.directml.library import Library, _tensor, operator
 
 SCRATCH: Final = 1 << 26

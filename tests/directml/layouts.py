@@ -6,7 +6,7 @@ import math
 import random
 from typing import Final
 
-from dmlsplit.enums import UINT_MAX
+from dmlsplit.descriptors.enums import UINT_MAX
 from tests.directml.draft import Tensor
 
 WORDS: Final = (2**31, 2**32, 2**63, 2**64)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import dmlsplit as dml
+from dmlsplit.descriptors.enums import UINT64_MAX, UINT_MAX
 from dmlsplit.device import Dispatchable, DispatchableOperator
-from dmlsplit.enums import UINT64_MAX, UINT_MAX
 from dmlsplit.rules import BindingSlot, SlotKind
 from tests.directml.library import operator
 

@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 
 import dmlsplit as dml
-from dmlsplit.diagnostics import Severity
+from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.rules import RULES, DescriptorRule
 from tests.directml.draft import LONGEST_ARRAY, Operator, part_tensors
 from tests.directml.generator import BASES, CHANGES, descriptor, generate

@@ -7,13 +7,13 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit import find_release
-from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.formats.onnx.functions import JUDGED
-from dmlsplit.formats.onnx.mending.judging import runtime_of_graphs
 from dmlsplit.graphs.operators import BY_NUMBER
-from dmlsplit.runtimes import SessionOptions
-from dmlsplit.target import find_target
+from dmlsplit.mending.judged import runtime_of_graphs
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.onnxruntime import SessionOptions
+from dmlsplit.system.errors import NotLegalizedError
+from dmlsplit.targets.target import find_target
 from tests.directml.compare_graphs import compare, is_observed, shrunk
 from tests.directml.conftest import FRESH_SEED
 from tests.formats.mending import generator

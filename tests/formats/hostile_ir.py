@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats import openvino
+from dmlsplit.system.errors import InputError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 XML = (EXAMPLES / "openvino_variadic_split_rest.xml").read_bytes()

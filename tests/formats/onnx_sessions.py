@@ -7,7 +7,7 @@ import onnx
 import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 
-from dmlsplit.formats.onnx.runtime import on_onnxruntime
+from dmlsplit.onnxruntime.prediction import on_onnxruntime
 
 VERSION = "1.24.4"
 FLOAT = TensorProto.FLOAT

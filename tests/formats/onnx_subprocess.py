@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 _READ = """
 import re, resource, sys
-from dmlsplit.errors import InputError
+from dmlsplit.system.errors import InputError
 from dmlsplit.formats import onnx
-from dmlsplit.formats.onnx import inference
+from dmlsplit.models import inference
 try:
     print(len(onnx.read(sys.argv[1])), "splits")
 except InputError as error:

@@ -1,6 +1,6 @@
 """Split nodes of no framework, and the nodes of one kind in a model that was read."""
 
-from dmlsplit.diagnostics import Report
+from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.formats.element_types import ELEMENT_TYPES
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode

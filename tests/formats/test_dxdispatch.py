@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dmlsplit import atomic_files
-from dmlsplit.errors import InputError
 from dmlsplit.formats.dxdispatch import read, run
+from dmlsplit.system import atomic_files
+from dmlsplit.system.errors import InputError
 from tests.formats.models import dispatch, printed, split, values
 
 ROOT = Path(__file__).parents[2]

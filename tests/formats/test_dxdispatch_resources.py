@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats import files
 from dmlsplit.formats.dxdispatch import read, run
+from dmlsplit.system.errors import InputError
 from tests.formats.models import printed, values
 
 

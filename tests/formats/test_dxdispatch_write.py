@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit.errors import InputError
 from dmlsplit.formats.dxdispatch import read
 from dmlsplit.formats.dxdispatch.write import new_model, rewritten_model
 from dmlsplit.formats.jsontext import JsonText
+from dmlsplit.system.errors import InputError
 from tests.formats.models import dispatch, printed, split, values
 from tests.strategies import valid_operator
 

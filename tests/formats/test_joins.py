@@ -10,8 +10,8 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import dmlsplit
-from dmlsplit.errors import BindingError, InputError
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.system.errors import BindingError, InputError
 from tests.formats.onnx_models import BOOL, FLOAT, graph, model, node, value
 from tests.formats.split_nodes import joins, splits
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import OtherOperatorError, dumps, loads, read_operator
 from dmlsplit.formats.jsontext import JsonText
-from dmlsplit.location import Location
+from dmlsplit.system.errors import InputError
 from tests.strategies import any_operator, valid_operator
 
 F32 = dml.TensorDataType.FLOAT32

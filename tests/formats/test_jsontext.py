@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats import jsontext
 from dmlsplit.formats.jsontext import MAX_DEPTH, JsonText, shown
-from dmlsplit.printable import printable
-from dmlsplit.spelling import nearest
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+from dmlsplit.system.spelling import nearest
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmlsplit.formats.models import Given, is_model, read_entries, without_nodes
+from dmlsplit.checking.front_ends import Given, is_model, read_entries, without_nodes
 from tests.formats.onnx_models import model, node, value
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.errors import InputError
 from dmlsplit.formats.element_types import ELEMENT_TYPES
 from dmlsplit.rules import RULES
+from dmlsplit.system.errors import InputError
 from tests.formats.split_nodes import split_node
 
 

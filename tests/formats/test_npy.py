@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats import npy
+from dmlsplit.system.errors import InputError
 
 DTYPES = [
     np.dtype("<f4"),

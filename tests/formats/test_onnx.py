@@ -7,8 +7,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlsplit as dml
-from dmlsplit.errors import InputError
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.system.errors import InputError
 from tests.formats.onnx_models import BOOL, EQUAL, FLOAT, INT64, graph, ints, model, node, read_one, rules, value
 from tests.formats.split_nodes import splits
 

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.system.errors import InputError
 from tests.formats.onnx_models import BOOL, EQUAL, FLOAT, INT64, graph, ints, model, node, rules, value, with_reference
 from tests.formats.split_nodes import splits
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.system.errors import InputError
 from tests.formats.onnx_models import EQUAL, ints, model, node, read_one, rules, value
 
 
@@ -20,7 +20,7 @@ class TestHostile:
         assert good.lengths == (2, 2)
 
     def test_what_ends_the_inference_leaves_the_rest(self, monkeypatch):
-        from dmlsplit.formats.onnx import inference
+        from dmlsplit.models import inference
 
         def end(process, request):
             process.kill()
@@ -36,7 +36,7 @@ class TestHostile:
         assert front_end.read(model(nodes, [value("x", [2, 4])], opset=13))[0].lengths == (1, 1)
 
     def test_an_inference_that_hangs_is_ended(self, monkeypatch):
-        from dmlsplit.formats.onnx import inference
+        from dmlsplit.models import inference
 
         monkeypatch.setattr(inference, "TIMEOUT", 0.2)
         monkeypatch.setattr(inference._worker, "last", None)
@@ -45,7 +45,7 @@ class TestHostile:
             inference.Inference().infer_shapes(model([EQUAL], [value("x", [2, 4])]))
 
     def test_an_interrupted_inference_answers_no_other_model(self, monkeypatch):
-        from dmlsplit.formats.onnx import inference
+        from dmlsplit.models import inference
 
         def interrupted(process, model):
             raise KeyboardInterrupt

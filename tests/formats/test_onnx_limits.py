@@ -8,11 +8,11 @@ from onnx import AttributeProto, helper, numpy_helper
 
 pytest.importorskip("resource")
 
-from dmlsplit.checking import check_files
-from dmlsplit.errors import InputError
+from dmlsplit.checking.files import check_files
 from dmlsplit.formats import limits
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.limits import Limit
+from dmlsplit.system.errors import InputError
 from tests.formats.onnx_models import BOOL, INT64, graph, ints, model, node, read_one, rules, value, with_reference
 from tests.formats.onnx_subprocess import read_alone
 
@@ -122,7 +122,7 @@ class TestFunctions:
         assert [split.path for split in found] == [f"c{i}/s" for i in range(900)]
 
     def test_share_the_time_of_one_inference(self, monkeypatch):
-        from dmlsplit.formats.onnx import inference
+        from dmlsplit.models import inference
 
         asked = []
 
@@ -364,8 +364,8 @@ def test_an_answer_of_the_inference_is_limited(monkeypatch):
 
 
 def test_many_domains_of_many_functions_are_imported_where_they_are_used():
-    from dmlsplit.formats.onnx.functions import Functions
-    from dmlsplit.formats.onnx.inference import make_harmless
+    from dmlsplit.models.functions import Functions
+    from dmlsplit.models.inference import make_harmless
 
     made = calling([function(f"f{i}", [node("Foo", ["x"], ["a"], domain=f"q{i}")]) for i in range(50)])
     make_harmless(made, Functions(made.functions, limits.Budget(0)))

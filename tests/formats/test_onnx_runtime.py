@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import dmlsplit.formats.onnx
-from dmlsplit.formats.onnx.runtime import on_onnxruntime
+from dmlsplit.onnxruntime.prediction import on_onnxruntime
 from tests.formats.onnx_sessions import SPLIT, VERSION, X, ask, in_words, model, node, outcome, rules, tensor
 
 

@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import dmlsplit.formats.onnx
-from dmlsplit.errors import InputError
-from dmlsplit.formats.onnx.runtime import answer_json, on_onnxruntime
+from dmlsplit.onnxruntime.prediction import answer_json, on_onnxruntime
+from dmlsplit.system.errors import InputError
 from tests.formats.onnx_sessions import FLOAT, SPLIT, VERSION, X, ask, in_words, model, node, outcome, rules, tensor
 
 
@@ -135,9 +135,9 @@ def test_an_opset_that_no_int_holds_is_too_new():
 
 
 def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
-    from dmlsplit.formats.onnx.runtime import session
-    from dmlsplit.formats.sessions import graph_diagnostics, judged_in_session
-    from dmlsplit.target import find_target
+    from dmlsplit.onnxruntime import session
+    from dmlsplit.onnxruntime.reports import graph_diagnostics, judged_in_session
+    from dmlsplit.targets.target import find_target
 
     tried = []
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dmlsplit.formats.onnx
-from dmlsplit.formats.onnx.runtime import on_onnxruntime
-from dmlsplit.runtimes import SessionOptions
+from dmlsplit.onnxruntime import SessionOptions
+from dmlsplit.onnxruntime.prediction import on_onnxruntime
 from tests.formats.onnx_sessions import SPLIT, VERSION, X, ask, in_words, node, outcome, rules, tensor
 
 

@@ -11,9 +11,9 @@ from tests.formats.ir import Graph, model
 
 pytest.importorskip("defusedxml")
 
-from dmlsplit.dims import Interval
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.dims import Interval
 from dmlsplit.formats import openvino
+from dmlsplit.system.errors import InputError
 from tests.formats.split_nodes import splits
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -11,8 +11,8 @@ from tests.formats.hostile_ir import BIN, XML, refused, write
 
 pytest.importorskip("defusedxml")
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats import openvino
+from dmlsplit.system.errors import InputError
 from tests.formats.split_nodes import splits
 
 REPLACED = {

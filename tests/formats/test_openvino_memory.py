@@ -15,9 +15,9 @@ pytest.importorskip("defusedxml")
 
 from defusedxml.expatreader import DefusedExpatParser
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats import openvino
 from dmlsplit.formats.openvino import constants, document
+from dmlsplit.system.errors import InputError
 
 
 def test_large_weights_are_not_read_whole(tmp_path):

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import dumps
-from dmlsplit.formats.operators import read_operators
-from dmlsplit.location import Location
+from dmlsplit.formats.operator_files import read_operators
 
 X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6,))
 SPLIT = dml.SplitOperatorDesc.from_lengths(X, 0, (2, 4))
@@ -129,5 +129,5 @@ def test_missing_file_and_folder(tmp_path):
 
 
 def test_reading_operators_does_not_load_numpy():
-    code = "import sys, dmlsplit.formats.operators; sys.exit('numpy' in sys.modules)"
+    code = "import sys, dmlsplit.formats.operator_files; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

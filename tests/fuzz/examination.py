@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dmlsplit.checking import judge_entry
+from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.front_ends import FRONT_ENDS, entries_of
 from dmlsplit.cli import main
-from dmlsplit.errors import InputError
-from dmlsplit.formats.models import FRONT_ENDS, entries_of
-from dmlsplit.formats.operators import failed
+from dmlsplit.formats.operator_files import failed
 from dmlsplit.report import json as json_report
 from dmlsplit.report import sarif, text
-from dmlsplit.target import find_target
+from dmlsplit.system.errors import InputError
+from dmlsplit.targets.target import find_target
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_MESSAGE = 2000

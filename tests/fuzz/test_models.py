@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it makes pipes 
 PLANT = """
 import os, time
 import dmlsplit.formats.openvino as front_end
-from dmlsplit.errors import InputError
+from dmlsplit.system.errors import InputError
 from tests.formats.split_nodes import splits
 
 read = front_end.read_model
@@ -102,7 +102,7 @@ def test_nothing_is_found_where_nothing_is_planted(tmp_path):
 @pytest.mark.slow
 def test_models_are_valid_wrong_and_malformed(tmp_path):
     """Of both kinds some are judged and some refused: a fuzzer whose models are all refused reads one line of each."""
-    from dmlsplit.checking import check_files
+    from dmlsplit.checking.files import check_files
 
     answers = {".onnx": [0, 0], ".xml": [0, 0]}
     for seed in range(200):

@@ -9,7 +9,7 @@ import pytest
 from dmlsplit.graphs.execution import Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.program import Crash, Refused, Unmodelled
-from dmlsplit.graphs.releases import TRAITS, GraphTraits
+from dmlsplit.graphs.traits import TRAITS, GraphTraits
 from tests.graphs.spec import executions, graph
 
 MOST_UNKNOWN = 0.02

@@ -9,7 +9,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.graphs.examples import Sketch
 from dmlsplit.graphs.memory import compile_graph
-from dmlsplit.graphs.releases import traits_of
+from dmlsplit.graphs.traits import traits_of
 
 
 def dispatches(graph, directml):

@@ -7,10 +7,10 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.graphs.examples import Sketch
-from dmlsplit.graphs.releases import FiveDimensions, traits_of
+from dmlsplit.graphs.traits import FiveDimensions, traits_of
 from dmlsplit.graphs.validation import judge
 from dmlsplit.rules.graph import GRAPH_RULES
-from dmlsplit.target import find_target
+from dmlsplit.targets.target import find_target
 
 DOES = {
     "graph/fused-wrongly": {"1.13.1", "1.14.1", "1.14.2", "1.15.1", "1.15.2", "1.15.4"},

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import dmlsplit as dml
-from dmlsplit import reference
-from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.legalize import Legalization
+from dmlsplit.native import reference
 
 SENTINEL = 0xA5
 

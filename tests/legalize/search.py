@@ -16,8 +16,8 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 
 import dmlsplit as dml
-from dmlsplit.layout import ELEMENT_BITS, packed_strides
-from dmlsplit.target import Target
+from dmlsplit.descriptors.layout import ELEMENT_BITS, packed_strides
+from dmlsplit.targets.target import Target
 from tests.legalize.proof import tensors
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit.validation import faults
+from dmlsplit.verdicts.validation import faults
 from tests.legalize.proof import prove
 from tests.strategies import any_operator, faultless_operator, valid_operator
 

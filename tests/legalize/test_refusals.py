@@ -14,9 +14,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit.layout import ELEMENT_BITS, implied_size, packed_strides
+from dmlsplit.descriptors.layout import ELEMENT_BITS, implied_size, packed_strides
 from dmlsplit.legalize import legalized
-from dmlsplit.target import Target
+from dmlsplit.targets.target import Target
 from tests.legalize.proof import tensors
 from tests.legalize.search import byte_pairs, cut_everywhere, fewest_dimensions, in_elements, narrow_judge, sizes_of
 from tests.strategies import faultless_operator

@@ -7,7 +7,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit.layout import ELEMENT_BITS
+from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.legalize import legalized
 from tests.legalize.proof import check_bytes, tensors
 from tests.legalize.search import byte_pairs, cut_everywhere, fewest_dimensions, narrow_judge

@@ -10,7 +10,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit.layout import ELEMENT_BITS, packed_strides
+from dmlsplit.descriptors.layout import ELEMENT_BITS, packed_strides
 from dmlsplit.legalize import _cut, _search
 from tests.legalize.proof import check_bytes, check_regions, prove, tensors
 from tests.strategies import faultless_operator

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.formats.onnx.runtime import on_onnxruntime
-from dmlsplit.formats.onnx.runtime.answers import NodeOnRuntime
-from dmlsplit.runtimes import Outcome, RuntimeAnswer, SessionOptions
+from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.onnxruntime import Outcome, RuntimeAnswer, SessionOptions
+from dmlsplit.onnxruntime.answers import NodeOnRuntime
+from dmlsplit.onnxruntime.prediction import on_onnxruntime
 from tests.onnxruntime.models import Sample
 
 Record: TypeAlias = Mapping[str, Any]

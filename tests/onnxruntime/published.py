@@ -20,7 +20,7 @@ from typing import Any, Final
 import onnx
 from onnx import TensorProto
 
-from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.formats import json as operator_json
 from tests.onnxruntime.builds import BUILDS, DEFAULT
 from tests.onnxruntime.compare import Compiled, Observed, Submitted, observed

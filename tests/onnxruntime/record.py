@@ -17,10 +17,10 @@ from typing import Any
 
 import onnx
 
-from dmlsplit.descriptors import OperatorDesc
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.geometry import members_of
 from dmlsplit.formats import json as operator_json
 from dmlsplit.formats.onnx.tensors import type_of
-from dmlsplit.geometry import members_of
 from tests.directml.builds import Unavailable
 from tests.onnxruntime.builds import BUILDS, DEFAULT
 from tests.onnxruntime.compare import JOIN, SPLIT, operator_of

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.runtimes import SessionOptions
+from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.onnxruntime import SessionOptions
 from tests.onnxruntime.compare import Compiled, Observed, Submitted
 from tests.onnxruntime.models import Sample, described
 from tests.onnxruntime.worded import worded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dmlsplit.graphs.descriptors import node_type
-from dmlsplit.runtimes import SessionOptions, find_runtime
+from dmlsplit.onnxruntime import SessionOptions, find_runtime
 from tests.formats.onnx_graphs.recorded import NOT_FOLLOWED, free_dimensions, lines, model_of, parts_of, session_model
 from tests.onnxruntime.conftest import COUNT
 from tests.onnxruntime.models import Sample

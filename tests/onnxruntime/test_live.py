@@ -44,7 +44,7 @@ def test_the_prediction_is_what_the_version_does(made, runtime, seed, compared):
 
 
 def test_a_model_that_is_not_loaded(made, runtime):
-    from dmlsplit.runtimes import find_runtime
+    from dmlsplit.onnxruntime import find_runtime
 
     newest = find_runtime(made.version).newest_opset
     for opset, session in ((newest, True), (newest + 1, False)):
@@ -55,7 +55,7 @@ def test_a_model_that_is_not_loaded(made, runtime):
 
 
 def test_an_ir_version_that_is_not_loaded(made, runtime):
-    from dmlsplit.runtimes import find_runtime
+    from dmlsplit.onnxruntime import find_runtime
 
     newest = find_runtime(made.version).newest_ir_version
     for version, session in ((newest, True), (newest + 1, False)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dmlsplit.runtimes import Outcome
+from dmlsplit.onnxruntime import Outcome
 from tests.onnxruntime.builds import DEFAULT
 from tests.onnxruntime.compare import disagreements, observed, predicted
 from tests.onnxruntime.process import OnnxRuntime

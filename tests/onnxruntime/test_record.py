@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dmlsplit.cli import main
-from dmlsplit.formats.onnx.runtime import on_onnxruntime
+from dmlsplit.onnxruntime.prediction import on_onnxruntime
 from tests.onnxruntime.models import described
 from tests.onnxruntime.record import document, sample_of, summary
 

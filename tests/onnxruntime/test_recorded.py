@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from dmlsplit.formats.onnx.runtime import on_onnxruntime
-from dmlsplit.runtimes import Outcome
+from dmlsplit.onnxruntime import Outcome
+from dmlsplit.onnxruntime.prediction import on_onnxruntime
 from tests.onnxruntime.compare import disagreements
 from tests.onnxruntime.recorded import lines, observed, options_of, sample_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.runtimes import Outcome
+from dmlsplit.onnxruntime import Outcome
+from dmlsplit.system.errors import NotLegalizedError
 from tests.formats.mending import generator
 from tests.formats.mending.wrong import WRONG
 from tests.onnxruntime.compare import compare, observed, predicted

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.location import Location
+from dmlsplit.checking.results import Note, NotJudged, NotRead
+from dmlsplit.descriptors.location import Location
 from dmlsplit.report import github, junit
-from dmlsplit.results import Note, NotJudged, NotRead
 from dmlsplit.rules import RULES
 from tests.report.html import pages
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.checking.results import Judged
 from dmlsplit.report import json as report_json
-from dmlsplit.results import Judged
 
 X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
 REPORTS = [

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.location import Location
+from dmlsplit.checking.results import Note, NotRead
+from dmlsplit.descriptors.location import Location
 from dmlsplit.report import sarif
-from dmlsplit.results import Note, NotRead
 from dmlsplit.rules import RULES
 from tests.report.html import pages
 from tests.report.sarif_schema import faults

@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 from rich.cells import cell_len
 
-from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
-from dmlsplit.location import Location
+from dmlsplit.checking.results import Judged, NotRead
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.descriptors.location import Location
 from dmlsplit.report import terminal
 from dmlsplit.report.table import Table
-from dmlsplit.results import Judged, NotRead
 
 
 @pytest.mark.parametrize(

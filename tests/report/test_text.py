@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from dmlsplit.diagnostics import Basis, Diagnostic, Report, Severity
-from dmlsplit.location import Location
+from dmlsplit.checking.results import Judged, NotJudged, NotRead, Verdict, verdict_of
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.descriptors.location import Location
 from dmlsplit.report import text
 from dmlsplit.report.text import Tally
-from dmlsplit.results import Judged, NotJudged, NotRead, Verdict, verdict_of
 
 
 def diagnostic(severity=Severity.ERROR, steps=("Axis",), message="is 4", line=None, column=None):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dmlsplit.diagnostics import Severity
+from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.rules import RULES, NodeRule, judge_node
 
 JUDGING = [rule for rule in RULES.values() if isinstance(rule, NodeRule)]

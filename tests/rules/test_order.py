@@ -8,8 +8,8 @@ from itertools import chain
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import validation
 from dmlsplit.rules import OPERATOR_RULES, RULES, TENSOR_RULES, NodeRule, OperatorRule, node_rules
+from dmlsplit.verdicts import validation
 from tests.oracle import operator, records
 
 TARGETS = ({"feature_level": "6_4"}, {"feature_level": "2_1"}, {"directml": "1.8.0"}, {"directml": "1.15.4"})

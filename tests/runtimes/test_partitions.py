@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlsplit.runtimes.partitions import PlacedNode, partitions
+from dmlsplit.onnxruntime.partitions import PlacedNode, partitions
 
 
 def node(inputs, outputs, in_graph=True):

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.enums import OperatorType
+from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.onnxruntime import FirstRun, LengthsFrom, RuntimeFacts, SessionOptions, find_runtime, predict
 from dmlsplit.rules import RULES
-from dmlsplit.runtimes import FirstRun, LengthsFrom, RuntimeFacts, SessionOptions, find_runtime, predict
 
 SPLIT = RuntimeFacts(
     OperatorType.SPLIT, 13, "FLOAT", ((1, 2, 6, 4),), axis=2, outputs=2, given=LengthsFrom.CONSTANT, lengths=(2, 4)

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dmlsplit.atomic_files import file_key
-from dmlsplit.diagnostics import Position
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.diagnostics import Position
 from dmlsplit.formats.dxdispatch.resources import Resource, ResourceReader
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.json import OtherOperatorError, ParsedOperator, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
-from dmlsplit.printable import printable
-from dmlsplit.spelling import nearest
+from dmlsplit.system.atomic_files import file_key
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+from dmlsplit.system.spelling import nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from dmlsplit._binding import NUMPY_DTYPE
-from dmlsplit.atomic_files import file_key
-from dmlsplit.descriptors import DATA_TYPE_OF_NUMPY
-from dmlsplit.diagnostics import Position
-from dmlsplit.enums import TensorDataType
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.descs import DATA_TYPE_OF_NUMPY
+from dmlsplit.descriptors.diagnostics import Position
+from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.formats.files import AllowedFolders, Bytes, check_size, read_npy, read_raw, reason
 from dmlsplit.formats.json import FieldReader
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
-from dmlsplit.printable import printable
+from dmlsplit.native.binding import NUMPY_DTYPE
+from dmlsplit.system.atomic_files import file_key
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 _IMAGES: Final = (".jpg", ".jpeg", ".png")
 _SPECIAL: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

@@ -14,9 +14,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from dmlsplit._binding import NUMPY_DTYPE
-from dmlsplit.atomic_files import write_file
-from dmlsplit.buffer import Buffer
+from dmlsplit.descriptors.diagnostics import Diagnostic, Position, Report
+from dmlsplit.descriptors.enums import UINT_MAX
+from dmlsplit.descriptors.geometry import Geometry
+from dmlsplit.descriptors.location import Step
 from dmlsplit.device import (
     BindingTable,
     BufferArrayBinding,
@@ -25,9 +26,6 @@ from dmlsplit.device import (
     DispatchableOperator,
     OperatorInitializer,
 )
-from dmlsplit.diagnostics import Diagnostic, Position, Report
-from dmlsplit.enums import UINT_MAX
-from dmlsplit.errors import DirectMLError, InputError
 from dmlsplit.formats.dxdispatch.model import (
     Bindings,
     Dispatchable,
@@ -39,10 +37,12 @@ from dmlsplit.formats.dxdispatch.model import (
 )
 from dmlsplit.formats.dxdispatch.resources import Resource
 from dmlsplit.formats.files import reason
-from dmlsplit.geometry import Geometry
-from dmlsplit.location import Step
-from dmlsplit.printable import printable
-from dmlsplit.releases import Release
+from dmlsplit.native.binding import NUMPY_DTYPE
+from dmlsplit.native.buffer import Buffer
+from dmlsplit.system.atomic_files import write_file
+from dmlsplit.system.errors import DirectMLError, InputError
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.releases import Release
 
 MAX_DIMENSIONS: Final = 32
 """Of a written .npy file: what every numpy release reads."""

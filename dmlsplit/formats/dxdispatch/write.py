@@ -6,13 +6,13 @@ import copy
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from dmlsplit._binding import NUMPY_DTYPE
-from dmlsplit.descriptors import OperatorDesc
-from dmlsplit.enums import UINT_MAX, TensorDataType, TensorFlags
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.enums import UINT_MAX, TensorDataType, TensorFlags
+from dmlsplit.descriptors.geometry import Geometry, TensorLayout, members_of
 from dmlsplit.formats.json import FieldReader, to_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath
-from dmlsplit.geometry import Geometry, TensorLayout, members_of
 from dmlsplit.legalize import Legalization, Region
+from dmlsplit.native.binding import NUMPY_DTYPE
 
 Members: TypeAlias = dict[str, Any]
 Sources: TypeAlias = Mapping[str, Sequence[tuple[str, int]]]

@@ -6,123 +6,29 @@ local functions.
 
 `legalize` writes a model back as a target takes it.
 
-Shapes come from onnx's shape inference, which runs in a process of its own: hostile models bring it down.
+The modules here know the bytes of a file. What is read of them, and what is asked of ONNX Runtime, stands in packages
+above this one; the names of it are imported when they are first asked for.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
-from typing import TYPE_CHECKING, TypeAlias
-
-from dmlsplit.dims import Dim
-from dmlsplit.errors import InputError
-from dmlsplit.formats.joins import JoinNode
-from dmlsplit.formats.nodes import ModelNodes, SplitNode
-from dmlsplit.formats.sessions import Inputs
-from dmlsplit.printable import printable
-from dmlsplit.target import find_target
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import onnx
-
-    from dmlsplit.enums import FeatureLevel
-    from dmlsplit.formats.onnx.mending import Written
-    from dmlsplit.releases import Release
-    from dmlsplit.runtime_versions import Runtime
-
-Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
+    from dmlsplit.mending import legalize
+    from dmlsplit.onnxruntime.model_nodes import read, read_model
 
 __all__ = ["legalize", "read", "read_model"]
 
-
-def read(
-    source: Source,
-    shapes: Mapping[str, Sequence[Dim]] | None = None,
-    dims: Mapping[str, int] | None = None,
-    *,
-    values: Mapping[str, Sequence[int]] | None = None,
-    allow_paths: Iterable[str | os.PathLike[str]] = (),
-) -> list[SplitNode | JoinNode]:
-    """The Split and Concat nodes of a model, in the order of the graph; those of a function once for each call.
-
-    `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors their shapes (None for a size that
-    stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of tensors of the main graph that
-    lengths are, or are computed from. External data is read for such lengths only, from the model's folder and
-    `allow_paths`.
-
-    Raises InputError for what is no model or has no such tensors and dimensions, OSError; faults of nodes are in their
-    reports.
-    """
-    return list(read_model(source, shapes, dims, values=values, allow_paths=allow_paths).judged)
+_LAZY = {
+    "legalize": "dmlsplit.mending",
+    "read": "dmlsplit.onnxruntime.model_nodes",
+    "read_model": "dmlsplit.onnxruntime.model_nodes",
+}
 
 
-def read_model(
-    source: Source,
-    shapes: Mapping[str, Sequence[Dim]] | None = None,
-    dims: Mapping[str, int] | None = None,
-    *,
-    values: Mapping[str, Sequence[int]] | None = None,
-    allow_paths: Iterable[str | os.PathLike[str]] = (),
-    require_known_names: bool = True,
-    free_dimensions: Mapping[str, int] | None = None,
-) -> ModelNodes:
-    """As `read`, with the nodes that are not judged: SplitToSequence, ConcatFromSequence, and those of other domains.
-
-    `require_known_names`: whether a tensor or symbol that this model does not have is an error. `free_dimensions`:
-    as `dims`, of which ONNX Runtime is told at session creation already.
-    """
-    inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
-    try:
-        import onnx  # noqa: F401
-        from google.protobuf.message import DecodeError, EncodeError
-    except ImportError:
-        raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
-    from dmlsplit.formats.limits import Budget
-    from dmlsplit.formats.onnx import functions, given, loading
-    from dmlsplit.formats.onnx.reading import Reader
-    from dmlsplit.formats.onnx.runtime.session import OnnxSession, in_session
-
-    model, read_external = loading.of_source(source, allow_paths)
-    try:
-        asked = model = loading.without_weights(model)
-        functions.check_references(model)
-        shapes, dims = inputs.shapes, _dims(inputs)
-        if shapes or dims:
-            model = deepcopy(asked)
-        given.fill_in(model, shapes, dims, require_known_names)
-        constants = given.constants(model, inputs.values)
-        budget = Budget(model.ByteSize())
-        reader = Reader(model, read_external, frozenset(shapes), resized=bool(shapes or dims), budget=budget)
-        session = OnnxSession(asked, read_external, inputs, require_known_names=require_known_names)
-        return ModelNodes(tuple(in_session(session, reader.items(model, constants))))
-    except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
-        raise InputError("its graphs are nested too deeply") from None
-
-
-def legalize(
-    source: Source,
-    *,
-    feature_level: FeatureLevel | int | str | None = None,
-    directml: Release | str | None = None,
-    onnxruntime: Runtime | str | None = None,
-    allow_paths: Iterable[str | os.PathLike[str]] = (),
-) -> Written:
-    """The model, mended, as a feature level, a release or a version of ONNX Runtime takes it: bytes, and the changes.
-
-    It computes the same, bit for bit, and differs only around the nodes that needed it; where none did, the bytes are
-    those of `source`. External data stays where it is. Raises NotLegalizedError where something cannot be mended,
-    InputError for what is no model, ValueError for an unknown target, OSError.
-    """
-    from dmlsplit.formats.onnx.mending import legalize_model
-
-    return legalize_model(source, find_target(feature_level, directml, onnxruntime), allow_paths=allow_paths)
-
-
-def _dims(inputs: Inputs) -> dict[str, int]:
-    """The sizes of symbols, whenever ONNX Runtime is told of them; InputError where it would be told two."""
-    for name, size in inputs.free_dimensions.items():
-        if inputs.dims.get(name, size) != size:
-            raise InputError(f"dimension '{printable(name)}' is {inputs.dims[name]} as well as {size}")
-    return {**inputs.dims, **inputs.free_dimensions}
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

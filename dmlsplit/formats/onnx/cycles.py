@@ -7,9 +7,9 @@ from graphlib import CycleError, TopologicalSorter
 
 import onnx
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats.onnx.protobuf import subgraphs
-from dmlsplit.printable import printable
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 
 def check_cycles(model: onnx.ModelProto) -> None:

@@ -11,7 +11,6 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats.files import AllowedFolders, note_reference
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.onnx.cycles import check_cycles
@@ -19,6 +18,7 @@ from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.tensors import ReadExternal, check_rank, external_reader, no_external_data, text
 from dmlsplit.formats.onnx.wire import check_messages
 from dmlsplit.formats.streams import read_at_most
+from dmlsplit.system.errors import InputError
 
 MAX_FILE_BYTES: Final = Limit.ONNX_FILE.most
 """protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""

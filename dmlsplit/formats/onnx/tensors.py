@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from dmlsplit.dims import Dim, Shape
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.dims import Dim, Shape
 from dmlsplit.formats.element_types import ELEMENT_TYPES, ElementType
 from dmlsplit.formats.files import AllowedFolders, reason
 from dmlsplit.formats.limits import Limit, LimitError
-from dmlsplit.printable import printable
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 MAX_RANK: Final = Limit.ONNX_RANK.most
 MAX_ELEMENTS: Final = Limit.ONNX_ELEMENTS.most

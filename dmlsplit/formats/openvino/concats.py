@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dmlsplit.dims import compatible, is_static, merged
+from dmlsplit.descriptors.dims import compatible, is_static, merged
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.splits import JudgedLayer

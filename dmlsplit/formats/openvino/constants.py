@@ -10,13 +10,13 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dmlsplit.dims import Shape
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.files import AllowedFolders, note_reference, reason
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name
-from dmlsplit.printable import printable
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 MAX_ELEMENTS: Final = Limit.IR_ELEMENTS.most
 MAX_VALUES: Final = Limit.IR_VALUES.most

@@ -9,10 +9,10 @@ from xml.sax import SAXException, SAXParseException
 from xml.sax.handler import ContentHandler, ErrorHandler
 from xml.sax.xmlreader import AttributesImpl, Locator
 
-from dmlsplit.errors import InputError
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.openvino.graph import MAX_RANK, Edge, Graph, Layer, Port, integer, read_dim
-from dmlsplit.printable import printable
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 VERSIONS: Final = (10, 11)
 """The versions of the IR that OpenVINO itself reads; 10 came with its release 2020.2, 11 with 2022.1."""

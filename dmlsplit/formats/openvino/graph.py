@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from dmlsplit.diagnostics import Position
-from dmlsplit.dims import Dim, Shape, interval
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.diagnostics import Position
+from dmlsplit.descriptors.dims import Dim, Shape, interval
 from dmlsplit.formats.limits import Limit
-from dmlsplit.printable import printable
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 MAX_RANK: Final = Limit.IR_RANK.most
 MAX_SIZE: Final = 2**63 - 1

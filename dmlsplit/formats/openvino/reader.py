@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from dmlsplit.diagnostics import Position
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.diagnostics import Position
+from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.files import AllowedFolders, regular_file_size
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
@@ -19,9 +19,9 @@ from dmlsplit.formats.openvino.document import read_document
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.splits import Split, path_of
 from dmlsplit.formats.openvino.tensors import GivenShapes, Names, PortTensor, put_out
-from dmlsplit.location import Location
-from dmlsplit.printable import printable
 from dmlsplit.rules import RULES
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 _OPERATIONS: Final = {"split": "Split", "variadicsplit": "VariadicSplit", "concat": "Concat"}
 """OpenVINO compares the names of operations without regard to case."""

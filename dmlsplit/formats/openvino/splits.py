@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from dmlsplit.diagnostics import Diagnostic, Report
-from dmlsplit.dims import Shape, compatible, is_static, merged, shape_text
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.dims import Shape, compatible, is_static, merged, shape_text
+from dmlsplit.descriptors.location import Location, Step
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.openvino.constants import Value, Weights, resolve
 from dmlsplit.formats.openvino.graph import Graph, Layer, PortId
 from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, PortTensor
 from dmlsplit.formats.openvino.types import element_type, type_name
-from dmlsplit.location import Location, Step
-from dmlsplit.printable import printable
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.rules.openvino import INPUTS, INTEGER_TYPES, OpenVinoSplit
+from dmlsplit.system.printable import printable
 
 F = TypeVar("F", bound=NodeFacts)
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from dmlsplit.dims import Shape, compatible, merged, shape_text
-from dmlsplit.errors import InputError
+from dmlsplit.descriptors.dims import Shape, compatible, merged, shape_text
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import given_size, listed
 from dmlsplit.formats.openvino.graph import MAX_RANK, Graph, Layer, Port, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name
-from dmlsplit.printable import printable
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 MAX_NAMES: Final = Limit.IR_NAMES.most
 KEEPS_SHAPE: Final = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dmlsplit.formats.element_types import ELEMENT_TYPES, ElementType
-from dmlsplit.printable import printable
+from dmlsplit.system.printable import printable
 
 _PRECISIONS: Final = {"fp16": "f16", "fp32": "f32", "fp64": "f64", "bool": "boolean", "bin": "u1"}
 """The names that ports use, where they are not those of element_type in upper case."""

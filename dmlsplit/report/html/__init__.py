@@ -15,20 +15,20 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from dmlsplit.compatibility import LEVELS, RELEASES
-from dmlsplit.diagnostics import Report, Severity
-from dmlsplit.errors import DmlSplitError
-from dmlsplit.printable import printable
+from dmlsplit.checking.compatibility import LEVELS, RELEASES
+from dmlsplit.checking.results import Answer, Note, Result, verdict_of
+from dmlsplit.descriptors.diagnostics import Report, Severity
 from dmlsplit.report.html.build import PREFIX, Builder
 from dmlsplit.report.html.view import LOOKS
 from dmlsplit.report.rule import examples
 from dmlsplit.report.svg import canvas
-from dmlsplit.results import Answer, Note, Result, verdict_of
+from dmlsplit.system.errors import DmlSplitError
+from dmlsplit.system.printable import printable
 
 if TYPE_CHECKING:
     import jinja2
 
-    from dmlsplit.formats.onnx.mending.mending import Mending
+    from dmlsplit.mending.mending import Mending
 
 
 class MissingPackageError(DmlSplitError):

@@ -7,23 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from dmlsplit.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility
-from dmlsplit.descriptors import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.checking.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility
+from dmlsplit.checking.open_sizes import OpenNode
+from dmlsplit.checking.results import Answer, Judged, NodeSummary, Note
+from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.descriptors.geometry import members_of
 from dmlsplit.formats.json import dumps
-from dmlsplit.formats.sessions import RuntimeReport
-from dmlsplit.geometry import members_of
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.legalize import Legalization
-from dmlsplit.open_sizes import OpenNode
-from dmlsplit.printable import printable
+from dmlsplit.onnxruntime.reports import RuntimeReport
 from dmlsplit.report import svg
 from dmlsplit.report.html.view import Detail, File, Page, Rewritten, Row, TargetVerdict, TensorRow, Tensors
 from dmlsplit.report.svg.subject import numbers_text, subject, type_text
 from dmlsplit.report.text import NodeCells, place
-from dmlsplit.results import Answer, Judged, NodeSummary, Note
 from dmlsplit.rules import RULES
-from dmlsplit.target import Use
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.target import Use
 
 PREFIX: Final = "pic-"
 """The prefix of the ids of all pictures' patterns."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from dmlsplit.compatibility import Columns
-from dmlsplit.diagnostics import Diagnostic, Severity
+from dmlsplit.checking.compatibility import Columns
+from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.rules import Rule
-from dmlsplit.target import Use
+from dmlsplit.targets.target import Use
 
 
 class TargetVerdict(NamedTuple):

@@ -12,13 +12,13 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dmlsplit.descriptors import OperatorDesc
-from dmlsplit.diagnostics import Report
-from dmlsplit.judging import validate
-from dmlsplit.printable import printable
-from dmlsplit.report.svg import block, canvas, memory
+from dmlsplit.checking.judging import validate
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.report.svg import block, canvas, strips
 from dmlsplit.report.svg.canvas import add, label, number, shortened
 from dmlsplit.report.svg.subject import RANK_SHOWN, Subject, numbers_text, subject, type_text
+from dmlsplit.system.printable import printable
 
 FAULTS_SHOWN: Final = 4
 OPERATORS_SHOWN: Final = 40
@@ -101,7 +101,7 @@ def _draw(drawing: Drawing, prefix: str = "") -> _Part:
         bottom = block.draw(group, shown, 54, prefix)
     else:
         bottom = block.placeholder(group, 54, "no sizes to draw")
-    bottom = memory.draw(group, shown, bottom + 8, prefix)
+    bottom = strips.draw(group, shown, bottom + 8, prefix)
     bottom = _faults(group, shown, bottom)
     return _Part(group, bottom + 16, f"{name}{title}", _description(shown))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from typing import Final
 
-from dmlsplit.printable import printable
+from dmlsplit.system.printable import printable
 
 WIDTH: Final = 760
 MARGIN: Final = 20

@@ -11,11 +11,11 @@ from dmlsplit.graphs.descriptors import GraphDesc
 from dmlsplit.graphs.execution import Execution
 from dmlsplit.graphs.memory import Compiler
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch
-from dmlsplit.graphs.releases import traits_of
-from dmlsplit.release_names import find_release
-from dmlsplit.releases import Release
+from dmlsplit.graphs.traits import traits_of
 from dmlsplit.report.svg import canvas
 from dmlsplit.report.svg.canvas import add, label, line, rectangle, shortened
+from dmlsplit.targets.release_names import find_release
+from dmlsplit.targets.releases import Release
 
 ROWS_SHOWN: Final = 40
 _LEFT: Final = 150.0

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from dmlsplit.descriptors import BufferTensorDesc, OperatorDesc, TensorDesc
-from dmlsplit.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.enums import OperatorType, TensorDataType
-from dmlsplit.geometry import ROLES, Side, dimensions_read, members_of
-from dmlsplit.layout import ELEMENT_BITS, packed_strides
-from dmlsplit.location import steps_text
+from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
+from dmlsplit.descriptors.enums import OperatorType, TensorDataType
+from dmlsplit.descriptors.geometry import ROLES, Side, dimensions_read, members_of
+from dmlsplit.descriptors.layout import ELEMENT_BITS, packed_strides
+from dmlsplit.descriptors.location import steps_text
 
 RANK_SHOWN: Final = 16
 """DirectML has up to 8 dimensions; a wrong descriptor may have any number."""

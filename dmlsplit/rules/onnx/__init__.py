@@ -10,7 +10,7 @@ from typing import Final
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import ONNX_IR
 from dmlsplit.rules.onnx.concat_facts import OnnxConcat
-from dmlsplit.rules.onnx.facts import VERSIONS, OnnxSplit
+from dmlsplit.rules.onnx.split_facts import VERSIONS, OnnxSplit
 
 __all__ = ["FUNCTION_RECURSIVE", "VERSIONS", "OnnxConcat", "OnnxSplit"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.dims import compatible, shape_text
+from dmlsplit.descriptors.diagnostics import Basis, Severity
+from dmlsplit.descriptors.dims import compatible, shape_text
 from dmlsplit.rules._concat import declared_fits, ranks_differ, sizes_alike, sizes_differ, types_differ
 from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import ONNX_CONCAT, ONNX_CONCAT_CHANGES, ONNX_CONCAT_SHAPES, ONNX_IR

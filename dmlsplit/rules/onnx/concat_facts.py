@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from dmlsplit.dims import Dim, Shape
+from dmlsplit.descriptors.dims import Dim, Shape
 from dmlsplit.rules._concat import ConcatFacts
-from dmlsplit.rules.onnx.facts import DATA_TYPES as SPLIT_TYPES
+from dmlsplit.rules.onnx.split_facts import DATA_TYPES as SPLIT_TYPES
 
 VERSIONS: Final = (1, 4, 11, 13)
 """The opsets that changed Concat."""

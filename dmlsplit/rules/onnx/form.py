@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dmlsplit.diagnostics import Basis, Severity
+from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OBSERVED_RUNTIMES, ONNX_IR, ONNX_SPLIT, ONNX_SPLIT_CHANGES, ONNX_SPLIT_SHAPES
-from dmlsplit.rules.onnx.facts import ATTRIBUTES, DATA_TYPES, MAX_INPUTS, OnnxSplit
+from dmlsplit.rules.onnx.split_facts import ATTRIBUTES, DATA_TYPES, MAX_INPUTS, OnnxSplit
 
 # The nodes of which the rules' examples are variations.
 EQUAL = OnnxSplit(13, 2, data_type="FLOAT", input_shape=(4, 6), axis=1)

@@ -6,6 +6,6 @@ They follow the text of the specifications; what OpenVINO was seen to do otherwi
 from __future__ import annotations
 
 from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
-from dmlsplit.rules.openvino.facts import INPUTS, INTEGER_TYPES, OpenVinoSplit
+from dmlsplit.rules.openvino.split_facts import INPUTS, INTEGER_TYPES, OpenVinoSplit
 
 __all__ = ["INPUTS", "INTEGER_TYPES", "OpenVinoConcat", "OpenVinoSplit"]

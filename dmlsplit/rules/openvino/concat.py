@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.dims import compatible, shape_text
+from dmlsplit.descriptors.diagnostics import Basis, Severity
+from dmlsplit.descriptors.dims import compatible, shape_text
 from dmlsplit.rules._concat import declared_fits, ranks_differ, sizes_alike, sizes_differ, types_differ
 from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OBSERVED_OPENVINO, OPENVINO_CONCAT, OPENVINO_ELEMENT_TYPE
 from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
-from dmlsplit.rules.openvino.facts import AXIS_KNOWN, ELEMENT_TYPES
+from dmlsplit.rules.openvino.split_facts import AXIS_KNOWN, ELEMENT_TYPES
 
 EXAMPLE: Final = OpenVinoConcat(((1, 8, 50, 50), (1, 16, 50, 50), (1, 32, 50, 50)), ("f32",) * 3, axis=1)
 """The specification's own."""

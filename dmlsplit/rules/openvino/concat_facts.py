@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dmlsplit.dims import Dim, Shape, both, bounds, interval, overlap
+from dmlsplit.descriptors.dims import Dim, Shape, both, bounds, interval, overlap
 from dmlsplit.rules._concat import ConcatFacts
 
 

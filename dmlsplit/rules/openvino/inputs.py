@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from dmlsplit.diagnostics import Basis, Severity
-from dmlsplit.dims import compatible, shape_text
+from dmlsplit.descriptors.diagnostics import Basis, Severity
+from dmlsplit.descriptors.dims import compatible, shape_text
 from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import (
     OBSERVED_OPENVINO,
@@ -15,7 +15,7 @@ from dmlsplit.rules._sources import (
     OPENVINO_VARIADIC_SPLIT,
     OURS,
 )
-from dmlsplit.rules.openvino.facts import AXIS_KNOWN, ELEMENT_TYPES, INPUTS, INTEGER_TYPES, OpenVinoSplit
+from dmlsplit.rules.openvino.split_facts import AXIS_KNOWN, ELEMENT_TYPES, INPUTS, INTEGER_TYPES, OpenVinoSplit
 
 # The specifications' own examples, of which the rules' examples are variations.
 SPLIT: Final = OpenVinoSplit(

@@ -7,13 +7,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dmlsplit.errors import InputError, NotLegalizedError
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.formats.onnx.mending import mended_model
-from dmlsplit.formats.onnx.mending.assembling import assembled
-from dmlsplit.formats.onnx.mending.fields import Span, fields, joined
-from dmlsplit.formats.onnx.mending.source import SourceModel, mapped, origin
-from dmlsplit.target import find_target
+from dmlsplit.mending import mended_model
+from dmlsplit.mending.assembling import assembled
+from dmlsplit.mending.fields import Span, fields, joined
+from dmlsplit.mending.source import SourceModel, mapped, origin
+from dmlsplit.system.errors import InputError, NotLegalizedError
+from dmlsplit.targets.target import find_target
 from tests.effort import calls
 from tests.formats.onnx_models import graph, ints, model, node, value
 

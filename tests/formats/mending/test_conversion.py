@@ -8,8 +8,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.system.errors import NotLegalizedError
 from tests.formats.onnx_models import graph, ints, model, node, value, with_reference
 
 X = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)

@@ -9,8 +9,8 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.formats.onnx.cures import CURES, Fault
-from dmlsplit.formats.onnx.mending.cures import CARRIERS, OTHERS
+from dmlsplit.mending.carriers import CARRIERS, OTHERS
+from dmlsplit.onnxruntime.cures import CURES, Fault
 from tests.effort import calls
 from tests.formats.mending.wrong import WRONG, gate, made, overwritten, refused, repeated
 from tests.formats.onnx_models import ints, node

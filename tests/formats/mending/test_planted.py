@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.system.errors import NotLegalizedError
 from tests.formats.mending import peers, planting
 from tests.packaged import MODELS, model_of
 

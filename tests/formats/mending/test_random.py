@@ -7,9 +7,9 @@ import random
 import onnx
 import pytest
 
-from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.target import find_target
+from dmlsplit.system.errors import NotLegalizedError
+from dmlsplit.targets.target import find_target
 from tests.formats.mending import generator, peers
 
 TARGETS = (

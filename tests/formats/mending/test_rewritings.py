@@ -8,9 +8,9 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.formats.onnx.mending.rewritings import REWRITINGS
+from dmlsplit.mending.rewritings import REWRITINGS
+from dmlsplit.system.errors import NotLegalizedError
 from tests.formats.onnx_models import FLOAT, graph, ints, model, node, value
 
 INT64, UINT8, BOOL = TensorProto.INT64, TensorProto.UINT8, TensorProto.BOOL

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto, defs, helper
 
 import dmlsplit as dml
-from dmlsplit.errors import NotLegalizedError
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.runtimes import Outcome, runtimes
+from dmlsplit.onnxruntime import Outcome, runtimes
+from dmlsplit.system.errors import NotLegalizedError
 from tests.formats.onnx_models import BOOL, ints, node, value
 
 OPSETS = (1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 18, 19, 20, 21, 22)

@@ -16,16 +16,16 @@ from typing import Any, Final, NamedTuple
 import onnx
 
 from dmlsplit.formats.onnx import loading, tensors
-from dmlsplit.formats.onnx.fusion.build import session_graphs
-from dmlsplit.formats.onnx.fusion.findings import takes_constants
-from dmlsplit.formats.onnx.fusion.fused import SessionGraphs
-from dmlsplit.formats.onnx.fusion.judging import judged
-from dmlsplit.formats.onnx.runtime.scopes import SessionModel
-from dmlsplit.formats.onnx.runtime.session import OnnxSession
-from dmlsplit.formats.onnx.runtime.session_graph import SessionGraph
-from dmlsplit.formats.sessions import Inputs
-from dmlsplit.graphs.releases import traits_of
-from dmlsplit.runtimes import Runtime, SessionOptions, find_runtime
+from dmlsplit.graphs.traits import traits_of
+from dmlsplit.onnxruntime import Runtime, SessionOptions, find_runtime
+from dmlsplit.onnxruntime.findings import takes_constants
+from dmlsplit.onnxruntime.fused import SessionGraphs
+from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.graph_judging import judged
+from dmlsplit.onnxruntime.reports import Inputs
+from dmlsplit.onnxruntime.scopes import SessionModel
+from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.onnxruntime.session_graph import SessionGraph
 from tests.formats.onnx_graphs import models, patterns
 
 DATA: Final = Path(__file__).parents[2] / "data" / "onnx_graphs" / "executions.jsonl.xz"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dmlsplit.formats.onnx.cures import CURES, Fault, cures_of
+from dmlsplit.onnxruntime.cures import CURES, Fault, cures_of
 from tests.formats.onnx_graphs.recorded import executions, lines
 
 CLASSES = {

@@ -10,9 +10,9 @@ from onnx import parser
 
 from dmlsplit import Severity, check_files
 from dmlsplit.cli import main
-from dmlsplit.formats.onnx.cures import Fault
-from dmlsplit.formats.onnx.fusion.findings import findings
-from dmlsplit.runtimes import SessionOptions, find_runtime
+from dmlsplit.onnxruntime import SessionOptions, find_runtime
+from dmlsplit.onnxruntime.cures import Fault
+from dmlsplit.onnxruntime.findings import findings
 from tests.effort import calls
 from tests.formats.onnx_graphs import models, patterns
 from tests.formats.onnx_graphs.recorded import parts_of, session_model

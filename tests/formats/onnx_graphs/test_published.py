@@ -7,9 +7,9 @@ import json
 import onnx
 import pytest
 
-from dmlsplit.diagnostics import Severity
-from dmlsplit.formats.onnx.fusion.findings import findings
-from dmlsplit.runtimes import SessionOptions, find_runtime
+from dmlsplit.descriptors.diagnostics import Severity
+from dmlsplit.onnxruntime import SessionOptions, find_runtime
+from dmlsplit.onnxruntime.findings import findings
 from tests.formats.onnx_graphs.recorded import DATA, parts_of, said, session_model
 from tests.packaged import MODELS, model_of
 

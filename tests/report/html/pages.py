@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 
 import dmlsplit as dml
-from dmlsplit.location import Location
+from dmlsplit.checking.results import Judged, NotJudged, NotRead
+from dmlsplit.descriptors.location import Location
 from dmlsplit.report import html
-from dmlsplit.results import Judged, NotJudged, NotRead
 from dmlsplit.rules import RULES
 
 HOSTILE = "</script><script>document.title='owned'</script>\x00\x1b[31m\u202e<img src=x onerror=alert(1)>\ud800"

@@ -12,15 +12,15 @@ from html.parser import HTMLParser
 import pytest
 
 import dmlsplit as dml
-from dmlsplit import compatibility
+from dmlsplit.checking import compatibility
+from dmlsplit.checking.results import Judged, Note
+from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import dumps, loads
-from dmlsplit.location import Location
 from dmlsplit.report import html
 from dmlsplit.report.html import build
 from dmlsplit.report.html.view import LOOKS, Page
-from dmlsplit.results import Judged, Note
 from dmlsplit.rules import RULES
-from dmlsplit.target import Use
+from dmlsplit.targets.target import Use
 from tests.report.contrast import contrast
 from tests.report.html import pages
 
@@ -242,7 +242,7 @@ def test_several_judges():
 
 def test_nodes_of_a_model(tmp_path):
     onnx = pytest.importorskip("onnx")
-    from dmlsplit.checking import Question, judge_file
+    from dmlsplit.checking.files import Question, judge_file
 
     make, float_ = onnx.helper, onnx.TensorProto.FLOAT
     nodes = [

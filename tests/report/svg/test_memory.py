@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dmlsplit as dml
-from dmlsplit.layout import extent, packed_strides
-from dmlsplit.report.svg import memory
+from dmlsplit.descriptors.layout import extent, packed_strides
+from dmlsplit.report.svg import strips
 from dmlsplit.report.svg.subject import subject
 
 X = dml.TensorDataType.FLOAT32
@@ -17,7 +17,7 @@ X = dml.TensorDataType.FLOAT32
 def shown(desc, which):
     found = subject(desc, dml.validate(desc))
     part = None if which is None else which
-    return memory.strip(found, found.whole if part is None else found.parts[part], part)
+    return strips.strip(found, found.whole if part is None else found.parts[part], part)
 
 
 def by_hand(sizes, strides, number, part, limit):
@@ -31,7 +31,7 @@ def by_hand(sizes, strides, number, part, limit):
         place: (
             len(found),
             min(n for n, _ in found),
-            next(iter(parts)) if len(parts := {p for _, p in found}) == 1 else memory.SEVERAL,
+            next(iter(parts)) if len(parts := {p for _, p in found}) == 1 else strips.SEVERAL,
         )
         for place, found in cells.items()
     }
@@ -65,7 +65,7 @@ def test_every_cell(desc):
     for which, tensor in [(None, desc.input_tensor), *enumerate(desc.output_tensors)]:
         start = 0 if which is None else starts[which]
         strides = tensor.strides or packed_strides(tensor.sizes)
-        rows = memory.WHOLE_ROWS if which is None else memory.PART_ROWS
+        rows = strips.WHOLE_ROWS if which is None else strips.PART_ROWS
         expected = by_hand(
             tensor.sizes,
             strides,
@@ -73,7 +73,7 @@ def test_every_cell(desc):
                 (i + start * (d == axis)) * p for d, (i, p) in enumerate(zip(index, packed, strict=True))
             ),
             part_of if which is None else lambda index, which=which: which,
-            min(extent(tensor.sizes, strides), rows * memory.CELLS_IN_ROW),
+            min(extent(tensor.sizes, strides), rows * strips.CELLS_IN_ROW),
         )
         strip = shown(desc, which)
         assert strip.places == extent(tensor.sizes, strides)

@@ -1,0 +1,174 @@
+"""Which feature levels, releases and versions of ONNX Runtime take an operator: as it is, or rewritten; why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.enums import FeatureLevel, OperatorType
+from dmlsplit.descriptors.geometry import members_of
+from dmlsplit.legalize import Legalization, legalized
+from dmlsplit.targets.release_names import find_release
+from dmlsplit.targets.releases import directml_versions, observed_levels
+from dmlsplit.targets.runtime_versions import runtimes
+from dmlsplit.targets.target import Target, Use, target_of
+from dmlsplit.verdicts.validation import evaluate
+
+if TYPE_CHECKING:
+    from dmlsplit.graphs import GraphDesc
+
+
+class Column(NamedTuple):
+    """A level or DirectML version that is asked."""
+
+    label: str
+    target: Target
+    observed: bool
+    """Whether a build of it was seen; the verdict rests on documentation alone otherwise."""
+    speaks_for: tuple[str, ...]
+    """The names of all targets that it speaks for: the builds of one DirectML version take the same."""
+
+
+class Columns(NamedTuple):
+    """All levels, releases or versions of ONNX Runtime, the oldest first, and what JSON and text call them."""
+
+    key: str
+    noun: str
+    columns: tuple[Column, ...]
+    not_observed: str = ""
+    """The remark on a column that was not observed."""
+
+    @property
+    def labels(self) -> list[str]:
+        return [column.label for column in self.columns]
+
+    def spans(self, labels: Iterable[str]) -> str:
+        """The runs of consecutive columns, by their labels: 1_0-2_0, 4_1."""
+        return spans(labels, self.labels)
+
+    def named(self, labels: Sequence[str]) -> str:
+        """The same with the noun: feature levels 1_0-2_0."""
+        return f"{self.noun}{'' if len(labels) == 1 else 's'} {self.spans(labels)}"
+
+
+LEVELS: Final = Columns(
+    "feature_levels",
+    "feature level",
+    tuple(
+        Column(str(level), target_of(level), level in observed_levels(), (target_of(level).name,))
+        for level in FeatureLevel
+    ),
+    "no build of this level was observed: it rests on documentation alone",
+)
+RELEASES: Final = Columns(
+    "releases",
+    "release",
+    tuple(
+        Column(version, target_of(find_release(version)), True, tuple(build.judged_by for build in builds))
+        for version, builds in directml_versions().items()
+    ),
+)
+RUNTIMES: Final = Columns(
+    "runtimes",
+    "version of ONNX Runtime",
+    tuple(Column(each.version, target_of(each), each.observed, (target_of(each).name,)) for each in runtimes()),
+    "this version was not observed: of models nothing is predicted",
+)
+
+
+class Compatibility(NamedTuple):
+    """The answer of a column about an operator: its report, and where that refuses, the rewriting that was tried."""
+
+    column: Column
+    use: Use
+    report: Report
+    legalization: Legalization | None
+
+
+@lru_cache(256)
+def compatibility(desc: OperatorDesc | GraphDesc, asked: Columns) -> tuple[Compatibility, ...]:
+    """The answer of each level, or each release, about an operator or a graph."""
+    if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
+        return tuple([_of_graph(desc, column) for column in asked.columns])
+    known = _Known([], {}, {})
+    return tuple([_asked(desc, column, known) for column in asked.columns])
+
+
+def _of_graph(graph: GraphDesc, column: Column) -> Compatibility:
+    """A graph runs where all its outputs are right."""
+    from dmlsplit import graphs
+
+    report = graphs.evaluate_graph(graph, column.target)
+    use = Use.REFUSED if not report.ok else Use.UNKNOWN if "unknown" in report.outputs else Use.AS_IT_IS
+    return Compatibility(column, use, report, None)
+
+
+class _Known(NamedTuple):
+    """Rewritings made already, with the tensors that their targets take, and whether others take their operators;
+    rewritings refused, and reports with the target that was asked. What targets share stands for them."""
+
+    made: list[tuple[object, Legalization, dict[object, bool]]]
+    refused: dict[object, Legalization]
+    reports: dict[object, tuple[Target, Report]]
+
+
+def _shared(kind: OperatorType, target: Target) -> object:
+    """Equal for targets that judge such an operator alike."""
+    return (
+        target.support[kind],
+        None if target.release is None else target.release.traits,
+        # A note of a join names the level, and holds its page against its builds.
+        (target.feature_level, target.builds[kind]) if kind is OperatorType.JOIN else None,
+    )
+
+
+def _report(desc: OperatorDesc, target: Target, known: _Known) -> Report:
+    """`evaluate`, once for all targets that judge such an operator alike."""
+    alike = _shared(members_of(desc).kind, target)
+    if alike not in known.reports:
+        known.reports[alike] = target, evaluate(desc, target)
+    asked, report = known.reports[alike]
+    refused = report.hresult == asked.invalid_argument
+    return replace(report, judged_by=target.name, hresult=target.invalid_argument if refused else report.hresult)
+
+
+def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
+    target = column.target
+    report = _report(desc, target, known)
+    if report.ok:
+        return Compatibility(column, Use.AS_IT_IS, report, None)
+    # A rewriting is the target's own where both take the same tensors; what differs besides is judged.
+    kind = members_of(desc).kind
+    tensors = [(row.dimension_counts, row.data_types) for row in target.support[kind]]
+    judge = _shared(kind, target)
+    for others, found, taken in known.made:
+        if others != tensors:
+            continue
+        if judge not in taken:
+            taken[judge] = all(evaluate(operator, target).ok for operator in set(found.operators))
+        if taken[judge]:
+            return Compatibility(column, Use.REWRITTEN, report, found)
+    # A rewriting that fails does so for all targets that take the same tensors and compute sizes alike.
+    alike = tuple(tensors), target.release is None, target.arithmetic, target.total_counts_whole_elements
+    made = known.refused.get(alike)
+    if made is None:
+        made = legalized(desc, target)
+    if made.ok:
+        known.made.append((tensors, made, {judge: True}))
+        return Compatibility(column, Use.REWRITTEN, report, made)
+    known.refused[alike] = made
+    return Compatibility(column, Use.REFUSED, report, made)
+
+
+def spans(labels: Iterable[str], order: Sequence[str]) -> str:
+    """The runs of consecutive labels; package names have hyphens of their own."""
+    to = " to " if any("-" in label for label in order) else "-"
+    # Of consecutive labels the places in the order and among these grow alike.
+    runs = groupby(enumerate(labels), lambda item: order.index(item[1]) - item[0])
+    ends = [(run[0][1], run[-1][1]) for run in (list(group) for _, group in runs)]
+    return ", ".join(first if first == last else f"{first}{to}{last}" for first, last in ends)

@@ -1,0 +1,204 @@
+"""A project's settings for `dmlsplit check`: dmlsplit.toml, or [tool.dmlsplit] of pyproject.toml.
+
+The file is that of the current folder, or of the nearest folder above that has one. What the command line says takes
+the place of what stands there. Paths and patterns are relative to the file's folder.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.spelling import nearest
+
+OWN: Final = "dmlsplit.toml"
+SHARED: Final = "pyproject.toml"
+MAX_BYTES: Final = 1 << 20
+
+Table = Mapping[str, Any]
+
+
+class ValueKind(NamedTuple):
+    """A kind of value: in words, as a JSON schema, and as the check that the schema stands for."""
+
+    words: str
+    schema: dict[str, Any]
+    check: Callable[[Any], bool]
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _table_of(kind: ValueKind, words: str) -> ValueKind:
+    return ValueKind(
+        words,
+        {"type": "object", "additionalProperties": kind.schema},
+        lambda value: isinstance(value, dict) and all(map(kind.check, value.values())),
+    )
+
+
+_SIZE: Final = {"type": "integer", "minimum": 0}
+_TEXT: Final = ValueKind("a text", {"type": "string"}, lambda value: isinstance(value, str))
+_PATH: Final = ValueKind(
+    "a path", {"type": "string", "pattern": "^[^\\u0000]*$"}, lambda value: isinstance(value, str) and "\0" not in value
+)
+_TEXTS: Final = ValueKind("a list of texts", {"type": "array", "items": {"type": "string"}}, _is_texts)
+_TEXT_OR_TEXTS: Final = ValueKind(
+    "a text or a list of texts",
+    {"anyOf": [_TEXT.schema, _TEXTS.schema]},
+    lambda value: isinstance(value, str) or _is_texts(value),
+)
+_SEVERITY: Final = ValueKind(
+    '"warning" or "error"', {"enum": ["warning", "error"]}, lambda value: value in ("warning", "error")
+)
+_SHAPE: Final = ValueKind(
+    "a list of sizes, with ? for one that is unknown",
+    {"type": "array", "items": {"anyOf": [_SIZE, {"const": "?"}]}},
+    lambda value: isinstance(value, list) and all(size == "?" or _is_size(size) for size in value),
+)
+_SHAPES: Final = _table_of(_SHAPE, "a table of shapes: images = [1, 3, 640, 640]")
+_SIZES: Final = _table_of(ValueKind("a size", _SIZE, _is_size), "a table of sizes: batch = 1")
+
+_OF_MODELS: Final[Mapping[str, ValueKind]] = {"shapes": _SHAPES, "dims": _SIZES, "free-dimensions": _SIZES}
+KEYS: Final[Mapping[str, ValueKind]] = {
+    "feature-level": _TEXT,
+    "directml": _TEXT_OR_TEXTS,
+    "onnxruntime": _TEXT_OR_TEXTS,
+    "assume": _TEXTS,
+    "select": _TEXTS,
+    "ignore": _TEXTS,
+    "fail-on": _SEVERITY,
+    "baseline": _PATH,
+    **_OF_MODELS,
+    "per-file-ignores": _table_of(_TEXTS, 'a table of lists of rules: "old/*.onnx" = ["node/"]'),
+    "models": ValueKind(
+        'a table of tables: [models."yolo*.onnx".dims]',
+        {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "properties": {name: kind.schema for name, kind in _OF_MODELS.items()},
+                "additionalProperties": False,
+            },
+        },
+        lambda value: isinstance(value, dict) and all(isinstance(table, dict) for table in value.values()),
+    ),
+}
+SCHEMA: Final[dict[str, Any]] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "dmlsplit.toml, and [tool.dmlsplit] of pyproject.toml",
+    "type": "object",
+    "properties": {name: kind.schema for name, kind in KEYS.items()},
+    "additionalProperties": False,
+}
+"""Of the table, as a JSON schema; docs/dmlsplit.schema.json is made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The table of a file; the empty one where there is none."""
+
+    path: str = ""
+    table: Table = field(default_factory=dict)
+
+    def defaults(self) -> dict[str, Any]:
+        """The options of `dmlsplit check` that stand for it, as click takes them."""
+        found: dict[str, Any] = {}
+        for name in ("feature-level", "directml", "onnxruntime", "assume", "select", "ignore"):
+            if name in self.table:
+                value = self.table[name]
+                found[name.replace("-", "_")] = [value] if isinstance(value, str) else value
+        if "fail-on" in self.table:
+            found["fail_on"] = self.table["fail-on"]
+        if "baseline" in self.table:
+            found["baseline"] = os.path.join(os.path.dirname(self.path), self.table["baseline"])
+        return found
+
+    def ignored(self, file: str) -> tuple[str, ...]:
+        """The rules and scopes that per-file-ignores names for a file."""
+        entries = self.table.get("per-file-ignores", {})
+        return tuple(rule for pattern, rules in entries.items() if self._matches(file, pattern) for rule in rules)
+
+    def of_models(self, file: str, key: str) -> dict[str, Any]:
+        """`shapes`, `dims` or `free-dimensions` of a model: what is said of all, then what its patterns say."""
+        found: dict[str, Any] = dict(self.table.get(key, {}))
+        for pattern, table in self.table.get("models", {}).items():
+            if self._matches(file, pattern):
+                found.update(table.get(key, {}))
+        return found
+
+    def _matches(self, file: str, pattern: str) -> bool:
+        """A pattern without a slash is one of names, in any folder."""
+        path = os.path.relpath(os.path.abspath(file), os.path.dirname(self.path)).replace(os.sep, "/")
+        return fnmatch.fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern)
+
+
+def find(folder: str) -> Configuration:
+    """The configuration of a folder or of the nearest one above it; InputError for a file that is no configuration."""
+    current = os.path.abspath(folder)
+    while True:
+        for name in (OWN, SHARED):
+            path = os.path.join(current, name)
+            if (os.path.isfile(path) or os.path.islink(path)) and (found := _read(path)) is not None:
+                return found
+        above = os.path.dirname(current)
+        if above == current:
+            return Configuration()
+        current = above
+
+
+def read(path: str) -> Configuration:
+    """The configuration in a file; InputError where there is none, OSError where it cannot be read."""
+    found = _read(os.path.abspath(path))
+    if found is None:
+        raise InputError("has no table [tool.dmlsplit]", file=path)
+    return found
+
+
+def _read(path: str) -> Configuration | None:
+    """None for a pyproject.toml without a table for us."""
+    import tomllib  # most projects have no such file
+
+    with open(path, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InputError(f"is larger than {MAX_BYTES} bytes", file=path)
+    try:
+        table: Any = tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
+        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line, column = map(int, place.groups()) if place else (None, None)
+        raise InputError(
+            f"is no TOML: {str(error).partition(' (at ')[0]}", file=path, line=line, column=column
+        ) from None
+    if os.path.basename(path) == SHARED:
+        tools = table.get("tool", {})
+        table = tools.get("dmlsplit") if isinstance(tools, dict) else None
+        if table is None:
+            return None
+    _check(table, KEYS, path, "")
+    for pattern, inside in table.get("models", {}).items():
+        _check(inside, _OF_MODELS, path, f"models.{pattern!r}.")
+    return Configuration(path, table)
+
+
+def _check(table: Any, keys: Mapping[str, ValueKind], path: str, prefix: str) -> None:
+    if not isinstance(table, dict):
+        raise InputError(f"tool.dmlsplit is {table!r}; a table is expected", file=path)
+    for name, value in table.items():
+        if name not in keys:
+            near = nearest(name, keys)
+            suggestion = f"did you mean {near}?" if near else f"known: {', '.join(keys)}"
+            raise InputError(f"{prefix}{name} is no setting; {suggestion}", file=path)
+        if not keys[name].check(value):
+            raise InputError(f"{prefix}{name} is {value!r}; {keys[name].words} is expected", file=path)

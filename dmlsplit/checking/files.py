@@ -1,0 +1,224 @@
+"""`dmlsplit check` without its command line: files become judged operators, one file after another or several at once.
+
+The walk of a file: judge_files, judge_file, read_entries (front_ends.py), judge_entry, and from there evaluate
+(verdicts) for a descriptor, judge_node (node_verdicts.py) for a node of a model, evaluate_graph (graphs) for a
+graph. The results (results.py) go to report/formats.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from dmlsplit.checking.results import Judged, Note, NotJudged, NotRead, Result, answers
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.enums import GRAPH
+from dmlsplit.descriptors.location import Location
+from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.operator_files import failed, fault_of
+from dmlsplit.legalize import in_words, legalized
+from dmlsplit.rules import RULES
+from dmlsplit.system.atomic_files import FileKey, inputs_noted, note_inputs
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import shortened
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
+from dmlsplit.verdicts.validation import evaluate
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from dmlsplit.checking.front_ends import Given
+    from dmlsplit.checking.node_verdicts import NodeVerdict
+    from dmlsplit.descriptors.dims import Dim
+    from dmlsplit.formats.operator_files import Entry
+
+Keep: TypeAlias = Callable[[str], bool]
+"""Whether diagnostics of a rule id are wanted."""
+
+MAX_NAME: Final = Limit.REPORT_NAME.most
+
+
+def keep_all(rule: str) -> bool:
+    """Every rule is wanted."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The question about every file: its targets, what is given of models, which rules are wanted, and whether a
+    refusal that a rewriting gets around says so."""
+
+    targets: tuple[Target, ...] = field(default_factory=lambda: (find_target(),))
+    given: Given | None = None
+    keep: Keep = field(default=keep_all)
+    name_fixes: bool = False
+
+
+class FileResults(NamedTuple):
+    """The answer about a file from another process; no output is to replace one of the files in `inputs`."""
+
+    results: list[Result]
+    inputs: Mapping[FileKey, str]
+
+
+def check_files(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    feature_level: LevelLike = None,
+    directml: ReleaseLike = None,
+    onnxruntime: RuntimeLike = None,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    free_dimensions: Mapping[str, int] | None = None,
+    assume: Iterable[str] = (),
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+    executor: Executor | None = None,
+) -> Iterator[Report]:
+    """The reports on all operators of files, in the order of the files and within them; what `dmlsplit check` prints.
+
+    A file is .json, .jsonl, .onnx or .xml (OpenVINO IR). A node of a model is ok where its framework's specification
+    allows it and the feature level or release takes it, rewritten if need be; by a version of ONNX Runtime, where
+    neither session creation nor the first Run fails, and the report, a RuntimeReport, has the `answer`. What cannot be
+    read is a report with the rule input/malformed; the rest goes on. `shapes` and `dims` are for the models that have
+    such tensors and symbols, of the first Run where ONNX Runtime is asked; `free_dimensions` are its overrides at
+    session creation. `assume` is what is known of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are
+    for the files that models refer to. `executor` reads several files at once: any concurrent.futures.Executor, of
+    processes where it is to be faster.
+
+    Raises ValueError for an unknown level, release, version or assumption, or for several targets at once.
+    """
+    from dmlsplit.checking.front_ends import Given
+
+    target = find_target(feature_level, directml, onnxruntime, assume=assume)
+    folders = tuple([os.fspath(path) for path in allow_paths])
+    given = Given(dict(shapes or {}), dict(dims or {}), folders, False, dict(free_dimensions or {}))
+    question = Question((target,), given)
+    found = judge_files((os.fspath(path) for path in paths), question, executor)
+    return (answer.report for results in found for answer in answers(results))
+
+
+def judge_files(
+    files: Iterable[str], question: Question | Callable[[str], Question], executor: Executor | None = None
+) -> Iterator[Iterable[Result]]:
+    """The results of each file, in their order. `question` may be one for each file."""
+    of_file = question if callable(question) else lambda file: question
+    if executor is None:
+        for file in files:
+            yield judge_file(file, of_file(file))
+        return
+    from dmlsplit.system.processes import at_once
+
+    asked = ((file, of_file(file)) for file in files)
+    for (file, question), result in at_once(executor, _judged_file, asked, lambda call: call[0] == "-"):
+        yield judge_file(file, question) if result is None else _results(file, question, result)
+
+
+def _results(file: str, question: Question, result: Callable[[], FileResults]) -> list[Result]:
+    try:
+        found = result()
+    except Exception as error:
+        return _failed(file, 0, fault_of(error), question)
+    note_inputs(found.inputs)
+    return found.results
+
+
+def _judged_file(file: str, question: Question) -> FileResults:
+    with inputs_noted() as inputs:
+        return FileResults(list(judge_file(file, question)), inputs)
+
+
+def judge_file(file: str, question: Question) -> Iterator[Result]:
+    """Every operator of a file by every target, the answers to one operator one after another.
+
+    Whatever goes wrong is the last answer: no file is to end the judging of others.
+    """
+    from dmlsplit.checking.front_ends import read_entries
+
+    judged = 0
+    try:
+        for entry in read_entries(file, question.given):
+            for target in question.targets:
+                yield _with_fix(judge_entry(entry, target, question.keep), entry, target, question)
+            judged += 1
+        return
+    except Exception as error:
+        fault = fault_of(error)
+    yield from _failed(file, judged, fault, question)
+
+
+def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Result]:
+    """The answers in place of an operator, or of a file, that could not be judged."""
+    entry = failed(file, index, fault)
+    return [judge_entry(entry, target) for target in question.targets]
+
+
+def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
+    """The result of one entry, with its places; an unreadable one is reported, too, whatever `keep` says."""
+    # Reports repeat the name with every diagnostic.
+    name = None if entry.name is None else shortened(entry.name, MAX_NAME)
+    position = entry.locate(Location())
+    if entry.error is not None:
+        error = entry.error
+        found = RULES["input/malformed"].diagnostic(Location(), error.message, line=error.line, column=error.column)
+        report = Report((found,), target.name, None, None, entry.file, entry.index)
+        return NotRead(_by(target, report), name, position)
+    verdict = _node_verdict(entry, target)
+    report = _judged(entry, target) if verdict is None else verdict.report
+    kept = tuple([d for d in report.diagnostics if keep(d.rule)])
+    hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
+    report = _by(target, replace(report, diagnostics=kept, hidden=hidden, file=entry.file, index=max(entry.index, 0)))
+    if entry.index < 0:
+        return Note(report)
+    if report.operator is None:
+        return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
+    if verdict is None:
+        return Judged(report, name, position, entry.descriptor, graph=entry.graph)
+    return Judged(report, name, position, verdict.descriptor, node=verdict.summary, open_node=verdict.open_node)
+
+
+def _node_verdict(entry: Entry, target: Target) -> NodeVerdict | None:
+    """The verdict on a node of a framework's model; None for what is none."""
+    if entry.node is None:
+        return None
+    from dmlsplit.checking.node_verdicts import judge_node
+
+    return judge_node(entry.node, entry.descriptor, target)
+
+
+def _judged(entry: Entry, target: Target) -> Report:
+    """The report on an entry that could be read: a graph, an operator, or what is neither."""
+    if entry.graph is not None:
+        from dmlsplit import graphs
+
+        return graphs.evaluate_graph(entry.graph, target).located(entry.locate)
+    if entry.descriptor is None:
+        return Report(entry.notes, target.name, None, entry.operator)
+    report = evaluate(entry.descriptor, target)
+    if report.diagnostics:
+        report = report.located(entry.locate)
+    if entry.notes:
+        report = replace(report, diagnostics=entry.notes + report.diagnostics)
+    return report
+
+
+def _by(target: Target, report: Report) -> Report:
+    """The report as one of a runtime, where the target is one."""
+    if target.runtime is None or report.operator == GRAPH:
+        return report
+    from dmlsplit.onnxruntime.reports import RuntimeReport
+
+    return RuntimeReport.of(report)
+
+
+def _with_fix(result: Result, entry: Entry, target: Target, question: Question) -> Result:
+    """The same with the rewriting, or with what else helps, where that was asked for and there is something."""
+    if not question.name_fixes or not isinstance(result, Judged):
+        return result
+    if entry.graph is not None:
+        return result._replace(fix=result.report.cure or None)
+    if entry.descriptor is None or entry.node is not None or result.report.ok:
+        return result
+    found = legalized(entry.descriptor, target)
+    return result._replace(fix=in_words.fix(found, entry.file, target)) if found.ok else result

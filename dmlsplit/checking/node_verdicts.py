@@ -1,0 +1,138 @@
+"""The verdict on a Split or Concat of a framework's model: right by its framework, and running on the target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from dmlsplit.checking.open_sizes import OpenNode
+from dmlsplit.checking.results import NodeSummary
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.diagnostics import Report, Severity
+from dmlsplit.descriptors.enums import FeatureLevel
+from dmlsplit.descriptors.location import Location
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.lowering import asked_descriptor, is_rewritten, legalized_node
+from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.legalize import in_words
+from dmlsplit.onnxruntime.reports import graph_diagnostics, judged_in_session
+from dmlsplit.rules import RULES
+from dmlsplit.targets.target import Target, Use
+from dmlsplit.verdicts.validation import minimum_feature_level
+
+
+class NodeVerdict(NamedTuple):
+    """The report, the row of a table, the operator that the node is, and the node itself where sizes are open."""
+
+    report: Report
+    summary: NodeSummary
+    descriptor: OperatorDesc | None = None
+    open_node: OpenNode | None = None
+
+
+def judge_node(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
+    """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator.
+
+    `descriptor` is what the node stands for, if anything.
+    """
+    return _with_graphs(_judged(node, descriptor, target), node, target)
+
+
+def _judged(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
+    if target.runtime is not None and node.in_session is not None:
+        return _judge_in_session(node, descriptor, target)
+    own = node.report
+    if not own.ok:
+        return NodeVerdict(replace(own, judged_by=target.name), _summary(node, Use.NOT_ASKED))
+    open_node = None if descriptor is not None else OpenNode.of(node)
+    if open_node is not None:
+        return _judge_open(node, target, open_node)
+    found = legalized_node(node, target)
+    new = [d for d in found.report.diagnostics if d not in own.diagnostics]
+    of_node = [d if d.location.node else replace(d, location=replace(d.location, node=node.path)) for d in new]
+    diagnostics = tuple(of_node)
+    summary = _summary(node, Use.REFUSED if diagnostics else Use.UNKNOWN)
+    descriptor = asked_descriptor(found)
+    if descriptor is not None:
+        use = Use.AS_IT_IS if found.ok else Use.REFUSED
+        summary = summary._replace(use=use, minimum_level=_minimum_level(descriptor))
+    if found.ok and is_rewritten(node, found):
+        message = f"{target.name} takes it rewritten: {'; '.join(found.steps)}"
+        diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
+        summary = summary._replace(use=Use.REWRITTEN, rewriting=in_words.summary(found))
+    report = Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator)
+    return NodeVerdict(report, summary, descriptor)
+
+
+def _with_graphs(verdict: NodeVerdict, node: SplitNode | JoinNode, target: Target) -> NodeVerdict:
+    """The same with what is wrong with the graphs that a model's nodes become, as far as it is this node's.
+
+    Of what a runtime says of the same fault that becomes part: it is one fault.
+    """
+    if not node.report.ok or node.in_session is None:
+        return verdict
+    found = list(graph_diagnostics(node, target))
+    kept = []
+    for diagnostic in verdict.report.diagnostics:
+        twin = next((i for i, each in enumerate(found) if each.rule == _SAME_FAULT.get(diagnostic.rule)), None)
+        if twin is None:
+            kept.append(diagnostic)
+        else:
+            message = f"{found[twin].message} ({diagnostic.rule}: {diagnostic.message})"
+            found[twin] = replace(found[twin], message=message)
+    fails = any(each.severity is Severity.ERROR for each in found)
+    report = replace(verdict.report, diagnostics=(*kept, *found))
+    return verdict._replace(report=report, summary=verdict.summary._replace(graph_fails=fails))
+
+
+_SAME_FAULT: Final = {
+    "onnxruntime/graph-refused": "graph/memory-too-small",
+    "onnxruntime/graph-without-outputs": "graph/empty",
+}
+"""The rules of ONNX Runtime on a node, and those of the graph that it becomes part of, of one fault."""
+
+
+def _judge_open(node: SplitNode | JoinNode, target: Target, open_node: OpenNode) -> NodeVerdict:
+    """The verdict for all sizes that the model leaves open, which stands for no one operator."""
+    own, answer = node.report, open_node.answer(target)
+    unknown = [d for d in own.diagnostics if d.rule == "node/shape-unknown"]
+    kept = tuple([d for d in own.diagnostics if d not in unknown])
+    hints = "; ".join(dict.fromkeys(str(d.expected) for d in unknown if d.expected))
+    here = Location(node=node.path)
+    place = next(((d.line, d.column) for d in unknown if d.line is not None), (None, None))
+    said = RULES["node/sizes-open"].diagnostic(
+        here, f"{answer.head}{answer.rest}", expected=hints, actual=answer.head, line=place[0], column=place[1]
+    )
+    summary = _summary(node, answer.main)._replace(
+        is_warned=any(d.severity is Severity.WARNING for d in kept),
+        minimum_level=open_node.lowest_level,
+        condition=answer.condition,
+    )
+    return NodeVerdict(Report((*kept, said), target.name, None, own.operator), summary, None, open_node)
+
+
+@lru_cache(maxsize=256)
+def _minimum_level(descriptor: OperatorDesc) -> FeatureLevel | None:
+    """Asked for each target, and by many nodes that are alike."""
+    return minimum_feature_level(descriptor)
+
+
+def _judge_in_session(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
+    """The verdict of a version of ONNX Runtime: ok where the node is right by ONNX, and nothing fails."""
+    report, answer = judged_in_session(node, target)
+    use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
+    summary = _summary(node, use)._replace(runtime=str(answer.outcome))
+    open_node = None
+    if descriptor is not None:
+        summary = summary._replace(minimum_level=_minimum_level(descriptor))
+    elif open_node := OpenNode.of(node):
+        summary = summary._replace(minimum_level=open_node.lowest_level)
+    return NodeVerdict(report, summary, descriptor, open_node)
+
+
+def _summary(node: SplitNode | JoinNode, use: Use) -> NodeSummary:
+    operator = f"{node.op} {node.version}" if node.version else node.op
+    warned = any(d.severity is Severity.WARNING for d in node.report.diagnostics)
+    shape, lengths = node.whole_shape, node.lengths
+    return NodeSummary(node.path, operator, node.data_type, shape, node.axis, lengths, warned, use)

@@ -1,0 +1,250 @@
+"""The verdict on a node for all sizes that its model leaves open: cases, each with the conditions on which it holds.
+
+for node in onnx.read("model.onnx"):
+    print(node.path, open_answer(node, feature_level="1_0"))  # as it is (sizes at least 1, ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dmlsplit.descriptors.conditions import (
+    DIMENSIONS,
+    ELEMENTS,
+    GREATEST_SIZE,
+    LEAST_SIZE,
+    Condition,
+    Expression,
+    Term,
+    Values,
+    all_hold,
+    at_least,
+    conditions_text,
+    depending,
+    divides,
+    product,
+    solved,
+    symbols_of,
+    total,
+)
+from dmlsplit.descriptors.enums import UINT_MAX, FeatureLevel, OperatorType
+from dmlsplit.descriptors.layout import ELEMENT_BITS
+from dmlsplit.legalize import movable_types
+from dmlsplit.rules import valid_where
+from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
+from dmlsplit.targets.target import LevelLike, ReleaseLike, Target, Use, find_target, target_of
+
+if TYPE_CHECKING:
+    from dmlsplit.formats.element_types import ElementType
+    from dmlsplit.formats.joins import JoinNode
+    from dmlsplit.formats.nodes import SplitNode
+    from dmlsplit.rules._facts import NodeFacts
+
+BEYOND: Final = "not known for larger tensors, which depends on how they can be cut"
+
+
+MOST_PARTS: Final = 1024
+"""Of a node with more, the sizes are to be given: its conditions are more than anybody reads."""
+
+
+class Case(NamedTuple):
+    """The use of the node where all conditions hold, and none of the cases before does."""
+
+    use: Use
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAnswer:
+    """The answer of a target about a node of open sizes. `valid`: where its framework's own rules allow it; `cases`:
+    what becomes of it there, the first whose conditions hold; it is not known where none does."""
+
+    valid: tuple[Condition, ...]
+    cases: tuple[Case, ...]
+
+    def use(self, values: Values) -> Use:
+        """The use of the node of these sizes, by the names of symbols."""
+        if not all_hold(self.valid, values):
+            return Use.NOT_ASKED
+        return next((case.use for case in self.cases if all_hold(case.conditions, values)), Use.UNKNOWN)
+
+    @property
+    def main(self) -> Use:
+        """The use as a rule: the first case's."""
+        return self.cases[0].use if self.cases else Use.UNKNOWN
+
+    @property
+    def condition(self) -> str:
+        """When it does so, in words; "" for always."""
+        return conditions_text(self._solved)
+
+    @property
+    def _solved(self) -> tuple[Condition, ...]:
+        return solved((*self.valid, *(self.cases[0].conditions if self.cases else ()))) or ()
+
+    def __str__(self) -> str:
+        return self.head + self.rest
+
+    @property
+    def head(self) -> str:
+        """The use as a rule, and its conditions: as it is (sizes at least 1)."""
+        if not self.cases:
+            return "not known" if solved(self.valid) is not None else "no sizes are right by the framework's own rules"
+        return f"{self.main.value} ({self.condition})" if self.condition else self.main.value
+
+    @property
+    def rest(self) -> str:
+        """The use otherwise: "; no otherwise"."""
+        if not self.cases:
+            return ""
+        said, others = [""], self.cases[1:]
+        if any(case.use is Use.REFUSED for case in others):
+            said.append(f"{Use.REFUSED.value} otherwise")
+        ranks = [case for case in others[:-1] if case.use is Use.REWRITTEN]
+        if ranks:
+            said.append(f"{Use.REWRITTEN.value} of other numbers of dimensions")
+        if others and others[-1].use is Use.REWRITTEN and any(c.relation == "at least" for c in self._solved):
+            said.append(f"{Use.REWRITTEN.value} where a size is 0")
+        if any(condition.of for condition in self._solved):
+            said.append(BEYOND)
+        return "; ".join(said)
+
+
+def open_answer(
+    node: SplitNode | JoinNode, feature_level: LevelLike = None, *, directml: ReleaseLike = None
+) -> OpenAnswer | None:
+    """The answer of a feature level or a release about a node, for all of its open sizes.
+
+    None where none is open, where more than sizes is (the rank, the axis, the element type), and where the node is
+    wrong whatever they are. Raises ValueError for an unknown level or release or for both at once.
+    """
+    return answer_by(node, find_target(feature_level, directml))
+
+
+def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
+    """`open_answer` for one target."""
+    found = OpenNode.of(node)
+    return None if found is None else found.answer(target)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNode:
+    """A node whose sizes are open, as one operator with packed tensors; `valid` is where its framework allows it."""
+
+    kind: OperatorType
+    element: ElementType
+    whole: tuple[Expression, ...] | None
+    """None where the rank is open, too."""
+    parts: tuple[Expression, ...]
+    axis: int
+    valid: tuple[Condition, ...]
+
+    @classmethod
+    def of(cls, node: SplitNode | JoinNode) -> OpenNode | None:
+        """None where nothing is open, or more than sizes, and for what is wrong or has no data type in DirectML."""
+        facts, element = node.facts, node.element
+        if facts is None or element is None or element.data_type is None or not node.report.ok:
+            return None
+        return _open_node(node.operator_type, element, facts)
+
+    def answer(self, target: Target) -> OpenAnswer:
+        """The answer of a target for all sizes."""
+        cases = [case for case in self.cases(target) if solved((*self.valid, *case.conditions)) is not None]
+        return OpenAnswer(self.valid, tuple(cases))
+
+    @property
+    def lowest_level(self) -> FeatureLevel | None:
+        """The lowest feature level that takes it as it is, on the condition that its answer has."""
+        return _lowest_level(self)
+
+    def cases(self, target: Target) -> Iterator[Case]:
+        """The cases of a target where the node is right by its framework."""
+        held, count = self.element.data_type, self.element.count
+        assert held is not None
+        bits = ELEMENT_BITS[held]
+        # Equal parts of a size that is a multiple of their number have elements where it has.
+        own = [part for part in self.parts if not (isinstance(part, Term) and part.operation == "share")]
+        sizes = (LEAST_SIZE,) if self.whole is None else self.whole
+        present = tuple([at_least(size, 1) for size in (*sizes, *own)])
+        moved = [ELEMENT_BITS[data_type] for data_type in movable_types(target, self.kind, held)]
+        rows = target.support[self.kind]
+        ranks = [n - (count > 1) for n in rows[0].dimension_counts if all(n in row.dimension_counts for row in rows)]
+        typed = all(held in row.data_types for row in rows)
+        taken = typed and (self.whole is None or len(self.whole) in ranks)
+        # Of elements that are moved as narrower ones there are more; of those moved as wider ones, fewer.
+        narrow = bits if taken else min(bits, moved[0])
+        bounded = tuple(self._bounded(narrow, count * bits // narrow, target))
+        together: tuple[Condition, ...] = ()
+        if taken or moved[0] <= bits:
+            if taken and self.element.is_native:
+                yield Case(Use.AS_IT_IS, depending((*self._ranks(ranks), *present, *bounded)))
+            if self.whole is None or not (taken and self.element.is_native):
+                yield Case(Use.REWRITTEN, depending((*present, *bounded)))
+        elif self.whole is None:
+            return
+        else:
+            together = tuple(self._together(self.whole, min(moved) // bits))
+            yield Case(Use.REWRITTEN, depending((*present, *bounded, *together)))
+            if depending(together):
+                yield Case(Use.REFUSED, depending((*present, *bounded)))
+        greatest = (GREATEST_SIZE,) if self.whole is None else self.whole
+        if depending(present):
+            limits = [Condition(size, "at most", UINT_MAX) for size in greatest]
+            yield Case(Use.REWRITTEN, depending((*limits, *bounded, *together)))
+
+    def _ranks(self, ranks: list[int]) -> Iterator[Condition]:
+        """The conditions that an open rank is one of these, which are consecutive."""
+        if self.whole is not None:
+            return
+        if len(ranks) == 1:
+            yield Condition(DIMENSIONS, "is", ranks[0])
+        else:
+            yield Condition(DIMENSIONS, "at least", max(ranks[0], 1))
+            yield Condition(DIMENSIONS, "at most", ranks[-1])
+
+    def _bounded(self, bits: int, factor: int, target: Target) -> Iterator[Condition]:
+        """The conditions that no tensor has too many elements of so many bits; `factor` hold one of the node's."""
+        elements = ELEMENTS if self.whole is None else product(self.whole)
+        yield Condition(elements, "at most", _most_elements(bits, target) // factor, "elements")
+        if self.kind is OperatorType.JOIN and self.whole is not None:
+            for part in self.parts:
+                sizes = (*self.whole[: self.axis], part, *self.whole[self.axis + 1 :])
+                yield Condition(product(sizes), "at most", INPUT_ELEMENTS_MAX // factor, "elements in an input")
+
+    def _together(self, whole: tuple[Expression, ...], number: int) -> Iterator[Condition]:
+        """The conditions that elements lie side by side in each tensor, so many at a time."""
+        inner = (*whole[self.axis + 1 :], self.element.count)
+        for part in self.parts:
+            sizes = (*(whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)
+            yield divides(number, product(sizes))
+
+
+@lru_cache(maxsize=256)
+def _open_node(kind: OperatorType, element: ElementType, facts: NodeFacts) -> OpenNode | None:
+    """Asked for each target, and of many nodes that are alike."""
+    whole, parts, axis, valid = facts.whole, facts.parts, facts.axis_index, valid_where(facts)
+    if not parts or len(parts) > MOST_PARTS:
+        return None
+    if whole is None and facts.least_rank is not None:
+        ranks = Condition(DIMENSIONS, "at least", facts.least_rank)
+        return OpenNode(kind, element, None, parts, 0, (ranks, *valid))
+    if whole is None or axis is None or not any(symbols_of(total((*whole, *parts)))):
+        return None
+    return OpenNode(kind, element, whole, parts, axis, valid)
+
+
+@lru_cache(maxsize=256)
+def _lowest_level(node: OpenNode) -> FeatureLevel | None:
+    return next((level for level in FeatureLevel if node.answer(target_of(level)).main is Use.AS_IT_IS), None)
+
+
+@cache
+def _most_elements(bits: int, target: Target) -> int:
+    """Of a packed tensor whose total, a multiple of 4 bytes, is taken."""
+    limit = UINT_MAX * bits // 8
+    if target.total_counts_whole_elements:
+        limit += (bits - 1) // 8
+    return min(UINT_MAX, limit // 4 * 4 * 8 // bits)

@@ -1,0 +1,1 @@
+"""What DirectML.h says: enums, descriptors, layouts, geometry, and the places that diagnostics name in them."""

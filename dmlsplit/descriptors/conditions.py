@@ -1,0 +1,371 @@
+"""Conditions on sizes that a model leaves open: sums and products of symbols, bounds on them, and the sizes that meet
+all of several conditions, in words and as numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from dmlsplit.descriptors.dims import Bounds, Dim, Interval, Shape, bounds, interval, is_name
+from dmlsplit.descriptors.enums import UINT_MAX
+
+Values: TypeAlias = Mapping[str, int]
+"""The sizes of symbols, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An open size: a name of the model, or where the model has none, its place; `limits` are those of an interval."""
+
+    name: str
+    limits: Bounds
+
+
+Operation: TypeAlias = Literal["sum", "product", "share", "rounded up", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An operation on sizes. "share": the first one divided by the second, rounded down; "rounded up" likewise; "last":
+    what is left of the first one where all shares but one, of the second one's number, are rounded up."""
+
+    operation: Operation
+    of: tuple[Expression, ...]
+
+
+Expression: TypeAlias = int | Symbol | Term
+
+
+THE_AXIS: Final = Symbol("the axis", Bounds(0, None))
+"""The size on the axis of a tensor whose rank is open."""
+DIMENSIONS: Final = Symbol("dimensions", Bounds(0, None))
+ELEMENTS: Final = Symbol("elements", Bounds(0, None))
+LEAST_SIZE: Final = Symbol("least size", Bounds(0, None))
+GREATEST_SIZE: Final = Symbol("greatest size", Bounds(0, None))
+"""The other numbers of such a tensor that conditions are about."""
+
+
+def expression(dim: Dim, place: str) -> Expression:
+    """A dimension that stands at a place: a number, or a symbol."""
+    if isinstance(dim, int):
+        return dim
+    return Symbol(dim if is_name(dim) else place, bounds(dim))
+
+
+def expressions(shape: Shape, place: str) -> tuple[Expression, ...]:
+    """The dimensions of a shape: `place` is what the shape is called."""
+    return tuple([expression(dim, f"{place}[{i}]") for i, dim in enumerate(shape)])
+
+
+def total(sizes: Iterable[Expression]) -> Expression:
+    """The sum."""
+    return _folded("sum", tuple(sizes))
+
+
+def product(sizes: Iterable[Expression]) -> Expression:
+    """The product."""
+    return _folded("product", tuple(sizes))
+
+
+def _folded(operation: Operation, sizes: tuple[Expression, ...]) -> Expression:
+    numbers = [size for size in sizes if isinstance(size, int)]
+    symbols = [size for size in sizes if not isinstance(size, int)]
+    number = sum(numbers) if operation == "sum" else math.prod(numbers)
+    if not symbols:
+        return number
+    neutral = number == (0 if operation == "sum" else 1)
+    if neutral and len(symbols) == 1:
+        return symbols[0]
+    return Term(operation, tuple(symbols) if neutral else (*symbols, number))
+
+
+def quotient(operation: Operation, size: Expression, count: int) -> Expression:
+    """The Term of a size and a number of parts."""
+    made = Term(operation, (size, count))
+    return value_of(made, {}) if isinstance(size, int) else size if count == 1 else made
+
+
+def symbols_of(size: Expression) -> Iterator[Symbol]:
+    """The symbols of an expression."""
+    if isinstance(size, Symbol):
+        yield size
+    elif isinstance(size, Term):
+        for part in size.of:
+            yield from symbols_of(part)
+
+
+def value_of(size: Expression, values: Values) -> int:
+    """The number that an expression is. KeyError for a symbol that has none."""
+    if isinstance(size, int):
+        return size
+    if isinstance(size, Symbol):
+        return values[size.name]
+    numbers = [value_of(part, values) for part in size.of]
+    if size.operation == "sum":
+        return sum(numbers)
+    if size.operation == "product":
+        return math.prod(numbers)
+    whole, count = numbers
+    if size.operation == "share":
+        return whole // count
+    chunk = -(-whole // count)
+    return chunk if size.operation == "rounded up" else whole - chunk * (count - 1)
+
+
+def bounds_of(size: Expression) -> Bounds:
+    """The bounds of an expression, each symbol taken by itself."""
+    if isinstance(size, int):
+        return Bounds(size, size)
+    if isinstance(size, Symbol):
+        return size.limits
+    limits = [bounds_of(part) for part in size.of]
+    highs = [high for _, high in limits if high is not None]
+    if size.operation in ("sum", "product"):
+        join = sum if size.operation == "sum" else math.prod
+        return Bounds(join(low for low, _ in limits), join(highs) if len(highs) == len(limits) else None)
+    (low, high), (count, _) = limits
+    if size.operation == "last":
+        # Of two shares the smaller one has half of it; of more, the last may lack what the others were rounded up by.
+        return Bounds(low // 2 if count == 2 else min(low, 2 - count), high)
+    up = count - 1 if size.operation == "rounded up" else 0
+    return Bounds((low + up) // count, None if high is None else (high + up) // count)
+
+
+Relation: TypeAlias = Literal["at least", "at most", "is", "divisible by"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A relation of a size to a number or to another size."""
+
+    size: Expression
+    relation: Relation
+    to: Expression
+    of: str = ""
+    """The unit that is counted, where it is no size: "elements"."""
+
+    def holds(self, values: Values) -> bool:
+        """Whether it does, for these sizes."""
+        return self._related(value_of(self.size, values), value_of(self.to, values))
+
+    def _related(self, size: int, to: int) -> bool:
+        if self.relation == "is":
+            return size == to
+        if self.relation == "divisible by":
+            return size % to == 0
+        return size >= to if self.relation == "at least" else size <= to
+
+    def with_sizes(self, sizes: Mapping[Symbol, Expression]) -> Condition:
+        """The same with other sizes in the place of symbols."""
+        size, to = substituted(self.size, sizes), substituted(self.to, sizes)
+        return is_one(size, to) if self.relation == "is" else Condition(size, self.relation, to, self.of)
+
+    @property
+    def certain(self) -> bool | None:
+        """True or False where it is so for all sizes; None where it depends on them."""
+        (low, high), (to_low, to_high) = bounds_of(self.size), bounds_of(self.to)
+        if self.size == self.to and self.relation != "divisible by":
+            return True
+        if low == high and to_low == to_high:
+            return self._related(low, to_low)
+        above = to_high is not None and low >= to_high
+        beneath = high is not None and high <= to_low
+        if self.relation == "at least":
+            return True if above else False if high is not None and high < to_low else None
+        if self.relation == "at most":
+            return True if beneath else False if to_high is not None and low > to_high else None
+        if self.relation == "is":
+            apart = (high is not None and high < to_low) or (to_high is not None and low > to_high)
+            return False if apart else None
+        return True if self.to == 1 else None
+
+    def __str__(self) -> str:
+        to = self.to if isinstance(self.to, int) else None
+        if self.size == DIMENSIONS:
+            number = {"is": "{}", "at least": "{} or more", "at most": "at most {}"}[self.relation]
+            return f"{number.format(_text(self.to))} dimensions"
+        if self.of:
+            return f"{self.relation} {_text(self.to)} {self.of}"
+        if isinstance(self.size, Term) and self.size.operation == "last":
+            size, count = self.size.of
+            return f"{_text(size)} leaves {to} or more after {value_of(count, {}) - 1} parts of {_text(size)}/{count}"
+        return f"{_text(self.size)} {self.relation} {_text(self.to)}"
+
+
+def _text(size: Expression) -> str:
+    if isinstance(size, int):
+        return f"{size:,}"
+    if isinstance(size, Symbol):
+        return size.name
+    if size.operation == "sum":
+        return " + ".join(map(_text, size.of)).replace("+ -", "- ")
+    if size.operation == "product":
+        return " * ".join(map(_text, size.of))
+    return f"{_text(size.of[0])}/{_text(size.of[1])}"
+
+
+_OF_ALL: Final = (("at least", 1), ("at most", UINT_MAX))
+"""Relations that are asked of all sizes alike."""
+MOST_SAID: Final = 16
+"""Conditions that are put in words."""
+
+
+def depending(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Those that do not hold for all sizes, each once, and no least size that another condition implies."""
+    left = list(dict.fromkeys(condition for condition in conditions if condition.certain is not True))
+    least: dict[Expression, int] = {}
+    for condition in left:
+        if condition.relation in ("is", "at least") and isinstance(condition.to, int):
+            least[condition.size] = max(condition.to, least.get(condition.size, 0))
+    same = {condition.size for condition in left if condition.relation == "is" and isinstance(condition.to, int)}
+
+    def implied(condition: Condition) -> bool:
+        if condition.relation != "at least" or not isinstance(condition.to, int):
+            return False
+        greatest = least[condition.size]
+        return condition.to < greatest or (condition.to == greatest and condition.size in same)
+
+    return tuple([condition for condition in left if not implied(condition)])
+
+
+def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
+    """The same with what follows from sizes that have to be one number or one another; None where no sizes will do."""
+    left = depending(conditions)
+    known: dict[Symbol, Expression] = {}
+    while True:
+        if any(condition.certain is False for condition in left):
+            return None
+        found, others = _same_sizes(left)
+        if not found:
+            return (*[Condition(symbol, "is", size) for symbol, size in known.items()], *left)
+        known = {symbol: substituted(size, found) for symbol, size in known.items()} | found
+        # The bounds of a symbol hold for the size in its place.
+        limits = [c for symbol, size in found.items() for c in fits((interval(*symbol.limits),), (size,))]
+        left = depending([*(condition.with_sizes(found) for condition in others), *limits])
+
+
+def _same_sizes(conditions: Iterable[Condition]) -> tuple[dict[Symbol, Expression], list[Condition]]:
+    """The symbols that have to be another size, none of which is in such a size; and the conditions that say no such
+    thing."""
+    found: dict[Symbol, Expression] = {}
+    others = []
+    for condition in conditions:
+        size, to = _resolved(condition.size, found), _resolved(condition.to, found)
+        if condition.relation == "is" and isinstance(to, Symbol) and not isinstance(size, Symbol):
+            size, to = to, size
+        if condition.relation == "is" and isinstance(size, Symbol) and size not in symbols_of(to):
+            found[size] = to
+        elif condition.relation != "is" or size != to:
+            others.append(Condition(size, condition.relation, to, condition.of))
+    return {symbol: _resolved(size, found) for symbol, size in found.items()}, others
+
+
+def _resolved(size: Expression, by: dict[Symbol, Expression]) -> Expression:
+    """An expression with none of these symbols left; the way from one to the next is shortened."""
+    way = []
+    while isinstance(size, Symbol) and size in by:
+        way.append(size)
+        size = by[size]
+    if way:
+        size = _resolved(size, by)
+        by.update(dict.fromkeys(way, size))
+        return size
+    if isinstance(size, Term) and not by.keys().isdisjoint(symbols_of(size)):
+        return substituted(size, {symbol: _resolved(symbol, by) for symbol in symbols_of(size)})
+    return size
+
+
+def substituted(size: Expression, by: Mapping[Symbol, Expression]) -> Expression:
+    """An expression with others in the place of symbols."""
+    if isinstance(size, Symbol):
+        return by.get(size, size)
+    if isinstance(size, int):
+        return size
+    of = tuple([substituted(part, by) for part in size.of])
+    if size.operation in ("sum", "product"):
+        return _folded(size.operation, of)
+    whole, count = of
+    assert isinstance(count, int)
+    return quotient(size.operation, whole, count)
+
+
+def alike(shapes: Sequence[Sequence[Expression] | None], axis: int | None) -> Iterator[Condition]:
+    """When shapes of one rank differ in one dimension only; each is compared with what is best known of the others."""
+    known = [shape for shape in shapes if shape is not None]
+    if axis is None:
+        return
+    for i, sizes in enumerate(zip(*known, strict=False)):
+        if i != axis:
+            for size in sizes:
+                yield is_one(size, best_known(sizes))
+
+
+def best_known(sizes: Sequence[Expression]) -> Expression:
+    """Of sizes that are to be one, a number if there is any."""
+    return next((size for size in sizes if isinstance(size, int)), sizes[0])
+
+
+def is_one(a: Expression, b: Expression) -> Condition:
+    """The condition that two sizes are one: of a symbol where that says the same."""
+    if isinstance(a, int) or (isinstance(a, Term) and isinstance(b, Symbol)):
+        a, b = b, a
+    if isinstance(a, Term) and isinstance(b, int):
+        numbers = [part for part in a.of if isinstance(part, int)]
+        others = [part for part in a.of if not isinstance(part, int)]
+        if a.operation == "sum" and numbers:
+            return is_one(total(others), b - sum(numbers))
+    return Condition(a, "is", b)
+
+
+def divides(number: int, size: Expression) -> Condition:
+    """The condition that a number divides a size; what of it divides a factor is left out."""
+    if isinstance(size, Term) and size.operation == "product":
+        factor = math.prod(part for part in size.of if isinstance(part, int))
+        rest = product(part for part in size.of if not isinstance(part, int))
+        return Condition(rest, "divisible by", number // math.gcd(factor, number))
+    return Condition(size, "divisible by", number)
+
+
+def at_least(size: Expression, least: int) -> Condition:
+    """The condition, of a symbol where that says the same."""
+    if isinstance(size, Term):
+        numbers = [part for part in size.of if isinstance(part, int)]
+        others = [part for part in size.of if not isinstance(part, int)]
+        if size.operation == "sum" and len(others) == 1:
+            return Condition(others[0], "at least", least - sum(numbers))
+        if size.operation == "share" or (size.operation == "last" and numbers == [2]):
+            return Condition(others[0], "at least", least * numbers[0])
+        if size.operation == "rounded up":
+            return Condition(others[0], "at least", (least - 1) * numbers[0] + 1)
+    return Condition(size, "at least", least)
+
+
+def fits(declared: Shape | None, sizes: Sequence[Expression] | None) -> Iterator[Condition]:
+    """When sizes are as declared; a name that is declared stands for any."""
+    for dim, size in zip(declared or (), sizes or (), strict=False):
+        if isinstance(dim, int):
+            yield is_one(size, dim)
+        elif isinstance(dim, Interval):
+            yield at_least(size, dim.bounds.low)
+            if dim.bounds.high is not None:
+                yield Condition(size, "at most", dim.bounds.high)
+
+
+def all_hold(conditions: Iterable[Condition], values: Values) -> bool:
+    """Whether all do, for these sizes."""
+    return all(condition.holds(values) for condition in conditions)
+
+
+def conditions_text(conditions: Sequence[Condition]) -> str:
+    """In words: sizes at least 1, at most 4,294,967,295 elements."""
+    said: dict[str, None] = {}
+    for condition in conditions:
+        of_all = not condition.of and (condition.relation, condition.to) in _OF_ALL and condition.size != DIMENSIONS
+        is_size = not isinstance(condition.size, Term) or condition.size.operation in ("share", "rounded up", "sum")
+        said[f"sizes {condition.relation} {_text(condition.to)}" if of_all and is_size else str(condition)] = None
+    if len(said) > MOST_SAID:
+        return f"{', '.join(list(said)[:MOST_SAID])} and {len(said) - MOST_SAID} conditions more"
+    return ", ".join(said)

@@ -1,0 +1,151 @@
+"""Judgements: Diagnostic and Report, with their plain-text and JSON forms."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from dmlsplit.descriptors.enums import HResult
+from dmlsplit.descriptors.location import Location
+from dmlsplit.system.errors import ValidationError
+
+SCHEMA = 1
+"""Version of the JSON form of a Report."""
+
+Value: TypeAlias = int | str | None
+Position: TypeAlias = tuple[int, int]
+"""Line and column, both from 1."""
+
+
+class Severity(enum.StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Basis(enum.StrEnum):
+    """The basis of a rule."""
+
+    DOCUMENTED = "documented"
+    """Microsoft's pages or header say so; of a framework's node, the framework's specification."""
+    OBSERVED = "observed"
+    """DirectML builds, or other runtimes, were seen to do so."""
+    OURS = "ours"
+    """dmlsplit's own judgement: DirectML, or the framework, may accept it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One fault: the rule, where the member at fault is, its value and the limit.
+
+    `line` and `column` are set where the descriptor was read from a text.
+    """
+
+    rule: str
+    severity: Severity
+    basis: Basis
+    location: Location
+    message: str
+    expected: Value
+    actual: Value
+    reference: str
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def path(self) -> str:
+        """The location in DirectML's names, e.g. OutputTensors[1].Sizes[2]; "" is the operator itself."""
+        return str(self.location)
+
+    def __str__(self) -> str:
+        place = f"{self.path}: " if self.location else ""
+        return f"{self.severity}[{self.rule}] {place}{self.message}"
+
+    def to_dict(self) -> dict[str, Value]:
+        """The keys of the JSON form, in order; every key is always there."""
+        return {
+            "rule": self.rule,
+            "severity": str(self.severity),
+            "basis": str(self.basis),
+            "path": self.path,
+            "line": self.line,
+            "column": self.column,
+            "message": self.message,
+            "expected": self.expected,
+            "actual": self.actual,
+            "reference": self.reference,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The judgement of one operator descriptor.
+
+    `ok`: accepted, and not unsafe. `hresult`: what CreateOperator is predicted to return, None where there was no
+    operator to target. Diagnostics stand in descriptor order.
+    """
+
+    diagnostics: tuple[Diagnostic, ...]
+    judged_by: str
+    hresult: HResult | int | None
+    operator: str | None
+    file: str | None = None
+    index: int = 0
+    hidden: tuple[Diagnostic, ...] = ()
+    """Diagnostics that the caller asked to hide; they count for `ok` all the same."""
+
+    @property
+    def ok(self) -> bool:
+        return not any(d.severity is Severity.ERROR for d in (*self.diagnostics, *self.hidden))
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(d for d in self.diagnostics if d.severity is Severity.ERROR)
+
+    @property
+    def remark(self) -> str:
+        """A remark beside the verdict, "" where there is none."""
+        return ""
+
+    @property
+    def cure(self) -> str:
+        """The cure in words, "" where none is known."""
+        return ""
+
+    def raise_if_errors(self) -> None:
+        """Raises ValidationError, which carries this report, unless `ok`."""
+        if not self.ok:
+            raise ValidationError(self)
+
+    def located(self, locate: Callable[[Location], Position | None]) -> Report:
+        """The same report with line and column of each diagnostic, as far as `locate` knows them."""
+        found = []
+        for diagnostic in self.diagnostics:
+            position = locate(diagnostic.location)
+            if position is not None:
+                diagnostic = replace(diagnostic, line=position[0], column=position[1])
+            found.append(diagnostic)
+        return replace(self, diagnostics=tuple(found))
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form; every key is always there."""
+        return {
+            "schema": SCHEMA,
+            "file": self.file,
+            "index": self.index,
+            "operator": self.operator,
+            "judged_by": self.judged_by,
+            "ok": self.ok,
+            "hresult": None if self.hresult is None else f"0x{self.hresult:08X}",
+            "diagnostics": [d.to_dict() for d in self.diagnostics],
+        }
+
+    def __str__(self) -> str:
+        verdict = "ok" if self.ok else "not ok"
+        code = "" if self.hresult is None else f", HRESULT 0x{self.hresult:08X}"
+        head = f"{self.operator or 'no operator'}: {verdict} ({self.judged_by}{code})"
+        if self.remark:
+            head += f"; {self.remark}"
+        return "\n".join([head, *(f"  {d}" for d in self.diagnostics)])

@@ -1,0 +1,227 @@
+"""The shape that Split and Join share: a whole tensor, and parts of it along an axis.
+
+The members of a descriptor by their roles, null pointers and faults included; and, of a descriptor without null
+pointers, its geometry, which does not depend on whether the parts are written or read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
+
+from dmlsplit.descriptors.descs import (
+    BufferTensorDesc,
+    JoinOperatorDesc,
+    OperatorDesc,
+    SplitOperatorDesc,
+    TensorDesc,
+    TensorLike,
+)
+from dmlsplit.descriptors.enums import OperatorType, TensorDataType, TensorFlags
+from dmlsplit.descriptors.layout import ELEMENT_BITS, extent, packed_strides
+from dmlsplit.descriptors.location import Step, steps_text
+
+if TYPE_CHECKING:
+    from dmlsplit.native.core import Plan
+
+T = TypeVar("T")
+Side: TypeAlias = Literal["input", "output"]
+
+
+class Roles(NamedTuple):
+    """The members of an operator's struct that are the whole tensor, its parts and their number."""
+
+    whole: str
+    parts: str
+    part_count: str
+    whole_side: Side
+    part_side: Side
+
+    def sides(self, whole: T, parts: T) -> tuple[T, T]:
+        """(inputs, outputs) of (whole, parts), and the other way round."""
+        return (whole, parts) if self.whole_side == "input" else (parts, whole)
+
+    def in_order(self, whole: T, parts: Sequence[T]) -> list[T]:
+        """One value for each tensor, inputs before outputs."""
+        return [whole, *parts] if self.whole_side == "input" else [*parts, whole]
+
+    def whole_and_parts(self, tensors: Sequence[T]) -> tuple[T, Sequence[T]]:
+        """The inverse of `in_order`."""
+        return (tensors[0], tensors[1:]) if self.whole_side == "input" else (tensors[-1], tensors[:-1])
+
+
+ROLES: Final[Mapping[OperatorType, Roles]] = {
+    OperatorType.SPLIT: Roles("InputTensor", "OutputTensors", "OutputCount", "input", "output"),
+    OperatorType.JOIN: Roles("OutputTensor", "InputTensors", "InputCount", "output", "input"),
+}
+
+
+class Members(NamedTuple):
+    """The members of a descriptor, whatever is wrong with them."""
+
+    kind: OperatorType
+    whole: TensorDesc | None
+    array: tuple[TensorDesc | None, ...] | None
+    """As many parts as there are; `part_count` says how many of them belong to the operator."""
+    part_count: int
+    axis: int
+
+    @property
+    def roles(self) -> Roles:
+        return ROLES[self.kind]
+
+    @property
+    def parts(self) -> tuple[TensorDesc | None, ...]:
+        """The parts that the count covers, as far as they are there."""
+        return (self.array or ())[: self.part_count]
+
+
+def members_of(desc: OperatorDesc) -> Members:
+    """The members of a descriptor by their roles; TypeError for what is no descriptor of a Split or Join."""
+    if isinstance(desc, SplitOperatorDesc):
+        return Members(OperatorType.SPLIT, desc.input_tensor, desc.output_tensors, desc.output_count, desc.axis)
+    if isinstance(desc, JoinOperatorDesc):
+        return Members(OperatorType.JOIN, desc.output_tensor, desc.input_tensors, desc.input_count, desc.axis)
+    raise TypeError(f"{type(desc).__name__} is not a SplitOperatorDesc or JoinOperatorDesc")
+
+
+def descriptor_of(
+    kind: OperatorType, whole: TensorLike, array: Iterable[TensorLike] | None, part_count: int | None, axis: int
+) -> OperatorDesc:
+    """The descriptor of Members; a count of None is the length of the array."""
+    if kind is OperatorType.SPLIT:
+        return SplitOperatorDesc(whole, array, axis, part_count)
+    return JoinOperatorDesc(array, whole, axis, part_count)
+
+
+Dimensions: TypeAlias = tuple[int, ...]
+
+
+def dimensions_read(desc: BufferTensorDesc) -> tuple[Dimensions | None, Dimensions | None]:
+    """Sizes and strides as far as DimensionCount reads them; None for a null pointer."""
+    count = desc.dimension_count
+    return (None if desc.sizes is None else desc.sizes[:count], None if desc.strides is None else desc.strides[:count])
+
+
+class TensorLayout(NamedTuple):
+    """A tensor of an operator. Sizes and strides count elements and end where DimensionCount ends; `total` is bytes."""
+
+    steps: tuple[Step, ...]
+    """Where it stands in the descriptor: ("OutputTensors", 1)."""
+    is_output: bool
+    data_type: TensorDataType | int
+    sizes: Dimensions
+    strides: Dimensions | None
+    """None: packed."""
+    total: int
+    """TotalTensorSizeInBytes; 0 where it exceeds a UINT64."""
+    flags: TensorFlags
+    alignment: int
+    """GuaranteedBaseOffsetAlignment."""
+
+    @classmethod
+    def of(cls, steps: tuple[Step, ...], desc: BufferTensorDesc, is_output: bool) -> TensorLayout:
+        """The layout of a tensor that has sizes."""
+        sizes, strides = dimensions_read(desc)
+        assert sizes is not None
+        total, alignment = desc.total_tensor_size_in_bytes or 0, desc.guaranteed_base_offset_alignment
+        return cls(steps, is_output, desc.data_type, sizes, strides, total, desc.flags, alignment)
+
+    @property
+    def name(self) -> str:
+        """OutputTensors[1]"""
+        return steps_text(self.steps)
+
+    @property
+    def bits(self) -> int:
+        """The bits of an element."""
+        return ELEMENT_BITS[self.data_type]
+
+    @property
+    def is_empty(self) -> bool:
+        return 0 in self.sizes
+
+    @property
+    def byte_strides(self) -> Dimensions:
+        """Strides in bytes, of elements of whole bytes.
+
+        The stride of a size-1 dimension is never used: it is the packed one here, which compares equal to numpy's.
+        """
+        size = self.bits // 8
+        strides = packed = packed_strides(self.sizes)
+        if self.strides is not None:
+            strides = tuple([p if n == 1 else s for n, s, p in zip(self.sizes, self.strides, packed, strict=True)])
+        return tuple([stride * size for stride in strides])
+
+    @property
+    def extent(self) -> int:
+        """Elements from the first to the last one addressed, both included."""
+        return extent(self.sizes, self.strides)
+
+
+class Geometry(NamedTuple):
+    """An operator without null pointers: the whole tensor, and along `axis` the parts that the count covers."""
+
+    kind: OperatorType
+    axis: int
+    whole: TensorLayout
+    parts: tuple[TensorLayout, ...]
+
+    @classmethod
+    def of(cls, desc: OperatorDesc) -> Geometry:
+        """The geometry of a descriptor in which no pointer to a tensor or to sizes is null."""
+        members = members_of(desc)
+        roles = members.roles
+        whole = TensorLayout.of((roles.whole,), _present(members.whole), roles.whole_side == "output")
+        written = roles.part_side == "output"
+        parts = [TensorLayout.of((roles.parts, i), _present(part), written) for i, part in enumerate(members.parts)]
+        return cls(members.kind, members.axis, whole, tuple(parts))
+
+    @property
+    def roles(self) -> Roles:
+        return ROLES[self.kind]
+
+    @property
+    def inputs(self) -> tuple[TensorLayout, ...]:
+        return self.roles.sides((self.whole,), self.parts)[0]
+
+    @property
+    def outputs(self) -> tuple[TensorLayout, ...]:
+        return self.roles.sides((self.whole,), self.parts)[1]
+
+    @property
+    def tensors(self) -> list[TensorLayout]:
+        """Inputs before outputs."""
+        return self.roles.in_order(self.whole, self.parts)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The sizes of the parts on the axis."""
+        return tuple([part.sizes[self.axis] for part in self.parts])
+
+    def of_part(self, i: int) -> Geometry:
+        """The copy of one part alone: the whole begins where the part does, and is no larger, in its own strides."""
+        whole, part = self.whole, self.parts[i]
+        strides = packed_strides(whole.sizes) if whole.strides is None else whole.strides
+        return Geometry(self.kind, self.axis, whole._replace(sizes=part.sizes, strides=strides), (part,))
+
+    def plan(self, strides: Dimensions | None = None, part_strides: Sequence[Dimensions] | None = None) -> Plan:
+        """The copies as the C core runs them, of elements of whole bytes.
+
+        `strides` and `part_strides`, in bytes, are those of arrays that are bound; by default the descriptor's. Whether
+        written elements overlap is not looked for: rules decide that, and DirectML runs such an operator.
+        """
+        from dmlsplit.native import core
+
+        whole = self.whole.sizes, self.whole.byte_strides if strides is None else strides
+        if part_strides is None:
+            part_strides = [part.byte_strides for part in self.parts]
+        parts = [(part.sizes, own) for part, own in zip(self.parts, part_strides, strict=True)]
+        direction = core.SPLIT if self.roles.part_side == "output" else core.JOIN
+        return core.Plan.of(direction, self.whole.bits // 8, self.axis, whole, parts, overlap_allowed=True)
+
+
+def _present(tensor: TensorDesc | None) -> BufferTensorDesc:
+    assert tensor is not None
+    assert tensor.desc is not None
+    return tensor.desc

@@ -1,0 +1,235 @@
+"""The operators and graphs of .json (one operator, one graph or a DxDispatch model) and .jsonl files, as entries.
+
+Nothing here raises for what is wrong with a file: every fault becomes an Entry, so that the rest is still read.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias
+
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic, Position
+from dmlsplit.descriptors.enums import GRAPH
+from dmlsplit.descriptors.location import Location
+from dmlsplit.formats.json import OtherOperatorError, located, read_operator
+from dmlsplit.formats.jsontext import JsonText, KeyPath, read_bounded, read_line, shown
+from dmlsplit.rules import RULES
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+
+if TYPE_CHECKING:
+    from dmlsplit.formats.joins import JoinNode
+    from dmlsplit.formats.nodes import SplitNode
+    from dmlsplit.graphs import GraphDesc
+
+Kind: TypeAlias = Literal["json", "jsonl"]
+
+_KINDS: Final[Mapping[str, Kind]] = {".json": "json", ".jsonl": "jsonl"}
+STANDARD_INPUT: Final = "<stdin>"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One operator of a file, or what stands in its place.
+
+    `name` is the dispatchable's in a DxDispatch model, or the node's. `descriptor` is None where `error` says why the
+    operator cannot be read, where a note says that it is neither a Split nor a Join, or where `node`, of a framework's
+    model, stands for no operator. `locate` maps a location to line and column. `index` counts the entries of
+    the file from 0; an entry without an index of its own, -1, only says something of the file.
+    """
+
+    file: str
+    index: int
+    name: str | None
+    descriptor: OperatorDesc | None
+    error: InputError | None
+    notes: tuple[Diagnostic, ...]
+    locate: Callable[[Location], Position | None]
+    node: SplitNode | JoinNode | None = None
+    operator: str | None = None
+    """The name of a node without descriptor."""
+    graph: GraphDesc | None = None
+    """A DML_GRAPH, in the place of an operator."""
+
+
+def read_operators(
+    source: str | os.PathLike[str] | bytes, *, name: str | None = None, kind: Kind | None = None
+) -> Iterator[Entry]:
+    """The operators of a file, of standard input ("-") or of bytes; a .jsonl file is read line by line.
+
+    `name` is what the entries call the file (its path where left out). `kind` is taken from the name's suffix; where
+    that says nothing, text that is one JSON document is "json", other text is "jsonl".
+    """
+    if isinstance(source, bytes):
+        file = name or STANDARD_INPUT
+        yield from _read_bytes(source, file, kind or _kind_of(file))
+        return
+    path = os.fspath(source)
+    if path == "-":
+        yield from _read_stream(sys.stdin.buffer, name or STANDARD_INPUT, kind)
+        return
+    file = name or path
+    if os.path.isdir(path):
+        yield failed(file, 0, InputError(f"Is a directory; name the files in it: {folder_pattern(path)}"))
+        return
+    try:
+        with open(path, "rb") as stream:
+            yield from _read_stream(stream, file, kind or _kind_of(file))
+    except OSError as error:
+        yield failed(file, 0, fault_of(error))
+
+
+def folder_pattern(folder: str) -> str:
+    """The pattern of the models in a folder, quoted for a shell that would expand it."""
+    return f"'{printable(folder.replace(os.sep, '/').rstrip('/') or '/', 60)}/**/*.onnx'"
+
+
+def _kind_of(name: str) -> Kind | None:
+    return _KINDS.get(os.path.splitext(name)[1].lower())
+
+
+def failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
+    """The entry for an operator, or a file, that cannot be read."""
+    return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
+
+
+def fault_of(error: Exception) -> InputError:
+    """The fault of a file, in one line, whose reading or judging an exception ended, foreseen or not."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, OSError):
+        return InputError(error.strerror or str(error))
+    if isinstance(error, MemoryError):
+        return InputError("there is not enough memory to judge it")
+    said = f": {error}" if str(error) else ""
+    return InputError(f"it could not be judged: {type(error).__name__}{printable(said, 200)}")
+
+
+def _everywhere(error: InputError) -> Callable[[Location], Position | None]:
+    """A `locate` that knows one place."""
+    position = None if error.line is None or error.column is None else (error.line, error.column)
+    return lambda location: position
+
+
+def _read_stream(stream: BinaryIO, file: str, kind: Kind | None) -> Iterator[Entry]:
+    if kind == "jsonl":
+        yield from _read_lines(stream, file)
+        return
+    try:
+        data = read_bounded(stream, file)
+    except InputError as error:
+        yield failed(file, 0, error)
+    else:
+        yield from _read_bytes(data, file, kind)
+
+
+def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
+    if kind == "jsonl":
+        yield from _read_lines(io.BytesIO(data), file)
+        return
+    try:
+        text = JsonText(data, file=file)
+    except InputError as error:
+        if kind is None and _is_lines(data):
+            yield from _read_lines(io.BytesIO(data), file)
+        else:
+            yield failed(file, 0, error)
+        return
+    yield from _read_text(text, file, 0)
+
+
+def _is_lines(data: bytes) -> bool:
+    """Whether any line is a JSON object by itself; a document that is merely malformed is one error, not one a line."""
+    for line in io.BytesIO(data):
+        if line.lstrip().startswith(b"{"):
+            try:
+                JsonText(line)
+            except InputError:
+                continue
+            return True
+    return False
+
+
+def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
+    index = 0
+    for number in count(1):
+        try:
+            line = read_line(stream, file, number)
+        except InputError as error:
+            yield failed(file, index, error)
+            return  # there may be no end of it
+        if not line:
+            return
+        if not line.strip():
+            continue
+        try:
+            text = JsonText(line.rstrip(b"\r\n"), file=file, first_line=number)
+        except InputError as error:
+            yield failed(file, index, error)
+            if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+                return  # UTF-16: every line would be an error
+        else:
+            yield _operator(text, (), file, index)
+        index += 1
+
+
+def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:
+    if not isinstance(text.value, dict) or "dispatchables" not in text.value:
+        yield _operator(text, (), file, index)
+        return
+    _note_sources(text.value, file)
+    dispatchables = text.value["dispatchables"]
+    if not isinstance(dispatchables, dict):
+        message = f"dispatchables: expected an object, not {shown(dispatchables)}"
+        yield failed(file, index, text.error(("dispatchables",), message))
+        return
+    for index, name in enumerate(dispatchables):
+        yield _operator(text, ("dispatchables", name), file, index)
+
+
+def _note_sources(model: dict[str, object], file: str) -> None:
+    """Notes the files of resources, and of operators that have one: they are not read here."""
+    sources: list[str] = []
+    todo: list[object] = [model]
+    while todo:
+        members = todo.pop()
+        if isinstance(members, dict):
+            todo += members.values()
+            source = members.get("sourcePath")
+            if isinstance(source, str):
+                sources.append(source)
+    if sources:
+        from dmlsplit.formats.files import AllowedFolders  # with numpy, which takes longer than most models
+
+        folders = AllowedFolders(os.path.dirname(os.path.realpath(file)))
+        for source in sources:
+            folders.note_source(source, file)
+
+
+def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
+    """The entry of one operator, or of a graph; in a model its key path ends in the dispatchable's name."""
+    name = str(key_path[-1]) if key_path else None
+    try:
+        value = text.get(key_path)
+        if isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH:
+            from dmlsplit.formats.graph_json import read_graph  # files have operators, mostly
+
+            locate = partial(located, text, key_path)
+            return Entry(file, index, name, None, None, (), locate, graph=read_graph(text, key_path))
+        operator = read_operator(text, key_path, whole_model=name is not None)
+    except OtherOperatorError as other:
+        given, judged = printable(other.type_name), "DML_OPERATOR_SPLIT or DML_OPERATOR_JOIN"
+        note = RULES["input/operator-not-judged"].diagnostic(
+            Location(), f"{given} is not judged", expected=judged, actual=given, line=other.line, column=other.column
+        )
+        return Entry(file, index, name, None, None, (note,), _everywhere(other))
+    except InputError as error:
+        return failed(file, index, error, name)
+    return Entry(file, index, name, operator.descriptor, None, operator.notes, operator.locate)

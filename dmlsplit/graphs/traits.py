@@ -1,0 +1,122 @@
+"""How builds of DirectML differ in what they make of a graph: one row of traits for each range of builds.
+
+Observed: CompileGraph and a recorded dispatch, over a Direct3D 12 device without a GPU, and executions. A version
+without a row was not observed compiling graphs.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dmlsplit.targets.releases import Release
+
+
+class Fusion(enum.Enum):
+    """The products that a build takes for x * sigmoid(x) and computes in one dispatch."""
+
+    NONE = "nothing"
+    PRODUCT = "p * sigmoid(q), where p and q come from the same node, whichever outputs they are"
+    CHAIN = "also (p * q) * sigmoid(r)"
+
+
+class JoinPlacement(enum.Enum):
+    """When the inputs of a Join are computed into the joined buffer."""
+
+    EACH = "each input by itself, where its place is aligned"
+    ALL_OR_NONE = "all or none: every place must be aligned"
+
+
+class FiveDimensions(enum.Enum):
+    """How a build compiles a Split of five dimensions whose first size is not 1. Along that dimension it refuses it."""
+
+    SOUND = "it is compiled as any other, along the first dimension, too"
+    BROKEN = "it is compiled wrong"
+    UNKNOWN = "what it computes was not observed"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTraits:
+    """The ways in which builds differ as they compile a graph."""
+
+    fusion: Fusion = Fusion.PRODUCT
+    join_placement: JoinPlacement = JoinPlacement.EACH
+    splits_are_slices: bool = False
+    """A Split becomes a Slice for each output that is used, so that each is elided, or copied, by itself."""
+    slices_are_views: bool = True
+    """A Slice can be elided, as a Split can."""
+    all_places_aligned: bool = False
+    """A Split is elided only where all its outputs begin at a multiple of 16 bytes, those that nothing uses, too."""
+    one_home_per_node: bool = False
+    """Of a node's outputs only one is written to a graph output, or into a joined buffer, directly."""
+    forgets_repeats: bool = False
+    """Of a tensor that a Join takes more than once, only one place is written."""
+    vector_reads: bool = False
+    """A Split is elided only where its parts are made of whole 16-byte vectors."""
+    vector_joins: bool = False
+    """The same of the inputs of a Join that is computed in place."""
+    narrow_ranks: frozenset[int] = frozenset()
+    """Activations, and Slices, of so many dimensions take no views."""
+    narrow_ranks_take_rows: bool = False
+    """Unless the view is of rows that follow each other at one distance."""
+    keeps_identities: bool = False
+    """Identities are copies, in place where they can be."""
+    joins_reuse_rows: bool = True
+    """A tensor that is used elsewhere, too, can be computed straight into rows of a Join."""
+    shares_thin_parts: bool = True
+    """An operator works in place on a part of a Split whose size along the axis is 1, as on any other."""
+    five_dimensions: FiveDimensions = FiveDimensions.SOUND
+    needs_all_outputs: bool = False
+    """A graph output that no edge reaches ends the process in CompileGraph."""
+
+
+_NEW: Final = GraphTraits()
+_CHAINS: Final = replace(_NEW, fusion=Fusion.CHAIN)
+_SLICES: Final = replace(_CHAINS, splits_are_slices=True)
+_OLD: Final = replace(
+    _NEW,
+    fusion=Fusion.NONE,
+    join_placement=JoinPlacement.ALL_OR_NONE,
+    slices_are_views=False,
+    all_places_aligned=True,
+    one_home_per_node=True,
+)
+_FORGETFUL: Final = replace(_OLD, vector_reads=True, vector_joins=True, forgets_repeats=True)
+# Those of six to eight dimensions take views.
+_TF_1_15_8: Final = replace(_OLD, narrow_ranks=frozenset({5}))
+_LEVEL_4_1: Final = replace(
+    _TF_1_15_8, keeps_identities=True, joins_reuse_rows=False, narrow_ranks_take_rows=True, shares_thin_parts=False
+)
+_LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
+_LEVEL_2_1: Final = replace(_LEVEL_4_1, needs_all_outputs=True)
+_LEVEL_3_0: Final = replace(_LEVEL_2_1, five_dimensions=FiveDimensions.BROKEN)
+_LEVEL_3_0_NOT_EXECUTED: Final = replace(_LEVEL_3_0, five_dimensions=FiveDimensions.UNKNOWN)
+
+TRAITS: Final[dict[str, GraphTraits]] = {
+    "1.0.200610": _LEVEL_2_1,
+    "1.3.0-dev2": _LEVEL_3_0_NOT_EXECUTED,
+    "1.4.0": _LEVEL_3_0,
+    "1.5.0": _LEVEL_3_0,
+    "1.5.1": _LEVEL_3_0_NOT_EXECUTED,
+    "1.7.0": _LEVEL_4_1,
+    "1.8.0": _LEVEL_4_1,
+    "1.8.2": _LEVEL_4_1,
+    "1.9.0": _LEVEL_5_0,
+    "1.9.1": _TF_1_15_8,
+    "1.10.1": _FORGETFUL,
+    "1.12.0": _OLD,
+    "1.12.1": _OLD,
+    "1.13.1": _NEW,
+    "1.14.1": _NEW,
+    "1.14.2": _CHAINS,
+    "1.15.1": _SLICES,
+    "1.15.2": _SLICES,
+    "1.15.4": _SLICES,
+}
+"""By DirectML version, the oldest first: the builds of one version for Linux and Windows compile alike."""
+
+
+def traits_of(release: Release) -> GraphTraits | None:
+    """The row of a release; None where no build of its version was observed."""
+    return TRAITS.get(release.directml)

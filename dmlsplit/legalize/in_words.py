@@ -1,0 +1,75 @@
+"""Legalisations in words: in a few for a line beside a refusal, in full for `dmlsplit legalize`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.dims import braced
+from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.descriptors.geometry import Geometry, TensorLayout
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.target import Target
+
+if TYPE_CHECKING:
+    from dmlsplit.legalize import Legalization, Region
+
+MOST_SHOWN = 8
+"""Operators of a rewriting, and tensors of an operator, that are shown."""
+
+
+def summary(found: Legalization) -> str:
+    """A rewriting in a few words: `UINT32 {1,1,8,16}`, `3 operators of UINT32`."""
+    if not found.operators:
+        return "nothing, since it has no elements"
+    whole = Geometry.of(found.operators[-1]).whole
+    name = TensorDataType(whole.data_type).name
+    if len(found.operators) > 1:
+        memory = f" and {found.temporary_bytes} bytes of temporary memory" if found.temporary_bytes else ""
+        return f"{len(found.operators)} operators of {name}{memory}"
+    return f"{name} {braced(whole.sizes)}"
+
+
+def fix(found: Legalization, file: str, target: Target) -> str:
+    """The line that names the rewriting, and the command that shows it."""
+    name, option = target.short_name, f"--{target.kind.replace('_', '-')}"
+    command = f"dmlsplit legalize {shlex.quote(printable(file, None))} {option} {name}"
+    return f"runs on {name} as {summary(found)}: {command}"
+
+
+def lines(found: Legalization) -> Iterator[str]:
+    """An operator that has a rewriting before and after, and the steps."""
+    assert found.desc is not None  # only what has no rewriting may lack it
+    yield "before:"
+    yield from _operator_lines(found.desc, None)
+    yield "after:" if found.operators else "after: no operator"
+    for operator, regions in zip(found.operators[:MOST_SHOWN], found.bindings, strict=False):
+        yield from _operator_lines(operator, regions)
+    if len(found.operators) > MOST_SHOWN:
+        yield f"  ... and {len(found.operators) - MOST_SHOWN} operators more"
+    for step in found.steps:
+        yield f"- {step}"
+
+
+def _operator_lines(desc: OperatorDesc, regions: Sequence[Region] | None) -> Iterator[str]:
+    geometry = Geometry.of(desc)
+    tensors = geometry.tensors
+    yield f"  {geometry.kind.c_name} on Axis {geometry.axis}"
+    for i, tensor in enumerate(tensors):
+        if i == MOST_SHOWN + 1:
+            yield f"    ... and {len(tensors) - i} tensors more"
+            return
+        place = "" if regions is None else _region_text(regions[i])
+        yield f"    {'to' if tensor.is_output else 'from':<4} {_tensor_text(tensor)}{place}"
+
+
+def _tensor_text(tensor: TensorLayout) -> str:
+    strides = "" if tensor.strides is None else f" strides {braced(tensor.strides)}"
+    return f"{TensorDataType(tensor.data_type).name} {braced(tensor.sizes)}{strides}, {tensor.total} bytes"
+
+
+def _region_text(region: Region) -> str:
+    place = f" at byte {region.offset}" if region.offset else ""
+    return f" in {region.buffer} {region.index}{place}"

@@ -1,0 +1,100 @@
+"""Models written back: an ONNX model that a level, a release or a runtime takes, and that gives the same bit for bit.
+
+    written = legalize_model("model.onnx", find_target(onnxruntime="1.24.4"))
+    written.model, written.changes
+
+`fields`, `source` and `assembling` know the file: what is not touched stays byte for byte. `sites`, `views` and
+`judged` know the nodes and what the target makes of them; `rewritings` is the table of what mends a node, `forms` and
+`reshaping` carry it out. `graph_cures` chooses what helps against wrong graphs, and `carriers` carries it out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from dmlsplit.formats.files import AllowedFolders
+from dmlsplit.system.errors import InputError, NotLegalizedError
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
+
+if TYPE_CHECKING:
+    import onnx
+
+    from dmlsplit.mending.mending import Mending
+    from dmlsplit.mending.words import Change
+
+
+class Written(NamedTuple):
+    """A model as a target takes it: its bytes, and what was changed."""
+
+    model: bytes
+    changes: tuple[Change, ...]
+
+
+def legalize(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    *,
+    feature_level: LevelLike = None,
+    directml: ReleaseLike = None,
+    onnxruntime: RuntimeLike = None,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> Written:
+    """The model, mended, as a feature level, a release or a version of ONNX Runtime takes it: bytes, and the changes.
+
+    It computes the same, bit for bit, and differs only around the nodes that needed it; where none did, the bytes are
+    those of `source`. External data stays where it is. Raises NotLegalizedError where something cannot be mended,
+    InputError for what is no model, ValueError for an unknown target, OSError.
+    """
+    return legalize_model(source, find_target(feature_level, directml, onnxruntime), allow_paths=allow_paths)
+
+
+def legalize_model(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    target: Target,
+    *,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> Written:
+    """The model with what the target does not take mended; the same bytes where there is nothing to mend.
+
+    Raises NotLegalizedError where something cannot be mended, which says what and why; InputError for what is no model;
+    OSError.
+    """
+    with mended_model(source, target, allow_paths) as found:
+        if found.refusals:
+            raise NotLegalizedError([str(refusal) for refusal in found.refusals], target.name)
+        return Written(b"".join(map(bytes, found.copied())), tuple(found.changes))
+
+
+@contextmanager
+def mended_model(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    target: Target,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> Iterator[Mending]:
+    """The mending of a model; its bytes can be had within the block, in which a file stays open."""
+    try:
+        import onnx
+    except ImportError:
+        raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
+    from dmlsplit.formats.onnx.loading import note_external_data
+    from dmlsplit.formats.onnx.tensors import external_reader, no_external_data
+    from dmlsplit.mending.mending import mended
+    from dmlsplit.mending.source import SourceModel, mapped
+
+    if isinstance(source, onnx.ModelProto):
+        source = source.SerializeToString()
+    if isinstance(source, bytes):
+        yield mended(SourceModel(source), target, no_external_data)
+        return
+    folder = os.path.dirname(os.path.abspath(source))
+    with ExitStack() as opened:
+        try:
+            read = SourceModel(opened.enter_context(mapped(source)))
+            note_external_data(read.model, source)
+            found = mended(read, target, external_reader(AllowedFolders(folder, allow_paths)))
+        except InputError as error:
+            raise InputError(f"{printable(os.fspath(source), None)}: {error}") from None
+        yield found

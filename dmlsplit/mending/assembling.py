@@ -1,0 +1,132 @@
+"""From a source and the model that was made of it to the parts of the file that is written.
+
+An unchanged message is a range of the source: unknown fields, the order of fields and weights stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import onnx
+
+from dmlsplit.mending.fields import Field, Part, Span, fields, integer, joined, message
+from dmlsplit.mending.source import ATTRIBUTE, NODE_OF_FUNCTION, NODE_OF_GRAPH, SourceModel, origin
+
+
+def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
+    """The parts of `model`, which is source.model but for what was changed: nodes, IR version, opsets."""
+    found: list[Part] = []
+    functions, imports = iter(model.functions), iter(model.opset_import)
+    for field in fields(source.data, 0, source.size):
+        parts: list[Part] | None = None
+        match field.number:
+            case onnx.ModelProto.GRAPH_FIELD_NUMBER:
+                parts = _message(field, _content(source, field, model.graph.node, NODE_OF_GRAPH))
+            case onnx.ModelProto.FUNCTIONS_FIELD_NUMBER:
+                function = next(functions)
+                again = iter(function.opset_import)
+                imports_at = {
+                    inner.start: changed
+                    for inner in fields(source.data, field.content, field.end)
+                    if inner.number == onnx.FunctionProto.OPSET_IMPORT_FIELD_NUMBER
+                    and (changed := _import(source, inner, next(again))) is not None
+                }
+                parts = _message(field, _content(source, field, function.node, NODE_OF_FUNCTION, imports_at))
+            case onnx.ModelProto.OPSET_IMPORT_FIELD_NUMBER:
+                parts = _import(source, field, next(imports))
+            case onnx.ModelProto.IR_VERSION_FIELD_NUMBER if model.ir_version != source.model.ir_version:
+                parts = [integer(field.number, model.ir_version)]
+        found += [Span(field.start, field.end)] if parts is None else parts
+    return joined(found)
+
+
+def _message(field: Field, content: list[Part] | None) -> list[Part] | None:
+    return None if content is None else message(field.number, content)
+
+
+def _import(source: SourceModel, field: Field, new: onnx.OperatorSetIdProto) -> list[Part] | None:
+    old = onnx.OperatorSetIdProto.FromString(source.data[field.content : field.end])
+    return None if old.version == new.version else message(field.number, [new.SerializeToString()])
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node as it is written; `start`: where it stood, if it stays in its place."""
+
+    parts: list[Part]
+    changed: bool
+    start: int | None
+
+
+def _content(
+    source: SourceModel,
+    graph: Field,
+    nodes: Iterable[onnx.NodeProto],
+    number: int,
+    others: Mapping[int, list[Part]] | None = None,
+) -> list[Part] | None:
+    """The content of a graph or function with these nodes; None where nothing is different.
+
+    `others`: what takes the place of other fields, by where these begin.
+    """
+    others = others or {}
+    written = _written(source, nodes, number)
+    staying = {node.start for node in written}
+    changed = bool(others) or any(node.changed for node in written)
+    found: list[Part] = []
+    place = behind_the_last = 0
+    for field in fields(source.data, graph.content, graph.end):
+        if field.number != number:
+            found += others.get(field.start, [Span(field.start, field.end)])
+            continue
+        changed |= field.start not in staying
+        while field.start in staying:
+            node = written[place]
+            place += 1
+            found += node.parts
+            if node.start == field.start:
+                break
+        behind_the_last = len(found)
+    rest = [part for node in written[place:] for part in node.parts]
+    found[behind_the_last:behind_the_last] = rest
+    return found if changed else None
+
+
+def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) -> list[_Node]:
+    """Nodes stay in their places as long as these follow one another; others are new, or moved."""
+    found = []
+    last = -1
+    for node in nodes:
+        place = origin(node)
+        if place is None:
+            found.append(_Node(message(number, [node.SerializeToString()]), True, None))
+            continue
+        (field,) = fields(source.data, place.start, place.end)
+        inside = _attributes(source, node, field)
+        stays = place.start > last
+        last = max(last, place.start)
+        parts: list[Part] = [place] if inside is None else message(number, inside)
+        found.append(_Node(parts, not stays or inside is not None, place.start if stays else None))
+    return found
+
+
+def _attributes(source: SourceModel, node: onnx.NodeProto, place: Field) -> list[Part] | None:
+    """The content of a node that stays, with what is different in its graphs; None where nothing is."""
+    edited = {
+        field.start: message(field.number, content)
+        for graph, field in source.graphs_in(node, place)
+        if (content := _content(source, field, graph.node, NODE_OF_GRAPH)) is not None
+    }
+    if not edited:
+        return None
+    found: list[Part] = []
+    for field in fields(source.data, place.content, place.end):
+        if field.number == ATTRIBUTE and any(field.content <= start < field.end for start in edited):
+            inside: list[Part] = []
+            for inner in fields(source.data, field.content, field.end):
+                inside += edited.get(inner.start, [Span(inner.start, inner.end)])
+            found += message(ATTRIBUTE, inside)
+        else:
+            found.append(Span(field.start, field.end))
+    return found

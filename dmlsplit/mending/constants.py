@@ -1,0 +1,38 @@
+"""Constants and Casts as the opsets have them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from dmlsplit.formats.onnx.protobuf import Names
+from dmlsplit.formats.onnx.tensors import Array
+from dmlsplit.mending.words import CannotMend
+
+_OF_ANY_TYPE: Final = 9
+"""The first opset whose Constant is: before, it is of floats."""
+_CASTS_ARE_INFERRED: Final = 6
+"""The first opset through whose Casts onnx infers types."""
+
+
+def constant_nodes(name: str, values: Array, opset: int, taken: Names) -> list[onnx.NodeProto]:
+    """The nodes that make a constant of integers, which the last of them gives. CannotMend where there are none."""
+    if opset >= _OF_ANY_TYPE:
+        return [_constant(name, values)]
+    floats = taken.fresh(f"{name}/double")
+    data_type = helper.np_dtype_to_tensor_dtype(values.dtype)
+    return [_constant(floats, values.astype(np.float64)), cast_node(floats, name, data_type, opset)]
+
+
+def _constant(name: str, values: Array) -> onnx.NodeProto:
+    return helper.make_node("Constant", [], [name], name=name, value=numpy_helper.from_array(values, name))
+
+
+def cast_node(read: str, output: str, data_type: int, opset: int) -> onnx.NodeProto:
+    """A Cast, named after its output. CannotMend for an opset whose Casts leave a model without types."""
+    if opset < _CASTS_ARE_INFERRED:
+        raise CannotMend(f"it takes a Cast, and onnx infers no types through those of opset {opset}")
+    return helper.make_node("Cast", [read], [output], name=output, to=data_type)

@@ -1,0 +1,286 @@
+"""Nodes as they are at another opset: onnx's own converter makes them, of each graph and function by itself.
+
+The converter takes no functions, and looks into no graphs around one; so each body goes to it as a model of its own,
+with the constants around it. What it leaves as it is, and nodes with graphs in them, stay the nodes of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, defs, helper, numpy_helper
+
+from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.onnx.protobuf import (
+    Names,
+    add_document,
+    domain_of,
+    graphs_of,
+    reads,
+    refill,
+    rename_tensors,
+    subgraphs,
+)
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending._converter import LENGTH
+from dmlsplit.mending.editing import names_of
+from dmlsplit.mending.words import CannotMend
+from dmlsplit.system.printable import printable
+
+WRITTEN_HERE: Final = ("Split", "Concat")
+"""Operators that the converter is not asked about."""
+_WITHOUT_ADAPTER: Final = ("Identity", "ConstantOfShape", "GlobalMaxPool")
+"""Operators that only take other types since some opset, which the converter has no adapter for."""
+_HIDDEN: Final = "dmlsplit.hidden"
+"""A domain in which the converter leaves nodes alone."""
+
+_NUMBERS: Final = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+"""Attributes of Constant that the converter does not read, with the types of what they hold."""
+
+_Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
+Original: TypeAlias = Callable[[onnx.NodeProto], onnx.NodeProto]
+"""A node with all that the file has of it."""
+
+
+def since(operator: str, opset: int) -> int | None:
+    """The version of an operator that an opset has; None where there is no such operator."""
+    try:
+        return int(defs.get_schema(operator, opset, "").since_version)
+    except (defs.SchemaError, TypeError):  # the latter of a number that is none of an opset
+        return None
+
+
+def takes(operator: str, opset: int, data_type: str | None) -> bool:
+    """Whether an operator, as an opset has it, has a first input of an element type; of None it is not known."""
+    if data_type is None or since(operator, opset) is None:
+        return True
+    return f"tensor({data_type.lower()})" in defs.get_schema(operator, opset, "").inputs[0].types
+
+
+def convert(
+    model: onnx.ModelProto, opsets: Mapping[int, int], wanted: int, original: Original, documentation: str
+) -> None:
+    """Puts the nodes of opset `wanted` in the place of others; CannotMend where the converter does not make them.
+
+    `opsets`: those of the model's graph (-1) and its functions, by their index, that are to be converted.
+    """
+    asked = []
+    for index, own in opsets.items():
+        body: _Body = model.graph if index < 0 else model.functions[index]
+        asked += [each for each in _bodies(body, own, {}) if not _is_unchanged(each.body.node, own, wanted)]
+    sent = [_sent(each, wanted) for each in asked]
+    taken = names_of(model)
+    for each, made in zip(asked, _converted(sent, wanted), strict=True):
+        _put(each, made, taken, original, documentation)
+
+
+@dataclass
+class _Asked:
+    """A graph or function that is converted, and the constants around it."""
+
+    body: _Body
+    own: int
+    around: Mapping[str, onnx.TensorProto]
+    sent: dict[str, onnx.NodeProto] = field(default_factory=dict)
+    """Nodes as they are handed to the converter, by their documentation, which is their index."""
+
+
+def _bodies(body: _Body, own: int, around: Mapping[str, onnx.TensorProto]) -> Iterator[_Asked]:
+    """A graph or function behind all that are in it."""
+    known = {**around, **_constants(body)}
+    for node in body.node:
+        for graph in subgraphs(node):
+            yield from _bodies(graph, own, known)
+    yield _Asked(body, own, around)
+
+
+def _constants(body: _Body) -> dict[str, onnx.TensorProto]:
+    tensors = body.initializer if isinstance(body, onnx.GraphProto) else ()
+    found = {text(tensor.name): tensor for tensor in tensors}
+    for node in body.node:
+        tensor = _constant(node)
+        if tensor is not None:
+            found.update({text(name): tensor for name in node.output})
+    return found
+
+
+def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    """The tensor of a Constant, in whatever attribute it is; None for another node."""
+    if node.op_type != "Constant" or domain_of(node) != "" or len(node.attribute) != 1:
+        return None
+    (given,) = node.attribute
+    if given.name == "value":
+        tensor: onnx.TensorProto = given.t
+        return tensor
+    numpy_type = _NUMBERS.get(text(given.name))
+    if numpy_type is None or given.ref_attr_name:
+        return None
+    return numpy_helper.from_array(np.array(helper.get_attribute_value(given), numpy_type))
+
+
+def _is_unchanged(nodes: Iterable[onnx.NodeProto], own: int, wanted: int) -> bool:
+    """Whether all operators but Split and Concat are the same at two opsets."""
+    names = {text(node.op_type) for node in nodes if domain_of(node) == ""} - set(WRITTEN_HERE)
+    return all((first := since(name, own)) is not None and first == since(name, wanted) for name in names)
+
+
+def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
+    """A body as a model. What is in nodes' graphs is no part of it."""
+    body, graph = asked.body, onnx.GraphProto(name="body")
+    if isinstance(body, onnx.GraphProto):
+        graph.input.extend(body.input)
+        graph.output.extend(body.output)
+        graph.value_info.extend(body.value_info)
+        graph.initializer.extend(body.initializer)
+    else:
+        for names, values in ((body.input, graph.input), (body.output, graph.output)):
+            for name in names:
+                values.add(name=text(name))
+    known = {text(value.name) for values in (graph.input, graph.initializer) for value in values}
+    known.update(text(name) for node in body.node for name in node.output)
+    for index, node in enumerate(body.node):
+        _check(node, asked.own, wanted)
+        sent = graph.node.add()
+        sent.CopyFrom(node)
+        if _is_kept(node, asked.own, wanted):
+            sent.domain = _HIDDEN
+            del sent.attribute[:]
+        elif (tensor := _constant(node)) is not None:
+            del sent.attribute[:]
+            sent.attribute.append(helper.make_attribute("value", tensor))
+        sent.doc_string = str(index)  # nodes that were written before may have the same
+        asked.sent[sent.doc_string] = sent
+        for name in reads(node):
+            if name and name not in known:
+                known.add(name)
+                if name in asked.around:
+                    graph.initializer.add().CopyFrom(asked.around[name])
+                    graph.initializer[-1].name = name
+                else:
+                    graph.input.add(name=name)
+    imports = [helper.make_opsetid("", asked.own), helper.make_opsetid(_HIDDEN, 1)]
+    return helper.make_model(graph, opset_imports=imports)
+
+
+def _is_kept(node: onnx.NodeProto, own: int, wanted: int) -> bool:
+    """Whether the converter is not asked about a node: it does not know what it cannot see."""
+    if domain_of(node) != "" or node.op_type in WRITTEN_HERE:
+        return True
+    if node.op_type in _WITHOUT_ADAPTER and _is_alike(text(node.op_type), own, wanted):
+        return True
+    return any(a.ref_attr_name or _holds_graphs(a) for a in node.attribute)
+
+
+def _holds_graphs(attribute: AttributeProto) -> bool:
+    return any(True for _ in graphs_of(attribute))
+
+
+def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
+    """CannotMend where a node that is kept means something else at the other opset."""
+    operator = text(node.op_type)
+    if not _is_kept(node, own, wanted) or domain_of(node) != "" or operator in WRITTEN_HERE:
+        return
+    if since(operator, own) == since(operator, wanted) or _is_alike(operator, own, wanted):
+        return
+    if not all(map(_holds_graphs, node.attribute)) or since(operator, wanted) is None:
+        raise CannotMend(f"the {printable(operator)} in it takes attributes of a function")
+    if _signature(operator, own) != _signature(operator, wanted):
+        raise CannotMend(f"{printable(operator)} was another one")
+
+
+def _is_alike(operator: str, own: int, wanted: int) -> bool:
+    """Whether an operator is the same at two opsets, but for the types that it takes."""
+    if since(operator, own) is None or since(operator, wanted) is None:
+        return False
+    docs = {defs.get_schema(operator, opset, "").doc for opset in (own, wanted)}
+    return len(docs) == 1 and _signature(operator, own) == _signature(operator, wanted)
+
+
+def _signature(operator: str, opset: int) -> tuple[object, ...]:
+    """All of an operator but the types that it takes."""
+    schema = defs.get_schema(operator, opset, "")
+    tensors = [(each.name, each.option) for values in (schema.inputs, schema.outputs) for each in values]
+    return (*tensors, *sorted((name, each.required, each.type) for name, each in schema.attributes.items()))
+
+
+def _put(asked: _Asked, made: onnx.ModelProto, taken: Names, original: Original, documentation: str) -> None:
+    """Takes over what the converter made of a body."""
+    body = asked.body
+    own = {text(name) for node in body.node for name in (*node.input, *node.output)}
+    known = own | set(asked.around) | {text(name.name) for name in (*made.graph.input, *_initializers(body))}
+    new = [helper.make_node("Constant", [], [t.name], value=t) for t in made.graph.initializer if t.name not in known]
+    written = [text(name) for node in (*new, *made.graph.node) for name in node.output]
+    renamed = {name: taken.fresh(name) for name in written if name not in own}
+    old = {str(index): node for index, node in enumerate(body.node)}
+    nodes = []
+    for node in (*new, *made.graph.node):
+        before = old.get(text(node.doc_string))
+        rename_tensors(node, lambda name: renamed.get(name, name))
+        if before is None:
+            node.doc_string = documentation
+        else:
+            node = _changed(before, asked.sent[text(node.doc_string)], node, original, documentation)
+        nodes.append(deepcopy(node))
+    refill(body.node, nodes)
+
+
+def _initializers(body: _Body) -> Sequence[onnx.TensorProto]:
+    return body.initializer if isinstance(body, onnx.GraphProto) else ()
+
+
+def _changed(
+    before: onnx.NodeProto, sent: onnx.NodeProto, made: onnx.NodeProto, original: Original, documentation: str
+) -> onnx.NodeProto:
+    """The nodes that replace a node: itself where the converter left it as it was."""
+    parts = [(text(node.op_type), [*map(text, node.input)], [*map(text, node.output)]) for node in (sent, made)]
+    same = {a.name: a.SerializeToString(deterministic=True) for a in sent.attribute}
+    new = {a.name: a.SerializeToString(deterministic=True) for a in made.attribute}
+    if parts[0] == parts[1] and (same == new or sent.domain == _HIDDEN):
+        return before
+    changed = deepcopy(original(before))
+    whole = {text(a.name): a for a in changed.attribute}
+    attributes = [whole[a.name] if new[a.name] == same.get(a.name) else a for a in made.attribute]
+    changed.op_type = made.op_type
+    refill(changed.attribute, map(deepcopy, attributes))
+    refill(changed.input, made.input)
+    refill(changed.output, made.output)
+    add_document(changed, documentation)
+    return changed
+
+
+def _converted(models: Sequence[onnx.ModelProto], wanted: int) -> list[onnx.ModelProto]:
+    """The models that onnx's converter gives."""
+    if not models:
+        return []
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    worker = Path(__file__).with_name("_converter.py")
+    given = [model.SerializeToString() for model in models]
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-P", str(worker), str(wanted)],
+            input=b"".join(len(data).to_bytes(LENGTH, "little") + data for data in given),
+            capture_output=True,
+            env=environment,
+            timeout=Limit.ONNX_INFERENCE_TIME.most,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotMend("onnx's converter did not end") from None
+    if ended.returncode:
+        lines = ended.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
+        raise CannotMend(f"onnx's converter: {printable(lines[-1] if lines else 'ended its process', 200)}")
+    found, place = [], 0
+    while place < len(ended.stdout):
+        start = place + LENGTH
+        place = start + int.from_bytes(ended.stdout[place:start], "little")
+        found.append(onnx.ModelProto.FromString(ended.stdout[start:place]))
+    return found

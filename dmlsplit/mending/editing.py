@@ -1,0 +1,125 @@
+"""Changes of a model's graphs: nodes put in the place of others, and what nothing reads any more taken out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, first_output, reads, refill, subgraphs
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending.sites import Place, nodes_at
+from dmlsplit.mending.source import origin
+from dmlsplit.system.printable import printable
+
+Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
+"""By a node's index what takes its place."""
+
+
+def names_of(model: onnx.ModelProto) -> Names:
+    """Every name of a tensor or node in a model."""
+    bodies = [model.graph.node, *(function.node for function in model.functions)]
+    nodes = [node for body in bodies for node in all_nodes(body)]
+    found = Names(text(name) for node in nodes for name in (node.name, *node.input, *node.output))
+    for function in model.functions:
+        found.update(map(text, (*function.input, *function.output)))
+    for graph in (model.graph, *(graph for node in nodes for graph in subgraphs(node))):
+        values = (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
+        found.update(text(value.name) for value in values)
+        found.update(text(tensor.values.name) for tensor in graph.sparse_initializer)
+    return found
+
+
+def name_apart(model: onnx.ModelProto) -> None:
+    """Gives new nodes, which are named after what they write, other names where a node has theirs: ONNX Runtime loads
+    no graph with two nodes of one name."""
+    nodes = [*all_nodes(model.graph.node), *(n for function in model.functions for n in all_nodes(function.node))]
+    named: dict[str, list[onnx.NodeProto]] = defaultdict(list)
+    for node in nodes:
+        named[text(node.name)].append(node)
+    taken = Names()
+    for name, alike in named.items():
+        new = [node for node in alike if origin(node) is None and name == first_output(node)]
+        for node in new if name and len(alike) > 1 else ():
+            taken = taken or names_of(model)
+            node.name = taken.fresh(name)
+
+
+def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:
+    """Puts nodes in the places of others; what only those read goes, too."""
+    for place in sorted(replaced, key=lambda place: -len(place.steps)):  # the inner graphs first: indices stay right
+        graph = nodes_at(model, place)
+        assert graph is not None
+        old = [graph.node[index] for index in replaced[place]]
+        unread = {name for node in old for name in map(text, node.input) if name}
+        nodes = list(_with(graph.node, replaced[place]))
+        refill(graph.node, map(deepcopy, _without_dead(nodes, outputs_of(graph), unread)))
+
+
+def _with(nodes: Iterable[onnx.NodeProto], replaced: Replacement) -> Iterator[onnx.NodeProto]:
+    for index, node in enumerate(nodes):
+        if index in replaced:
+            yield from replaced[index]
+        else:
+            yield node
+
+
+def outputs_of(graph: onnx.GraphProto | onnx.FunctionProto) -> set[str]:
+    """The names that a graph or function gives."""
+    if isinstance(graph, onnx.FunctionProto):
+        return set(map(text, graph.output))
+    return {text(value.name) for value in graph.output}
+
+
+def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[str]) -> list[onnx.NodeProto]:
+    """Without the nodes that computed names of `unread` for nothing else, and those that only such nodes read."""
+    readers: dict[str, int] = defaultdict(int)
+    producers = {text(name): i for i, node in enumerate(nodes) for name in node.output if name}
+    for node in nodes:
+        for name in reads(node):
+            readers[name] += 1
+    dead: set[int] = set()
+    todo = list(unread)
+    while todo:
+        index = producers.get(todo.pop())
+        if index is None or index in dead:
+            continue
+        node = nodes[index]
+        if any(readers[name] or name in outputs for name in map(text, node.output) if name):
+            continue
+        dead.add(index)
+        for name in reads(node):
+            readers[name] -= 1
+            todo.append(name)
+    return [node for i, node in enumerate(nodes) if i not in dead]
+
+
+def node_text(node: onnx.NodeProto) -> str:
+    """A node in one line: `a, b = Split(x, l) axis=1`."""
+    attributes = [f"{text(a.name)}={_value(a)}" for a in node.attribute]
+    inputs, outputs = ", ".join(map(text, node.input)), ", ".join(map(text, node.output))
+    return printable(" ".join([f"{outputs} = {text(node.op_type)}({inputs})", *attributes]))
+
+
+def _value(attribute: onnx.AttributeProto) -> str:
+    match attribute.type:
+        case onnx.AttributeProto.INT:
+            return str(attribute.i)
+        case onnx.AttributeProto.INTS:
+            return f"[{', '.join(map(str, attribute.ints))}]"
+        case onnx.AttributeProto.FLOAT:
+            return f"{attribute.f:g}"
+        case onnx.AttributeProto.STRING:
+            return repr(attribute.s.decode("utf-8", "backslashreplace"))
+        case onnx.AttributeProto.TENSOR:
+            tensor = attribute.t
+            if tensor.data_type == onnx.TensorProto.INT64 and 0 < len(tensor.raw_data) <= 128:
+                return (
+                    f"[{', '.join(str(v) for v in np.frombuffer(tensor.raw_data, '<i8', len(tensor.raw_data) // 8))}]"
+                )
+            return f"{onnx.TensorProto.DataType.Name(tensor.data_type)}[{', '.join(map(str, tensor.dims))}]"
+    return "..."

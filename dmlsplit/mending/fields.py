@@ -1,0 +1,126 @@
+"""The fields of serialized messages, found and written without decoding what is in them.
+
+Source of the encoding: https://protobuf.dev/programming-guides/encoding.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from dmlsplit.system.errors import InputError
+
+Buffer: TypeAlias = bytes | mmap.mmap
+
+VARINT: Final = 0
+LENGTH_DELIMITED: Final = 2
+_FIXED: Final = {1: 8, 5: 4}
+"""Bytes of a field by its wire type; groups have none of their own."""
+_GROUPS: Final = (3, 4)
+_MOST_BYTES: Final = 10
+"""Of a number."""
+
+
+class Field(NamedTuple):
+    """One field: its number and wire type, where its key begins, where its content begins and ends."""
+
+    number: int
+    kind: int
+    start: int
+    content: int
+    end: int
+
+
+class Span(NamedTuple):
+    """Bytes of the source, from `start` up to `end`."""
+
+    start: int
+    end: int
+
+
+Part: TypeAlias = Span | bytes
+"""Of a file that is written: bytes of the source, or new ones."""
+
+
+def fields(data: Buffer, start: int, end: int) -> Iterator[Field]:
+    """The fields of the message between two places. InputError where there is none."""
+    place = start
+    while place < end:
+        key, content = varint(data, place, end)
+        kind = key & 7
+        if kind == LENGTH_DELIMITED:
+            length, content = varint(data, content, end)
+            stop = content + length
+        elif kind == VARINT:
+            _, stop = varint(data, content, end)
+        elif kind in _FIXED or kind in _GROUPS:
+            stop = content + _FIXED.get(kind, 0)
+        else:
+            raise InputError(f"it is not an ONNX model: byte {place} begins no field")
+        if stop > end:
+            raise InputError(f"it is not an ONNX model: the field at byte {place} ends after its message")
+        yield Field(key >> 3, kind, place, content, stop)
+        place = stop
+
+
+def varint(data: Buffer, place: int, end: int) -> tuple[int, int]:
+    """The number at a place, and the place after it. InputError where it does not end."""
+    number = 0
+    for shift in range(_MOST_BYTES):
+        if place >= end:
+            break
+        byte = data[place]
+        place += 1
+        number |= (byte & 127) << 7 * shift
+        if byte < 128:
+            return number, place
+    raise InputError(f"it is not an ONNX model: the number before byte {place} has no end")
+
+
+def encoded(number: int) -> bytes:
+    """A number as the fields of integers have it; negative ones as 64 bits of two's complement."""
+    number %= 1 << 64
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def integer(number: int, value: int) -> bytes:
+    """The field of an integer."""
+    return encoded(number << 3 | VARINT) + encoded(value)
+
+
+def message(number: int, parts: Iterable[Part]) -> list[Part]:
+    """The field of a message that consists of `parts`."""
+    inside = list(parts)
+    return [encoded(number << 3 | LENGTH_DELIMITED) + encoded(size_of(inside)), *inside]
+
+
+def size_of(parts: Iterable[Part]) -> int:
+    """How many bytes parts are."""
+    return sum(part.end - part.start if isinstance(part, Span) else len(part) for part in parts)
+
+
+def joined(parts: Iterable[Part]) -> list[Part]:
+    """The same bytes in as few parts as there can be."""
+    found: list[Part] = []
+    new: list[bytes] = []
+    for part in parts:
+        if isinstance(part, bytes):
+            new.append(part)
+            continue
+        if part.start == part.end:
+            continue
+        if any(new):
+            found.append(b"".join(new))
+        new.clear()
+        last = found[-1] if found else None
+        if isinstance(last, Span) and last.end == part.start:
+            found[-1] = Span(last.start, part.end)
+        else:
+            found.append(part)
+    return [*found, b"".join(new)] if any(new) else found

@@ -1,0 +1,222 @@
+"""Asking the target about a model: which version of ONNX Runtime stands for it, and which nodes it takes."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Final
+
+import onnx
+
+from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors.diagnostics import Severity
+from dmlsplit.descriptors.dims import Dim
+from dmlsplit.descriptors.location import steps_text
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.mending.sites import Site, Spot, numbered, sites_of
+from dmlsplit.mending.views import LEAST_RANK, View
+from dmlsplit.models.functions import check_references
+from dmlsplit.models.once import Once
+from dmlsplit.onnxruntime import NEWEST, Outcome, Runtime, runtime_of_release, runtimes
+from dmlsplit.onnxruntime.answers import NodeOnRuntime
+from dmlsplit.onnxruntime.cures import Fault
+from dmlsplit.onnxruntime.findings import GraphFinding
+from dmlsplit.onnxruntime.predict import placement
+from dmlsplit.onnxruntime.reports import options_of
+from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.targets.target import Target
+from dmlsplit.verdicts.validation import evaluate
+
+ELSEWHERE: Final = "onnxruntime/session-fails-elsewhere"
+_GRAPHS: Final = {"onnxruntime/graph-without-outputs": Fault.DEAD, "onnxruntime/graph-refused": Fault.REFUSED}
+"""The rules that say of a node what is wrong with its graph."""
+_FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
+
+
+def session_of(target: Target) -> tuple[Runtime, bool]:
+    """The version of ONNX Runtime that stands for a target, and whether a model for the target has to run in it.
+
+    That is the newest one that ships the release. Levels, and releases that none ships, are taken by their descriptors
+    alone; the newest version says what it does with them.
+    """
+    runtime = target.runtime
+    if runtime is None and target.release is not None:
+        runtime = runtime_of_release(target.release)
+    return (NEWEST, False) if runtime is None else (runtime, True)
+
+
+def runtime_of_graphs(target: Target) -> Runtime | None:
+    """The version whose graphs a model's nodes become: the newest one that ships the release, or any of the level."""
+    runtime = target.runtime
+    if runtime is None and target.release is not None:
+        runtime = runtime_of_release(target.release)
+    elif runtime is None:
+        of_level = [each for each in runtimes() if each.release.max_feature_level == target.feature_level]
+        runtime = max(of_level, key=lambda each: each.key, default=None)
+    # The graphs of a version that was not observed are taken to be those of the ones that were.
+    return None if runtime is None else replace(runtime, observed=True)
+
+
+def observed(runtime: Runtime) -> Runtime:
+    """The version whose habits are known that is closest to one whose are not."""
+    return runtime if runtime.observed else next(other for other in runtimes() if other.observed)
+
+
+class JudgedModel:
+    """A model, its Splits and Concats, and what the target says of them and of the graphs that the nodes become.
+
+    All of it is asked of one session. `model` is left as it is. InputError for what is no model.
+    """
+
+    def __init__(self, model: onnx.ModelProto, target: Target, read_external: ReadExternal) -> None:
+        self.model = model
+        self.target = target
+        self.read_external = read_external
+        self._once = Once()
+        self._read, self._numbered = self._once("read", self._without_weights)
+        self._session = OnnxSession(self._read, read_external)
+
+    def _without_weights(self) -> tuple[onnx.ModelProto, Sequence[Spot]]:
+        copy = loading.without_weights(self.model)
+        check_references(copy)
+        return copy, list(numbered(copy))
+
+    @property
+    def sites(self) -> Sequence[Site]:
+        """The Splits and Concats."""
+        return self._once("sites", lambda: sites_of(self._read, self.read_external))
+
+    @cached_property
+    def views(self) -> Sequence[View]:
+        """The target's answer about each node."""
+        runtime, in_session = session_of(self.target)
+        known, options = observed(runtime), options_of(self.target)
+        answers: dict[tuple[str, str], list[NodeOnRuntime]] = {}
+        for found in reversed(self._session.nodes(known, options)):
+            answers.setdefault((found.op, found.path), []).append(found)
+        views = []
+        for site in self.sites:
+            of_name = answers.get((site.node.op, site.path))
+            if not of_name:
+                views.append(View(site, self.target, runtime, in_session))
+                continue
+            answer = of_name.pop()
+            # By itself: the answer may be that the session fails at another node.
+            placed = placement(answer.facts, known, options=options).answer
+            on_cpu = placed is not None and placed.outcome is Outcome.CPU
+            views.append(View(site, self.target, runtime, in_session, answer.facts, answer.answer, on_cpu))
+        return views
+
+    @cached_property
+    def findings(self) -> Sequence[GraphFinding]:
+        """The findings about the graphs; none for a target that no runtime ships."""
+        runtime = runtime_of_graphs(self.target)
+        return () if runtime is None else self._session.findings(runtime, options_of(self.target), complete=True)
+
+    @cached_property
+    def spots(self) -> Mapping[str, Sequence[Spot]]:
+        """The nodes that findings name by a path: findings are about a model whose functions are inlined."""
+        runtime = runtime_of_graphs(self.target)
+        assert runtime is not None
+        found: dict[str, list[Spot]] = {}
+        seen: set[tuple[str, str]] = set()
+        for path, node in self._session.paths(runtime, options_of(self.target)):
+            number = node.doc_string
+            if number.isdecimal() and (path, number) not in seen:
+                seen.add((path, number))
+                found.setdefault(path, []).append(self._numbered[int(number)])
+        return found
+
+    def release(self) -> None:
+        """Lets go of the session, of which nothing new is asked from here on: it is large, and its graphs, nodes and
+        tensors refer to one another, so that they would stay until the next one is there, too."""
+        del self._session
+        gc.collect()
+
+    def changed(self, model: onnx.ModelProto) -> JudgedModel:
+        """The judgement of the same target on the model as it is now."""
+        return JudgedModel(model, self.target, self.read_external)
+
+
+def failing_elsewhere(views: Sequence[View]) -> str:
+    """Why the session is not made though every node of `views` is taken; "" where it is made."""
+    if any(view.found(rule) for view in views for rule in _passed_over(view) - {ELSEWHERE}):
+        return ""
+    for view in views:
+        if view.in_session and view.answer is not None and view.answer.outcome in _FAILING:
+            return next((each.message for each in view.answer.diagnostics if each.rule == ELSEWHERE), "")
+    return ""
+
+
+def _passed_over(view: View) -> set[str]:
+    """Rules whose findings are not the node's: those of other nodes, and of a release those of its runtime's graphs,
+    which are judged more closely."""
+    return {ELSEWHERE} if view.target.runtime is not None else {ELSEWHERE, "onnxruntime/graph-refused"}
+
+
+def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
+    """The nodes whose graphs the session does not take, for what helps against that."""
+    found = []
+    for view in views:
+        if not view.in_session or view.answer is None:
+            continue
+        for each in view.answer.diagnostics:
+            if each.rule in _GRAPHS and each.rule not in _passed_over(view):
+                path, release = view.site.path, view.runtime.directml
+                found.append(GraphFinding(_GRAPHS[each.rule], path, path, (), None, release, each))
+    return found
+
+
+def faults(view: View) -> Iterator[str]:
+    """Why the target does not take a node; nothing where it takes it, or too little is known to say so."""
+    node = view.node
+    if not node.report.ok:
+        yield invalid(node)
+        return
+    if view.in_session and view.answer is not None and view.answer.outcome in _FAILING:
+        errors = [each for each in view.answer.diagnostics if each.severity is Severity.ERROR]
+        yield from (each.message for each in errors if each.rule not in _passed_over(view))
+    if view.on_cpu:
+        return
+    desc = submitted_descriptor(node, without_empty=view.is_left_empty)
+    if desc is not None:
+        yield from (diagnostic.message for diagnostic in evaluate(desc, view.target).errors)
+
+
+def invalid(node: SplitNode | JoinNode) -> str:
+    """The first reason for which a node is not valid by ONNX."""
+    error = node.report.errors[0]
+    return f"it is not valid by ONNX: {steps_text(error.location.steps)}: {error.message}"
+
+
+def submitted_descriptor(node: SplitNode | JoinNode, *, without_empty: bool = False) -> OperatorDesc | None:
+    """The node as ONNX Runtime submits it, with at least four dimensions; None where too little is known.
+
+    `without_empty`: without parts that have no elements; None where none has any.
+    """
+    if node.obstacle() is not None or node.element is None or node.axis is None:
+        return None
+    desc = node.descriptor()
+    lengths = _numbers(node.lengths)
+    tensor = desc.input_tensor if isinstance(desc, SplitOperatorDesc) else desc.output_tensor
+    assert tensor is not None
+    assert tensor.desc is not None
+    sizes = tuple(tensor.desc.sizes or ())
+    if without_empty:
+        lengths = tuple(filter(None, lengths))
+        if 0 in sizes:
+            return None
+    missing = max(LEAST_RANK - len(sizes), 0)
+    whole = BufferTensorDesc(tensor.desc.data_type, (1,) * missing + sizes)
+    kind: Any = SplitOperatorDesc if isinstance(desc, SplitOperatorDesc) else JoinOperatorDesc
+    found: OperatorDesc = kind.from_lengths(whole, node.axis + missing, lengths)
+    return found
+
+
+def _numbers(sizes: Sequence[Dim] | None) -> tuple[int, ...]:
+    return tuple([size for size in sizes or () if isinstance(size, int)])

@@ -1,0 +1,155 @@
+"""Mending a model for a target: the changes, the refusals, and the bytes of the new model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Final
+
+import onnx
+
+from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.onnx.protobuf import Names
+from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.mending.assembling import assembled
+from dmlsplit.mending.editing import name_apart, names_of, node_text, replace_nodes
+from dmlsplit.mending.fields import Part, size_of
+from dmlsplit.mending.forms import Form
+from dmlsplit.mending.graph_cures import cured
+from dmlsplit.mending.judged import JudgedModel, failing_elsewhere, faults, invalid, session_of
+from dmlsplit.mending.rewritings import REWRITINGS
+from dmlsplit.mending.sites import Place, nodes_at
+from dmlsplit.mending.source import SourceModel
+from dmlsplit.mending.versions import align_functions, converted, restore_untouched
+from dmlsplit.mending.views import View
+from dmlsplit.mending.words import CannotMend, Change, Refusal, document
+from dmlsplit.targets.target import Target
+
+_ROUNDS: Final = 8
+"""Of rewritings: what is known of a node behind another may follow from what is written for that."""
+
+
+@dataclass
+class Mending:
+    """A mended model. `parts` are the bytes to be written, None where something is refused."""
+
+    source: SourceModel
+    changes: list[Change] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    unknown: list[Refusal] = field(default_factory=list)
+    """Remarks on facts that are unknown: they are no reason not to write the model."""
+    parts: list[Part] | None = None
+
+    @property
+    def outcome(self) -> str:
+        """The outcome in a few words."""
+        if self.refusals:
+            return "cannot be mended"
+        count = len(self.changes)
+        return "nothing to mend" if not count else "1 node changed" if count == 1 else f"{count} nodes changed"
+
+    @property
+    def size(self) -> int:
+        return size_of(self.parts or ())
+
+    def copied(self) -> Iterator[bytes | memoryview]:
+        """The bytes of what is written, some at a time; each is gone when the next one is asked for."""
+        for part in self.parts or ():
+            yield from self.source.copy(part)
+
+
+def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
+    """The model of a source as a target takes it. InputError where it is none that can be read."""
+    found = Mending(source)
+    model = deepcopy(source.model)
+    aligned = align_functions(model)
+    judged = JudgedModel(model, target, read_external)
+    try:
+        found.changes += converted(source, judged.model, judged.sites, session_of(target)[0], target.name)
+    except CannotMend as refused:
+        found.refusals.append(Refusal("", str(refused)))
+        return found
+    if found.changes:
+        judged = judged.changed(judged.model)
+    for _ in range(_ROUNDS):
+        replaced = _rewritten(found, judged)
+        if not replaced or found.refusals:
+            break
+        judged.release()
+        replace_nodes(judged.model, replaced)
+        judged = judged.changed(judged.model)
+    if not found.refusals:
+        right = cured(source, judged)
+        judged = right.judged
+        found.changes += right.changes
+        found.refusals += right.refusals
+        found.unknown += right.unknown
+    if not found.refusals:
+        found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in judged.views for message in faults(v))
+    elsewhere = failing_elsewhere(judged.views) if not found.refusals else ""
+    if elsewhere:
+        found.refusals.append(Refusal("", elsewhere))
+    if not found.refusals:
+        restore_untouched(judged.model, source.model, aligned)
+        name_apart(judged.model)
+        parts = assembled(source, judged.model)
+        size, most = size_of(parts), Limit.ONNX_FILE.most
+        if size > most:
+            message = f"it would be {size} bytes, and a protobuf message holds {most}; save it with external data first"
+            found.refusals.append(Refusal("", message))
+        else:
+            found.parts = parts
+    return found
+
+
+def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
+    """The nodes that replace those that a target does not take as they are."""
+    model = judged.model
+    taken = names_of(model)
+    calls: dict[tuple[Place, int], list[View]] = {}
+    for view in judged.views:
+        calls.setdefault((view.site.place, view.site.index), []).append(view)
+    replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
+    for (place, index), group in calls.items():
+        site = group[0].site
+        try:
+            nodes = _node(found, model, group, taken)
+        except CannotMend as refused:
+            found.refusals.append(Refusal(site.path, str(refused)))
+            continue
+        if nodes is not None:
+            replaced.setdefault(place, {})[index] = nodes
+    return replaced
+
+
+def _node(found: Mending, model: onnx.ModelProto, group: Sequence[View], taken: Names) -> list[onnx.NodeProto] | None:
+    """The nodes that replace one node, right for all its calls; None where it stays."""
+    site = group[0].site
+    for view in group:
+        if not view.site.node.report.ok:
+            raise CannotMend(invalid(view.site.node))
+    form: Form | None = None
+    names, reasons = [], []
+    for rewriting in REWRITINGS:
+        reason = next(filter(None, map(rewriting.needed, group)), "")
+        if not reason:
+            continue
+        if form is None:
+            form = Form.of([view.site for view in group], taken)
+        rewriting.apply(form, group[0])
+        names.append(rewriting.name)
+        reasons.append(reason)
+        if len(form.parts) < 2:  # what is left moves nothing
+            break
+    if form is None:
+        return None
+    reason = "; ".join(reasons)
+    graph = nodes_at(model, site.place)
+    if graph is None:
+        raise CannotMend("its graph is handed to a function, which may be given another one")
+    original = found.source.original(graph.node[site.index])
+    nodes = form.nodes(original, document(names, site.path, group[0].target.name, reason))
+    after = tuple(node_text(node) for node in nodes)
+    found.changes.append(Change(site.path, tuple(names), reason, (node_text(site.proto),), after))
+    return nodes

@@ -1,0 +1,68 @@
+"""Fewer dimensions for a Split or Concat: which neighbouring ones are merged, so that Reshape can do it and undo it.
+
+A Reshape says each size as a number, copies that of the same index (0), or has one size computed (-1); so sizes that
+the model leaves open can be merged as long as there is one such group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import TypeAlias
+
+from dmlsplit.descriptors.dims import Dim, Shape
+
+Group: TypeAlias = tuple[int, int]
+"""Dimensions from the first up to the second."""
+
+
+def groups_of(shapes: Sequence[Shape], axis: int, most: int) -> tuple[Group, ...] | None:
+    """How the dimensions of tensors, equal but on the axis, become at most `most`, with the axis on its own.
+
+    None where no grouping can be written for the shape of every tensor.
+    """
+    for groups in _groupings(len(shapes[0]), axis, most):
+        if all(merged(shape, groups) is not None and restored(shape, groups) is not None for shape in shapes):
+            return groups
+    return None
+
+
+def merged(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
+    """The shape for a Reshape that merges; None where there is none."""
+    return _written([_product(shape[start:end]) for start, end in groups], _copies(groups))
+
+
+def restored(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
+    """The shape for the Reshape back to `shape`; None where there is none."""
+    kept = {start for start, index in _copies(groups) if start == index}
+    return _written(list(shape), [(index, index) for index in kept])
+
+
+def _copies(groups: Sequence[Group]) -> list[tuple[int, int]]:
+    """The dimensions that keep their index, as (before, after)."""
+    return [(start, index) for index, (start, end) in enumerate(groups) if start == index and end == start + 1]
+
+
+def _written(sizes: Sequence[Dim], copies: Sequence[tuple[int, int]]) -> tuple[int, ...] | None:
+    copied = {index for _, index in copies}
+    found = [size if isinstance(size, int) else 0 if i in copied else -1 for i, size in enumerate(sizes)]
+    return tuple(found) if found.count(-1) <= 1 else None
+
+
+def _product(sizes: Sequence[Dim]) -> Dim:
+    product = 1
+    for size in sizes:
+        if not isinstance(size, int):
+            return None
+        product *= size
+    return product
+
+
+def _groupings(rank: int, axis: int, most: int) -> Iterator[tuple[Group, ...]]:
+    """Those with the fewest groups first."""
+    needed = {edge for edge in (axis, axis + 1) if 0 < edge < rank}
+    others = [edge for edge in range(1, rank) if edge not in needed]
+    for more in range(min(most - 1, rank - 1) - len(needed) + 1):
+        for chosen in combinations(others, more):
+            edges = sorted({0, rank, *needed, *chosen})
+            yield tuple(pairwise(edges))

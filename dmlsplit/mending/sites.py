@@ -1,0 +1,105 @@
+"""The Splits and Concats of a model with the places where they stand; those of a function at each of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx
+
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.formats.onnx.protobuf import graphs_of
+from dmlsplit.formats.onnx.tensors import ReadExternal, text
+from dmlsplit.models.functions import Key, key_of
+from dmlsplit.models.onnx_nodes import Hint
+from dmlsplit.models.reading import Reader
+from dmlsplit.models.scope import Scope, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A graph of a model: of its function `key`, None for the model's own, the graph at the end of `steps`."""
+
+    key: Key | None
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One Split or Concat, at one call of the functions around it; `index` is that of the node in its graph."""
+
+    place: Place
+    index: int
+    proto: onnx.NodeProto
+    """As that call has it: without references to attributes of the function."""
+    node: SplitNode | JoinNode
+    scope: Scope
+
+    @property
+    def path(self) -> str:
+        return self.node.path
+
+
+Spot: TypeAlias = tuple[Place, int]
+"""A node: its graph, and its index in that."""
+
+
+def sites_of(model: onnx.ModelProto, read_external: ReadExternal) -> list[Site]:
+    """The Splits and Concats of a model without weights, in order. InputError for what is no model."""
+    reader = _SiteReader(model, read_external, (), resized=False, budget=Budget(model.ByteSize()))
+    for _ in reader.items(model, {}):
+        pass
+    return reader.sites
+
+
+def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
+    """All nodes; the documentation of each becomes its number."""
+    number = 0
+    todo = [(Place(None), model.graph.node)]
+    todo += [(Place(key_of(function, text(function.name))), function.node) for function in model.functions]
+    while todo:
+        place, nodes = todo.pop()
+        for index, node in enumerate(nodes):
+            node.doc_string = str(number)
+            number += 1
+            yield place, index
+            for attribute in node.attribute:
+                for k, graph in enumerate(graphs_of(attribute)):
+                    steps = (*place.steps, (index, text(attribute.name), k))
+                    todo.append((Place(place.key, steps), graph.node))
+
+
+def nodes_at(model: onnx.ModelProto, place: Place) -> onnx.GraphProto | onnx.FunctionProto | None:
+    """The graph or function at a place; None where a call of a function brings the graph with it."""
+    if place.key is None:
+        graph: onnx.GraphProto | onnx.FunctionProto = model.graph
+    else:
+        graph = next(function for function in model.functions if key_of(function, text(function.name)) == place.key)
+    for index, name, number in place.steps:
+        attribute = next(a for a in graph.node[index].attribute if text(a.name) == name)
+        graphs = list(graphs_of(attribute))
+        if number >= len(graphs):
+            return None
+        graph = graphs[number]
+    return graph
+
+
+class _SiteReader(Reader):
+    """A Reader that notes where what it reads stands."""
+
+    def __init__(
+        self, model: onnx.ModelProto, read_external: ReadExternal, given: Collection[str], resized: bool, budget: Budget
+    ) -> None:
+        super().__init__(model, read_external, given, resized, budget)
+        self.sites: list[Site] = []
+
+    def _judged(
+        self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: Hint
+    ) -> SplitNode | JoinNode:
+        found = super()._judged(index, node, scope, calls, hint)
+        place = Place(calls[-1] if calls else None, scope.steps)
+        self.sites.append(Site(place, index, node, found, scope))
+        return found

@@ -1,0 +1,173 @@
+"""The bytes of a model that is to be written back, and the model in them without its weights.
+
+A weight is neither read nor copied: the file is mapped into memory, and what of it is written again is copied from file
+to file.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import onnx
+
+from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.onnx.loading import parse
+from dmlsplit.formats.onnx.protobuf import graphs_of
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending.fields import Buffer, Field, Part, Span, fields, integer, joined, message
+from dmlsplit.system.errors import InputError
+
+_COPIED_AT_ONCE: Final = 1 << 22
+
+GRAPH: Final = 7
+FUNCTION: Final = 25
+NODE_OF_GRAPH: Final = 1
+NODE_OF_FUNCTION: Final = 7
+ATTRIBUTE: Final = 5
+GRAPH_OF_ATTRIBUTE: Final = 6
+GRAPHS_OF_ATTRIBUTE: Final = 11
+_TRAINING: Final = 20
+_TENSOR_KEPT: Final = (1, 2, 8)
+"""Dimensions, data type and name."""
+_DATA_LOCATION: Final = 14
+
+_HOLDING: Final[Mapping[str, Mapping[int, str]]] = {
+    "model": {GRAPH: "graph", FUNCTION: "function"},
+    "graph": {NODE_OF_GRAPH: "node", 5: "tensor", 15: "sparse"},
+    "function": {NODE_OF_FUNCTION: "node", 11: "attribute"},
+    "node": {ATTRIBUTE: "attribute"},
+    "attribute": {
+        5: "tensor",
+        GRAPH_OF_ATTRIBUTE: "graph",
+        22: "sparse",
+        10: "tensor",
+        GRAPHS_OF_ATTRIBUTE: "graph",
+        23: "sparse",
+    },
+    "sparse": {1: "tensor", 2: "tensor"},
+}
+"""Of each message the fields that are messages with tensors in them. Source: onnx.proto."""
+
+
+class SourceModel:
+    """A serialized model. Nodes are known by where they stand: `origin` gives their bytes."""
+
+    def __init__(self, data: Buffer) -> None:
+        """InputError for what is no model."""
+        self.data = data
+        self.size = len(data)
+        reduced = self._reduced("model", 0, self.size)
+        self.model = parse(b"".join(self.bytes_of(part) for part in joined(reduced)))
+        """Without large tensors' data; `doc_string` of each node is its place, which `origin` reads."""
+        self._mark_nodes()
+
+    def bytes_of(self, part: Part) -> bytes:
+        return part if isinstance(part, bytes) else self.data[part.start : part.end]
+
+    def original(self, node: onnx.NodeProto) -> onnx.NodeProto:
+        """A node as the source has it, documentation and all; the node itself, if it is a new one."""
+        place = origin(node)
+        if place is None:
+            return node
+        (field,) = fields(self.data, place.start, place.end)
+        found = onnx.NodeProto()
+        found.ParseFromString(self.data[field.content : field.end])
+        return found
+
+    def copy(self, part: Part) -> Iterator[bytes | memoryview]:
+        """The bytes of a part, some at a time; each is gone when the next one is asked for."""
+        if isinstance(part, bytes):
+            yield part
+            return
+        for start in range(part.start, part.end, _COPIED_AT_ONCE):
+            with memoryview(self.data) as view, view[start : min(start + _COPIED_AT_ONCE, part.end)] as piece:
+                yield piece
+            if isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                # Mapped pages count as this process's memory.
+                page = start - start % mmap.PAGESIZE
+                self.data.madvise(mmap.MADV_DONTNEED, page, min(_COPIED_AT_ONCE, self.size - page))
+
+    def _reduced(self, kind: str, start: int, end: int) -> list[Part]:
+        """A message without the data of large tensors."""
+        if end - start <= Limit.ONNX_VALUE.most:
+            return [Span(start, end)]
+        found: list[Part] = []
+        if kind == "tensor":
+            kept = [f for f in fields(self.data, start, end) if f.number in _TENSOR_KEPT]
+            return [*(Span(f.start, f.end) for f in kept), integer(_DATA_LOCATION, onnx.TensorProto.EXTERNAL)]
+        for field in fields(self.data, start, end):
+            inside = _HOLDING[kind].get(field.number)
+            if inside is not None:
+                found += message(field.number, self._reduced(inside, field.content, field.end))
+            elif kind != "model" or field.number != _TRAINING:
+                found.append(Span(field.start, field.end))
+        return found
+
+    def _mark_nodes(self) -> None:
+        top = list(fields(self.data, 0, self.size))
+        graph = _only([field for field in top if field.number == GRAPH], "the model's graph")
+        self._mark(self.model.graph.node, graph.content, graph.end, NODE_OF_GRAPH)
+        functions = [field for field in top if field.number == FUNCTION]
+        for function, field in zip(self.model.functions, functions, strict=True):
+            self._mark(function.node, field.content, field.end, NODE_OF_FUNCTION)
+
+    def _mark(self, nodes: Iterator[onnx.NodeProto], start: int, end: int, number: int) -> None:
+        places = (field for field in fields(self.data, start, end) if field.number == number)
+        for node, place in zip(nodes, places, strict=True):
+            for graph, field in self.graphs_in(node, place):
+                self._mark(graph.node, field.content, field.end, NODE_OF_GRAPH)
+            node.doc_string = f"{place.start}-{place.end}"
+
+    def graphs_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.GraphProto, Field]]:
+        """The graphs in a node, each with its field; `place`: the node's."""
+        for attribute, field in self.attributes_in(node, place):
+            inner = list(fields(self.data, field.content, field.end))
+            single = [f for f in inner if f.number == GRAPH_OF_ATTRIBUTE]
+            if single:
+                yield attribute.g, _only(single, f"the graph of attribute '{text(attribute.name)}'")
+            several = [f for f in inner if f.number == GRAPHS_OF_ATTRIBUTE]
+            yield from zip(attribute.graphs, several, strict=True)
+
+    def attributes_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.AttributeProto, Field]]:
+        """The attributes of a node that hold graphs, each with its field."""
+        if not any(True for attribute in node.attribute for _ in graphs_of(attribute)):
+            return
+        found = [f for f in fields(self.data, place.content, place.end) if f.number == ATTRIBUTE]
+        for attribute, field in zip(node.attribute, found, strict=True):
+            if any(True for _ in graphs_of(attribute)):
+                yield attribute, field
+
+
+def origin(node: onnx.NodeProto) -> Span | None:
+    """Where a node of SourceModel.model stands in the source, its key included; None for a new one."""
+    start, dash, end = text(node.doc_string).partition("-")
+    return Span(int(start), int(end)) if dash and start.isdecimal() and end.isdecimal() else None
+
+
+def _only(found: list[Field], what: str) -> Field:
+    """A parser puts the parts of a message together that is there twice; here each has to be one piece."""
+    if len(found) != 1:
+        raise InputError(f"{what} is written in {len(found)} pieces, which is not written back")
+    return found[0]
+
+
+@contextmanager
+def mapped(path: str | os.PathLike[str]) -> Iterator[Buffer]:
+    """The bytes of a file. InputError for what is no regular file, or too large for a model; OSError."""
+    with open(path, "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError("it is not a regular file")
+        if status.st_size > Limit.ONNX_FILE.most:
+            message = f"{status.st_size} bytes are more than a protobuf message holds; save it with external data"
+            raise InputError(message)
+        if status.st_size == 0:
+            yield b""
+            return
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data

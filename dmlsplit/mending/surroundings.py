@@ -1,0 +1,186 @@
+"""The graph that a fault is in: its nodes, the readers of tensors, and the making of nodes that take their places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, reads, refill, subgraphs
+from dmlsplit.formats.onnx.tensors import Array, text
+from dmlsplit.mending.constants import constant_nodes
+from dmlsplit.mending.conversion import takes
+from dmlsplit.mending.sites import Site
+from dmlsplit.models.scope import Scope
+
+
+@dataclass
+class Surroundings:
+    """The graph that a fault is in. `sites`: its Splits and Concats by index, each at all of its calls."""
+
+    nodes: Sequence[onnx.NodeProto]
+    outputs: set[str]
+    sites: Mapping[int, Sequence[Site]]
+    original: Callable[[onnx.NodeProto], onnx.NodeProto]
+    """A node with all that the file has of it."""
+    taken: Names = field(default_factory=Names)
+    """The names that are in use."""
+    document: str = ""
+    """The documentation of new nodes."""
+    readers: dict[str, list[int]] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for index, node in enumerate(self.nodes):
+            self.producers.update({text(name): index for name in node.output if name})
+            for name in dict.fromkeys(reads(node)):
+                self.readers.setdefault(name, []).append(index)
+
+    @property
+    def opset(self) -> int:
+        return next(iter(self.sites.values()))[0].scope.origin.opset
+
+    def rank(self, name: str) -> int | None:
+        """Of a tensor, where it is the same at all calls."""
+        sites = next(iter(self.sites.values()))
+        ranks = {None if shape is None else len(shape) for shape in (s.scope.type_of(name)[1] for s in sites)}
+        return ranks.pop() if len(ranks) == 1 else None
+
+    def lengths(self, index: int) -> tuple[int, int, tuple[int, ...]] | None:
+        """Axis, rank and lengths of a Split, where they are known and the same at all calls."""
+        found = {
+            (site.node.axis, site.node.whole_shape and len(site.node.whole_shape), site.node.lengths)
+            for site in self.sites.get(index, ())
+        }
+        if len(found) != 1:
+            return None
+        axis, rank, lengths = found.pop()
+        if axis is None or not rank or lengths is None or not all(isinstance(size, int) for size in lengths):
+            return None
+        return axis, rank, tuple([size for size in lengths if isinstance(size, int)])
+
+    def cut(self, index: int, part: str) -> tuple[int, range] | None:
+        """The axis, and what of it a part of a Split, or of a Slice of one axis, takes; None where that is not known or
+        not the same at all calls."""
+        if self.op(index) == "Slice":
+            found = {_window(site.scope, self.nodes[index]) for site in next(iter(self.sites.values()))}
+            return found.pop() if len(found) == 1 else None
+        known = self.lengths(index)
+        if known is None:
+            return None
+        axis, _, lengths = known
+        place = list(map(text, self.nodes[index].output)).index(part)
+        start = sum(lengths[:place])
+        return axis, range(start, start + lengths[place])
+
+    def constant(self, name: str) -> Array | None:
+        """The elements of a small tensor that is the same whatever the model is given, at all calls."""
+        found = [site.scope.constant(name) for site in next(iter(self.sites.values()))]
+        if not all(each is not None and each.whole for each in found):
+            return None
+        arrays = [each.array for each in found if each is not None]
+        return arrays[0] if all(np.array_equal(arrays[0], other) for other in arrays[1:]) else None
+
+    @cached_property
+    def dead(self) -> Mapping[int, Sequence[int]]:
+        """Of each node that leads to no output those that it hangs together with, itself among them."""
+        todo = [i for name in self.outputs if (i := self.producer(name)) is not None]
+        needed = set(todo)
+        while todo:
+            before = {i for name in reads(self.nodes[todo.pop()]) if (i := self.producer(name)) is not None}
+            todo += before - needed
+            needed |= before
+        found: dict[int, list[int]] = {}
+        for index in range(len(self.nodes)):
+            if index in needed or index in found:
+                continue
+            group = found[index] = [index]
+            for each in group:  # which grows
+                names = [text(name) for name in self.nodes[each].output if name]
+                near = [i for name in reads(self.nodes[each]) if (i := self.producer(name)) is not None]
+                near += [i for name in names for i in self.readers.get(name, ())]
+                for other in near:
+                    if other not in needed and other not in found:
+                        found[other] = group
+                        group.append(other)
+        return found
+
+    def op(self, index: int | None) -> str:
+        """The operator of a node, "" where it is none of the default domain."""
+        return "" if index is None or domain_of(self.nodes[index]) else text(self.nodes[index].op_type)
+
+    def is_valid(self, node: onnx.NodeProto) -> bool:
+        """Whether a new node takes the elements of its tensor, at all calls: Max was for floats alone at first."""
+        kinds = {site.scope.type_of(text(node.input[0]))[0] for site in next(iter(self.sites.values())) if node.input}
+        return all(takes(text(node.op_type), self.opset, kind) for kind in kinds)
+
+    def producer(self, name: str) -> int | None:
+        return self.producers.get(text(name))
+
+    def is_read(self, name: str) -> bool:
+        return name in self.outputs or bool(self.readers.get(name))
+
+    def fresh(self, name: str, word: str) -> str:
+        """A name that nothing else has, made of another."""
+        return self.taken.fresh(f"{name}/{word}")
+
+    def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
+        made: onnx.NodeProto = helper.make_node(op, inputs, [output], name=output, **attributes)  # type: ignore[arg-type]
+        made.doc_string = self.document
+        return made
+
+    def inheriting(self, index: int, made: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        """New nodes, of which those with outputs of the node that they replace have its documentation and metadata."""
+        replaced = self.original(self.nodes[index])
+        for node in made:
+            if not set(node.output).isdisjoint(replaced.output):
+                node.doc_string = replaced.doc_string
+                add_document(node, self.document)
+                node.metadata_props.extend(replaced.metadata_props)
+        return made
+
+    def integers(self, name: str, values: Sequence[int]) -> list[onnx.NodeProto]:
+        """The nodes of a constant, which the last of them gives."""
+        return self.constant_nodes(self.fresh(name, "numbers"), np.array(values, np.int64))
+
+    def constant_nodes(self, name: str, values: Array) -> list[onnx.NodeProto]:
+        made = constant_nodes(name, values, self.opset, self.taken)
+        for node in made:
+            node.doc_string = self.document
+        return made
+
+    def rewired(
+        self, index: int, inputs: Mapping[str, str], outputs: Mapping[str, str] | None = None
+    ) -> onnx.NodeProto:
+        """A node that reads, and writes, other names."""
+        changed = deepcopy(self.original(self.nodes[index]))
+        for names, other in ((changed.input, inputs), (changed.output, outputs or {})):
+            refill(names, [other.get(text(name), text(name)) for name in names])
+        add_document(changed, self.document)
+        return changed
+
+    def can_be_rewired(self, index: int) -> bool:
+        return not any(True for _ in subgraphs(self.nodes[index]))
+
+
+def _window(scope: Scope, node: onnx.NodeProto) -> tuple[int, range] | None:
+    """The axis of a Slice, and what of it the Slice takes; None where that is not known, or not one block."""
+    if scope.origin.opset < 10:
+        given = {text(a.name): tuple(a.ints) for a in node.attribute}
+        numbers = [given.get("starts"), given.get("ends"), given.get("axes"), (1,)]
+    else:
+        names = [*map(text, node.input[1:]), "", ""]
+        numbers = [scope.integers(name) for name in names[:4]]
+        numbers[3] = numbers[3] if names[3] else (1,)
+    starts, ends, axes, steps = numbers
+    shape = scope.type_of(text(node.input[0]))[1]
+    if shape is None or not starts or not ends or len(starts) > 1 or steps != (1,):
+        return None
+    axis = (axes[0] if axes else 0) % len(shape)
+    size = shape[axis]
+    return (axis, range(*slice(starts[0], ends[0]).indices(size))) if isinstance(size, int) else None

@@ -1,0 +1,132 @@
+"""Opsets and IR versions that a runtime does not load, and versions of Split and Concat that it has no kernel for.
+
+Where no operator of the model changed between two opsets, the number is all that is written. Otherwise onnx's own
+converter makes the new nodes; it knows nothing of Split 1 and 18, which are written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending.conversion import convert, since
+from dmlsplit.mending.editing import names_of, replace_nodes
+from dmlsplit.mending.forms import LENGTHS_ARE_INPUT, Form
+from dmlsplit.mending.sites import Place, Site, nodes_at
+from dmlsplit.mending.source import SourceModel
+from dmlsplit.mending.words import CannotMend, Change, document
+from dmlsplit.models.scope import opset_of
+from dmlsplit.onnxruntime import Runtime
+
+OLDEST: Final = 7
+"""The first opset that ONNX Runtime promises to run."""
+_FIRST_WITH_KERNEL: Final = {"Split": 2, "Concat": 4}
+_PARTS_ARE_COUNTED: Final = 18
+"""The first opset whose Split says how many parts there are."""
+_NAME: Final = "convert-opset"
+_OVERLOADS: Final = 10
+"""The first IR version whose functions have overloads."""
+
+
+def converted(
+    source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], runtime: Runtime, target: str
+) -> list[Change]:
+    """Changes a model such that a runtime loads it; what was changed. CannotMend where that is not possible."""
+    changes = _with_ir_version(model, runtime)
+    own = opset_of(model)
+    wanted = min(own, runtime.newest_opset)
+    reason = f"opset {own} is newer than {runtime.newest_opset}, the newest of ONNX Runtime {runtime.version}"
+    old = next((site for site in sites if 0 < site.node.version < _FIRST_WITH_KERNEL[site.node.op]), None)
+    if wanted == own and old is not None and old.scope.origin.opset == own:
+        wanted = OLDEST
+        reason = f"ONNX Runtime has no kernel for {old.node.op} {old.node.version}"
+    if own == 0 or wanted == own:
+        return changes
+    text_of_change = document([_NAME], "the model", target, reason)
+    _rewrite_judged(source, model, sites, wanted, text_of_change)
+    imports = {-1: model.opset_import, **{i: function.opset_import for i, function in enumerate(model.functions)}}
+    entries = {i: entry for i, own_imports in imports.items() for entry in own_imports if domain_of(entry) == ""}
+    changed = {i: entry for i, entry in entries.items() if min(entry.version, wanted) != entry.version or i < 0}
+    try:
+        convert(model, {i: entry.version for i, entry in changed.items()}, wanted, source.original, text_of_change)
+    except CannotMend as refused:
+        raise CannotMend(f"{reason}; {refused}") from None
+    for entry in changed.values():
+        entry.version = wanted
+    return [*changes, Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {wanted}",))]
+
+
+def align_functions(model: onnx.ModelProto) -> dict[int, int]:
+    """Gives functions that import another opset the model's, where all that is in them is the same; their own opsets.
+
+    A model in which an operator of a function is another one by the function's opset than by the model's is not valid,
+    and Constant, which is put into functions, changes with most opsets.
+    """
+    own = opset_of(model)
+    old = {}
+    for index, function in enumerate(model.functions):
+        for entry in function.opset_import:
+            if domain_of(entry) == "" and entry.version != own and _is_same(function.node, entry.version, own):
+                old[index], entry.version = entry.version, own
+    return old
+
+
+def restore_untouched(model: onnx.ModelProto, source: onnx.ModelProto, old: Mapping[int, int]) -> None:
+    """Gives functions their own opsets back, where no node of them is changed and a runtime loads those."""
+    for index, version in old.items():
+        function = model.functions[index]
+        if function.node == source.functions[index].node:
+            for entry in function.opset_import:
+                if domain_of(entry) == "" and version < entry.version:
+                    entry.version = version
+
+
+def _is_same(nodes: Iterable[onnx.NodeProto], one: int, other: int) -> bool:
+    names = {text(node.op_type) for node in all_nodes(nodes) if domain_of(node) == ""}
+    return all((first := since(name, one)) is not None and first == since(name, other) for name in names)
+
+
+def _with_ir_version(model: onnx.ModelProto, runtime: Runtime) -> list[Change]:
+    own, newest = model.ir_version, runtime.newest_ir_version
+    if own <= newest:
+        return []
+    reason = f"IR version {own} is newer than {newest}, the newest of ONNX Runtime {runtime.version}"
+    if newest < _OVERLOADS and any(text(function.overload) for function in model.functions):
+        raise CannotMend(f"{reason}, and its functions have overloads")
+    model.ir_version = newest
+    return [Change("", ("older-ir-version",), reason, (f"IR version {own}",), (f"IR version {newest}",))]
+
+
+def _rewrite_judged(
+    source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], wanted: int, text_of_change: str
+) -> None:
+    """The Splits and Concats as they are at another opset."""
+    taken = names_of(model)
+    calls: dict[tuple[Place, int], list[Site]] = {}
+    for site in sites:
+        calls.setdefault((site.place, site.index), []).append(site)
+    replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
+    for (place, index), group in calls.items():
+        own = group[0].scope.origin.opset
+        if own == wanted or since(group[0].node.op, own) == since(group[0].node.op, wanted):
+            continue
+        graph = nodes_at(model, place)
+        if graph is None:
+            raise CannotMend(f"{group[0].path}: its graph is handed to a function")
+        form = Form.of(group, taken)
+        form.opset = wanted
+        if form.is_split:
+            as_input = len(form.proto.input) > 1  # of Split 1, too
+            given = as_input or any(a.name == "split" for a in form.proto.attribute)
+            moved = as_input != (wanted >= LENGTHS_ARE_INPUT)
+            counted = (own < _PARTS_ARE_COUNTED) != (wanted < _PARTS_ARE_COUNTED)
+            form.explicit = moved if given else counted
+        try:
+            replaced.setdefault(place, {})[index] = form.nodes(source.original(graph.node[index]), text_of_change)
+        except CannotMend as refused:
+            raise CannotMend(f"{group[0].path}: {refused}") from None
+    replace_nodes(model, replaced)

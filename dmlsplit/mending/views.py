@@ -1,0 +1,83 @@
+"""A node with the target's answer about it: the facts that a rewriting asks before it changes anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dmlsplit.descriptors.dims import Shape
+from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.mending.sites import Site
+from dmlsplit.onnxruntime import LengthsFrom, Runtime, RuntimeAnswer, RuntimeFacts
+from dmlsplit.targets.target import Target
+
+LEAST_RANK = 4
+"""ONNX Runtime gives tensors leading dimensions of size 1 up to it."""
+MOST_RANK = 8
+"""Of any tensor in ONNX Runtime's DirectML execution provider, whatever the operator: there is no way around."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A node, and what the target's runtime makes of it.
+
+    `runtime` is the version of ONNX Runtime that stands for the target. `in_session`: whether the model has to run in
+    it, and not only its descriptors have to be taken. `facts` and `answer` are None where it says nothing of the node.
+    """
+
+    site: Site
+    target: Target
+    runtime: Runtime
+    in_session: bool
+    facts: RuntimeFacts | None = None
+    answer: RuntimeAnswer | None = None
+    on_cpu: bool = False
+    """Whether it gets nowhere near DirectML."""
+
+    @property
+    def node(self) -> SplitNode | JoinNode:
+        return self.site.node
+
+    @property
+    def shapes(self) -> tuple[Shape | None, ...]:
+        """Of the whole and the parts."""
+        node = self.node
+        if isinstance(node, JoinNode):
+            return (node.output_shape, *node.input_shapes)
+        return (node.input_shape, *node.output_shapes)
+
+    @property
+    def rank(self) -> int | None:
+        return next((len(shape) for shape in self.shapes if shape is not None), None)
+
+    @property
+    def computed(self) -> bool:
+        """Whether ONNX Runtime knows the lengths only as the model runs."""
+        return self.facts is not None and self.facts.given is LengthsFrom.COMPUTED
+
+    @property
+    def dimension_counts(self) -> set[int]:
+        """Those that the target takes, of every tensor of the operator."""
+        rows = self.target.support[self.node.operator_type]
+        return set.intersection(*(set(row.dimension_counts) for row in rows))
+
+    @property
+    def data_types(self) -> set[int]:
+        """Those that the target takes, of every tensor of the operator."""
+        rows = self.target.support[self.node.operator_type]
+        return set.intersection(*({int(kind) for kind in row.data_types} for row in rows))
+
+    @property
+    def is_split(self) -> bool:
+        return self.node.operator_type is OperatorType.SPLIT
+
+    @property
+    def is_left_empty(self) -> bool:
+        """Whether a runtime passes over what has no elements: a Concat's inputs, or all of a node."""
+        whole = self.shapes[0]
+        return self.target.runtime is not None and (not self.is_split or (whole is not None and 0 in whole))
+
+    def found(self, rule: str) -> bool:
+        """Whether the runtime's answer reports a rule."""
+        return self.answer is not None and any(d.rule == rule for d in self.answer.diagnostics)

@@ -1,0 +1,196 @@
+"""Constant folding of the small integer tensors that lengths are made of: one node at a time, with bounds.
+
+Of a shape that is known in part, the known sizes are carried through whatever only moves or combines elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import defs, helper, numpy_helper
+
+from dmlsplit.descriptors.dims import Shape
+from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, MAX_RANK, Array, ReadExternal, value_of
+
+
+class Constant(NamedTuple):
+    """An array, and which of its elements are known: 1 is known, 0 is not, -n is the n-th of the model's symbols."""
+
+    array: Array
+    known: Array
+
+    @classmethod
+    def of(cls, array: Array) -> Constant:
+        return cls(array, np.ones(array.shape, np.int64))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all elements are known."""
+        return bool((self.known == 1).all())
+
+    def without_symbols(self) -> Constant:
+        """The same where the model's symbols mean nothing."""
+        return Constant(self.array, self.known * (self.known == 1))
+
+
+MOVING: Final = frozenset(
+    {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+)
+"""Operators that move elements; the inputs after the first (of Concat: none) say where to."""
+ELEMENTWISE: Final = frozenset(
+    {
+        *("Abs", "Add", "Cast", "Ceil", "Div", "Equal", "Floor", "Greater", "Less", "Max", "Min", "Mod", "Mul"),
+        *("Neg", "Not", "Sub", "Sum", "Where"),
+    }
+)
+WHOLE: Final = frozenset({"ConstantOfShape", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
+FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
+
+
+def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto] | None:
+    """The attributes that the operator has, by name; None where one is of another type, or there is no such operator.
+
+    Others are dropped: onnx's evaluator would decode them, and read the files that tensors among them name.
+    """
+    types = _attribute_types(node.op_type, opset)
+    if types is None:
+        return None
+    own = {a.name: a for a in node.attribute if a.name in types}
+    # Before IR version 2 there was no type to state.
+    if any(a.type not in (types[name], onnx.AttributeProto.UNDEFINED) for name, a in own.items()):
+        return None
+    return own
+
+
+@lru_cache(maxsize=256)
+def _attribute_types(operator: str, opset: int) -> Mapping[str, int] | None:
+    try:
+        schema: Any = defs.get_schema(operator, opset, "")
+    except defs.SchemaError:
+        return None
+    return {name: int(attribute.type) for name, attribute in schema.attributes.items()}
+
+
+def of_shape(node: onnx.NodeProto, shape: Shape, symbols: Mapping[str, int], opset: int) -> Constant | None:
+    """The result of Shape or Size for a shape; `symbols` numbers the names of sizes from 1."""
+    if node.op_type == "Size":
+        sizes = [dim for dim in shape if isinstance(dim, int)]
+        known = len(sizes) == len(shape)
+        return Constant.of(np.array(math.prod(sizes) % 2**63, np.int64)) if known else None
+    attributes = attributes_of(node, opset)
+    if attributes is None:
+        return None
+    bounds = {name: attribute.i for name, attribute in attributes.items()}
+    part = shape[slice(bounds.get("start"), bounds.get("end"))]
+    values = [dim if isinstance(dim, int) else 0 for dim in part]
+    mask = [-symbols.get(dim, 0) if isinstance(dim, str) else int(dim is not None) for dim in part]
+    return Constant(np.array(values, np.int64), np.array(mask, np.int64))
+
+
+def fold(
+    node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int, read_external: ReadExternal
+) -> Constant | None:
+    """The first output of a node of FOLDED; None where it is unknown, too large or wrong.
+
+    InputError where a tensor among its attributes is malformed.
+    """
+    given = [constant for constant in inputs if constant is not None]
+    # Of a node that moves elements the first inputs are moved, the others say where.
+    moved = len(inputs) if node.op_type == "Concat" else 1
+    if not given or not _is_small(node, given) or not _is_known_enough(node, given, moved):
+        return None
+    alone = _alone(node, opset, read_external)
+    if alone is None:
+        return None
+    array = _run(alone, [None if constant is None else constant.array for constant in inputs], opset)
+    if array is None or array.size > MAX_ELEMENTS:
+        return None
+    if all(constant.whole for constant in given):
+        return Constant.of(array)
+    if node.op_type in MOVING:
+        masks = [c and (c.known if i < moved else c.array) for i, c in enumerate(inputs)]
+        known = _run(alone, masks, opset)
+    else:
+        known = np.ones(array.shape, np.int64)
+        for constant in given:
+            known = known * (constant.known == 1)
+    return None if known is None or known.shape != array.shape else Constant(array, known)
+
+
+def _is_small(node: onnx.NodeProto, given: Sequence[Constant]) -> bool:
+    """Whether no output can have more than MAX_ELEMENTS: inputs may be broadcast, and a shape may be filled."""
+    combinations = 1
+    for constant in given:
+        combinations *= max(constant.array.size, 1)
+        if combinations > MAX_ELEMENTS:
+            return False
+    if node.op_type == "Range":
+        return _is_short_range([constant.array for constant in given])
+    if node.op_type != "ConstantOfShape":
+        return True
+    sizes = given[0].array
+    if sizes.dtype.kind not in "iu" or sizes.size > MAX_RANK or (sizes < 0).any():
+        return False
+    return bool(math.prod(sizes.ravel().tolist()) <= MAX_ELEMENTS)
+
+
+def _is_known_enough(node: onnx.NodeProto, given: Sequence[Constant], moved: int) -> bool:
+    """Whether elements that are not known stay where the result says which."""
+    partly = [not constant.whole for constant in given]
+    return not any(partly) or not (node.op_type in WHOLE or (node.op_type in MOVING and any(partly[moved:])))
+
+
+def _is_short_range(arrays: Sequence[Array]) -> bool:
+    """Whether a Range of integers has so few elements that they are computed."""
+    if len(arrays) != 3 or any(array.dtype.kind not in "iu" or array.size != 1 for array in arrays):
+        return False
+    start, end, step = (int(array.item()) for array in arrays)
+    return step != 0 and (end - start) // step <= MAX_ELEMENTS
+
+
+def _alone(node: onnx.NodeProto, opset: int, read_external: ReadExternal) -> onnx.NodeProto | None:
+    """The operator with its own attributes and nothing else of the node, tensors among them read.
+
+    The evaluator would look for external data in the current folder.
+    """
+    attributes = attributes_of(node, opset)
+    types = _attribute_types(node.op_type, opset)
+    if attributes is None or types is None:
+        return None
+    alone = onnx.NodeProto(op_type=node.op_type)
+    for name, attribute in attributes.items():
+        copy = alone.attribute.add(name=name, type=types[name])
+        if types[name] == onnx.AttributeProto.TENSOR:
+            array = value_of(attribute.t, read_external)
+            if array is None or array.dtype.kind not in "biuf":
+                return None
+            copy.t.CopyFrom(numpy_helper.from_array(array))
+        else:
+            copy.i, copy.f, copy.s = attribute.i, attribute.f, attribute.s
+            copy.ints.extend(attribute.ints)
+    return alone
+
+
+def _run(operator: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -> Array | None:
+    from onnx.reference import ReferenceEvaluator
+
+    names = ["" if array is None else f"i{i}" for i, array in enumerate(arrays)]
+    alone = deepcopy(operator)
+    alone.input.extend(names)
+    alone.output.append("o")
+    values = [onnx.ValueInfoProto(name=name) for name in names if name]
+    graph = helper.make_graph([alone], "g", values, [onnx.ValueInfoProto(name="o")])
+    given: dict[str, Any] = {name: array for name, array in zip(names, arrays, strict=True) if name}
+    try:
+        with np.errstate(all="ignore"):
+            found: Any = next(iter(ReferenceEvaluator(graph, opsets={"": opset}).run(None, given)))
+    except Exception:
+        # The reference evaluator raises whatever numpy does; a node that does not run has no constant.
+        return None
+    return np.asarray(found) if isinstance(found, (np.ndarray, np.generic)) else None

@@ -1,0 +1,155 @@
+"""Local functions: which there are, and the graph that a call of one stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import onnx
+
+from dmlsplit.formats.limits import Budget, Limit
+from dmlsplit.formats.onnx.costs import ENDLESS, Cost, cost_of, cost_of_attribute
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, graphs_of
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+
+Key: TypeAlias = tuple[str, str, str]
+"""Domain, name, overload."""
+
+JUDGED: Final = frozenset({"Split", "Concat"})
+LOOKED_FOR: Final = JUDGED | {"SplitToSequence", "ConcatFromSequence"}
+"""The operators that are judged, and those that are named and not judged, as are the former in any other domain."""
+
+
+def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
+    """The key of a function of this name, or the one by which a call of it names it."""
+    return domain_of(message), name, text(message.overload)
+
+
+class Functions:
+    """The functions of a model by what calls them; `budget` is what the file may use."""
+
+    def __init__(self, functions: Iterable[onnx.FunctionProto], budget: Budget) -> None:
+        self._budget = budget
+        self._functions = {key_of(f, f.name): f for f in functions}
+        self._names = {name for _, name, _ in self._functions}
+        self._calls = {key: self._called(f.node) for key, f in self._functions.items()}
+        self._sizes = {key: cost_of(f.node).own for key, f in self._functions.items()}
+        callers: dict[Key, list[Key]] = {}
+        for key, called in self._calls.items():
+            for other in set(called):
+                callers.setdefault(other, []).append(key)
+        self._costs: dict[Key, Cost] = {}
+        self._add_costs(callers)
+        self._splitting: set[Key] = set()
+        splitting = [key for key, function in self._functions.items() if self.splits(function.node)]
+        self._splitting.update(depth_first(splitting, lambda key: callers.get(key, ())))
+
+    def key_of(self, node: onnx.NodeProto) -> Key | None:
+        """The function that a node calls, None where it is an operator."""
+        if node.op_type not in self._names:
+            return None
+        key = key_of(node, node.op_type)
+        return key if key in self._functions else None
+
+    def __getitem__(self, key: Key) -> onnx.FunctionProto:
+        return self._functions[key]
+
+    def splits(self, nodes: Iterable[onnx.NodeProto]) -> bool:
+        """Whether nodes, their graphs or functions they call have an operator that is looked for, of any domain."""
+
+        def splits(node: onnx.NodeProto) -> bool:
+            key = self.key_of(node)
+            return node.op_type in LOOKED_FOR if key is None else key in self._splitting
+
+        return any(map(splits, all_nodes(nodes)))
+
+    def called_by(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.FunctionProto]:
+        """The functions called by nodes, by their graphs and by these functions.
+
+        None where they call themselves, or where to follow the calls is to copy more than ONNX_EXPANDED. LimitError
+        where those of all answers so far are too large.
+        """
+        calls = self._called(nodes)
+        if not calls or cost_of(nodes, self._cost).own > self._budget.most(Limit.ONNX_EXPANDED):
+            return []
+        found = list(depth_first(calls, self._calls.__getitem__))
+        for key in found:
+            self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
+        return [self._functions[key] for key in found]
+
+    def body(self, key: Key, call: onnx.NodeProto) -> onnx.GraphProto:
+        """The body that a call stands for: references to attributes become the call's values, or the defaults.
+
+        LimitError where the bodies of all calls so far are too large.
+        """
+        function = self._functions[key]
+        self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
+        given = {attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)}
+        graph = onnx.GraphProto(name=function.name)
+        graph.node.extend(function.node)
+        graph.value_info.extend(function.value_info)
+        _replace_references(graph.node, given, self._budget)
+        return graph
+
+    def _cost(self, node: onnx.NodeProto) -> Cost | None:
+        """The cost of following the call that a node is, and those inside of it; None where it is no call."""
+        key = self.key_of(node)
+        return None if key is None else self._costs.get(key, Cost(ENDLESS))
+
+    def _add_costs(self, callers: Mapping[Key, Sequence[Key]]) -> None:
+        """The cost of a call, for each function that does not call itself in the end."""
+        left = {key: set(called) for key, called in self._calls.items()}
+        done = [key for key, called in left.items() if not called]
+        while done:
+            key = done.pop()
+            function = self._functions[key]
+            cost = cost_of(function.node, self._cost)
+            # As if each call left out what has a default.
+            copied = {
+                a.name: cost.copies.get(a.name, 0) * cost_of_attribute(a, self._cost).own
+                for a in function.attribute_proto
+            }
+            own = cost.own + sum(copied.values())
+            self._costs[key] = Cost(min(own, ENDLESS), cost.copies)
+            for caller in callers.get(key, ()):
+                left[caller].discard(key)
+                if not left[caller]:
+                    done.append(caller)
+
+    def _called(self, nodes: Iterable[onnx.NodeProto]) -> list[Key]:
+        return [key for node in all_nodes(nodes) if (key := self.key_of(node)) is not None]
+
+
+def check_references(model: onnx.ModelProto) -> None:
+    """InputError where an attribute outside of functions refers to one of a function."""
+    found = [attribute for node in all_nodes(model.graph.node) for attribute in node.attribute]
+    for function in model.functions:
+        for default in function.attribute_proto:
+            found += [default, *(a for graph in graphs_of(default) for n in all_nodes(graph.node) for a in n.attribute)]
+    for attribute in found:
+        if attribute.ref_attr_name:
+            name, reference = printable(attribute.name), printable(attribute.ref_attr_name)
+            raise InputError(f"attribute '{name}' refers to '{reference}' of a function, and is in none")
+
+
+def _replace_references(
+    nodes: Iterable[onnx.NodeProto], given: Mapping[str, onnx.AttributeProto], budget: Budget
+) -> None:
+    """Puts values for references; what is put in belongs to the caller, where its own references were replaced."""
+    for node in nodes:
+        for index in range(len(node.attribute) - 1, -1, -1):
+            attribute = node.attribute[index]
+            reference = attribute.ref_attr_name
+            if not reference:
+                for graph in graphs_of(attribute):
+                    _replace_references(graph.node, given, budget)
+            elif reference in given:
+                name = attribute.name
+                budget.spend(Limit.ONNX_COPIED, cost_of_attribute(given[reference]).own)
+                attribute.CopyFrom(given[reference])
+                attribute.name = name
+            else:
+                del node.attribute[index]  # an optional attribute that the call leaves out

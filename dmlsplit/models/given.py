@@ -1,0 +1,113 @@
+"""The caller's shapes and sizes, filled in before anything is inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from dmlsplit.descriptors.dims import Dim, shape_text
+from dmlsplit.formats.nodes import given_size, listed
+from dmlsplit.formats.onnx.protobuf import all_graphs, computed, values_of
+from dmlsplit.formats.onnx.tensors import type_of
+from dmlsplit.models.folding import Constant
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+
+Shapes: TypeAlias = Mapping[str, Sequence[Dim]]
+Dims: TypeAlias = Mapping[str, int]
+
+
+def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_names: bool = True) -> None:
+    """Gives tensors their shapes, and symbols their sizes wherever they stand.
+
+    Of a name that several graphs have the outermost tensor is meant. A size given for a symbolic dimension binds the
+    symbol. InputError for what contradicts the model, and for what is not in it unless `require_known_names` is False.
+    """
+    known = symbols_of(model.graph)
+    sizes: dict[str, int] = {}
+    for name, size in dims.items():
+        if name not in known:
+            if not require_known_names:
+                continue
+            raise InputError(f"there is no symbolic dimension '{printable(name)}'; the model has {listed(known)}")
+        sizes[name] = given_size(size, f"dimension '{printable(name)}'")
+    declared: dict[str, onnx.ValueInfoProto] = {}
+    computing: dict[str, onnx.GraphProto] = {}
+    for graph in all_graphs(model.graph):
+        for name, value in {value.name: value for value in values_of(graph)}.items():
+            declared.setdefault(name, value)
+        for name in computed(graph.node):
+            computing.setdefault(name, graph)
+    for name, given in shapes.items():
+        if name not in declared:
+            if name not in computing:
+                if not require_known_names:
+                    continue
+                raise _no_tensor(name, model.graph)
+            declared[name] = computing[name].value_info.add(name=name)
+        _give(declared[name], given, sizes)
+    for value in _all_values(model.graph):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in sizes:
+                dim.dim_value = sizes[dim.dim_param]
+
+
+def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> dict[str, Constant | None]:
+    """The elements that the caller gives tensors of the main graph. InputError for what is none."""
+    values_and_weights = (*values_of(model.graph), *model.graph.initializer)
+    known = {value.name for value in values_and_weights} | computed(model.graph.node)
+    found: dict[str, Constant | None] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise _no_tensor(name, model.graph)
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise InputError(f"values of '{printable(name)}': {error}") from None
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"values of '{printable(name)}': {array.dtype} is no type of numbers")
+        found[name] = Constant.of(array)
+    return found
+
+
+def _no_tensor(name: str, graph: onnx.GraphProto) -> InputError:
+    inputs = [value.name for value in graph.input]
+    return InputError(f"there is no tensor '{printable(name)}'; the inputs are {listed(inputs)}")
+
+
+def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int]) -> None:
+    kind, shape = type_of(value.type)
+    what = f"shape of '{printable(value.name)}'"
+    if value.type.WhichOneof("value") not in (None, "tensor_type"):
+        raise InputError(f"{what}: it is no tensor, but {kind}")
+    if shape is not None and len(shape) != len(given):
+        raise InputError(f"{what}: {shape_text(given)} is given, the model has {shape_text(shape)}")
+    merged: list[Dim] = []
+    for i, (new, old) in enumerate(zip(given, shape or (None,) * len(given), strict=True)):
+        if new is None or isinstance(new, str):
+            merged.append(old if old is not None else new)
+            continue
+        size = given_size(new, f"{what}, dimension {i}")
+        bound = sizes.setdefault(old, size) if isinstance(old, str) else size if old is None else old
+        if bound != size:
+            raise InputError(
+                f"{what}: dimension {i} is {size}, the model has {shape_text([old])[1:-1]}"
+                f"{f' = {bound}' if old != bound else ''}"
+            )
+        merged.append(size)
+    value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, tuple(merged)))
+
+
+def symbols_of(graph: onnx.GraphProto) -> dict[str, None]:
+    """The names of sizes, in order."""
+    shapes = (type_of(value.type)[1] or () for value in _all_values(graph))
+    return {dim: None for shape in shapes for dim in shape if isinstance(dim, str)}
+
+
+def _all_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    for found in all_graphs(graph):
+        yield from values_of(found)

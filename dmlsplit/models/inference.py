@@ -1,0 +1,182 @@
+"""onnx's shape inference at arm's length: C++ that a hostile model brings down, hence in a process of its own."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import onnx
+from google.protobuf.message import DecodeError, EncodeError
+
+from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes
+from dmlsplit.models import shadowing
+from dmlsplit.models.functions import Functions
+
+TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
+_TICK: Final = 0.1
+"""Seconds after which it is looked again whether a process is late."""
+_UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
+_LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
+
+KEPT_BYTES: Final = 1 << 20
+"""Of a model and its answer together, up to which they are kept for the next question."""
+
+
+class InferenceError(Exception):
+    """Why there are no inferred shapes."""
+
+
+class _Worker:
+    """One process, started when first needed and again after it ended."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.last: tuple[bytes, bytes] | None = None
+        """The last model and its answer: a model is read, and then asked about as ONNX Runtime has it."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._end = math.inf
+        """When the process is to have answered, by the monotonic clock."""
+
+    def infer(self, model: bytes, seconds: float) -> bytes:
+        """The inferred model; InferenceError. One thread at a time: see `lock`."""
+        process = self._running()
+        self._end = end = time.monotonic() + seconds
+        try:
+            answer = self._ask(process, model)
+        except BaseException:  # an interrupt: the next question must not get this one's answer
+            self.close()
+            raise
+        finally:
+            self._end = math.inf
+        if answer is None:
+            self._process = None
+            process.kill()
+            code = process.wait()
+            if time.monotonic() >= end:
+                raise InferenceError(_LATE)
+            raise InferenceError(f"ended its process ({'signal' if code < 0 else 'status'} {abs(code)})")
+        if not answer.startswith(b"\1"):
+            raise InferenceError(answer[1:].decode("utf-8", "backslashreplace"))
+        return answer[1:]
+
+    def _ask(self, process: subprocess.Popen[bytes], model: bytes) -> bytes | None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(len(model).to_bytes(8, "little"))
+            process.stdin.write(model)
+            process.stdin.flush()
+            head = process.stdout.read(8)
+            size = int.from_bytes(head, "little")
+            if size > Limit.ONNX_INFERENCE_ANSWER.of(len(model)):
+                process.kill()
+                process.wait()
+                raise InferenceError(f"gives {size} bytes for {len(model)}, which is more than is taken")
+            answer = process.stdout.read(size) if len(head) == 8 else b""
+        except OSError:
+            return None
+        return answer if len(head) == 8 and len(answer) == size else None
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        # After a fork the pipe is the parent's.
+        if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
+            if not sys.executable:
+                raise InferenceError("has no Python interpreter to run in")
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            environment["OPENBLAS_NUM_THREADS"] = "1"  # each thread takes addresses, of which the process has few
+            memory = Limit.ONNX_INFERENCE_MEMORY
+            worker = Path(__file__).with_name("_worker.py")
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(worker), str(memory.most), str(memory.a_byte)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+            self._owner = os.getpid()
+            threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
+        return self._process
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Ends the process when its time is up. A thread that looks now and then costs less than one a question."""
+        while process.poll() is None:
+            if time.monotonic() >= self._end:
+                process.kill()
+            time.sleep(_TICK)
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and self._owner == os.getpid():
+            process.kill()
+            process.wait()
+            with suppress(OSError):  # a part of a question that it has not read
+                assert process.stdin is not None
+                process.stdin.close()
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+_worker = _Worker()
+atexit.register(_worker.close)
+
+
+def make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
+    """onnx ends the process at a Split with more outputs than num_outputs, and raises for an unknown domain."""
+    everywhere: dict[str, None] = {}
+    for importing, nodes in [*((function, function.node) for function in model.functions), (model, model.graph.node)]:
+        domains: dict[str, None] = {}
+        for node in all_nodes(nodes):
+            if node.op_type == "Split" and functions.key_of(node) is None:
+                numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
+                if any(number < len(node.output) for number in numbers):
+                    node.domain = _UNSAFE_DOMAIN
+            domains[node.domain] = None
+        everywhere |= domains
+        imported = {*DEFAULT_DOMAINS, *(entry.domain for entry in importing.opset_import)}
+        for domain in everywhere if importing is model else domains:
+            if domain not in imported:
+                importing.opset_import.add(domain=domain, version=1)
+
+
+class Inference:
+    """The inferences of one file, which share its time."""
+
+    def __init__(self) -> None:
+        self._seconds = TIMEOUT
+
+    def infer_shapes(self, model: onnx.ModelProto) -> onnx.ModelProto:
+        """The model with the types and shapes that onnx infers, data propagation included; InferenceError."""
+        asked, names = shadowing.without(model)
+        inferred = onnx.ModelProto()
+        try:
+            inferred.ParseFromString(self._answer(asked.SerializeToString()))
+        except (DecodeError, EncodeError):
+            raise InferenceError("takes or gives what is no model") from None
+        if len(inferred.graph.node) != len(model.graph.node):
+            raise InferenceError("gives another graph")
+        shadowing.put_back(inferred.graph, names)
+        return inferred
+
+    def _answer(self, model: bytes) -> bytes:
+        if self._seconds <= 0:
+            raise InferenceError(_LATE)
+        with _worker.lock:
+            if _worker.last is not None and _worker.last[0] == model:
+                return _worker.last[1]
+            began = time.monotonic()
+            try:
+                answer = _worker.infer(model, self._seconds)
+            finally:
+                self._seconds -= time.monotonic() - began
+            _worker.last = (model, answer) if len(model) + len(answer) <= KEPT_BYTES else None
+            return answer

@@ -1,0 +1,258 @@
+"""From a Split or Concat of an ONNX graph to the facts about it, and to the node that the front end gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, Final, NamedTuple
+
+import onnx
+from onnx import AttributeProto, defs
+
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.dims import Shape, is_static, printable_shape, shape_text
+from dmlsplit.descriptors.location import Location
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.limits import Limit, LimitError
+from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.formats.onnx.protobuf import first_output
+from dmlsplit.formats.onnx.tensors import element_type
+from dmlsplit.models.scope import Scope
+from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules.onnx import OnnxSplit
+from dmlsplit.rules.onnx.concat_facts import VERSIONS, OnnxConcat
+from dmlsplit.rules.onnx.split_facts import ATTRIBUTES, MAX_PARTS
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+
+_NUMBERS: Final = {
+    "axis": (AttributeProto.INT, "i"),
+    "num_outputs": (AttributeProto.INT, "i"),
+    "split": (AttributeProto.INTS, "ints"),
+}
+"""Type and field of the attributes that any version has."""
+_UNKNOWN: Final = RULES["node/shape-unknown"]
+
+
+def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
+    """The facts of a Split in the model."""
+    version = scope.origin.version
+    known, others, mistyped = _attributes(node, ATTRIBUTES.get(version, tuple(_NUMBERS)))
+    inputs, outputs = list(node.input), list(node.output)
+    data_type, shape = scope.type_of(inputs[0] if inputs else "")
+    first = {name: i for i, name in reversed(list(enumerate(outputs)))}
+    declared = [scope.declared(name) for name in outputs]
+    declared_shapes = tuple([printable_shape(shape) for _, shape in declared])
+    return OnnxSplit(
+        version,
+        len(outputs),
+        tuple([i for i, name in enumerate(outputs) if not name]),
+        len(inputs),
+        bool(inputs and inputs[0]),
+        data_type,
+        printable_shape(shape),
+        known.get("axis"),
+        known.get("num_outputs"),
+        known.get("split"),
+        **(_lengths(inputs[1], scope) if len(inputs) > 1 and inputs[1] else {}),
+        other_attributes=others,
+        mistyped_attributes=mistyped,
+        declared_types=tuple([data_type for data_type, _ in declared]) if any(t for t, _ in declared) else (),
+        declared_shapes=declared_shapes if any(shape is not None for shape in declared_shapes) else (),
+        repeated=tuple([i for i, name in enumerate(outputs) if name and first[name] != i]),
+        opset=scope.origin.opset or None,
+        newest_opset=defs.onnx_opset_version(),
+    )
+
+
+def _attributes(
+    node: onnx.NodeProto, names: Collection[str]
+) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+    """Values by name, names that the version does not have, names whose type is wrong."""
+    known: dict[str, Any] = {}
+    others, mistyped = [], []
+    for attribute in node.attribute:
+        name = attribute.name
+        if name not in names:
+            others.append(printable(name))
+            continue
+        expected, field = _NUMBERS[name]
+        value = getattr(attribute, field)
+        # Before IR version 2 there was no type to state.
+        untyped = attribute.type == AttributeProto.UNDEFINED and (field == "ints" or attribute.HasField(field))
+        if attribute.type != expected and not untyped:
+            mistyped.append(name)
+        elif name not in known:
+            known[name] = tuple(value) if field == "ints" else int(value)
+    return known, tuple(others), tuple(mistyped)
+
+
+def _lengths(name: str, scope: Scope) -> dict[str, Any]:
+    data_type, shape = scope.type_of(name)
+    found: dict[str, Any] = {"split_input": True, "split_type": data_type, "split_shape": shape}
+    try:
+        constant = scope.constant(name)
+    except LimitError:
+        raise
+    except InputError as error:
+        return {**found, "split_malformed": error.message}
+    if constant is None:
+        return found
+    found["split_shape"] = constant.array.shape
+    if constant.whole and constant.array.dtype.kind in "iufV":
+        array = constant.array if constant.array.dtype.kind in "iuf" else constant.array.astype(float)
+        found["split_values"] = tuple(array.ravel().tolist())
+    elif not constant.whole:
+        names = scope.origin.names
+        pairs = zip(constant.array.ravel().tolist(), constant.known.ravel().tolist(), strict=True)
+        found["split_dims"] = printable_shape(
+            tuple([size if known == 1 else names.get(known) for size, known in pairs])
+        )
+    return found
+
+
+def name_of(node: onnx.NodeProto, scope: Scope) -> str:
+    """The name of a node in paths: its own, or that of its first output, or its operator."""
+    name = node.name or first_output(node) or node.op_type
+    return printable(f"{scope.label}/{name}" if scope.label else name)
+
+
+def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
+    """The judged node; `hint` says what the caller can pass where a shape is unknown."""
+    facts, path = split_facts(node, scope), name_of(node, scope)
+    scope.origin.budget.spend(Limit.ONNX_PARTS, _parts(facts))
+    found = judge_node(facts, path)
+    report = Report((*found, *_unknown_of_split(node, facts, path, hint)), facts.specification, None, "Split")
+    shapes: tuple[Shape | None, ...] = (None,) * facts.outputs
+    lengths: Shape | None = facts.given_lengths
+    if report.ok:
+        shapes = tuple([_filled(*each, scope) for each in zip(facts.output_shapes, node.output, strict=False)])
+        axis, lengths = facts.axis_index, facts.lengths
+        if lengths is not None and axis is not None and None not in shapes:
+            lengths = tuple([shape[axis] for shape in shapes if shape is not None])
+    return SplitNode(
+        name=node.name,
+        op="Split",
+        version=facts.version,
+        input_shape=facts.input_shape,
+        data_type=facts.data_type,
+        axis=facts.axis_index if facts.rank is not None else facts.axis or 0,
+        lengths=lengths,
+        output_shapes=shapes,
+        report=report,
+        element=element_type(facts.data_type),
+        graph=scope.label,
+        input_name=node.input[0] if node.input else "",
+        output_names=tuple(node.output),
+        facts=facts,
+    )
+
+
+def _parts(facts: OnnxSplit) -> int:
+    """How many parts there is something to say of, right or wrong."""
+    lengths = [facts.split, facts.split_values, facts.split_dims]
+    counted = facts.num_outputs or 0
+    return max(facts.outputs, counted if counted <= MAX_PARTS else 0, *(len(given or ()) for given in lengths))
+
+
+def _filled(shape: Shape | None, name: str, scope: Scope) -> Shape | None:
+    """The shape of an output by the rules, and where these leave sizes open, as the model declares."""
+    declared = printable_shape(scope.type_of(name)[1])
+    if shape is None or declared is None or len(shape) != len(declared):
+        return shape
+    return tuple([dim if size is None else size for size, dim in zip(shape, declared, strict=True)])
+
+
+class Hint(NamedTuple):
+    """What helps where a shape is not known: why shape inference failed, and the options that give the inputs shapes.
+
+    `by_name`: whether --shape takes the names of the tensors here, which those in a function's body are not.
+    """
+
+    failure: str
+    inputs: str
+    by_name: bool
+
+    def text(self, name: str, shape: Shape | None) -> str:
+        """The hint for a tensor; where the shapes of all inputs are known, the tensor's own is to be given."""
+        options = self.inputs
+        if not options and self.by_name and name:
+            sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)
+            options = f"--shape {printable(name, 60)}:{sizes}"
+        return "; ".join(filter(None, [self.failure, options and f"to pass it: {options}"]))
+
+
+def _shape_unknown(shape: Shape | None, name: str, place: Location, hint: Hint) -> Iterator[Diagnostic]:
+    """The diagnostic of the tensor `name` whose shape is not known, if it is not."""
+    if not is_static(shape):
+        said = f"the shape {shape_text(shape) + ' ' if shape is not None else ''}is not known"
+        expected = hint.text(name, shape)
+        message = f"{said}; {expected}" if expected else said
+        yield _UNKNOWN.diagnostic(place, message, expected=expected or None, actual=shape_text(shape))
+
+
+def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: Hint) -> Iterator[Diagnostic]:
+    """The facts that DirectML needs and the model does not give."""
+    yield from _shape_unknown(facts.input_shape, node.input[0] if node.input else "", Location(("input",), path), hint)
+    if facts.data_type is None:
+        yield _UNKNOWN.diagnostic(Location(("input",), path), "the element type is not known")
+    if facts.split_input and facts.split_values is None and not facts.split_malformed:
+        name = printable(node.input[1], 60)
+        message = f"the lengths are computed as the model runs; onnx.read takes values={{'{name}': ...}}"
+        yield _UNKNOWN.diagnostic(Location(("split",), path), message)
+
+
+def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
+    """The facts of a Concat in the model."""
+    inputs, outputs = list(node.input), list(node.output)
+    types = [scope.type_of(name) for name in inputs]
+    declared_type, declared_shape = scope.declared(outputs[0] if outputs else "")
+    opset = scope.origin.opset
+    known, others, mistyped = _attributes(node, ("axis",))
+    return OnnxConcat(
+        max((version for version in VERSIONS if version <= opset), default=0),
+        tuple([printable_shape(shape) for _, shape in types]),
+        tuple([data_type for data_type, _ in types]) if any(data_type for data_type, _ in types) else (),
+        known.get("axis"),
+        tuple([i for i, name in enumerate(inputs) if not name]),
+        len(outputs),
+        bool(outputs and not outputs[0]),
+        other_attributes=others,
+        mistyped_attributes=mistyped,
+        declared_type=declared_type,
+        declared_shape=printable_shape(declared_shape),
+        opset=opset or None,
+        newest_opset=defs.onnx_opset_version(),
+    )
+
+
+def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
+    """The judged node; `hint` says what the caller can pass where a shape is unknown."""
+    scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
+    facts, path = _concat_facts(node, scope), name_of(node, scope)
+    found = judge_node(facts, path)
+    report = Report((*found, *_unknown_of_concat(node, facts, path, hint)), facts.specification, None, "Concat")
+    return JoinNode(
+        name=node.name,
+        op="Concat",
+        version=facts.version,
+        input_shapes=facts.shapes,
+        data_type=facts.data_type,
+        axis=facts.axis_index if facts.rank is not None else facts.given_axis,
+        lengths=facts.lengths,
+        output_shape=_filled(facts.output_shape, node.output[0], scope) if report.ok else None,
+        report=report,
+        element=element_type(facts.data_type),
+        graph=scope.label,
+        input_names=tuple(node.input),
+        output_name=node.output[0] if node.output else "",
+        facts=facts,
+    )
+
+
+def _unknown_of_concat(node: onnx.NodeProto, facts: OnnxConcat, path: str, hint: Hint) -> Iterator[Diagnostic]:
+    """The facts that DirectML needs and the model does not give."""
+    for i, shape in enumerate(facts.shapes):
+        if i not in facts.omitted:
+            yield from _shape_unknown(shape, node.input[i], Location(("inputs", i), path), hint)
+    if facts.shapes and facts.data_type is None:
+        yield _UNKNOWN.diagnostic(Location(("inputs",), path), "the element type is not known")

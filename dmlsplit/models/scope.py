@@ -1,0 +1,245 @@
+"""The names in a graph, and the facts that are known of each: type, shape, declaration, constant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from dmlsplit.descriptors.dims import Shape, is_static
+from dmlsplit.formats.limits import Budget, Limit, LimitError
+from dmlsplit.formats.onnx.protobuf import domain_of, values_of
+from dmlsplit.formats.onnx.tensors import Array, ReadExternal, type_name, type_of, value_of
+from dmlsplit.models.folding import FOLDED, Constant, attributes_of, fold, of_shape
+from dmlsplit.models.functions import Functions
+from dmlsplit.models.given import symbols_of
+from dmlsplit.rules.onnx import VERSIONS
+from dmlsplit.system.errors import InputError
+
+Step: TypeAlias = tuple[int, str, int]
+"""Into a graph of a node: the node's index, the attribute's name, the number of the graph in that."""
+
+_CONSTANT_FIELDS: Final = {
+    "value_int": ("i", np.int64),
+    "value_ints": ("ints", np.int64),
+    "value_float": ("f", np.float32),
+    "value_floats": ("floats", np.float32),
+}
+"""Of the attributes of a Constant beside `value`."""
+MAX_FOLDING: Final = Limit.ONNX_FOLDING.most
+MAX_PATH: Final = Limit.ONNX_PATH.most
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The model, or the function, that graphs belong to."""
+
+    opset: int
+    """Of the default domain; 0 where there is none, or several."""
+    functions: Functions
+    symbols: Mapping[str, int]
+    """The names of sizes that the model itself has, numbered from 1."""
+    read_external: ReadExternal
+    budget: Budget
+    partly: bool = True
+    """Whether the sizes that are known of a shape count where others are not."""
+
+    @classmethod
+    def of(
+        cls,
+        model: onnx.ModelProto,
+        functions: Functions,
+        read_external: ReadExternal,
+        budget: Budget,
+        partly: bool = True,
+    ) -> Origin:
+        symbols = {name: number for number, name in enumerate(symbols_of(model.graph), 1)}
+        return cls(opset_of(model), functions, symbols, read_external, budget, partly)
+
+    @cached_property
+    def names(self) -> Mapping[int, str]:
+        """The symbols by their numbers, negative as a Constant has them."""
+        return {-number: name for name, number in self.symbols.items()}
+
+    @property
+    def version(self) -> int:
+        """The version of Split that the opset has."""
+        return max((version for version in VERSIONS if version <= self.opset), default=0)
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    """The one import of the default domain; 1 before IR version 3, which had none; 0 where it is missing or not one."""
+    opsets = {entry.version for entry in model.opset_import if domain_of(entry) == ""}
+    if not opsets and not model.opset_import and model.ir_version < 3:
+        return 1
+    return max(opsets.pop(), 0) if len(opsets) == 1 else 0
+
+
+class Scope:
+    """The names of one graph, over those of the graphs around it."""
+
+    def __init__(
+        self,
+        graph: onnx.GraphProto,
+        inferred: onnx.GraphProto,
+        origin: Origin,
+        label: str = "",
+        parent: Scope | None = None,
+        constants: Mapping[str, Constant | None] | None = None,
+        depth: int = 0,
+        steps: tuple[Step, ...] = (),
+    ) -> None:
+        """`depth`: how many graphs are around this one; `steps`: the way to it from that of the model or function."""
+        self.graph = graph
+        self.inferred = inferred
+        self.origin = origin
+        self.label = label
+        self.depth = depth
+        self.steps = steps
+        self._parent = parent
+        self._constants = dict(constants or {})
+        self._initializers = {tensor.name: tensor for tensor in graph.initializer if tensor.name}
+        self._inputs = {value.name for value in graph.input}
+        self._producers = {name: node for node in graph.node for name in node.output if name}
+        self._types = {value.name: value.type for value in values_of(inferred) if value.name and value.HasField("type")}
+        self._read_types: dict[str, tuple[str | None, Shape | None]] = {}
+        self._declared = {value.name: value.type for value in (*graph.value_info, *graph.output) if value.name}
+
+    def type_of(self, name: str) -> tuple[str | None, Shape | None]:
+        """Element type and shape; None for what is unknown, and of the name that is left out."""
+        if name in self._types:
+            if name not in self._read_types:
+                data_type, shape = type_of(self._types[name])
+                self._read_types[name] = data_type, self._named(shape)
+            return self._read_types[name]
+        if name in self._initializers:
+            tensor = self._initializers[name]
+            return type_name(tensor.data_type), tuple([dim if dim >= 0 else None for dim in tensor.dims])
+        if name in self._producers or self._parent is None:
+            return None, None
+        return self._parent.type_of(name)
+
+    def set_type(self, name: str, data_type: int, shape: Shape) -> None:
+        """Facts of a name beyond those that were inferred."""
+        self._types[name] = helper.make_tensor_type_proto(data_type, shape)
+        self._read_types.pop(name, None)
+
+    def declared(self, name: str) -> tuple[str | None, Shape | None]:
+        """The model's own declaration of one of the graph's names."""
+        return type_of(self._declared[name]) if name in self._declared else (None, None)
+
+    def _named(self, shape: Shape | None) -> Shape | None:
+        """The shape without the names that the inference made up."""
+        if shape is None:
+            return None
+        # Some models hold what an inference made up for their exporter.
+        made_up = {d for d in shape if isinstance(d, str) and (d.startswith("unk__") or d not in self.origin.symbols)}
+        return tuple([None if d in made_up else d for d in shape])
+
+    def producer(self, name: str) -> onnx.NodeProto | None:
+        """The node that computes a name here or further out."""
+        if name in self._producers or self._parent is None:
+            return self._producers.get(name)
+        return self._parent.producer(name)
+
+    def constant(self, name: str, depth: int = 0) -> Constant | None:
+        """The elements of a small constant; None where they are unknown. InputError where a tensor is malformed."""
+        if name not in self._constants:
+            self._constants[name] = None  # while it is looked for: a graph may go round in circles
+            self._constants[name] = self._find(name, depth)
+        return self._constants[name]
+
+    def known(self, name: str) -> Constant | None:
+        """The same; None where a tensor is malformed, too: that is reported where lengths are read from it."""
+        try:
+            return self.constant(name)
+        except LimitError:
+            raise
+        except InputError:
+            return None
+
+    def elements(self, name: str) -> Array | None:
+        """The elements of a constant; None where they are not known."""
+        constant = self.known(name)
+        return constant.array if constant is not None and constant.whole else None
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """The elements of a constant of integers; None where they are not known."""
+        array = self.elements(name)
+        return tuple(array.ravel().tolist()) if array is not None and array.dtype.kind in "iu" else None
+
+    def _find(self, name: str, depth: int) -> Constant | None:
+        if name in self._initializers:
+            return self._read(value_of(self._initializers[name], self.origin.read_external))
+        node = self._producers.get(name)
+        if node is None:
+            given = name in self._inputs
+            return None if given or self._parent is None else self._parent.constant(name, depth)
+        if domain_of(node) != "" or self.origin.functions.key_of(node) is not None or depth >= MAX_FOLDING:
+            return None
+        if node.output[0] != name:
+            return None
+        if node.op_type == "Constant":
+            return self._read(self._value_of(node))
+        if node.op_type in ("Shape", "Size") and node.input:
+            shape = self.type_of(node.input[0])[1]
+            if shape is None or not (self.origin.partly or is_static(shape)):
+                return None
+            return of_shape(node, shape, self.origin.symbols, self.origin.opset)
+        if node.op_type not in FOLDED:
+            return None
+        inputs = [self.constant(i, depth + 1) if i else None for i in node.input]
+        if any(constant is None for constant, i in zip(inputs, node.input, strict=True) if i):
+            return None
+        self.origin.budget.spend(Limit.ONNX_FOLDED)
+        folded = fold(node, inputs, self.origin.opset, self.origin.read_external)
+        tried = sum(constant.array.size for constant in inputs if constant is not None)
+        self.origin.budget.spend(Limit.ONNX_ALL_ELEMENTS, tried if folded is None else folded.array.size)
+        return folded
+
+    def _read(self, array: Array | None) -> Constant | None:
+        if array is None:
+            return None
+        self.origin.budget.spend(Limit.ONNX_ALL_ELEMENTS, array.size)
+        return Constant.of(array)
+
+    def _value_of(self, node: onnx.NodeProto) -> Array | None:
+        for name, attribute in (attributes_of(node, self.origin.opset) or {}).items():
+            if name == "value":
+                return value_of(attribute.t, self.origin.read_external)
+            if name in _CONSTANT_FIELDS:
+                field, data_type = _CONSTANT_FIELDS[name]
+                return np.array(getattr(attribute, field), data_type)
+        return None
+
+    def children(self, index: int) -> Iterator[tuple[str, Scope]]:
+        """The graphs in the attributes of the node of this index, each with its attribute's name."""
+        node = self.graph.node[index]
+        # Inference keeps the order of nodes, but not that of attributes.
+        twins = {a.name: a for a in self.inferred.node[index].attribute}
+        name = node.name or node.op_type
+        for attribute in node.attribute:
+            twin = twins.get(attribute.name, attribute)
+            pairs = [(attribute.g, twin.g)] if attribute.HasField("g") else []
+            pairs += zip(attribute.graphs, twin.graphs, strict=False)
+            for number, (graph, inferred) in enumerate(pairs):
+                if len(graph.node) != len(inferred.node):
+                    inferred = graph
+                place = f"{name}.{attribute.name}" + (f"[{number}]" if len(pairs) > 1 else "")
+                label = label_of(self.label, place)
+                steps = (*self.steps, (index, attribute.name, number))
+                yield (
+                    attribute.name,
+                    Scope(graph, inferred, self.origin, label, self, depth=self.depth + 1, steps=steps),
+                )
+
+
+def label_of(outer: str, name: str) -> str:
+    """The path of a graph in the graph of path `outer`; the middle of a long one is left out."""
+    path = f"{outer}/{name}" if outer else name
+    return path if len(path) <= MAX_PATH else f"{path[: MAX_PATH // 2]}...{path[-MAX_PATH // 4 :]}"

@@ -1,0 +1,1 @@
+"""The C core from Python: plans, arrays, bound operators, large files."""

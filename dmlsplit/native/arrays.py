@@ -1,0 +1,172 @@
+"""Splits and joins of numpy arrays without descriptors: any layout, none of DirectML's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from dmlsplit.descriptors.layout import packed_strides
+from dmlsplit.native import core
+from dmlsplit.native.fresh import FreshArrays
+from dmlsplit.system.foreign import as_array, is_foreign, tensor_maker
+from dmlsplit.system.integers import integer, integers
+
+RECIPES: Final = 256
+"""Recipes that split and join keep each; the least recently used one goes first."""
+
+Shape: TypeAlias = tuple[int, ...]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+@overload
+def split(
+    array: npt.NDArray[Scalar], axis: SupportsIndex, lengths: Sequence[SupportsIndex]
+) -> list[npt.NDArray[Scalar]]: ...
+@overload
+def split(array: npt.NDArray[Scalar], axis: SupportsIndex, *, sections: SupportsIndex) -> list[npt.NDArray[Scalar]]: ...
+def split(
+    array: npt.NDArray[Scalar],
+    axis: SupportsIndex,
+    lengths: Sequence[SupportsIndex] | None = None,
+    *,
+    sections: SupportsIndex | None = None,
+) -> list[npt.NDArray[Scalar]]:
+    """Cuts an array along `axis` into fresh C-contiguous arrays.
+
+    Either `lengths` (which sum up to the array's size; 0 gives an empty piece) or `sections` (equal pieces). The array
+    may have any strides and any dtype without Python objects; a negative axis counts from the end. None of DirectML's
+    limits apply. A tensor of another library that DLPack exports is taken, too, and gives tensors of that library.
+    ValueError for what does not fit, TypeError for arrays that cannot be copied byte by byte.
+    """
+    source = _plain_array(array, "array")
+    pieces = None if lengths is None else integers(lengths, "lengths")
+    count = None if sections is None else integer(sections, "sections")
+    recipe = _split_recipe(source.shape, source.strides, source.dtype, integer(axis, "axis"), pieces, count)
+    outputs = recipe.fresh.make()
+    recipe.copy(source, outputs)
+    return outputs if source is array else [*map(tensor_maker(array), outputs)]
+
+
+def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDArray[Scalar]:
+    """Lays arrays one after another along `axis` into a fresh C-contiguous array; the inverse of split.
+
+    All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free. The result is a
+    tensor of the library of the first of them.
+    """
+    try:
+        given = list(arrays)
+    except TypeError:
+        raise TypeError(f"arrays: {arrays!r} is not a sequence of arrays") from None
+    sources = [_plain_array(array, f"arrays[{i}]") for i, array in enumerate(given)]
+    if not sources:
+        raise ValueError("at least one array is needed")
+    for i, source in enumerate(sources):
+        if source.dtype != sources[0].dtype:
+            raise ValueError(
+                f"arrays[{i}] has dtype {source.dtype}, arrays[0] {sources[0].dtype}; a join converts nothing"
+            )
+    layouts = tuple([(source.shape, source.strides) for source in sources])
+    recipe = _join_recipe(layouts, sources[0].dtype, integer(axis, "axis"))
+    output = np.empty(recipe.whole_shape, sources[0].dtype)
+    recipe.copy(output, sources)
+    made: npt.NDArray[Scalar] = output if sources[0] is given[0] else tensor_maker(given[0])(output)
+    return made
+
+
+class _Recipe:
+    """A checked and planned split or join of arrays of certain shapes and strides."""
+
+    __slots__ = ("_dispatcher", "_plan", "fresh", "whole_shape")
+
+    def __init__(
+        self, direction: int, dtype: np.dtype[Any], axis: int, whole: core.Layout, parts: Sequence[core.Layout]
+    ) -> None:
+        self.whole_shape, _ = whole
+        self.fresh = FreshArrays([shape for shape, _ in parts], dtype)
+        self._plan: core.Plan | None = None
+        self._dispatcher: core.ArrayDispatcher | None = None
+        if dtype.itemsize == 0:
+            return
+        self._plan = core.Plan.of(direction, dtype.itemsize, axis, whole, parts)
+        if len(self.whole_shape) <= core.DISPATCHER_RANK and core.HAS_GIL:
+            layouts = [
+                (shape, strides or tuple([stride * dtype.itemsize for stride in packed_strides(shape)]))
+                for shape, strides in (whole, *parts)
+            ]
+            self._dispatcher = core.ArrayDispatcher(self._plan, np.ndarray, dtype, layouts)
+
+    def copy(self, whole: np.ndarray, parts: list[np.ndarray]) -> None:
+        """Copies; the arrays are those that the recipe was made for."""
+        if self._plan is None or (self._dispatcher is not None and self._dispatcher.run(whole, parts)):
+            return
+        self._plan.run(_pointer(whole), core.pointers([_pointer(part) for part in parts]))
+
+
+@lru_cache(RECIPES)
+def _split_recipe(
+    shape: Shape, strides: Shape, dtype: np.dtype[Any], axis: int, lengths: Shape | None, sections: int | None
+) -> _Recipe:
+    axis, lengths = cut(shape, axis, lengths, sections)
+    parts: list[core.Layout] = [((*shape[:axis], n, *shape[axis + 1 :]), None) for n in lengths]
+    return _Recipe(core.SPLIT, dtype, axis, (shape, strides), parts)
+
+
+def cut(shape: Shape, axis: int, lengths: Shape | None, sections: int | None) -> tuple[int, Shape]:
+    """The axis counted from the front and the lengths of the pieces; ValueError for what does not fit the shape."""
+    axis = _axis(axis, len(shape))
+    size = shape[axis]
+    if (lengths is None) == (sections is None):
+        raise ValueError("exactly one of lengths and sections is needed")
+    if sections is not None:
+        if sections < 1 or size % sections:
+            raise ValueError(f"axis {axis} of size {size} does not divide into {sections} sections")
+        return axis, (size // sections,) * sections
+    assert lengths is not None
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"lengths {_short(lengths)} has a negative entry")
+    if sum(lengths) != size or not lengths:
+        raise ValueError(f"lengths {_short(lengths)} sum up to {sum(lengths)}, axis {axis} has size {size}")
+    return axis, lengths
+
+
+@lru_cache(RECIPES)
+def _join_recipe(layouts: tuple[tuple[Shape, Shape], ...], dtype: np.dtype[Any], axis: int) -> _Recipe:
+    first, _ = layouts[0]
+    axis = _axis(axis, len(first))
+    for i, (shape, _) in enumerate(layouts):
+        if len(shape) != len(first) or shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]:
+            raise ValueError(f"arrays[{i}] has shape {shape}, arrays[0] {first}; only axis {axis} may differ")
+    whole = (*first[:axis], sum(shape[axis] for shape, _ in layouts), *first[axis + 1 :])
+    return _Recipe(core.JOIN, dtype, axis, (whole, None), layouts)
+
+
+def _plain_array(array: Any, name: str) -> np.ndarray:
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; pass its data, or fill it first")
+    if is_foreign(array):
+        try:
+            return as_array(array)
+        except TypeError as error:
+            raise TypeError(f"{name} is {error}") from None
+    plain = np.asarray(array)
+    if plain.dtype.hasobject:
+        raise TypeError(f"{name} has dtype {plain.dtype}, which holds Python objects")
+    return plain
+
+
+def _axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
+    return axis % rank
+
+
+def _pointer(array: np.ndarray) -> Any:
+    return core.address(array.__array_interface__["data"][0])
+
+
+def _short(numbers: Sequence[int]) -> str:
+    return str(numbers) if len(numbers) <= 8 else f"({', '.join(map(str, numbers[:8]))}, ...)"

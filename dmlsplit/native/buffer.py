@@ -1,0 +1,64 @@
+"""Memory that stands for a Direct3D 12 buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from dmlsplit.system.integers import integer
+
+
+class Buffer:
+    """A buffer of so many bytes, filled with zeros: what an ID3D12Resource of dimension BUFFER is to DirectML.
+
+    `array` is its memory as a writable 1-D uint8 array, without a copy; `buffer.array[offset:end].view(np.float32)` are
+    its elements, and stay valid as long as someone holds them. A compiled operator reads a Buffer as raw memory, laid
+    out by the descriptor, whatever the tensor's sizes are.
+
+    Raises TypeError for a size that is no integer, ValueError for a negative one, MemoryError where there is not enough
+    memory.
+    """
+
+    __slots__ = ("_memory", "address")
+
+    def __init__(self, size_in_bytes: int) -> None:
+        size = integer(size_in_bytes, "size_in_bytes")
+        if size < 0:
+            raise ValueError(f"a buffer cannot have {size} bytes")
+        try:
+            self._memory: npt.NDArray[np.uint8] = np.zeros(size, np.uint8)
+        except (MemoryError, ValueError, OverflowError):  # the latter: more than an address can count
+            raise MemoryError(f"there is not enough memory for a buffer of {size} bytes") from None
+        self.address: int = self._memory.__array_interface__["data"][0]
+
+    @property
+    def array(self) -> npt.NDArray[np.uint8]:
+        # A view of its own for everybody: one that is resized or reshaped must not take the memory along.
+        return self._memory.view()
+
+    @property
+    def size_in_bytes(self) -> int:
+        return int(self._memory.size)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The buffer protocol of Python 3.12 and newer."""
+        return self.array.data
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[np.generic]:
+        # The first numpy releases that are supported neither give `copy` nor take None for it.
+        return np.asarray(self.array, dtype) if copy is None else np.array(self.array, dtype, copy=copy)
+
+    def __reduce__(self) -> tuple[Callable[[npt.NDArray[np.uint8]], Buffer], tuple[npt.NDArray[np.uint8]]]:
+        """A copy, also one made by pickling, is a buffer of its own: the address does not go with it."""
+        return _filled, (self._memory,)
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.size_in_bytes})"
+
+
+def _filled(content: npt.NDArray[np.uint8]) -> Buffer:
+    buffer = Buffer(content.size)
+    buffer.array[:] = content
+    return buffer

@@ -1,0 +1,330 @@
+"""The one importer of the C extension: plans, and what the core says of itself.
+
+Importing this module without the extension works; using it raises NativeError.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from dmlsplit.system.errors import NativeError
+
+try:
+    from dmlsplit._ffi import ffi, lib
+
+    IMPORT_ERROR: str | None = None
+except ImportError as error:  # pragma: no cover - an installation without a compiler
+    ffi = lib = None
+    IMPORT_ERROR = str(error)
+
+SPLIT: Final = 0
+JOIN: Final = 1
+DISPATCHER_RANK: Final = 8
+"""Dimensions that an ArrayDispatcher takes at most."""
+HAS_GIL: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Without it an ArrayDispatcher is not safe: the list of arrays may change while it is read."""
+MAX_RANK: Final = 64
+"""DMLSPLIT_MAX_RANK, which is numpy's limit too."""
+Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...] | None]
+"""Sizes in elements, and strides in bytes; None: packed."""
+
+
+def require() -> None:
+    """Raises NativeError where the extension is missing."""
+    if IMPORT_ERROR is not None:
+        raise NativeError(f"the C extension of dmlsplit is missing ({IMPORT_ERROR}); reinstall with a C compiler")
+
+
+class Range(NamedTuple):
+    """Bytes touched, relative to a tensor's first element; `end` is exclusive."""
+
+    begin: int
+    end: int
+
+
+class Plan:
+    """A planned copy between one whole tensor and its parts along an axis; immutable and free to share by threads.
+
+    Sizes and lengths count elements, strides are bytes (None: packed); `part_strides` holds rank strides for each part.
+    `overlap_allowed` leaves out the search for elements of one written tensor that overlap.
+    Raises NativeError where the core refuses the geometry.
+    """
+
+    __slots__ = ("_pointer", "direction", "part_count")
+
+    def __init__(
+        self,
+        direction: int,
+        element_size: int,
+        sizes: Sequence[int],
+        strides: Sequence[int] | None,
+        axis: int,
+        lengths: Sequence[int],
+        part_strides: Sequence[int] | None,
+        kernel: str | None = None,
+        overlap_allowed: bool = False,
+    ) -> None:
+        require()
+        # The cdata objects must outlive the call, hence the names.
+        c_sizes = ffi.new("uint64_t[]", sizes)
+        c_strides = ffi.NULL if strides is None else ffi.new("int64_t[]", strides)
+        c_lengths = ffi.new("uint64_t[]", lengths)
+        c_part_strides = ffi.NULL if part_strides is None else ffi.new("int64_t[]", part_strides)
+        c_kernel = ffi.NULL if kernel is None else ffi.new("char[]", kernel.encode())
+        geometry = ffi.new(
+            "dmlsplit_geometry *",
+            {
+                "struct_size": ffi.sizeof("dmlsplit_geometry"),
+                "direction": direction,
+                "element_size": element_size,
+                "rank": len(sizes),
+                "axis": axis,
+                "flags": lib.DMLSPLIT_OVERLAP_ALLOWED if overlap_allowed else 0,
+                "part_count": len(lengths),
+                "sizes": c_sizes,
+                "strides": c_strides,
+                "lengths": c_lengths,
+                "part_strides": c_part_strides,
+            },
+        )
+        pointer = ffi.new("dmlsplit_plan **")
+        fault = ffi.new("dmlsplit_fault *")
+        status = lib.dms_plan_create(geometry, c_kernel, pointer, fault)
+        if status != lib.DMLSPLIT_OK:
+            raise _error(status, fault, "parts")
+        self._pointer = ffi.gc(pointer[0], lib.dmlsplit_plan_destroy)
+        self.direction = direction
+        self.part_count = len(lengths)
+
+    @classmethod
+    def of(
+        cls,
+        direction: int,
+        element_size: int,
+        axis: int,
+        whole: Layout,
+        parts: Sequence[Layout],
+        *,
+        overlap_allowed: bool = False,
+    ) -> Plan:
+        """The plan of a copy between arrays laid out like this; the parts are packed all or none."""
+        sizes, strides = whole
+        lengths = [sizes[axis] for sizes, _ in parts]
+        given = [stride for _, strides in parts if strides is not None for stride in strides]
+        return cls(direction, element_size, sizes, strides, axis, lengths, given or None, None, overlap_allowed)
+
+    @property
+    def whole_range(self) -> Range:
+        return _range(lib.dmlsplit_plan_whole_range, self._pointer)
+
+    def part_range(self, part: int) -> Range:
+        return _range(lib.dmlsplit_plan_part_range, self._pointer, part)
+
+    def ranges_apart(self, whole: Any, parts: Any) -> bool:
+        """Whether the byte ranges at these addresses keep the distance that a run needs.
+
+        False means that ranges intersect; the elements within them may still be apart.
+        """
+        status = lib.dmlsplit_plan_check_ranges(self._pointer, whole, parts, ffi.NULL)
+        if status == lib.DMLSPLIT_RANGES_INTERSECT:
+            return False
+        _check(status)
+        return True
+
+    def run(self, whole: Any, parts: Any, threads: int = 1) -> None:
+        """Copies. `whole` is an address, `parts` a vector of them (see pointers): the memory behind is not checked."""
+        function, arguments = self.bound_call(whole, parts, threads)
+        _check(function(*arguments))
+
+    def bound_call(self, whole: Any, parts: Any, threads: int) -> tuple[Any, tuple[Any, ...]]:
+        """The C function and its arguments, for callers that run the same addresses many times."""
+        if self.direction == SPLIT:
+            return lib.dmlsplit_split_threads, (self._pointer, whole, parts, threads)
+        return lib.dmlsplit_join_threads, (self._pointer, parts, whole, threads)
+
+    def slices(self, most: int) -> int:
+        """How many slices, at most so many, the plan is worth cutting into for threads of the caller's own."""
+        return int(lib.dmlsplit_plan_slices(self._pointer, most))
+
+    def run_slice(self, whole: Any, parts: Any, index: int, count: int) -> None:
+        """One of count slices; all of them write what run() writes. They may run at the same time."""
+        _check(lib.dmlsplit_run_slice(self._pointer, whole, parts, index, count))
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes a run copies."""
+        return int(lib.dmlsplit_plan_bytes(self._pointer))
+
+    def describe(self) -> str:
+        """For people: the loops after folding, the kernels chosen, and why those before them were refused."""
+        return _text(lib.dmlsplit_plan_describe, self._pointer)
+
+
+class ArrayDispatcher:
+    """Runs a plan on ndarrays that are exactly what it expects, checks included, in one call.
+
+    `layouts`: sizes and strides (bytes) of the whole, then of the parts, of at most DISPATCHER_RANK dimensions.
+    """
+
+    __slots__ = ("_arguments", "_keep")
+
+    def __init__(
+        self, plan: Plan, array_type: type, dtype: object, layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+    ) -> None:
+        numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        layout_of = ffi.new("uint32_t[]", [numbers.setdefault(layout, len(numbers)) for layout in layouts])
+        c_layouts = ffi.new("dms_array_layout[]", [{"sizes": sizes, "strides": strides} for sizes, strides in numbers])
+        name = sys.intern("dtype")
+        spec = ffi.new("dms_array_spec *")
+        spec.array_type, spec.dtype, spec.dtype_name = id(array_type), id(dtype), id(name)
+        spec.rank, spec.part_count = len(layouts[0][0]), plan.part_count
+        spec.split, spec.layouts, spec.layout_of = plan.direction == SPLIT, c_layouts, layout_of
+        self._arguments = plan._pointer, spec
+        self._keep = c_layouts, layout_of, array_type, dtype, name, plan
+
+    def run(self, whole: object, parts: object, threads: int = 1) -> bool:
+        """False, and nothing is copied, where anything has to be looked at more closely."""
+        return bool(lib.dms_dispatch_arrays(*self._arguments, id(whole), id(parts), threads))
+
+
+def address(number: int) -> Any:
+    """A char pointer to an address."""
+    return ffi.cast("char *", number)
+
+
+def buffer(source: object, writable: bool) -> Any:
+    """A char array over a contiguous buffer; it keeps the buffer exported. Raises what ffi.from_buffer raises."""
+    return ffi.from_buffer("char[]", source, writable)
+
+
+def pointers(items: Sequence[Any]) -> Any:
+    """A vector of addresses. It keeps nothing alive: the caller holds on to what the items point into."""
+    return ffi.new("void *[]", items)
+
+
+def bytes_at(number: int, size: int) -> bytes:
+    """A copy of memory."""
+    return bytes(ffi.buffer(ffi.cast("char *", number), size))
+
+
+def address_of(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
+
+
+def version() -> str:
+    require()
+    return _str(lib.dmlsplit_version())
+
+
+def cpu_features() -> tuple[str, ...]:
+    """The CPU features that kernels ask for and this machine has."""
+    require()
+    return tuple(_text(lib.dmlsplit_cpu_features).split())
+
+
+NEVER: Final = 1 << 62
+"""Bytes that no run reads and writes."""
+
+
+class Profile(NamedTuple):
+    """The profile of new plans, in bytes that a run reads and writes: dmlsplit_profile of dmlsplit.h."""
+
+    level2: int
+    last_level: int
+    stream_copies: int
+    """Stores are non-temporal from here on."""
+    stream_turns: int
+    """The same for matrices that are turned."""
+    claim: int
+    """Below that, stores ask for their lines ahead from here on."""
+    fetch: str
+    """How memory is asked for: a name of FETCHES."""
+    origin: str = "settings"
+    """A name of ORIGINS."""
+
+    def __str__(self) -> str:
+        starts = {
+            "copies past the caches": self.stream_copies,
+            "turned matrices past the caches": self.stream_turns,
+            "with lines asked for ahead": self.claim,
+        }
+        known = ", ".join(f"{how} from {size >> 10} KiB on" for how, size in starts.items() if size < NEVER)
+        how = f"{known}; memory is fetched by {self.fetch}" if known else "kernels store in one way only"
+        return f"by {self.origin}: {how}"
+
+
+FETCHES: Final = ("lines", "pages")
+ORIGINS: Final = ("CPUID", "measuring", "settings")
+
+
+def profile() -> Profile:
+    require()
+    found = ffi.new("dmlsplit_profile *", {"struct_size": ffi.sizeof("dmlsplit_profile")})
+    _check(lib.dmlsplit_get_profile(found))
+    level2, last_level, copies, turns, claim = (int(getattr(found, name)) for name in Profile._fields[:5])
+    return Profile(level2, last_level, copies, turns, claim, FETCHES[found.fetch], ORIGINS[found.origin])
+
+
+def measured_profile() -> Profile:
+    """The same, once a plan was made that is large enough to be measured for: 20 to 60 ms the first time."""
+    Plan(SPLIT, 1, (16, 1 << 20), None, 0, (8, 8), None)
+    return profile()
+
+
+def set_profile(new: Profile | None) -> None:
+    """None: what the machine says, and the environment."""
+    require()
+    if new is None:
+        _check(lib.dmlsplit_set_profile(ffi.NULL))
+        return
+    names = {"fetch": FETCHES.index(new.fetch), "origin": ORIGINS.index(new.origin)}
+    given = {"struct_size": ffi.sizeof("dmlsplit_profile"), **new._asdict(), **names}
+    _check(lib.dmlsplit_set_profile(ffi.new("dmlsplit_profile *", given)))
+
+
+class Kernel(NamedTuple):
+    name: str
+    isa: str
+    available: bool
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """The kernels compiled in, best first."""
+    require()
+    return tuple(
+        Kernel(
+            _str(lib.dmlsplit_kernel_name(i)), _str(lib.dmlsplit_kernel_isa(i)), bool(lib.dmlsplit_kernel_available(i))
+        )
+        for i in range(lib.dmlsplit_kernel_count())
+    )
+
+
+def _str(pointer: Any) -> str:
+    return str(ffi.string(pointer).decode())
+
+
+def _text(function: Any, *arguments: Any) -> str:
+    length = function(*arguments, ffi.NULL, 0)
+    text = ffi.new("char[]", length + 1)
+    function(*arguments, text, length + 1)
+    return _str(text)
+
+
+def _range(function: Any, *arguments: Any) -> Range:
+    begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
+    _check(function(*arguments, begin, end))
+    return Range(begin[0], end[0])
+
+
+def _error(status: int, fault: Any = None, parts: str = "") -> NativeError:
+    message = _str(lib.dmlsplit_status_string(status))
+    if fault is not None and fault.part != lib.DMLSPLIT_WHOLE:
+        message += f" ({parts}[{fault.part}])"
+    return NativeError(message, int(status))
+
+
+def _check(status: int) -> None:
+    if status != lib.DMLSPLIT_OK:
+        raise _error(status)

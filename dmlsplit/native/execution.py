@@ -1,0 +1,194 @@
+"""Running descriptors: compiled operators and their bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, overload
+
+import numpy as np
+
+from dmlsplit.checking.judging import validate
+from dmlsplit.descriptors.call_types import DescT, DescT_co
+from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.geometry import Geometry
+from dmlsplit.native import core
+from dmlsplit.native.binding import BoundMemory, BoundTensor, bind, check_apart, new_output
+from dmlsplit.native.fresh import FreshArrays
+from dmlsplit.native.threads import NumThreads, thread_count
+from dmlsplit.system.errors import BindingError, NativeError
+from dmlsplit.targets.target import LevelLike, ReleaseLike
+
+if TYPE_CHECKING:
+    from dmlsplit.descriptors.call_types import Array, Bindable
+
+PLANS_PER_OPERATOR: Final = 16
+"""Plans a compiled operator keeps for inputs whose strides are not the descriptor's."""
+OVERLAP_UNDECIDED: Final = "tensor/output-overlap-undecided"
+
+
+def compile(
+    desc: DescT, *, feature_level: LevelLike = None, directml: ReleaseLike = None, num_threads: NumThreads = None
+) -> CompiledOperator[DescT]:
+    """Plans a descriptor for execution.
+
+    `num_threads`: how many threads a dispatch uses; "auto" takes several only where it pays, None is what the
+    environment variable DMLSPLIT_NUM_THREADS says, or 1. Threads live for one dispatch only.
+
+    Raises ValidationError, which carries the Report, where `validate` with the same arguments finds an error;
+    NativeError where the core refuses it (outputs of which it could not be decided whether their elements overlap).
+    """
+    report = validate(desc, feature_level=feature_level, directml=directml)
+    report.raise_if_errors()
+    refuse_undecided(report)
+    return CompiledOperator(desc, report, num_threads)
+
+
+def refuse_undecided(report: Report) -> None:
+    """NativeError where a report without errors leaves open whether outputs overlap."""
+    for diagnostic in report.diagnostics:
+        if diagnostic.rule == OVERLAP_UNDECIDED:
+            raise NativeError(f"{diagnostic.path}: {diagnostic.message}")
+
+
+class CompiledOperator(Generic[DescT_co]):
+    """A planned split or join; immutable in effect, and free to be used by many threads at once.
+
+    A split takes one buffer and gives a list of them, a join takes a list and gives one. A buffer is read in one of two
+    ways:
+
+    - An ndarray of the tensor's sizes and data type is the tensor. As an input it may have any strides; as an output it
+      has the descriptor's. It needs no more bytes than its elements have.
+    - Anything else that is bytes-like and contiguous is raw memory, in which the descriptor's strides say where each
+      element lies: bytes, bytearray, memoryview, dml.Buffer, a 1-D uint8 array. It needs TotalTensorSizeInBytes.
+
+    An ndarray that is neither is refused. So is a uint8 array of n bytes for a tensor of sizes (n,) and strides (0,),
+    which could be n elements, or raw memory of which every element is the first: pass numpy.broadcast_to(element, n)
+    for elements, a memoryview or a dml.Buffer for raw memory.
+    """
+
+    def __init__(self, desc: DescT_co, report: Report, num_threads: NumThreads = None) -> None:
+        self.desc = desc
+        self.report = report
+        geometry = Geometry.of(desc)
+        self._roles = geometry.roles
+        # Asked at every dispatch, which may take less than a microsecond.
+        self._whole_is_input = self._roles.whole_side == "input"
+        self._whole = BoundTensor(geometry.whole)
+        self._parts = [BoundTensor(part) for part in geometry.parts]
+        _, self._outputs = self._roles.sides([self._whole], self._parts)
+        self._fresh = FreshArrays([tensor.sizes for tensor in self._outputs if tensor.packed], self._whole.dtype)
+        self._other_plan = lru_cache(PLANS_PER_OPERATOR)(geometry.plan)
+        self._own_strides = self._whole.strides, tuple(part.strides for part in self._parts)
+        self.plan = geometry.plan(*self._own_strides)
+        """How the C core runs it; `plan.describe()` tells in words."""
+        self.num_threads = thread_count(num_threads, self.plan.bytes)
+        self._dispatcher = None
+        if len(self._whole.sizes) <= core.DISPATCHER_RANK and core.HAS_GIL:
+            layouts = [(tensor.sizes, tensor.strides) for tensor in (self._whole, *self._parts)]
+            self._dispatcher = core.ArrayDispatcher(self.plan, np.ndarray, self._whole.dtype, layouts)
+
+    @property
+    def tensors(self) -> tuple[BoundTensor, Sequence[BoundTensor]]:
+        """How the whole tensor and its parts lie in raw memory."""
+        return self._whole, self._parts
+
+    def __reduce__(self) -> tuple[type[CompiledOperator[DescT_co]], tuple[DescT_co, Report, int]]:
+        return type(self), (self.desc, self.report, self.num_threads)
+
+    @overload
+    def __call__(self: CompiledSplit, input: Bindable) -> list[Array]: ...
+    @overload
+    def __call__(self: CompiledJoin, input: Sequence[Bindable]) -> Array: ...
+    def __call__(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
+        """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
+        out = self.new_outputs()
+        whole, parts = (input, out) if self._whole_is_input else (out, input)
+        self.dispatch_tensors(whole, parts)
+        return out
+
+    def new_outputs(self) -> list[Array] | Array:
+        """Fresh arrays of the outputs' sizes and strides, not written to: a list for a split, an array for a join."""
+        packed = iter(self._fresh.make())
+        made = [next(packed) if tensor.packed else new_output(tensor) for tensor in self._outputs]
+        return made if self._outputs is self._parts else made[0]
+
+    @overload
+    def dispatch(
+        self: CompiledSplit, input: Bindable, out: Sequence[Bindable], *, num_threads: NumThreads = None
+    ) -> None: ...
+    @overload
+    def dispatch(
+        self: CompiledJoin, input: Sequence[Bindable], out: Bindable, *, num_threads: NumThreads = None
+    ) -> None: ...
+    def dispatch(self, input: object, out: object, *, num_threads: NumThreads = None) -> None:
+        """Executes into the caller's buffers; BindingError where one does not fit, before anything is written.
+
+        `num_threads` None: as many as the operator was compiled for.
+        """
+        whole, parts = (input, out) if self._whole_is_input else (out, input)
+        self.dispatch_tensors(whole, parts, num_threads)
+
+    def dispatch_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> None:
+        """`dispatch` for callers that know the whole tensor and its parts, whichever of them are the inputs."""
+        threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
+        if self._dispatcher is None or not self._dispatcher.run(whole, parts, threads):
+            self.bind_tensors(whole, parts, threads).dispatch()
+
+    @overload
+    def bind(
+        self: CompiledSplit, input: Bindable, out: Sequence[Bindable], *, num_threads: NumThreads = None
+    ) -> BoundOperator: ...
+    @overload
+    def bind(
+        self: CompiledJoin, input: Sequence[Bindable], out: Bindable, *, num_threads: NumThreads = None
+    ) -> BoundOperator: ...
+    def bind(self, input: object, out: object, *, num_threads: NumThreads = None) -> BoundOperator:
+        """Resolves the buffers once, for many dispatches. The result keeps them alive."""
+        whole, parts = (input, out) if self._whole_is_input else (out, input)
+        return self.bind_tensors(whole, parts, num_threads)
+
+    def bind_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> BoundOperator:
+        """`bind` for callers that know the whole tensor and its parts, whichever of them are the inputs."""
+        threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
+        bound_whole = bind(self._whole, whole)
+        bound_parts = self._bind_parts(parts)
+        strides = bound_whole.strides, tuple([part.strides for part in bound_parts])
+        plan = self.plan if strides == self._own_strides else self._other_plan(*strides)
+        vector = core.pointers([part.pointer for part in bound_parts])
+        if not plan.ranges_apart(bound_whole.pointer, vector):
+            check_apart([(self._whole, bound_whole), *zip(self._parts, bound_parts, strict=True)])
+        return BoundOperator(plan, bound_whole, bound_parts, vector, threads)
+
+    def _bind_parts(self, values: object) -> list[BoundMemory]:
+        path = self._roles.parts
+        if isinstance(values, (np.ndarray, bytes, bytearray, memoryview)) or not isinstance(values, Sequence):
+            kind = type(values).__name__
+            raise BindingError(f"{path}: a list or tuple of {len(self._parts)} buffers is expected, not {kind}")
+        if len(values) != len(self._parts):
+            raise BindingError(f"{path}: {len(values)} buffers were given, the operator has {len(self._parts)}")
+        return [bind(part, value) for part, value in zip(self._parts, values, strict=True)]
+
+
+CompiledSplit: TypeAlias = CompiledOperator[SplitOperatorDesc]
+CompiledJoin: TypeAlias = CompiledOperator[JoinOperatorDesc]
+
+
+class BoundOperator:
+    """A compiled operator with its buffers; `dispatch` copies. Made by CompiledOperator.bind."""
+
+    __slots__ = ("_arguments", "_run", "_vector", "bindings", "plan")
+
+    def __init__(
+        self, plan: core.Plan, whole: BoundMemory, parts: list[BoundMemory], vector: object, threads: int
+    ) -> None:
+        self.plan = plan
+        self.bindings = whole, parts
+        """The memory of the whole tensor and of the parts; kept alive by this."""
+        self._vector = vector
+        self._run, self._arguments = plan.bound_call(whole.pointer, vector, threads)
+
+    def dispatch(self) -> None:
+        """Copies once; the GIL is released meanwhile."""
+        self._run(*self._arguments)

@@ -1,0 +1,56 @@
+"""A split and a join written down as directly as possible: the oracle of the kernels' tests.
+
+It knows neither numpy nor the C core. Memory is a bytes-like object and an offset; the element at coordinates c of a
+tensor lies at offset + sum(c[i] * strides[i]) * element size. Slow on purpose: one element at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
+from dmlsplit.descriptors.geometry import Geometry, TensorLayout
+from dmlsplit.descriptors.layout import packed_strides
+
+
+class Memory(NamedTuple):
+    """A binding: `data` is written to where the tensor is an output; `offset` in bytes."""
+
+    data: bytearray
+    offset: int = 0
+
+
+def split(desc: SplitOperatorDesc, source: Memory, outputs: Sequence[Memory]) -> None:
+    """Executes a split that `validate` accepts, one output after another in row-major order."""
+    for size, at_whole, at_part, part in _places(desc, source, outputs):
+        part.data[at_part : at_part + size] = source.data[at_whole : at_whole + size]
+
+
+def join(desc: JoinOperatorDesc, inputs: Sequence[Memory], output: Memory) -> None:
+    """Executes a join that `validate` accepts, one input after another in row-major order."""
+    for size, at_whole, at_part, part in _places(desc, output, inputs):
+        output.data[at_whole : at_whole + size] = part.data[at_part : at_part + size]
+
+
+def _places(desc: OperatorDesc, whole: Memory, parts: Sequence[Memory]) -> Iterator[tuple[int, int, int, Memory]]:
+    """Of each element its bytes, where it lies in the whole tensor and in a part, and the memory of that part."""
+    geometry = Geometry.of(desc)
+    size = geometry.whole.bits // 8
+    start = 0
+    for part, memory in zip(geometry.parts, parts, strict=True):
+        for coordinates in itertools.product(*map(range, part.sizes)):
+            shifted = [c + start if d == geometry.axis else c for d, c in enumerate(coordinates)]
+            yield (
+                size,
+                whole.offset + _index(geometry.whole, shifted) * size,
+                memory.offset + _index(part, coordinates) * size,
+                memory,
+            )
+        start += part.sizes[geometry.axis]
+
+
+def _index(tensor: TensorLayout, coordinates: Sequence[int]) -> int:
+    strides = packed_strides(tensor.sizes) if tensor.strides is None else tensor.strides
+    return sum(c * stride for c, stride in zip(coordinates, strides, strict=True))

@@ -1,0 +1,64 @@
+"""How many tensors the nodes of a model read and write, against the schemas of their operators."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, first_output
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.scope import opset_of
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable, shortened
+
+_LONGEST_NAME = 60
+_NEWEST = 2**31 - 1
+"""An opset that is larger than any: the schemas are looked up by an int of C."""
+
+
+class Arity(NamedTuple):
+    """The least and the most inputs and outputs, and which inputs need a name."""
+
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    needed: tuple[bool, ...]
+
+
+def check_arity(model: onnx.ModelProto) -> None:
+    """InputError for a node that ONNX Runtime does not load: its operator is newer, or takes another number of tensors.
+
+    Splits and Concats have rules of their own for that; what is said of an operator without a schema is not known.
+    """
+    opset = min(opset_of(model), _NEWEST)
+    for node in all_nodes(model.graph.node):
+        if not opset or domain_of(node) != "" or node.op_type in JUDGED or not onnx.defs.has(node.op_type, ""):
+            continue
+        known = _arity(node.op_type, opset)
+        if known is None:
+            raise InputError(f"{_called(node)} has an operator that opset {opset} does not have")
+        for verb, names, (least, most) in (("reads", node.input, known.inputs), ("writes", node.output, known.outputs)):
+            if not least <= len(names) <= most:
+                raise InputError(f"{_called(node)} {verb} {len(names)} tensors: {_allowed(least, most)}")
+        if any(needed and not name for name, needed in zip(node.input, known.needed, strict=False)):
+            raise InputError(f"{_called(node)} lacks an input")
+
+
+@cache
+def _arity(op_type: str, opset: int) -> Arity | None:
+    try:
+        schema = onnx.defs.get_schema(op_type, opset, "")
+    except onnx.defs.SchemaError:
+        return None
+    single = onnx.defs.OpSchema.FormalParameterOption.Single
+    needed = tuple([parameter.option == single for parameter in schema.inputs])
+    return Arity((schema.min_input, schema.max_input), (schema.min_output, schema.max_output), needed)
+
+
+def _called(node: onnx.NodeProto) -> str:
+    return shortened(printable(f"{node.op_type} {node.name or first_output(node)}".strip()), _LONGEST_NAME)
+
+
+def _allowed(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"

@@ -1,0 +1,116 @@
+"""How the nodes around a Split or Concat change the prediction for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import replace
+from typing import NamedTuple
+
+import onnx
+
+from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.onnxruntime import Outcome, RuntimeAnswer
+from dmlsplit.onnxruntime.graph_refusals import Refusal
+from dmlsplit.onnxruntime.predict import diagnostic
+from dmlsplit.onnxruntime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+
+
+class _Change(NamedTuple):
+    """Another outcome of a node, because of the graph around it, and the reason."""
+
+    outcome: Outcome
+    habit: str
+    message: str
+
+
+def in_context(
+    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, leading: Set[int] | None, refusal: Refusal | None
+) -> RuntimeAnswer:
+    """The answer of a node in its graph; `leading`: `leading_out` of the fused graph that it is in, None where it is in
+    none; `refusal`: what CompileGraph says against that."""
+    if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, index):
+        note = diagnostic("onnxruntime/context-unknown", path, "it may become a constant of the Reshape that reads it")
+        return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
+    if answer.outcome is not Outcome.DML or not answer.operators:
+        return answer
+    changed = _change(graph, index, answer, leading, refusal)
+    if changed is None:
+        return answer
+    notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
+    if changed.habit == "onnxruntime/not-read":
+        # There is a kernel of it, but no operator that goes into the fused graph.
+        answer = replace(answer, operators=answer.operators[:1], hresults=answer.hresults[:1])
+    return replace(answer, outcome=changed.outcome, compile=None, diagnostics=notes)
+
+
+def _change(
+    graph: SessionGraph, index: int, answer: RuntimeAnswer, leading: Set[int] | None, refusal: Refusal | None
+) -> _Change | None:
+    """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
+    if index in graph.once("behind twins", lambda: _behind_twins(graph)):
+        if _has_other_twin(graph, index):
+            return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
+        message = "it is behind a Split of which another differs in its outputs only"
+        return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
+    fused = leading is not None and answer.compile is not None and answer.compile.call == "CompileGraph"
+    if fused and not leading:
+        message = "nothing reads what its fused graph computes"
+        return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-without-outputs", message)
+    if graph.options.optimization >= 1 and index in graph.transposed:
+        message = "it stands between Transposes, which may be moved over it"
+        return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
+    if fused and refusal is not None:
+        if not refusal.certain:
+            return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", refusal.why)
+        return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-refused", refusal.why)
+    if fused and leading is not None and index not in leading:
+        return _Change(Outcome.DML, "onnxruntime/not-read", "nothing reads what it computes")
+    return None
+
+
+def _may_become_constant(graph: SessionGraph, index: int) -> bool:
+    """Whether a Concat may become the constant shape of a Reshape, or be removed with the one that it is read by."""
+    shape = graph.reshapes.get(index)
+    if shape is not None and shape.fate is not Fate.CONSTANT:
+        return shape.fate is Fate.UNKNOWN or graph.runtime.key >= FIRST_WITH_OTHER_TENSORS
+    if index in graph.folded:
+        return False
+    readers = set(graph.followers(index))
+    return bool(readers) and all(i in graph.reshapes and graph.reshapes[i].fate is Fate.CONSTANT for i in readers)
+
+
+def _behind_twins(graph: SessionGraph) -> Set[int]:
+    """The Splits that have other twins, and the nodes that read what these give: it may be of the twin's sizes."""
+    twins = [i for i, node in enumerate(graph.nodes) if node.op_type == "Split" and _has_other_twin(graph, i)]
+    return set(depth_first(twins, lambda index: set(graph.followers(index)) - {-1}))
+
+
+def _has_other_twin(graph: SessionGraph, index: int) -> bool:
+    """Whether there is a node that differs in the number of outputs only."""
+    if graph.options.optimization < 1:
+        return False
+    node = graph.nodes[index]
+    return any(
+        len(other.output) != len(node.output) and _alike(node, other)
+        for name in node.input[:1]
+        for i in graph.readers.get(name, ())
+        for other in (graph.nodes[i],)
+    )
+
+
+def _alike(a: onnx.NodeProto, b: onnx.NodeProto) -> bool:
+    same = a.op_type == b.op_type and a.domain == b.domain and list(a.input) == list(b.input)
+    return same and {x.name: x for x in a.attribute} == {x.name: x for x in b.attribute}
+
+
+def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
+    """The nodes of a fused graph that are on a way to what it gives: none where nothing reads that."""
+    members = frozenset(group)
+    ends = [index for index in group if not members.issuperset(graph.followers(index))]
+
+    def before(index: int) -> list[int]:
+        origins = map(graph.origin, graph.reads[index])
+        return [origin for origin in origins if origin is not None and origin in members]
+
+    return frozenset(depth_first(ends, before))

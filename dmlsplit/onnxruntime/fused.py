@@ -1,0 +1,126 @@
+"""The graphs of a session, as they are handed to CompileGraph."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dmlsplit.graphs.descriptors import GraphDesc
+from dmlsplit.models.once import Once
+from dmlsplit.onnxruntime.lowered import Kind
+
+
+@dataclass(eq=False)
+class FusedGraph:
+    """One graph that is handed to CompileGraph.
+
+    `paths` names the node of the model that each node of the graph comes of, `inputs` and `outputs` are the names of
+    the tensors at the graph's ends, `tensors` those of each node's outputs.
+    """
+
+    label: str
+    """The graph of the model that it lies in, "" for the main one."""
+    desc: GraphDesc
+    kinds: tuple[Kind, ...]
+    paths: tuple[str, ...]
+    ops: tuple[str, ...]
+    """The ONNX operator that each node comes of."""
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    tensors: tuple[tuple[str, ...], ...]
+    model_outputs: frozenset[str]
+    """Those of `outputs` that are outputs of the model's graph."""
+    has_constants: bool = False
+    """Whether some constant is a node of its own."""
+    behind_transposes: frozenset[int] = frozenset()
+    """Nodes that ONNX Runtime may move a Transpose over."""
+    members: frozenset[int] = frozenset()
+    """The nodes of the model's graph that it comes of, by index."""
+
+    once: Once = field(default_factory=Once, repr=False)
+    compiled: Once = field(default_factory=Once, repr=False)
+    """The values that its judgements rest on, which are large; they are kept without these."""
+
+    @cached_property
+    def sources(self) -> Mapping[int, Sequence[tuple[int, int]]]:
+        """By node: the nodes that it reads, and which of their outputs."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for edge in self.desc.intermediate_edges:
+            found.setdefault(edge.to_node_index, []).append((edge.from_node_index, edge.from_node_output_index))
+        return found
+
+    @cached_property
+    def readers(self) -> Mapping[int, Sequence[int]]:
+        """By node: the nodes that read it."""
+        found: dict[int, list[int]] = {}
+        for edge in self.desc.intermediate_edges:
+            found.setdefault(edge.from_node_index, []).append(edge.to_node_index)
+        return found
+
+    @cached_property
+    def fed(self) -> Counter[int]:
+        """By node: how many of its inputs are inputs of the graph."""
+        return Counter(edge.to_node_index for edge in self.desc.input_edges)
+
+    @cached_property
+    def exits(self) -> frozenset[tuple[int, int]]:
+        """The outputs of nodes that are outputs of the graph."""
+        return frozenset((edge.from_node_index, edge.from_node_output_index) for edge in self.desc.output_edges)
+
+    def nearest(self, start: int, wanted: frozenset[str]) -> int | None:
+        """The node of one of these operators that is the fewest edges away: of what `start` reads before of what reads
+        it, the first one where no edges lead to any."""
+        return self.once(wanted, lambda: self._all_nearest(wanted))[start]
+
+    def _all_nearest(self, wanted: frozenset[str]) -> list[int | None]:
+        """The same of every node: level by level from those that are wanted."""
+        found: list[int | None] = [node if op in wanted else None for node, op in enumerate(self.ops)]
+        first = next((node for node in found if node is not None), None)
+        distance = {node: 0 for node in found if node is not None}
+        todo = deque(distance)
+        while todo:
+            node = todo.popleft()
+            for other in self._beside(node):
+                if other not in distance:
+                    distance[other] = distance[node] + 1
+                    todo.append(other)
+        for node in distance:
+            closer = (other for other in self._beside(node) if distance[other] < distance[node])
+            found[node] = node if not distance[node] else found[next(closer)]
+        return [first if node is None else node for node in found]
+
+    def _beside(self, node: int) -> Sequence[int]:
+        return (*(source for source, _ in self.sources.get(node, ())), *self.readers.get(node, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtfulGraph:
+    """Nodes of which it is not known whether they are fused, or with what.
+
+    `paths` names them; `variants` are the graph without those that may not be in it, and with them: none where sizes
+    are not known.
+    """
+
+    paths: tuple[str, ...]
+    variants: tuple[FusedGraph, ...]
+
+
+@dataclass(slots=True)
+class SessionGraphs:
+    """The fused graphs of one graph of a model."""
+
+    fused: list[FusedGraph] = field(default_factory=list)
+    dead: list[tuple[str, ...]] = field(default_factory=list)
+    """The nodes of each graph that nothing reads the results of: CompileGraph gets it without any node."""
+    unwritten: list[tuple[str, str, str]] = field(default_factory=list)
+    """Outputs of the graph that nothing computes, with the node and the operator that made them."""
+    judged: list[str] = field(default_factory=list)
+    """The Splits and Concats, in order."""
+    doubtful: list[DoubtfulGraph] = field(default_factory=list)
+
+    @property
+    def anchor(self) -> str | None:
+        """The Split or Concat of which things are said that are of no other."""
+        return self.judged[0] if self.judged else None

@@ -1,0 +1,212 @@
+"""Judging the fused graphs of a model by release: which outputs are wrong, and which graphs are refused.
+
+An operator that was not observed in graphs is taken for each of several things that it may be: what comes of all of
+them alike is said, the rest is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from dmlsplit.graphs.execution import Correctness, Execution
+from dmlsplit.graphs.memory import compile_graph
+from dmlsplit.graphs.operators import Family
+from dmlsplit.graphs.program import CompiledGraph, Crash, Refused, Tensor, Unmodelled
+from dmlsplit.graphs.traits import GraphTraits
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.once import Once
+from dmlsplit.onnxruntime.fused import FusedGraph
+from dmlsplit.onnxruntime.lowered import Kind
+
+_TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
+    Kind.WHOLE: (Family.WHOLE, Family.WHOLE, Family.WHOLE),
+    Kind.NOT_IN_PLACE: (Family.APART, Family.WHOLE, Family.WHOLE),
+    Kind.COPIES: (Family.APART, Family.WHOLE, Family.UNARY),
+    Kind.UNKNOWN: (Family.APART, Family.WHOLE, Family.UNARY),
+}
+"""The families that operators are taken for, one after another: with the least memory shared first."""
+
+_VIEWS: Final = frozenset({"Split", "Slice"})
+"""The ONNX operators whose outputs may become views of their inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFault:
+    """One thing that is wrong: the rule, the node of the graph that does it (None: a copy), what happens, and to which
+    of the graph's outputs; to none where CompileGraph refuses the graph."""
+
+    rule: str
+    node: int | None
+    message: str
+    outputs: tuple[int, ...] = ()
+    tensor: tuple[int, int] | None = None
+    """In place of outputs: the node, and which of its outputs is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedGraph:
+    """The judgement of one graph. `compiles` is None where that is unknown; `unknown` says why outputs are."""
+
+    compiles: bool | None
+    outputs: tuple[Correctness, ...]
+    found: tuple[GraphFault, ...] = ()
+    unknown: str = ""
+
+
+def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> JudgedGraph:
+    """The judgement by a release with these traits; None: one that was not observed compiling graphs.
+
+    `takes_constants`: whether it takes constants as nodes, as newer versions of ONNX Runtime make them.
+    """
+    return graph.once((traits, takes_constants), lambda: _judgement(graph, traits, takes_constants))
+
+
+def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bool) -> JudgedGraph:
+    if graph.has_constants and not takes_constants:
+        return _refused(graph, GraphFault("graph/constant-node", None, "some constant is a node of its own"))
+    if traits is None:
+        return _unknown(graph, "this DirectML was not observed compiling graphs")
+    if any(graph.ops[i] in JUDGED for i in graph.behind_transposes):
+        return _unknown(graph, "ONNX Runtime may move Transposes over a node of it")
+    answers = [_judged(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
+    first = answers[0]
+    for other in answers[1:]:
+        if other.compiles is None or first.compiles is None or other.compiles != first.compiles:
+            strange = next(op for op, kind in zip(graph.ops, graph.kinds, strict=True) if kind is not Kind.OBSERVED)
+            return _unknown(graph, other.unknown or first.unknown or f"{strange} was not observed in such a graph")
+    if len(answers) == 1 or not first.compiles:
+        return first
+    outputs: list[Correctness] = []
+    for results in zip(*(answer.outputs for answer in answers), strict=True):
+        outputs.append(results[0] if len(set(results)) == 1 else "unknown")
+    found = [
+        GraphFault(fault.rule, fault.node, fault.message, kept)
+        for fault in first.found
+        if (kept := tuple([i for i in fault.outputs if outputs[i] == "wrong"]))
+    ]
+    why = "operators that were not observed in such a graph decide about it" if "unknown" in outputs else ""
+    return JudgedGraph(True, tuple(outputs), tuple(found), why)
+
+
+def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool | None:
+    """Whether CompileGraph of a release with these traits takes a graph whose nodes are left in their order; the fault
+    where it does not, None where that is not known. It refuses views that do not fit."""
+    if _VIEWS.isdisjoint(graph.ops):
+        return True
+    if traits is None:
+        return None
+    return graph.once(("compiles", traits), lambda: _compiles(graph, traits))
+
+
+def _compiles(graph: FusedGraph, traits: GraphTraits) -> GraphFault | bool | None:
+    trials = [_compiled(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
+    faults = [trial[0] for trial in trials if isinstance(trial, tuple)]
+    if any(isinstance(trial, Unmodelled) for trial in trials) or 0 < len(faults) < len(trials):
+        return None
+    return min(faults, key=lambda fault: fault.node or 0, default=True)
+
+
+def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
+    """The family that each node that is no row of the graphs' operators is taken for, in one trial after another."""
+    strange = {i: _TAKEN_FOR[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
+    trials = [{i: families[k] for i, families in strange.items()} for k in range(3)]
+    return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
+
+
+_Compiled: TypeAlias = CompiledGraph | tuple[GraphFault, ...] | Unmodelled
+"""A graph that is refused has its faults in its place: the one that it is refused for, and what would be next."""
+
+
+def _compiled(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
+    return graph.compiled((traits, *assumed.items()), lambda: _compile(graph, traits, assumed))
+
+
+def _compile(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
+    try:
+        return compile_graph(graph.desc, traits, assumed)
+    except Unmodelled as reason:
+        return reason.with_traceback(None)
+    except Refused as refused:
+        return tuple([GraphFault(each.rule, each.node, str(each)) for each in (refused, *refused.others)])
+    except Crash as crash:
+        return (GraphFault("graph/fusion-crashes", crash.node, str(crash)),)
+
+
+def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> JudgedGraph:
+    compiled = _compiled(graph, traits, assumed)
+    if isinstance(compiled, Unmodelled):
+        return _unknown(graph, str(compiled))
+    if isinstance(compiled, tuple):
+        return _refused(graph, compiled[0])
+    try:
+        faults = Execution(compiled).faults
+    except Unmodelled as reason:
+        return _unknown(graph, str(reason))
+    found: dict[tuple[str, int | None, str], list[int]] = {}
+    for i, fault in enumerate(faults):
+        if fault is not None:
+            found.setdefault((fault.rule, fault.node, fault.message), []).append(i)
+    outcomes: list[Correctness] = ["right" if fault is None else "wrong" for fault in faults]
+    return JudgedGraph(
+        True, tuple(outcomes), tuple([GraphFault(*key, tuple(outputs)) for key, outputs in found.items()])
+    )
+
+
+def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, ...]:
+    """The faults that `judged` does not name: what they make wrong is so already, or the graph is refused before.
+
+    One of each rule and node, since what helps against one may help against another.
+    """
+    answer = judged(graph, traits)
+    if not answer.found or traits is None:
+        return ()
+    known = {(fault.rule, fault.node) for fault in answer.found}
+    trials = [_arising(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
+    common = [fault for fault in trials[0] if all(fault in other for other in trials[1:])]
+    hidden = {(fault.rule, fault.node): fault for fault in reversed(common)}
+    return tuple([fault for key, fault in hidden.items() if key not in known])
+
+
+def forget_compiled(graph: FusedGraph, traits: GraphTraits | None) -> None:
+    """Lets go of what all of these rest on, which is large, once a release with these traits was asked them all."""
+    compiles(graph, traits)
+    graph.compiled = Once()
+
+
+def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> dict[GraphFault, None]:
+    """All faults, each as if there were no other; of a graph that is refused, all that it is refused for."""
+    compiled = _compiled(graph, traits, assumed)
+    if isinstance(compiled, tuple):
+        return dict.fromkeys(compiled[1:])
+    if isinstance(compiled, Unmodelled):
+        return {}
+    try:
+        arisen = Execution(compiled, passes_on=False).arisen
+    except Unmodelled:
+        return {}
+    found: dict[GraphFault, None] = {}
+    for fault, tensor in arisen.items():
+        if not fault.negatives_only:  # a Relu behind it may make it right again
+            found[GraphFault(fault.rule, fault.node, fault.message, tensor=_made_by(tensor))] = None
+    return found
+
+
+def _made_by(tensor: Tensor) -> tuple[int, int] | None:
+    """The node of the graph that computes a tensor, or what the tensor is a copy of, and which of its outputs."""
+    while tensor.producer is not None and tensor.producer.number is None:
+        tensor = tensor.producer.operands[0].tensor
+    return None if tensor.producer is None or tensor.producer.number is None else (tensor.producer.number, tensor.index)
+
+
+def _refused(graph: FusedGraph, found: GraphFault) -> JudgedGraph:
+    return JudgedGraph(False, _outcomes(graph), (found,))
+
+
+def _unknown(graph: FusedGraph, why: str) -> JudgedGraph:
+    return JudgedGraph(None, _outcomes(graph), (), why)
+
+
+def _outcomes(graph: FusedGraph) -> tuple[Correctness, ...]:
+    return tuple(["unknown" for _ in graph.outputs])

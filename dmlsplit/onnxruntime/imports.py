@@ -1,0 +1,54 @@
+"""Functions with which ONNX Runtime loads no model: for domains that are not imported, or outputs that are not written.
+
+Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import all_nodes, computed
+from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models.functions import Key, key_of
+from dmlsplit.onnxruntime.neighbours import DOMAINS
+from dmlsplit.system.printable import printable
+
+
+def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
+    """The reasons for which a model is not loaded.
+
+    A function, called or not, writes its outputs, and imports its nodes' domains by the same spelling: "ai.onnx" and ""
+    are two. The model imports those of the functions that are called in the end, unless ONNX Runtime has the domain by
+    itself. The types of a call are inferred by "" alone.
+    """
+    called = _called(model)
+    for function in model.functions:
+        lacking = {node.domain for node in all_nodes(function.node)} - _imports(function.opset_import)
+        name = f"the function {printable(function.name, 60)}"
+        yield from (_reason(name, domain) for domain in sorted(lacking))
+        for output in sorted(set(function.output) - computed(function.node)):
+            yield f"{name} never writes its output {printable(output, 60)}: the model is not loaded"
+        if key_of(function, function.name) in called and any(n.domain == "ai.onnx" for n in all_nodes(function.node)):
+            yield f"{name} is called, and names the domain ai.onnx of its nodes: the model is not loaded"
+    lacking = {domain for domain, _, _ in called} - _imports(model.opset_import) - DOMAINS
+    yield from (_reason("the model", domain) for domain in sorted(lacking))
+
+
+def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> set[str]:
+    return {entry.domain for entry in entries}
+
+
+def _reason(where: str, domain: str) -> str:
+    return f"{where} does not import the domain '{printable(domain, 60)}', which it needs: the model is not loaded"
+
+
+def _called(model: onnx.ModelProto) -> set[Key]:
+    """The functions that the model's graph calls, or that are called by these."""
+    bodies = {key_of(function, function.name): function.node for function in model.functions}
+
+    def calls(nodes: Iterable[onnx.NodeProto]) -> set[Key]:
+        return {key_of(node, node.op_type) for node in all_nodes(nodes)} & bodies.keys()
+
+    return set(depth_first(calls(model.graph.node), lambda key: calls(bodies[key])))

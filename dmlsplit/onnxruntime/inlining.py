@@ -1,0 +1,116 @@
+"""Local functions put in the place of their calls, as ONNX Runtime does before anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
+from typing import Final
+
+import onnx
+
+from dmlsplit.formats.limits import Budget, Limit
+from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, refill, rename_tensors, subgraphs
+from dmlsplit.models.functions import JUDGED, Functions
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+
+MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
+
+
+def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.ModelProto:
+    """The same model with the overloads that a version reads. Observed.
+
+    One that tells functions of one name apart reads none of the nodes of a body: these call the function without one.
+    Others read none at all: the last function of a name is called.
+    """
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    if told_apart:
+        for node in (node for function in copy.functions for node in function.node):
+            node.overload = ""
+        return copy
+    last = {(function.domain, function.name): function for function in model.functions}
+    del copy.functions[:]
+    copy.functions.extend(last.values())
+    for function in copy.functions:
+        function.overload = ""
+    bodies = [copy.graph.node, *(function.node for function in copy.functions)]
+    for node in (node for body in bodies for node in all_nodes(body)):
+        node.overload = ""
+    return copy
+
+
+def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+    """The same model without local functions, and the names that nodes of functions write, in order.
+
+    The model itself where it has no functions. InputError for endless calls.
+    """
+    if not model.functions:
+        return model, ()
+    functions = Functions(model.functions, budget)
+    if len(functions.called_by(model.graph.node)) == 0:
+        calls = [node for node in model.graph.node if functions.key_of(node) is not None]
+        if calls:
+            raise InputError("functions call themselves, or one another too often")
+    copy = deepcopy(model)
+    written: list[str] = []
+    _inline(copy.graph, functions, 0, written)
+    del copy.functions[:]
+    return copy, tuple(written)
+
+
+def _inline(graph: onnx.GraphProto, functions: Functions, depth: int, written: list[str]) -> None:
+    refill(graph.node, _expanded(graph.node, functions, depth, written))
+
+
+def _expanded(
+    nodes: Iterable[onnx.NodeProto], functions: Functions, depth: int, written: list[str]
+) -> Iterator[onnx.NodeProto]:
+    for index, node in enumerate(nodes):
+        for subgraph in subgraphs(node):
+            _inline(subgraph, functions, depth, written)
+        key = functions.key_of(node)
+        if key is None:
+            yield node
+            continue
+        if depth >= MAX_DEPTH:
+            raise InputError(f"functions are called over {MAX_DEPTH} deep")
+        function = functions[key]
+        name = node.name or node.op_type
+        if len(node.output) < len(function.output):
+            # Versions read past the outputs of the call: what they do then is chance.
+            raise InputError(f"{printable(name)} leaves out outputs of the function that it calls")
+        actual = dict(zip(function.input, node.input, strict=False))
+        # An output that the call gives no name is one all the same.
+        actual.update({o: name for o, name in zip(function.output, node.output, strict=False) if name})
+        body = functions.body(key, node)
+        called = list(map(name_in_path, body.node))
+        for inner in all_nodes(body.node):
+            if not inner.name and inner.op_type in JUDGED:
+                inner.name = name_in_path(inner)  # of the body, whose names change
+        names = dict.fromkeys(function.input, "") | actual
+        rename(body, _in_call(names, f"{name}_{index}/"))
+        for inner, own in zip(body.node, called, strict=True):
+            inner.name = f"{name}/{own}"
+            written.extend(output for output in inner.output if output)
+        yield from _expanded(body.node, functions, depth + 1, written)
+
+
+def name_in_path(node: onnx.NodeProto) -> str:
+    """The name of a body's node in paths: a judged node without a name is called by its first output."""
+    return node.name or (first_output(node) if node.op_type in JUDGED else "") or node.op_type
+
+
+def _in_call(names: Mapping[str, str], prefix: str) -> Callable[[str], str]:
+    """Names of a function's body in the graph of the call: its formals are the call's, the others get a prefix."""
+    return lambda name: names.get(name, f"{prefix}{name}" if name else "")
+
+
+def rename(graph: onnx.GraphProto, renamed: Callable[[str], str]) -> None:
+    """Gives what nodes read and write, and all that is in graphs of theirs, other names."""
+    for node in graph.node:
+        rename_tensors(node, renamed)
+        for subgraph in subgraphs(node):
+            for value in (*subgraph.input, *subgraph.output, *subgraph.initializer, *subgraph.value_info):
+                value.name = renamed(value.name)
+            rename(subgraph, renamed)

@@ -1,0 +1,97 @@
+"""Split and Concat nodes of ONNX models: Split 1, 2, 11, 13 and 18, Concat 1, 4, 11 and 13, in graphs, subgraphs and
+local functions. Each knows the session of its model, so that ONNX Runtime can be asked about it.
+
+Shapes come from onnx's shape inference, which runs in a process of its own: hostile models bring it down.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, TypeAlias
+
+from dmlsplit.descriptors.dims import Dim
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.nodes import ModelNodes, SplitNode
+from dmlsplit.onnxruntime.reports import Inputs
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+
+if TYPE_CHECKING:
+    import onnx
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
+
+
+def read(
+    source: Source,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    *,
+    values: Mapping[str, Sequence[int]] | None = None,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> list[SplitNode | JoinNode]:
+    """The Split and Concat nodes of a model, in the order of the graph; those of a function once for each call.
+
+    `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors their shapes (None for a size that
+    stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of tensors of the main graph that
+    lengths are, or are computed from. External data is read for such lengths only, from the model's folder and
+    `allow_paths`.
+
+    Raises InputError for what is no model or has no such tensors and dimensions, OSError; faults of nodes are in their
+    reports.
+    """
+    return list(read_model(source, shapes, dims, values=values, allow_paths=allow_paths).judged)
+
+
+def read_model(
+    source: Source,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    *,
+    values: Mapping[str, Sequence[int]] | None = None,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+    require_known_names: bool = True,
+    free_dimensions: Mapping[str, int] | None = None,
+) -> ModelNodes:
+    """As `read`, with the nodes that are not judged: SplitToSequence, ConcatFromSequence, and those of other domains.
+
+    `require_known_names`: whether a tensor or symbol that this model does not have is an error. `free_dimensions`:
+    as `dims`, of which ONNX Runtime is told at session creation already.
+    """
+    inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
+    try:
+        import onnx  # noqa: F401
+        from google.protobuf.message import DecodeError, EncodeError
+    except ImportError:
+        raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
+    from dmlsplit.formats.limits import Budget
+    from dmlsplit.formats.onnx import loading
+    from dmlsplit.models import functions, given
+    from dmlsplit.models.reading import Reader
+    from dmlsplit.onnxruntime.session import OnnxSession, in_session
+
+    model, read_external = loading.of_source(source, allow_paths)
+    try:
+        asked = model = loading.without_weights(model)
+        functions.check_references(model)
+        shapes, dims = inputs.shapes, _dims(inputs)
+        if shapes or dims:
+            model = deepcopy(asked)
+        given.fill_in(model, shapes, dims, require_known_names)
+        constants = given.constants(model, inputs.values)
+        budget = Budget(model.ByteSize())
+        reader = Reader(model, read_external, frozenset(shapes), resized=bool(shapes or dims), budget=budget)
+        session = OnnxSession(asked, read_external, inputs, require_known_names=require_known_names)
+        return ModelNodes(tuple(in_session(session, reader.items(model, constants))))
+    except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
+        raise InputError("its graphs are nested too deeply") from None
+
+
+def _dims(inputs: Inputs) -> dict[str, int]:
+    """The sizes of symbols, whenever ONNX Runtime is told of them; InputError where it would be told two."""
+    for name, size in inputs.free_dimensions.items():
+        if inputs.dims.get(name, size) != size:
+            raise InputError(f"dimension '{printable(name)}' is {inputs.dims[name]} as well as {size}")
+    return {**inputs.dims, **inputs.free_dimensions}

@@ -1,0 +1,71 @@
+"""Reasons for which ONNX Runtime refuses a model with a node, before anything is placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
+from dmlsplit.onnxruntime.node_shapes import static_axis
+from dmlsplit.rules.onnx.split_facts import DATA_TYPES
+from dmlsplit.targets.runtime_versions import Runtime
+
+Refusal: TypeAlias = tuple[str, str]
+"""The rule's name in the scope onnxruntime/, and what it finds."""
+
+_FIRST_WITH_KERNEL: Final = {True: 2, False: 4}
+"""The first opset whose Split (True) or Concat (False) is implemented."""
+
+
+def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
+    """The reasons, in the order in which ONNX Runtime meets them."""
+    opset, newest = facts.opset, runtime.newest_opset
+    if opset > newest:
+        yield "onnxruntime/opset-too-new", f"opset {opset} is newer than {newest}, the newest that it loads"
+    version, newest = facts.ir_version, runtime.newest_ir_version
+    if version > newest:
+        yield "onnxruntime/ir-version-too-new", f"IR version {version} is newer than {newest}, the newest that it loads"
+    taken = DATA_TYPES[13 if opset >= 13 else 2]
+    if facts.data_type.startswith("COMPLEX") or facts.data_type not in taken:
+        yield "onnxruntime/type-not-loaded", f"{facts.data_type} is not taken at opset {opset}"
+    rank = facts.rank
+    if rank is not None and not -rank <= facts.axis < rank:
+        yield "onnxruntime/inference-fails", f"axis {facts.axis} is out of range for rank {rank}"
+        return
+    for message in _of_split(facts) if facts.is_split else _of_concat(facts):
+        yield "onnxruntime/inference-fails", message
+    if opset < _FIRST_WITH_KERNEL[facts.is_split]:
+        yield "onnxruntime/no-kernel", f"{'Split' if facts.is_split else 'Concat'} 1 is not implemented"
+
+
+def _of_split(facts: RuntimeFacts) -> Iterator[str]:
+    if not facts.outputs:
+        yield "there are no outputs"
+        return
+    if facts.opset >= 18 and facts.given is LengthsFrom.EQUAL:
+        yield "neither lengths nor num_outputs are given"
+    size = static_axis(facts)
+    if facts.opset >= 18 and facts.both_given and size is not None:
+        yield "lengths as well as num_outputs are given"
+    if facts.given in (LengthsFrom.ATTRIBUTE, LengthsFrom.CONSTANT) and facts.lengths is not None:
+        if len(facts.lengths) != facts.outputs:
+            yield f"there are {len(facts.lengths)} lengths for {facts.outputs} outputs"
+        if size is not None and sum(facts.lengths) != size:
+            yield f"the lengths' sum is {sum(facts.lengths)}, the axis has {size} (in 32 bits)"
+    if facts.given is LengthsFrom.EQUAL and size is not None and size % facts.outputs:
+        yield f"{size} is not divisible into {facts.outputs} equal parts"
+
+
+def _of_concat(facts: RuntimeFacts) -> Iterator[str]:
+    if facts.outputs != 1 or facts.omitted:
+        yield f"there are {facts.outputs} outputs, not one with a name"
+    if facts.opset >= _FIRST_WITH_KERNEL[False] and not facts.axis_given:
+        yield "the attribute axis is missing"
+    known = [shape for shape in facts.shapes if shape is not None]
+    rank = facts.rank or 0
+    if any(len(shape) != rank for shape in known):
+        yield "the inputs' ranks differ"
+        return
+    for i in range(rank):
+        if i != facts.axis_of(rank) and len({shape[i] for shape in known if isinstance(shape[i], int)}) > 1:
+            yield f"the inputs' sizes differ in dimension {i}"

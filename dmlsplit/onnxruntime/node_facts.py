@@ -1,0 +1,128 @@
+"""From a Split or Concat of a session's graph to what its prediction needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import onnx
+
+from dmlsplit.descriptors.dims import Shape, is_static
+from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.formats.onnx.protobuf import domain_of
+from dmlsplit.formats.onnx.tensors import element_type, type_name, value_of
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.onnxruntime import FirstRun, LengthsFrom, RuntimeFacts
+from dmlsplit.onnxruntime.facts import Sizes
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.errors import InputError
+
+_TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
+_SMALLEST_BUFFER: Final = 8
+"""Bytes from which on an initializer is a buffer handed over, and not a constant within the DirectML graph."""
+
+
+def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
+    """The facts of each Split and Concat of a graph that the model says enough of."""
+
+    def made() -> Mapping[int, RuntimeFacts]:
+        judged = [i for i, node in enumerate(graph.nodes) if node.op_type in JUDGED and domain_of(node) == ""]
+        return {index: facts for index in judged if (facts := _facts_of(graph, index)) is not None}
+
+    return graph.once("facts", made)
+
+
+def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
+    """The facts of a Split or Concat in the model; None where there are too few to begin with."""
+    node, scope = graph.nodes[index], graph.scope
+    names = list(node.input)
+    read = names[:1] if node.op_type == "Split" else names
+    data_type = next((kind for kind, _ in map(scope.type_of, read) if kind), None)
+    if not scope.origin.opset or not read or not all(read) or data_type is None:
+        return None
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    facts = RuntimeFacts(
+        _TYPES[node.op_type],
+        scope.origin.opset,
+        data_type,
+        tuple([graph.shape(name) for name in read]),
+        int(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
+        len(node.output),
+        omitted=tuple([i for i, name in enumerate(node.output) if not name]),
+        declared=tuple([_declared(graph, name) for name in node.output]),
+        owned=tuple([_is_owned(graph, name) for name in read]),
+        folded=index in graph.folded,
+        ir_version=graph.model.ir_version,
+        shapes_known=all(is_static(graph.shape(name)) or name in graph.open for name in read),
+        prefers_cpu=index in graph.preferring_cpu,
+        axis_given="axis" in attributes,
+        both_given="num_outputs" in attributes and len(names) > 1 and names[1] != "",
+    )
+    return _with_lengths(facts, graph, names, attributes) if facts.is_split else facts
+
+
+def _declared(graph: SessionGraph, name: str) -> Shape | None:
+    """The shape that the file declares of a tensor, or of the output that replaces it where an Identity is removed."""
+    if not name:
+        return None
+    shape = graph.scope.declared(name)[1]
+    readers = graph.readers.get(name, ())
+    if shape is not None or graph.options.optimization < 1 or len(readers) != 1:
+        return shape
+    reader = graph.nodes[readers[0]]
+    after = reader.output[0] if reader.op_type == "Identity" else ""
+    return graph.scope.declared(after)[1] if after in graph.outputs else None
+
+
+def _is_owned(graph: SessionGraph, name: str) -> bool:
+    """Whether an initializer is handed over to DirectML with the fused graph."""
+    if not graph.is_initializer(name):
+        return False
+    tensor = graph.initializers.get(name, graph.defaults.get(name))
+    kind, shape = graph.scope.type_of(name)
+    if tensor is not None:
+        kind, shape = type_name(tensor.data_type), tuple(tensor.dims)
+    element = element_type(kind)
+    return element is None or not is_static(shape) or math.prod(shape) * element.itemsize >= _SMALLEST_BUFFER
+
+
+def _with_lengths(
+    facts: RuntimeFacts, graph: SessionGraph, names: Sequence[str], attributes: Mapping[str, onnx.AttributeProto]
+) -> RuntimeFacts:
+    if facts.opset < 13:
+        if "split" not in attributes:
+            return facts
+        return replace(facts, given=LengthsFrom.ATTRIBUTE, lengths=tuple(attributes["split"].ints))
+    if len(names) < 2 or not names[1]:
+        counted = facts.opset >= 18 and "num_outputs" in attributes
+        return replace(facts, given=LengthsFrom.NUM_OUTPUTS) if counted else facts
+    name = names[1]
+    if name in graph.defaults:
+        try:
+            values = value_of(graph.defaults[name], graph.scope.origin.read_external)
+        except InputError:  # it contradicts itself, or lies where it may not be read
+            values = None
+        lengths = None if values is None else tuple(values.ravel().tolist())
+        return replace(facts, given=LengthsFrom.DEFAULT, lengths=lengths)
+    if not graph.is_constant(name):
+        return replace(facts, given=LengthsFrom.COMPUTED)
+    lengths = graph.scope.integers(name)
+    given = LengthsFrom.CONSTANT if name in graph.constants else LengthsFrom.OUTER
+    return replace(facts, given=given, lengths=lengths, shapes_known=facts.shapes_known and lengths is not None)
+
+
+def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
+    """The sizes of a node at the first Run; None where nothing is known of that."""
+    scope, node = graph.run_scope, graph.nodes[index]
+    if scope is None:
+        return None
+    names = list(node.input)
+    is_split = node.op_type == "Split"
+    lengths = scope.integers(names[1]) if is_split and len(names) > 1 else None
+    return FirstRun(tuple([_sizes(scope.type_of(name)[1]) for name in (names[:1] if is_split else names)]), lengths)
+
+
+def _sizes(shape: Shape | None) -> Sizes | None:
+    return tuple([dim for dim in shape if isinstance(dim, int)]) if shape is not None and is_static(shape) else None

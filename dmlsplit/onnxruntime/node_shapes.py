@@ -1,0 +1,73 @@
+"""The shapes of a node's outputs as ONNX Runtime has them when it makes a session.
+
+Sources: the shape inference of Split and Concat (onnx/defs/tensor/defs.cc), which keeps the size of the axis in 32 bits
+with a sign; MergeShapeInfo of ONNX Runtime's graph.cc, which merges what is inferred with what the file declares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dmlsplit.descriptors.dims import Shape
+from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
+
+
+def signed(number: int) -> int:
+    """As an int of 32 bits holds it."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def static_axis(facts: RuntimeFacts) -> int | None:
+    """The size of a Split's axis where it is static, as shape inference holds it."""
+    shape = facts.shapes[0]
+    size = shape[facts.axis_of(len(shape))] if shape else None
+    return signed(size) if isinstance(size, int) else None
+
+
+def output_shapes(facts: RuntimeFacts) -> list[Shape | None]:
+    """The outputs' shapes, those without a name left out, for inputs whose shapes are static."""
+    found = []
+    for i, shape in enumerate(_inferred(facts)):
+        if i not in facts.omitted:
+            found.append(merged(shape, facts.declared[i] if i < len(facts.declared) else None))
+    return found
+
+
+def merged(inferred: Shape, declared: Shape | None) -> Shape | None:
+    """The merged shape of one tensor's two shapes: where they contradict each other, the sizes that they share."""
+    if declared is None:
+        return inferred
+    if len(inferred) != len(declared):
+        return None
+    pairs = list(zip(inferred, declared, strict=True))
+    if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+        return tuple([a if a == b else None for a, b in pairs])
+    return tuple([b if isinstance(b, int) else a for a, b in pairs])
+
+
+def _inferred(facts: RuntimeFacts) -> Iterator[Shape]:
+    shape = facts.shapes[0]
+    assert shape is not None
+    axis = facts.axis_of(len(shape))
+    if facts.is_split:
+        size = static_axis(facts)
+        assert size is not None
+        lengths = _lengths(facts, size)
+    else:
+        sizes = [other[axis] for other in facts.shapes if other is not None]
+        lengths = (signed(sum(size for size in sizes if isinstance(size, int))),)
+    for length in lengths:
+        yield (*shape[:axis], length, *shape[axis + 1 :])
+
+
+def _lengths(facts: RuntimeFacts, size: int) -> Shape:
+    if facts.given in (LengthsFrom.ATTRIBUTE, LengthsFrom.CONSTANT):
+        assert facts.lengths is not None
+        return facts.lengths
+    count = facts.outputs
+    if facts.given is LengthsFrom.DEFAULT:
+        return (None,) * count
+    # C's division of integers: towards 0.
+    chunk = math.trunc(size / count) + (1 if facts.given is LengthsFrom.NUM_OUTPUTS and math.fmod(size, count) else 0)
+    return (*(chunk,) * (count - 1), size - chunk * (count - 1))

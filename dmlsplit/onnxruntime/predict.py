@@ -1,0 +1,368 @@
+"""Predicts, from the facts of one node, how ONNX Runtime's DirectML execution provider runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final, NoReturn
+
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.dims import Shape, is_static, numbers
+from dmlsplit.descriptors.enums import ExecutionFlags
+from dmlsplit.descriptors.location import Location
+from dmlsplit.onnxruntime.facts import (
+    DEFAULTS,
+    CompileCall,
+    FirstRun,
+    LengthsFrom,
+    Outcome,
+    RuntimeAnswer,
+    RuntimeFacts,
+    SessionOptions,
+    Sizes,
+)
+from dmlsplit.onnxruntime.model_refusals import refusals
+from dmlsplit.onnxruntime.node_shapes import output_shapes, static_axis
+from dmlsplit.onnxruntime.submitted import operator_of, owned_by_directml
+from dmlsplit.rules import RULES
+from dmlsplit.rules.onnxruntime import Habit
+from dmlsplit.targets.releases import Release
+from dmlsplit.targets.runtime_versions import Runtime
+from dmlsplit.targets.target import target_of
+from dmlsplit.verdicts.validation import evaluate
+
+INIT: Final = "init"
+RUN: Final = "run"
+LEAST_NODES_FOR_VOLATILE: Final = 5
+"""Nodes of a fused graph from which on it is compiled with DESCRIPTORS_VOLATILE."""
+
+_ON_CPU: Final = ("STRING", "BFLOAT16")
+_LENGTHS_ARE_INPUT: Final = 13
+"""The first opset whose Split has its lengths as an input."""
+MAX_RANK: Final = 8
+"""Of DirectML's tensors."""
+
+
+def diagnostic(id: str, path: str, message: str) -> Diagnostic:
+    """The diagnostic of a rule of the scope onnxruntime/ on the node at `path`, with the cure."""
+    rule = RULES[id]
+    cure = f"; {rule.cure}" if isinstance(rule, Habit) and rule.cure else ""
+    return rule.diagnostic(Location(node=path), f"{message}{cure}")
+
+
+@lru_cache(maxsize=1024)
+def _validated(desc: OperatorDesc, release: Release) -> Report:
+    """Asked again by each runtime that ships the release, and by nodes that are alike."""
+    return evaluate(desc, target_of(release))
+
+
+class _Stop(Exception):
+    """The answer, found before the end of the way."""
+
+    def __init__(self, answer: RuntimeAnswer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The way of a node up to the making of an operator, as far as it is the node's own.
+
+    `in_graph`: whether the node can be part of a fused graph. `answer`: the whole answer, where no operator is made.
+    """
+
+    in_graph: bool = False
+    answer: RuntimeAnswer | None = None
+
+
+def predict(
+    facts: RuntimeFacts,
+    runtime: Runtime,
+    *,
+    path: str = "",
+    first_run: FirstRun | None = None,
+    options: SessionOptions = DEFAULTS,
+    graph_nodes: int | None = 1,
+) -> RuntimeAnswer:
+    """The answer of `runtime` about a node.
+
+    `path` is the node's name for diagnostics. `first_run`: the sizes of the first Run, None where they are not known.
+    `graph_nodes`: the nodes of the fused graph that the node gets into where it gets into one, itself included; None
+    where neither it nor whether it is below 5 is known.
+    """
+    found = _Predictor(facts, runtime, path, first_run, options, graph_nodes)
+    try:
+        return found.answer()
+    except _Stop as stop:
+        return stop.answer
+
+
+def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions = DEFAULTS) -> Placement:
+    """Where the node goes: the steps of `predict` up to the making of the operator."""
+    found = _Predictor(facts, runtime, "", None, options, 1)
+    try:
+        found.before_operators()
+        return Placement(in_graph=found.in_graph())
+    except _Stop as stop:
+        return Placement(answer=stop.answer)
+
+
+@dataclass(slots=True)
+class _Predictor:
+    """One node on its way through a session."""
+
+    facts: RuntimeFacts
+    runtime: Runtime
+    path: str
+    first_run: FirstRun | None
+    options: SessionOptions
+    graph_nodes: int | None
+    notes: list[Diagnostic] = field(default_factory=list)
+
+    # The way of a node, in ONNX Runtime's order.
+
+    def answer(self) -> RuntimeAnswer:
+        if self.runtime.like:
+            message = f"{self.runtime.version} is answered for as {self.runtime.like}"
+            self._note("onnxruntime/version-not-observed", message)
+        self.before_operators()
+        in_graph = self.in_graph()
+        if not in_graph and not self._is_made_at_init():
+            return self._at_run()
+        sizes = [numbers(shape) for shape in self.facts.shapes]
+        self._check_rank(len(sizes[0]), INIT)
+        lengths = self._lengths(sizes[0])
+        if in_graph:
+            return self._in_graph(sizes, lengths)
+        self._note("onnxruntime/outside-graph", "it is not part of a fused graph")
+        return self._alone(sizes, lengths, INIT)
+
+    def before_operators(self) -> None:
+        """Loading, shape inference, folding, the choice of the provider; what is not known of them."""
+        if not self.runtime.observed:
+            message = f"what {self.runtime.version} does was not observed"
+            self._unknown("onnxruntime/version-not-observed", message)
+        for name, message in refusals(self.facts, self.runtime):
+            self._fail(name, message)
+        self._place()
+        self._check_shapes()
+
+    def _place(self) -> None:
+        facts, options = self.facts, self.options
+        if facts.folded:
+            message = "it is a constant as the session is made: its inputs are, or a Reshape takes it for a shape"
+            self._stop(Outcome.CPU, "onnxruntime/folded", message, INIT)
+        reason = None
+        if facts.data_type in _ON_CPU:
+            reason = ("onnxruntime/type-on-cpu", f"{facts.data_type} has no kernel of DirectML")
+        elif facts.data_type == "DOUBLE" and not options.float64:
+            reason = ("onnxruntime/double-on-cpu", "the device has no doubles")
+        elif facts.prefers_cpu:
+            reason = ("onnxruntime/prefers-cpu", "it computes with sizes")
+        if reason is None:
+            return
+        if not options.cpu_fallback:
+            self._fail("onnxruntime/cpu-fallback-disabled", f"{reason[1]}, and the fallback to the CPU is disabled")
+        self._stop(Outcome.CPU, *reason)
+
+    def _check_shapes(self) -> None:
+        if not self.facts.shapes_known and not all(is_static(shape) for shape in self.facts.shapes):
+            self._unknown("onnxruntime/context-unknown", "the shapes that ONNX Runtime infers here are not known")
+        if self.facts.given in (LengthsFrom.CONSTANT, LengthsFrom.OUTER) and self.facts.lengths is None:
+            message = "the lengths are constant, and computed in a way that is not followed"
+            self._unknown("onnxruntime/context-unknown", message)
+
+    def in_graph(self) -> bool:
+        """Whether the partitioner takes the node for a fused graph. Its narrowing of sizes may end the session."""
+        facts = self.facts
+        if not self.options.graph_fusion or facts.given in (LengthsFrom.COMPUTED, LengthsFrom.OUTER):
+            return False
+        inputs = self._narrowed(facts.shapes)
+        if inputs is None or any(0 in shape for shape in inputs):
+            return False
+        outputs = self._narrowed(output_shapes(self.facts))
+        # Output 1 is passed over where input 1, the lengths, is a constant that the CPU reads.
+        skipped = {1} if facts.is_split and facts.opset >= _LENGTHS_ARE_INPUT else set()
+        places = [i for i in range(facts.outputs) if i not in facts.omitted]
+        return outputs is not None and not any(
+            0 in shape for i, shape in zip(places, outputs, strict=True) if i not in skipped
+        )
+
+    def _in_graph(self, sizes: Sequence[Sizes], lengths: Sizes) -> RuntimeAnswer:
+        if self.facts.is_split and 0 in self._named(lengths):
+            self._fail("onnxruntime/second-output-empty", "output 1 is the only one without elements")
+        desc = operator_of(self.facts, sizes, lengths)
+        operators = [desc, owned_by_directml(desc, self.facts.owned)] if any(self.facts.owned) else [desc]
+        answer = self._created(operators, lengths, INIT)
+        if answer.outcome is not Outcome.DML:
+            return answer
+        flags = ExecutionFlags.NONE
+        if self.options.compute_only or (self.graph_nodes or 0) >= LEAST_NODES_FOR_VOLATILE:
+            flags = ExecutionFlags.DESCRIPTORS_VOLATILE
+        elif self.graph_nodes is None:
+            message = "whether its fused graph has 5 nodes or more, hence its flags, is not known"
+            self._note("onnxruntime/context-unknown", message)
+            return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=tuple(self.notes))
+        return replace(answer, compile=CompileCall("CompileGraph", int(flags)))
+
+    def _is_made_at_init(self) -> bool:
+        """Whether a kernel outside of a fused graph is made as the session is: all that it needs is known."""
+        facts = self.facts
+        if not all(is_static(shape) for shape in facts.shapes):
+            return False
+        if not facts.is_split or facts.opset < _LENGTHS_ARE_INPUT:
+            return True
+        if facts.given is LengthsFrom.OUTER:
+            return self.runtime.key >= (1, 30)
+        return facts.given is LengthsFrom.CONSTANT
+
+    def _at_run(self) -> RuntimeAnswer:
+        facts, run = self.facts, self.first_run
+        sizes = [shape for shape in run.shapes if shape is not None] if run is not None else []
+        if len(sizes) != len(facts.shapes):
+            if not all(is_static(shape) for shape in facts.shapes):
+                self._unknown("onnxruntime/sizes-unknown", "sizes are open, which the first Run gives", RUN)
+            sizes = [numbers(shape) for shape in facts.shapes]
+        lengths = self._run_lengths(sizes[0])
+        if lengths is None:
+            self._unknown("onnxruntime/sizes-unknown", "the lengths are computed as the model runs", RUN)
+        self._note("onnxruntime/made-at-run", "it is not part of a fused graph")
+        self._check_rank(len(sizes[0]), RUN)
+        if self._has_empty(sizes, lengths):
+            return self._skipped()
+        if facts.is_split:
+            self._check_run_lengths(sizes[0], lengths)
+        return self._alone(sizes, lengths, RUN)
+
+    # Tensors and lengths.
+
+    def _lengths(self, sizes: Sizes) -> Sizes:
+        """The lengths of a Split as the kernel computes them; () of a Concat."""
+        facts = self.facts
+        if not facts.is_split:
+            return ()
+        size, count = sizes[self.facts.axis_of(len(sizes))], facts.outputs
+        if facts.given is LengthsFrom.EQUAL:
+            return (size // count,) * count
+        if facts.given is LengthsFrom.NUM_OUTPUTS:
+            chunk = -(-size // count)
+            return (*(chunk,) * (count - 1), size - chunk * (count - 1))
+        assert facts.lengths is not None
+        return facts.lengths
+
+    def _run_lengths(self, sizes: Sizes) -> Sizes | None:
+        if self.facts.given in (LengthsFrom.COMPUTED, LengthsFrom.DEFAULT):
+            return self.first_run.lengths if self.first_run is not None else None
+        if self.facts.given is LengthsFrom.OUTER and self.facts.lengths is None:
+            return None
+        return self._lengths(sizes)
+
+    def _check_run_lengths(self, sizes: Sizes, lengths: Sizes) -> None:
+        size = sizes[self.facts.axis_of(len(sizes))]
+        if min(lengths) < 0 and self._negative_is_inferred():
+            self._fail("onnxruntime/negative-length", f"the last part would have {min(lengths)}", RUN)
+        if sum(lengths) != size or len(lengths) != self.facts.outputs:
+            message = f"the lengths {list(lengths)} do not fit an axis of {size}"
+            self._fail("onnxruntime/lengths-do-not-fit", message, RUN)
+
+    def _negative_is_inferred(self) -> bool:
+        """Whether shape inference has found the negative length: Run allocates no such output."""
+        inferred = self.facts.given is LengthsFrom.NUM_OUTPUTS and static_axis(self.facts) is not None
+        return inferred and not all(is_static(shape) for shape in self.facts.shapes)
+
+    def _narrowed(self, shapes: Sequence[Shape | None]) -> list[Sizes] | None:
+        """Static shapes as UINTs, None where one is not static. A size beyond 32 bits ends the session."""
+        found = []
+        for shape in shapes:
+            sizes = []
+            for dim in shape if shape is not None else (None,):
+                if not isinstance(dim, int):
+                    return None
+                if dim < 0:
+                    self._fail("onnxruntime/negative-length", f"a part would have {dim}")
+                if dim > 0xFFFFFFFF:
+                    self._fail("onnxruntime/size-beyond-32-bits", f"a size is {dim}")
+                sizes.append(dim)
+            found.append(tuple(sizes))
+        return found
+
+    def _named(self, lengths: Sizes) -> Sizes:
+        """Those of the outputs that have a name: of the others no tensor is made."""
+        return tuple([length for i, length in enumerate(lengths) if i not in self.facts.omitted])
+
+    def _has_empty(self, sizes: Sequence[Sizes], lengths: Sizes) -> bool:
+        if self.facts.is_split:
+            return 0 in sizes[0] or 0 in self._named(lengths)
+        # The size of the whole is computed in 32 bits.
+        total = sum(shape[self.facts.axis_of(len(shape))] for shape in sizes)
+        return all(0 in shape for shape in sizes) or total % 2**32 == 0
+
+    # Descriptors.
+
+    def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
+        """An operator outside of a fused graph."""
+        if self._has_empty(sizes, lengths):
+            return self._skipped()
+        kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes
+        if len(kept) < len(sizes):
+            message = f"{len(sizes) - len(kept)} of {len(sizes)} inputs have no elements"
+            self._note("onnxruntime/empty-inputs-left-out", message)
+        answer = self._created([operator_of(self.facts, kept, lengths)], lengths, at)
+        if answer.outcome is not Outcome.DML:
+            return answer
+        half = self.facts.data_type == "FLOAT16"
+        flags = ExecutionFlags.ALLOW_HALF_PRECISION_COMPUTATION if half else ExecutionFlags.NONE
+        return replace(answer, compile=CompileCall("CompileOperator", int(flags)))
+
+    def _created(self, operators: Sequence[OperatorDesc], lengths: Sizes, at: str) -> RuntimeAnswer:
+        """The answer after CreateOperator of all, which ends with the first that is refused."""
+        hresults: Sizes = ()
+        for i, desc in enumerate(operators):
+            report = _validated(desc, self.runtime.release)
+            hresults += (int(report.hresult or 0),)
+            if report.ok:
+                continue
+            name = "onnxruntime/refused-by-directml"
+            found = "; ".join(diagnostic.message for diagnostic in report.errors[:2])
+            if self.facts.omitted:
+                name, found = "onnxruntime/output-omitted", f"output {self.facts.omitted[0]} has no name"
+            elif self.facts.given is LengthsFrom.NUM_OUTPUTS and min(lengths) < 0:
+                name, found = "onnxruntime/negative-length", "a negative length reaches DirectML modulo 2^32"
+            self._note(name, found)
+            return self._ended(_failure(at), at, operators[: i + 1], hresults)
+        return self._ended(Outcome.DML, at, operators, hresults)
+
+    # Ends.
+
+    def _check_rank(self, rank: int, at: str) -> None:
+        if rank > MAX_RANK:
+            self._fail("onnxruntime/rank", f"rank {rank} is more than {MAX_RANK}", at)
+
+    def _skipped(self) -> RuntimeAnswer:
+        message = "a tensor has no elements: nothing is submitted, and no output is written"
+        self._note("onnxruntime/empty-tensor", message)
+        return self._ended(Outcome.DML)
+
+    def _ended(
+        self, outcome: Outcome, at: str | None = None, operators: Sequence[OperatorDesc] = (), hresults: Sizes = ()
+    ) -> RuntimeAnswer:
+        return RuntimeAnswer(self.runtime, outcome, at, tuple(operators), hresults, diagnostics=tuple(self.notes))
+
+    def _note(self, name: str, message: str) -> None:
+        self.notes.append(diagnostic(name, self.path, message))
+
+    def _stop(self, outcome: Outcome, name: str, message: str, at: str | None = None) -> NoReturn:
+        self._note(name, message)
+        raise _Stop(self._ended(outcome, at))
+
+    def _unknown(self, name: str, message: str, at: str | None = None) -> NoReturn:
+        self._stop(Outcome.UNKNOWN, name, message, at)
+
+    def _fail(self, name: str, message: str, at: str = INIT) -> NoReturn:
+        self._stop(_failure(at), name, message, at)
+
+
+def _failure(at: str) -> Outcome:
+    return Outcome.SESSION_FAILS if at == INIT else Outcome.RUN_FAILS

@@ -1,0 +1,54 @@
+"""A prediction of how ONNX Runtime with its DirectML execution provider runs the Splits and Concats of a model.
+
+    for node in on_onnxruntime("model.onnx", "1.24.4", run_shapes={"images": (1, 3, 640, 640)}):
+        print(node.path, node.answer.outcome, node.answer.at, node.answer.compile)
+
+The model is followed as ONNX Runtime follows it: functions are inlined, what is constant is folded, each graph is cut
+into what is fused and what is not. Sizes that the file leaves open stay open until the first Run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import onnx
+
+from dmlsplit.descriptors.dims import Dim
+from dmlsplit.formats.onnx import loading
+from dmlsplit.onnxruntime import Runtime, SessionOptions, find_runtime
+from dmlsplit.onnxruntime.facts import DEFAULTS
+from dmlsplit.onnxruntime.reports import Inputs, answer_json
+
+if TYPE_CHECKING:
+    from dmlsplit.onnxruntime.answers import NodeOnRuntime
+
+__all__ = ["answer_json", "on_onnxruntime"]
+
+
+def on_onnxruntime(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    version: str | Runtime,
+    *,
+    run_shapes: Mapping[str, Sequence[Dim]] | None = None,
+    run_values: Mapping[str, Sequence[int]] | None = None,
+    free_dimensions: Mapping[str, int] | None = None,
+    options: SessionOptions = DEFAULTS,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> list[NodeOnRuntime]:
+    """The answers of one version for every Split and Concat of a model, in order; those of functions at each call.
+
+    `run_shapes` and `run_values` are the model's inputs at the first Run: shapes, and the elements of those that
+    lengths come from. `free_dimensions` are ONNX Runtime's overrides of symbolic dimensions at session creation.
+
+    Raises InputError for what is no model, or has no such tensors or dimensions; ValueError for an unknown version;
+    OSError.
+    """
+    from dmlsplit.onnxruntime.session import OnnxSession  # it asks fusion, which is made of what is here
+
+    runtime = find_runtime(version)
+    proto, read_external = loading.of_source(source, allow_paths)
+    session = OnnxSession(loading.without_weights(proto), read_external)
+    inputs = Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
+    return list(session.nodes(runtime, options, inputs))

@@ -1,0 +1,149 @@
+"""The question of a node of an ONNX model to a version of ONNX Runtime, and the report on the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.dims import Dim
+from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.formats import json as operator_json
+from dmlsplit.onnxruntime import Outcome, Runtime, RuntimeAnswer, SessionOptions
+from dmlsplit.onnxruntime.predict import diagnostic
+from dmlsplit.system.errors import InputError
+from dmlsplit.targets.runtime_versions import runtime_of_release, runtimes
+from dmlsplit.targets.target import Target
+
+if TYPE_CHECKING:
+    from dmlsplit.formats.joins import JoinNode
+    from dmlsplit.formats.nodes import SplitNode
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The facts given of a model's inputs: `shapes`, `dims` (sizes of symbols) and `values` (elements of integers) of
+    the first Run, and `free_dimensions`, ONNX Runtime's overrides of symbols at session creation."""
+
+    shapes: Mapping[str, Sequence[Dim]] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    free_dimensions: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> object:
+        """Equal for equal inputs, and hashable."""
+        return (
+            tuple(sorted((name, tuple(shape)) for name, shape in self.shapes.items())),
+            tuple(sorted(self.dims.items())),
+            tuple(sorted((name, tuple(map(int, value))) for name, value in self.values.items())),
+            tuple(sorted(self.free_dimensions.items())),
+        )
+
+
+class Session(Protocol):
+    """A model that versions of ONNX Runtime can be asked about."""
+
+    def answer(self, place: NodeKey, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> RuntimeAnswer:
+        """The answer for a node; `inputs` None: what was said as the model was read. InputError for what contradicts
+        the model."""
+
+    def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs around a node. InputError for sizes that contradict the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKey:
+    """A node of a model; `number` counts the nodes of one operator whose path is the same."""
+
+    op: str
+    path: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class InSession:
+    """A node in the session of its model."""
+
+    session: Session
+    place: NodeKey
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeReport(Report):
+    """The judgement of one operator by a version of ONNX Runtime; `answer` is None for what is no node of an ONNX
+    model, which is judged by the DirectML that this version ships."""
+
+    answer: RuntimeAnswer | None = None
+
+    @classmethod
+    def of(cls, report: Report, answer: RuntimeAnswer | None = None) -> RuntimeReport:
+        """The same as a report of a runtime."""
+        if isinstance(report, RuntimeReport):
+            return report
+        return cls(**{f.name: getattr(report, f.name) for f in fields(report)}, answer=answer)
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form: that of any report, and "onnxruntime"."""
+        answer = self.answer
+        return {**Report.to_dict(self), "onnxruntime": None if answer is None else answer_json(answer)}
+
+
+def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[RuntimeReport, RuntimeAnswer]:
+    """The report of a target that is a runtime on a node of an ONNX model, with the answer that it rests on.
+
+    `hresult` is that of the last CreateOperator, None where there is none.
+    """
+    assert target.runtime is not None
+    try:
+        answer = node.on_onnxruntime(target.runtime, options=options_of(target))
+    except InputError as error:
+        note = diagnostic("onnxruntime/context-unknown", node.path, error.message)
+        answer = RuntimeAnswer(target.runtime, Outcome.UNKNOWN, diagnostics=(note,))
+    # A DirectML descriptor may lack facts that ONNX Runtime does not need; its own answer says which it lacks.
+    own = tuple([d for d in node.report.diagnostics if d.rule != "node/shape-unknown"])
+    found = tuple(dict.fromkeys((*own, *answer.diagnostics)))
+    hresult = answer.hresults[-1] if answer.hresults else None
+    return RuntimeReport(found, target.name, hresult, node.report.operator, answer=answer), answer
+
+
+def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagnostic, ...]:
+    """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
+
+    A release or a level stands for the newest ONNX Runtime that ships it. Where none does nothing is said.
+    """
+    runtime = target.runtime or _shipping(target)
+    if node.in_session is None or runtime is None:
+        return ()
+    # The graphs of a version that was not observed are taken to be those of the ones that were.
+    runtime = replace(runtime, observed=True)
+    try:
+        return node.in_session.session.graph_diagnostics(node.in_session.place, runtime, options_of(target))
+    except InputError:  # what the file says of its nodes is reported where they are judged
+        return ()
+
+
+def _shipping(target: Target) -> Runtime | None:
+    if target.release is not None:
+        return runtime_of_release(target.release)
+    found = [each for each in runtimes() if each.release.max_feature_level == target.feature_level]
+    return max(found, key=lambda runtime: runtime.key, default=None)
+
+
+def answer_json(answer: RuntimeAnswer) -> dict[str, Any]:
+    """The value of the key "onnxruntime" in JSON."""
+    call = answer.compile
+    return {
+        "version": answer.runtime.version,
+        "outcome": str(answer.outcome),
+        "at": answer.at,
+        "operators": [operator_json.to_json(desc) for desc in answer.operators],
+        "hresults": [f"0x{hresult:08X}" for hresult in answer.hresults],
+        "compile": None if call is None else {"call": call.call, "flags": call.flags},
+    }
+
+
+def options_of(target: Target) -> SessionOptions:
+    """How a session is made on the device of a target."""
+    return SessionOptions(float64=TensorDataType.FLOAT64 not in target.lacking, compute_only=target.compute_only)

@@ -1,0 +1,255 @@
+"""A model as ONNX Runtime knows it when the session is made, and as it is at the first Run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from typing import Final, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, domain_of, refill, subgraphs
+from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.models import given
+from dmlsplit.models.folding import Constant
+from dmlsplit.models.functions import Functions
+from dmlsplit.models.inference import Inference, InferenceError, make_harmless
+from dmlsplit.models.once import Once
+from dmlsplit.models.scope import Origin, Scope
+from dmlsplit.onnxruntime.facts import Sizes
+from dmlsplit.onnxruntime.reports import Inputs
+
+_FIRST_WITH_DEFAULTS = 4
+"""The IR version from which on an initializer that is an input as well is a default only."""
+
+_ROUNDS = 8
+"""Inferences of a model, each of which knows what is computed from the shapes of the one before."""
+_FOR_LENGTHS: Final[Mapping[str, Sizes]] = {"Split": (1,)}
+"""Inputs that say of which sizes outputs are, as far as ONNX Runtime folds them before it makes the session.
+
+It folds a Shape of what is static as a whole, and nothing at optimization level 0: inference finds Constants itself.
+"""
+_FOR_SHAPES: Final[Mapping[str, Sizes]] = {
+    **_FOR_LENGTHS,
+    **dict.fromkeys(("Reshape", "Expand", "Tile"), (1,)),
+    "ConstantOfShape": (0,),
+    "Range": (0, 1, 2),
+    "Slice": (1, 2, 3, 4),
+    "Resize": (2, 3),
+}
+"""The same of a Run, which has them all."""
+
+_SHAPED_AS: Final = {
+    **dict.fromkeys(("QuickGelu", "Gelu", "FastGelu", "BiasGelu", "SkipLayerNormalization"), "Identity"),
+    "FusedConv": "Conv",
+}
+"""Operators of com.microsoft: operators of ONNX whose first output has the same shape."""
+
+
+class Habits(NamedTuple):
+    """The habits of sessions that the names and sizes of a model follow from."""
+
+    optimized: bool = True
+    """At any optimization level above 0."""
+    overloads: bool = True
+    """Functions of one name are told apart."""
+    uninferred: frozenset[str] = frozenset()
+    """Operators whose sizes are not inferred before the model runs."""
+
+
+ALL_KNOWN: Final = Habits()
+
+
+class SessionModel:
+    """A model without local functions, and what is known of its names.
+
+    `session` knows what ONNX Runtime does as it makes the session, `run` also the sizes of the first Run (None where
+    there are none). An initializer that is an input as well has its elements in `run` and `defaults` only. `inlined`
+    numbers the names that nodes of functions write.
+    """
+
+    def __init__(
+        self,
+        proto: onnx.ModelProto,
+        inlined: Sequence[str],
+        read_external: ReadExternal,
+        budget: Budget,
+        inputs: Inputs,
+        require_known_names: bool = True,
+        habits: Habits = ALL_KNOWN,
+    ) -> None:
+        self.ir_version = proto.ir_version
+        self.once = Once()
+        self.uninferred = habits.uninferred
+        self.inlined = {name: place for place, name in enumerate(inlined)}
+        self.refused: tuple[str, ...] = ()
+        """Why no session is made of it, whatever the version."""
+        self.removed: tuple[str, ...] = ()
+        """The paths of the graphs in branches that are never taken."""
+        self._read_external = read_external
+        self._budget = budget
+        self._inference = Inference()
+        self.defaults = _defaults(proto)
+        lengths = _FOR_LENGTHS if habits.optimized else {}
+        self.session = self._scope(_without(proto, self.defaults), {}, lengths, partly=False)
+        self.run: Scope | None = None
+        # Overridden dimensions have their sizes already.
+        dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
+        if inputs.shapes or inputs.values or dims:
+            run = deepcopy(proto)
+            given.fill_in(run, inputs.shapes, dims, require_known_names)
+            constants = given.constants(run, inputs.values)
+            _put_values(run.graph, inputs.values)
+            _forget_symbols(run.graph)
+            self.run = self._scope(run, constants, _FOR_SHAPES, partly=True)
+
+    def _scope(
+        self,
+        model: onnx.ModelProto,
+        constants: Mapping[str, Constant | None],
+        wanted_inputs: Mapping[str, Sizes],
+        *,
+        partly: bool,
+    ) -> Scope:
+        origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
+        wanted = _for_inference(model, frozenset() if partly else self.uninferred)
+        make_harmless(wanted, origin.functions)
+        # Inference does not look at what a graph says a second time of its outputs.
+        outputs = {value.name for value in wanted.graph.output}
+        refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
+        symbols_of = _take_symbols(wanted.graph)
+        for _ in range(_ROUNDS):
+            graph = model.graph
+            # Without inference what is declared is known all the same.
+            with suppress(InferenceError):
+                graph = self._inference.infer_shapes(wanted).graph
+                _put_symbols(graph, symbols_of)
+            scope = Scope(model.graph, graph, origin, constants=constants)
+            if not _add_known(scope, wanted.graph, wanted_inputs):
+                break
+        return scope
+
+
+def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes]) -> bool:
+    """Gives inference what is computed of known shapes, of inputs that it looks into; whether there was any."""
+    added = False
+    for index, node in enumerate(scope.graph.node):
+        if node.op_type not in wanted or domain_of(node) != "" or not _lacks_shape(node, scope):
+            continue
+        for place in wanted[node.op_type]:
+            name = node.input[place] if place < len(node.input) else ""
+            twin = graph.node[index]
+            if not name or twin.input[place] != name or scope.producer(name) is None:
+                continue
+            array = scope.elements(name)
+            if array is not None and array.dtype.kind in "iuf":
+                twin.input[place] = f"{name}/known{index}"
+                graph.initializer.append(numpy_helper.from_array(array, twin.input[place]))
+                added = True
+    return added
+
+
+def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:
+    shapes = [scope.type_of(name)[1] for name in node.output if name]
+    return any(shape is None or None in shape for shape in shapes)
+
+
+def _defaults(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
+    if model.ir_version < _FIRST_WITH_DEFAULTS:
+        return {}
+    inputs = {value.name for value in model.graph.input}
+    return {name: tensor for tensor in model.graph.initializer if (name := tensor.name) in inputs}
+
+
+def _without(model: onnx.ModelProto, defaults: Mapping[str, onnx.TensorProto]) -> onnx.ModelProto:
+    if not defaults:
+        return model
+    copy = deepcopy(model)
+    refill(copy.graph.initializer, [t for t in model.graph.initializer if t.name not in defaults])
+    return copy
+
+
+def _put_values(graph: onnx.GraphProto, values: Mapping[str, Sequence[int]]) -> None:
+    """Makes the integers of a run initializers, for the inference of what is computed from them."""
+    refill(graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in values])
+    graph.initializer.extend(numpy_helper.from_array(np.array(v, np.int64), name) for name, v in values.items())
+
+
+def _forget_symbols(graph: onnx.GraphProto) -> None:
+    """Takes the names of sizes away from what is computed: inference keeps a name where it finds a number."""
+    for each in all_graphs(graph):
+        _take_symbols(each)
+
+
+def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
+    """Takes the names of sizes away from what the graph computes, and gives them: by tensor and place."""
+    found: dict[str, dict[int, str]] = {}
+    for value in (*graph.value_info, *graph.output):
+        for place, dim in enumerate(value.type.tensor_type.shape.dim):
+            if dim.HasField("dim_param"):
+                found.setdefault(value.name, {})[place] = dim.dim_param
+                dim.ClearField("dim_param")
+    return found
+
+
+def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]]) -> None:
+    """Gives sizes that no number was found of their names again."""
+    for value in (*graph.value_info, *graph.output):
+        dims = value.type.tensor_type.shape.dim
+        for place, symbol in symbols.get(value.name, {}).items():
+            if place < len(dims) and dims[place].WhichOneof("value") is None:
+                dims[place].dim_param = symbol
+
+
+def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str]) -> onnx.ModelProto:
+    """The model in which onnx's inference finds most, but no sizes of operators that are `uninferred`.
+
+    It does not look for constants of an outer graph, and it does not know ONNX Runtime's own operators.
+    """
+    copy = deepcopy(model)
+    for node in all_nodes(copy.graph.node):
+        if node.domain != domain_of(node):  # a domain that is set to "" makes other bytes: inferred a second time
+            node.domain = domain_of(node)
+        if node.domain == "" and node.op_type in uninferred and node.input:
+            # One to a shape that is computed: what is left is the type.
+            node.op_type, node.input[1:] = "Reshape", [f"{node.input[0]}/unknown"]
+            del node.attribute[:]
+        if node.domain == "com.microsoft" and node.op_type in _SHAPED_AS:
+            node.domain, node.op_type = "", _SHAPED_AS[node.op_type]
+            if node.op_type == "Identity":
+                del node.input[1:], node.output[1:]
+    _hand_down(copy.graph, {})
+    return copy
+
+
+def _hand_down(graph: onnx.GraphProto, outer: Mapping[str, onnx.TensorProto]) -> None:
+    """Copies the integers of outer graphs that a graph in a node reads into it."""
+    own = {tensor.name for tensor in graph.initializer} | {name for n in graph.node for name in n.output}
+    read = {name for node in graph.node for name in node.input}
+    graph.initializer.extend(tensor for name, tensor in outer.items() if name in read - own)
+    constants = [*graph.initializer, *filter(None, map(_constant, graph.node))]
+    known = {**outer, **{t.name: t for t in constants if t.data_type == onnx.TensorProto.INT64}}
+    for node in graph.node:
+        for inner in subgraphs(node):
+            _hand_down(inner, known)
+
+
+def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    """The value of a Constant with a tensor or integers, as an initializer."""
+    if node.op_type != "Constant" or domain_of(node) != "" or not node.output:
+        return None
+    attribute = next((a for a in node.attribute if a.name in ("value", "value_int", "value_ints")), None)
+    if attribute is None:
+        return None
+    made = onnx.TensorProto()
+    if attribute.name == "value":
+        made.CopyFrom(attribute.t)
+    else:
+        integers = attribute.i if attribute.name == "value_int" else attribute.ints
+        made = numpy_helper.from_array(np.array(integers, np.int64))
+    made.name = node.output[0]
+    return made

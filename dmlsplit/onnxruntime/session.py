@@ -1,0 +1,181 @@
+"""A model in sessions of ONNX Runtime: what is read of it once, and each version's answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import onnx
+
+from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.nodes import OtherNode, SplitNode
+from dmlsplit.formats.onnx.protobuf import all_nodes
+from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.models import given, shadowing
+from dmlsplit.models.functions import check_references
+from dmlsplit.models.once import Once
+from dmlsplit.onnxruntime import Outcome, Runtime, RuntimeAnswer, SessionOptions
+from dmlsplit.onnxruntime.answers import NodeOnRuntime, answers
+from dmlsplit.onnxruntime.arity import check_arity
+from dmlsplit.onnxruntime.branches import Taken, without_branches
+from dmlsplit.onnxruntime.imports import not_loaded
+from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
+from dmlsplit.onnxruntime.neighbours import INFERRED_FROM
+from dmlsplit.onnxruntime.predict import diagnostic
+from dmlsplit.onnxruntime.reports import Inputs, InSession, NodeKey
+from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.runtime_versions import key_of
+
+if TYPE_CHECKING:  # the graphs are made of what is in this package
+    from dmlsplit.onnxruntime.findings import GraphFinding
+
+_FIRST_WITH_OVERLOADS: Final = (1, 25)
+"""No version up to 1.24.4 told functions of one name apart, 1.30.0 did."""
+
+
+class OnnxSession:
+    """A model without weights (loading.without_weights), which is left as it is.
+
+    `inputs` is what is said of its inputs where a question says nothing itself; of these, what the model does not have
+    is an error only where `require_known_names`.
+    """
+
+    def __init__(
+        self,
+        proto: onnx.ModelProto,
+        read_external: ReadExternal,
+        inputs: Inputs | None = None,
+        *,
+        require_known_names: bool = True,
+    ) -> None:
+        self._proto = proto
+        self._read_external = read_external
+        self._inputs = inputs or Inputs()
+        self._require_known_names = require_known_names
+        bodies = [proto.graph.node, *(function.node for function in proto.functions)]
+        nodes = [node for body in bodies for node in all_nodes(body)]
+        self._operators = {node.op_type for node in nodes}
+        # Without functions there is nothing that an overload may be of.
+        self._has_overloads = bool(proto.functions) and any(each.overload for each in (*proto.functions, *nodes))
+        self._once = Once()
+
+    def nodes(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
+        """The answers for every Split and Concat, in order; those of functions at each call.
+
+        Raises InputError for what contradicts the model, or does not exist in it.
+        """
+        return tuple(self._placed(runtime, options, inputs).values())
+
+    def answer(self, place: NodeKey, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> RuntimeAnswer:
+        """The answer for one node."""
+        found = self._placed(runtime, options, inputs).get(place)
+        if found is not None:
+            return found.answer
+        removed = self._model_of(runtime, options, inputs).removed
+        if any(place.path.startswith(f"{path}/") for path in removed):
+            note = diagnostic("onnxruntime/branch-not-taken", place.path, "it is in a branch that is never taken")
+            return RuntimeAnswer(runtime, Outcome.CPU, "init", diagnostics=(note,))
+        # Less is known of it than an answer takes: a model of no opset, a node without inputs or element type.
+        note = diagnostic("onnxruntime/context-unknown", place.path, "the model says too little of the node")
+        return RuntimeAnswer(runtime, Outcome.UNKNOWN, diagnostics=(note,))
+
+    def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs that the model's nodes become, as far as they are reported on this node.
+
+        Of several nodes of one path the first is told. Raises InputError for what contradicts the model.
+        """
+        from dmlsplit.onnxruntime.findings import by_path
+
+        if place.number > 0:
+            return ()
+        paths = self._once(("by path", runtime, options), lambda: by_path(self.findings(runtime, options)))
+        return paths.get(place.path, ())
+
+    def findings(
+        self, runtime: Runtime, options: SessionOptions, *, complete: bool = False
+    ) -> tuple[GraphFinding, ...]:
+        """The same of the whole model, each with its fault and its cure; `complete` as findings.findings has it."""
+        from dmlsplit.onnxruntime.findings import findings
+
+        model, key = self._model_of(runtime, options, None), ("findings", runtime, options, complete)
+        return model.once(key, lambda: findings(model, runtime, options, complete=complete))
+
+    def paths(self, runtime: Runtime, options: SessionOptions) -> Iterator[tuple[str, onnx.NodeProto]]:
+        """The nodes of all graphs, with the names that findings have for them."""
+        for graph in SessionGraph.of_model(self._model_of(runtime, options, None), runtime, options):
+            yield from ((graph.path(index), node) for index, node in enumerate(graph.nodes))
+
+    def _placed(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> dict[NodeKey, NodeOnRuntime]:
+        model = self._model_of(runtime, options, inputs)
+        return model.once(("answers", runtime, options), lambda: _places(answers(model, runtime, options)))
+
+    def _model_of(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> SessionModel:
+        uninferred = frozenset(name for name, first in INFERRED_FROM.items() if runtime.key < key_of(first))
+        habits = Habits(options.optimization >= 1, runtime.key >= _FIRST_WITH_OVERLOADS, uninferred)
+        return self.model(self._inputs if inputs is None else inputs, inputs is not None, habits)
+
+    def model(self, inputs: Inputs, require_known_names: bool = True, habits: Habits = ALL_KNOWN) -> SessionModel:
+        """The model in sessions of these inputs and habits. InputError for what contradicts it, or is not in it."""
+        require = require_known_names or self._require_known_names
+        # Habits that make no difference to the model are those of all sessions.
+        optimized, overloads, uninferred = habits
+        known = Habits(optimized, overloads or not self._has_overloads, uninferred & self._operators)
+        return self._once(("model", inputs.key, require, known), lambda: self._made(inputs, require, known))
+
+    def _made(self, inputs: Inputs, require_known_names: bool, habits: Habits) -> SessionModel:
+        check_references(self._proto)
+        budget = Budget(self._proto.ByteSize())
+        read = with_overloads_as_read(self._proto, habits.overloads) if self._has_overloads else self._proto
+        proto, written = inlined(read, budget)
+        check_arity(proto)
+        if inputs.free_dimensions:
+            proto = deepcopy(proto)
+            given.fill_in(proto, {}, inputs.free_dimensions, require_known_names)
+        again = shadowing.computed_again(proto.graph)
+        refused = [
+            f"{printable(name, 60)} is computed in a graph of a node, and known before it: the model is not loaded"
+            for name in again
+        ]
+        taken = Taken(list(written))
+
+        def made() -> SessionModel:
+            return SessionModel(proto, taken.written, self._read_external, budget, inputs, require_known_names, habits)
+
+        model = made()
+        while habits.optimized and (left := without_branches(proto, model.session, taken)) is not None:
+            proto = left
+            model = made()
+        model.removed = tuple(taken.removed)
+        model.refused = (*refused, *not_loaded(read))
+        return model
+
+
+def _places(nodes: Sequence[NodeOnRuntime]) -> dict[NodeKey, NodeOnRuntime]:
+    seen: Counter[tuple[str, str]] = Counter()
+    found = {}
+    for node in nodes:
+        found[NodeKey(node.op, node.path, seen[node.op, node.path])] = node
+        seen[node.op, node.path] += 1
+    return found
+
+
+Item: TypeAlias = SplitNode | JoinNode | OtherNode
+
+
+def in_session(session: OnnxSession, items: Iterable[Item]) -> Iterator[Item]:
+    """The nodes of a model as they were read, each with its place in the session."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        if isinstance(item, OtherNode):
+            yield item
+            continue
+        key = item.op, item.path
+        yield replace(item, in_session=InSession(session, NodeKey(*key, seen[key])))
+        seen[key] += 1

@@ -1,0 +1,368 @@
+"""One graph of a model in a session: what is folded, what goes to the CPU, what can be fused."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import onnx
+
+from dmlsplit.descriptors.dims import Shape, is_static
+from dmlsplit.formats.onnx.protobuf import domain_of, first_output, reads, subgraphs
+from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.once import Once
+from dmlsplit.models.onnx_nodes import name_of
+from dmlsplit.models.scope import Scope
+from dmlsplit.onnxruntime import Runtime, SessionOptions, merging, transposes
+from dmlsplit.onnxruntime.merging import NOTHING_REMOVED, RANDOM, without_identities
+from dmlsplit.onnxruntime.neighbours import (
+    CONTRIBUTED,
+    CPU_INPUTS,
+    DATA_DEPENDENT,
+    KEEPS_ON_CPU,
+    NEIGHBOURS,
+    ON_CPU,
+    SMALL_INITIALIZER,
+    Neighbour,
+)
+from dmlsplit.onnxruntime.node_shapes import merged
+from dmlsplit.onnxruntime.reshapes import Fate, shapes_for_reshapes
+from dmlsplit.onnxruntime.scopes import SessionModel
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A node that is left after folding, and where it goes; None where that is not known."""
+
+    index: int
+    on_dml: bool | None
+    in_graph: bool | None
+
+
+class SessionGraph:
+    """The nodes of one graph, as they stand when ONNX Runtime cuts it into partitions."""
+
+    def __init__(
+        self,
+        model: SessionModel,
+        runtime: Runtime,
+        options: SessionOptions,
+        scope: Scope,
+        run_scope: Scope | None,
+        parent: SessionGraph | None,
+    ) -> None:
+        self.model = model
+        self.runtime = runtime
+        self.options = options
+        self.scope = scope
+        self.run_scope = run_scope
+        self.parent = parent
+        self.nodes = list(scope.graph.node)
+        self.inputs = {value.name for value in scope.graph.input}
+        self.outputs = {value.name for value in scope.graph.output}
+        self.initializers = {tensor.name: tensor for tensor in scope.graph.initializer}
+        self.defaults: Mapping[str, onnx.TensorProto] = model.defaults if parent is None else {}
+        self.constants = set(self.initializers)
+        self.readers: dict[str, list[int]] = {}
+        self.producers = {name: i for i, node in enumerate(self.nodes) for name in node.output if name}
+        self.reads = [tuple(dict.fromkeys(reads(node))) for node in self.nodes]
+        """The names that each node reads, and those that graphs in it do."""
+        for index, names in enumerate(self.reads):
+            for name in names:
+                self.readers.setdefault(name, []).append(index)
+        self._shapes: dict[str, Shape | None] = {}
+        self.kept = without_identities(self.nodes, self.outputs) if options.optimization >= 1 else NOTHING_REMOVED
+        self._ends = self._all_ends()
+        self.folded = self._fold()
+        if options.optimization >= 1:
+            self.kept = merging.merged(self.nodes, self.reads, self.outputs, scope, self.kept, self.order())
+            self._ends = self._all_ends()
+            self._shapes = {}
+        self.reshapes = shapes_for_reshapes(self)
+        for index, shape in self.reshapes.items():
+            if shape.fate is Fate.CONSTANT:
+                self.folded.add(index)
+                self.constants.update(self.nodes[index].output)
+        self.open = self._open_names()
+        self.has_subgraphs = any(True for node in self.nodes for _ in subgraphs(node))
+        self._implemented = self._all_implemented()
+        self.preferring_cpu = self._preferring_cpu()
+        self.once = Once()
+        """Shared with the same graph in sessions of other runtimes: what is made must rest on the runtime only as far
+        as its key says so."""
+
+    @classmethod
+    def of_model(cls, model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraph]:
+        """All graphs of a model, as `all_of` has them; what is the same for several runtimes is worked out once."""
+        first = model.once(options, lambda: list(cls.all_of(model, runtime, options, model.session, model.run)))
+        return model.once((options, runtime), lambda: _for_runtime(first, runtime))
+
+    @classmethod
+    def all_of(
+        cls,
+        model: SessionModel,
+        runtime: Runtime,
+        options: SessionOptions,
+        scope: Scope,
+        run_scope: Scope | None = None,
+        parent: SessionGraph | None = None,
+    ) -> Iterator[SessionGraph]:
+        """A graph behind those in its nodes: ONNX Runtime fuses the inner ones first."""
+        graph = cls(model, runtime, options, scope, run_scope, parent)
+        for index, node in enumerate(graph.nodes):
+            if not node.attribute:
+                continue
+            inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
+            for name, child in scope.children(index):
+                yield from cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
+        yield graph
+
+    def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
+        """The same graph in a session of another runtime: only what it leaves on the CPU may differ."""
+        other = copy.copy(self)
+        other.runtime, other.parent = runtime, parent
+        other._implemented = other._all_implemented()
+        if other._implemented != self._implemented:
+            other.preferring_cpu = other._preferring_cpu()
+            other.once = Once()
+        return other
+
+    def path(self, index: int) -> str:
+        """The name of a node in diagnostics."""
+        return name_of(self.nodes[index], self.scope)
+
+    def shape(self, name: str) -> Shape | None:
+        """The shape of a tensor as far as it is known at session creation.
+
+        A tensor that is read in its place may have declared sizes.
+        """
+        if name not in self._shapes:
+            known, read = (self.scope.type_of(which)[1] for which in (name, self.source(name)))
+            self._shapes[name] = read if known is None else known if is_static(known) else merged(known, read)
+        return self._shapes[name]
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a name is a constant of this graph or of one around it."""
+        if name in self.constants:
+            return True
+        hidden = name in self.inputs or name in self.producers
+        return self.parent is not None and not hidden and self.parent.is_constant(name)
+
+    @property
+    def alive(self) -> Iterator[tuple[int, onnx.NodeProto]]:
+        """The nodes that folding leaves, by index."""
+        return ((index, node) for index, node in enumerate(self.nodes) if index not in self.folded)
+
+    def order(self) -> list[int]:
+        """The nodes that are left, in the order in which ONNX Runtime walks over them.
+
+        Depth first from the nodes that nothing reads, the last one first; of a node's inputs the last node first.
+        """
+        left = [index for index, _ in self.alive if not self.removed(index)]
+        number = {index: self.number(index) for index in left}
+        leaves = [index for index in left if not self._is_followed(index)]
+
+        def before(index: int) -> list[int]:
+            origins = {self.origin(name) for name in self.reads[index]}
+            return sorted([i for i in origins if i in number], key=number.__getitem__)
+
+        return list(depth_first(sorted(leaves, key=number.__getitem__), before))
+
+    @cached_property
+    def walk(self) -> Mapping[int, int]:
+        """For each of these nodes which of them it is."""
+        return {index: place for place, index in enumerate(self.order())}
+
+    def _is_followed(self, index: int) -> bool:
+        """Whether a node reads what this one writes."""
+        return any(self._ends.get(name) for name in self.nodes[index].output)
+
+    def number(self, index: int) -> tuple[int, int]:
+        """Where ONNX Runtime has a node: those of functions count as added behind all others."""
+        place = self.model.inlined.get(first_output(self.nodes[index]))
+        return (0, index) if place is None else (1, place)
+
+    @cached_property
+    def transposed(self) -> set[int]:
+        """The nodes that optimization may move Transposes over."""
+        return transposes.transposed(self)
+
+    def removed(self, index: int) -> bool:
+        """Whether optimization removes a node: an Identity, or one that computes what another does."""
+        return index in self.kept.removed
+
+    def source(self, name: str) -> str:
+        """The name that is read in place of another."""
+        return self.kept.sources.get(name, name)
+
+    def origin(self, name: str) -> int | None:
+        """The node that computes a name, or what is read in its place."""
+        return self.producers.get(self.source(name))
+
+    def ends(self, name: str) -> list[int]:
+        """The nodes that read a name, or another that it stands for; -1 stands for a graph output."""
+        name = self.source(name)
+        return [-1] * (name in self.outputs) + self._ends.get(name, [])
+
+    def followers(self, index: int) -> Iterator[int]:
+        """The nodes that read what a node gives, as `ends` has them."""
+        return (reader for name in self.nodes[index].output if name for reader in self.ends(name))
+
+    def _all_ends(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for name, readers in self.readers.items():
+            found.setdefault(self.source(name), []).extend(i for i in readers if not self.removed(i))
+        return found
+
+    # Constants, open tensors, and nodes that compute with sizes.
+
+    def _fold(self) -> set[int]:
+        """The nodes that are gone before anything is placed; their outputs are constants."""
+        found = set()
+        for index, node in enumerate(self.nodes):
+            if self._folds(node):
+                found.add(index)
+                self.constants.update(name for name in node.output if name)
+        return found
+
+    def _folds(self, node: onnx.NodeProto) -> bool:
+        if domain_of(node) != "":
+            return False
+        if node.op_type == "Constant":
+            return True
+        if self.options.optimization < 1 or node.op_type in RANDOM or node.op_type == "DequantizeLinear":
+            return False
+        if node.op_type in KEEPS_ON_CPU and node.input and is_static(self.shape(node.input[0])):
+            return True
+        names = [name for name in node.input if name]
+        return bool(names) and all(map(self.is_constant, names)) and not any(True for _ in subgraphs(node))
+
+    def _open_names(self) -> set[str]:
+        """The tensors whose sizes follow from what is known only as the model runs."""
+        found = set() if self.parent is None else set(self.parent.open)
+        found |= {name for name in self.inputs if not is_static(self.shape(name))}
+        settled = {shape.reshape for shape in self.reshapes.values() if shape.settles}
+        for index, node in self.alive:
+            if index in settled:
+                continue
+            names = {name for name in node.input if name} - self.constants
+            by_data = node.op_type in DATA_DEPENDENT | self.model.uninferred or self._has_computed_lengths(node)
+            if by_data or names & found or any(self._is_open_integer(name) for name in names):
+                found.update(name for name in node.output if name)
+        return found
+
+    def _has_computed_lengths(self, node: onnx.NodeProto) -> bool:
+        """Whether the lengths of a Split are computed as the model runs, even where they follow from the model."""
+        is_split = node.op_type == "Split" and domain_of(node) == ""
+        return is_split and any(name and not self.is_constant(name) for name in node.input[1:])
+
+    def _is_open_integer(self, name: str) -> bool:
+        """Whether a tensor may be sizes or lengths that a run gives."""
+        return name in self.inputs and self.scope.type_of(name)[0] in ("INT64", "INT32")
+
+    def _preferring_cpu(self) -> set[int]:
+        """The nodes that are left on the CPU since they compute with sizes."""
+        on_cpu = {
+            name
+            for index, node in self.alive
+            if node.op_type in KEEPS_ON_CPU and domain_of(node) == "" and self.implemented(index)
+            for name in node.output
+        }
+        found = set()
+        for index, node in self.alive:
+            names = list(node.input)
+            if not on_cpu.intersection(names) or self.implemented(index) is False:
+                continue
+            cpu_inputs = CPU_INPUTS.get(node.op_type, ())
+            if all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
+                found.add(index)
+                on_cpu.update(name for name in node.output if name)
+        return found
+
+    def _stays(self, index: int, name: str, on_cpu: set[str], cpu_inputs: Sequence[int]) -> bool:
+        if self.scope.type_of(name)[0] in ("FLOAT16", "BFLOAT16"):
+            return False
+        if self._is_small_initializer(name) or (name in self.inputs and name not in self.defaults):
+            return True
+        return name in on_cpu and index not in cpu_inputs
+
+    def _is_small_initializer(self, name: str) -> bool:
+        if not self.is_constant(name) and name not in self.defaults:
+            return False
+        shape = self.shape(name) or ()
+        return math.prod(dim for dim in shape if isinstance(dim, int)) <= SMALL_INITIALIZER
+
+    # Where nodes go.
+
+    def _all_implemented(self) -> tuple[bool | None, ...]:
+        return tuple(map(self._is_implemented, self.nodes))
+
+    def implemented(self, index: int) -> bool | None:
+        """Whether the execution provider implements a node; None where that is not known."""
+        return self._implemented[index]
+
+    def _is_implemented(self, node: onnx.NodeProto) -> bool | None:
+        domain, known = domain_of(node), neighbour_of(node)
+        if domain == "" and node.op_type in ON_CPU:
+            return False
+        if known is None:
+            return True if domain == "" and node.op_type in JUDGED else None
+        if not known.types:
+            return False
+        read = node.input[node.op_type == "Where" :][:1]
+        data_type = self.scope.type_of(read[0])[0] if read else None
+        return known.takes(data_type, self.scope.origin.opset, self.runtime)
+
+    def placed(self, index: int) -> Placed:
+        """Where a node goes that is no Split or Concat."""
+        node = self.nodes[index]
+        on_dml = False if index in self.preferring_cpu else self.implemented(index)
+        if node.op_type == "Identity" and self.options.optimization >= 1 and self.fuses:
+            # It may be removed, too, where it gives an output of the graph.
+            return Placed(index, on_dml, None)
+        known = neighbour_of(node)
+        if on_dml is False or not self.fuses or (known is not None and not known.in_graph):
+            return Placed(index, on_dml, False)
+        cpu_inputs = known.cpu_inputs if known is not None else ()
+        names = list(node.input)
+        if any(names[i] and not self.is_initializer(names[i]) for i in cpu_inputs if i < len(names)):
+            return Placed(index, on_dml, False)
+        read = [name for i, name in enumerate(names) if name and i not in cpu_inputs]
+        # The sizes of a constant are known where it is computed, whatever the file says of them.
+        shapes = [self.shape(name) for name in read if not self.is_constant(name)]
+        shapes += [self.shape(name) for name in node.output if name]
+        if all(map(is_static, shapes)):
+            empty = any(0 in shape for shape in shapes if shape is not None)
+            return Placed(index, on_dml, False if empty else True if on_dml else None)
+        # ONNX Runtime's inference may find shapes that inference here did not.
+        unknown = all(is_static(self.shape(name)) or name not in self.open for name in names if name)
+        return Placed(index, on_dml, None if unknown else False)
+
+    @property
+    def fuses(self) -> bool:
+        """Whether any nodes of this graph are fused: not where one of them holds a graph."""
+        return self.options.graph_fusion and not self.has_subgraphs
+
+    def is_initializer(self, name: str) -> bool:
+        """Whether the partitioner finds a tensor of this name in this very graph."""
+        return name in self.constants or name in self.defaults
+
+
+def neighbour_of(node: onnx.NodeProto) -> Neighbour | None:
+    """The row of a node's operator, where it has one."""
+    rows = {"": NEIGHBOURS, "com.microsoft": CONTRIBUTED}.get(domain_of(node), {})
+    return rows.get(node.op_type)
+
+
+def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:
+    """The same graphs in a session of a runtime."""
+    if graphs[0].runtime == runtime:
+        return list(graphs)
+    found: dict[int, SessionGraph] = {}
+    for graph in reversed(graphs):  # a graph stands behind those in its nodes
+        found[id(graph)] = graph.in_session_of(runtime, None if graph.parent is None else found[id(graph.parent)])
+    return list(reversed(found.values()))

@@ -1,0 +1,109 @@
+"""Exceptions: everything dmlsplit raises for a caller's or a user's mistake derives from DmlSplitError."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dmlsplit.descriptors.diagnostics import Report
+
+
+class DmlSplitError(Exception):
+    """Base class of the package's exceptions."""
+
+
+class DescriptorError(DmlSplitError, ValueError):
+    """A value that the C type of a descriptor's member cannot hold; the message starts with the member's path."""
+
+
+class InputError(DmlSplitError, ValueError):
+    """A file or text that cannot be read as what it claims to be.
+
+    `file`, `line` and `column` (1-based) are None where unknown; `str()` gives `file:line:column: message`.
+    """
+
+    def __init__(
+        self, message: str, *, file: str | None = None, line: int | None = None, column: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        place = [str(part) for part in (self.file, self.line, self.column) if part is not None]
+        return ":".join(place) + ": " + self.message if place else self.message
+
+    def in_file(self, file: str) -> InputError:
+        """The same error, naming `file` unless it names one already."""
+        if self.file is not None:
+            return self
+        return InputError(self.message, file=file, line=self.line, column=self.column)
+
+
+class ValidationError(DmlSplitError, ValueError):
+    """A descriptor with faults; `report` holds all of them."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+    def __reduce__(self) -> tuple[type[ValidationError], tuple[Report]]:
+        return type(self), (self.report,)
+
+
+class DirectMLError(ValidationError):
+    """A call on the emulated device that DirectML refuses.
+
+    `hresult` is what it returns; None where it returns nothing of the sort: the call ends the process, or the dispatch
+    reads or writes outside its buffers. `report` says why.
+    """
+
+    def __init__(self, hresult: int | None, report: Report) -> None:
+        super().__init__(report)
+        self.hresult = hresult
+
+    def __reduce__(self) -> tuple[type[DirectMLError], tuple[int | None, Report]]:  # type: ignore[override]
+        return type(self), (self.hresult, self.report)
+
+
+class DirectMLWarning(UserWarning):
+    """The emulated device has done what DirectML's documentation forbids, or promises no outcome of."""
+
+
+class BindingError(DmlSplitError, ValueError):
+    """Arrays or buffers that do not fit the compiled operator; nothing has been written when it is raised."""
+
+
+class NotLegalizedError(DmlSplitError, ValueError):
+    """A model that cannot be mended for a target; `reasons` say what of it, and why."""
+
+    def __init__(self, reasons: Sequence[str], target: str) -> None:
+        super().__init__(f"it cannot be mended for {target}: {'; '.join(reasons)}")
+        self.reasons = tuple(reasons)
+        self.target = target
+
+    def __reduce__(self) -> tuple[type[NotLegalizedError], tuple[tuple[str, ...], str]]:
+        return type(self), (self.reasons, self.target)
+
+
+class NativeError(DmlSplitError, RuntimeError):
+    """The C core refused a plan, or the extension is missing; `status` is the C status code or None."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Lets an OSError name `path`, as the user knows it, and not a temporary file or nothing."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # no fault: the reader of the output has closed it
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), path) from None

@@ -1,0 +1,1 @@
+"""What verdicts are for: feature levels, DirectML releases, versions of ONNX Runtime."""

@@ -1,0 +1,301 @@
+"""The observed builds of DirectML as data: what each takes, how it computes sizes, what it answers.
+
+Every row was observed by calling the build, from device creation to a recorded dispatch (the Windows ones under wine,
+the Linux ones directly), over a fake Direct3D 12 device. Nothing here depends on a release's name: what a name leads to
+is `release_names`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Final
+
+from dmlsplit.descriptors.enums import FeatureLevel, HResult, OperatorType, TensorDataType
+from dmlsplit.descriptors.layout import extent
+from dmlsplit.targets.feature_levels import TensorSupport, tensor_support
+
+OBSERVED: Final = "observed: CreateOperator of this build"
+
+
+class SizeArithmetic(enum.Enum):
+    """With how many bits, and of what, a build computes the size that strides imply."""
+
+    EXACT = "exact"
+    BYTES_32 = "bytes wrap at 2^32"
+    INDEX_32 = "the last element's index wraps at 2^32"
+    BYTES_64 = "bytes wrap at 2^64"
+    BITS_64 = "bits wrap at 2^64"
+
+    def extent(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
+        """Elements (of `bits` each) up to the last one, as the build's check of an output's layout counts them."""
+        exact = extent(sizes, strides)
+        if strides is None or self is SizeArithmetic.EXACT:
+            return exact
+        if self is SizeArithmetic.INDEX_32:
+            return (exact - 1) % 2**32 + 1
+        return exact % _EXTENT_WRAP[self](bits)
+
+    def implied_size(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
+        """Bytes that the build computes for a tensor, `bits` per element; the rounding up to 4 does not wrap."""
+        size = self.extent(bits, sizes, strides) * bits
+        if strides is not None and self is SizeArithmetic.BYTES_32:
+            size %= 8 * 2**32
+        return (size + 31) // 32 * 4
+
+
+# How many elements make the extent wrap to 0, by the bits of one element.
+_EXTENT_WRAP: Final[Mapping[SizeArithmetic, Callable[[int], int]]] = {
+    SizeArithmetic.BYTES_32: lambda bits: 2**32,
+    SizeArithmetic.BYTES_64: lambda bits: 8 * 2**64 // bits,
+    SizeArithmetic.BITS_64: lambda bits: 2**64 // bits,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """The checks of a build, as far as builds differ; each in the words of an error that tells two builds apart."""
+
+    split_dimension_counts: tuple[int, ...] = field(metadata={"words": "numbers of dimensions of Split"})
+    join_dimension_counts: tuple[int, ...] = field(metadata={"words": "numbers of dimensions of Join"})
+    data_types: frozenset[TensorDataType] = field(metadata={"words": "data types"})
+    arithmetic: SizeArithmetic = field(metadata={"words": "the computation of sizes"})
+    total_counts_whole_elements: bool = field(metadata={"words": "whether a total may end within an element"})
+    """The bound of the total drops a part of an element; otherwise it is exact to the byte."""
+    split_walks_sizes_unchecked: bool = field(metadata={"words": "whether a split's sizes are read unchecked"})
+    """A split's sizes are compared before anything says that the pointers to them are not null."""
+    split_reads_input_first: bool = field(metadata={"words": "whether a split's input is read before its count"})
+    """A split's input is read before OutputCount is; otherwise a count of 0 is refused first."""
+    join_checks_output_first: bool = field(metadata={"words": "whether a join's output is checked first"})
+    """A join's tensors are checked from the output on, each input against it; otherwise the output comes last."""
+    data_types_reported: frozenset[TensorDataType] = field(metadata={"words": "data types that are reported"})
+    """Those that CheckFeatureSupport says yes to; not the same as what Split and Join take."""
+    typed_loads_for_8_bits: bool = field(metadata={"words": "whether 8-bit types need typed loads"})
+    """The 8-bit types need a device with typed UAV loads of additional formats."""
+    persistent_size_multiple: int = field(metadata={"words": "the multiple of a persistent size"})
+    """Bytes; PersistentResourceSize is rounded up to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One build of DirectML.
+
+    `directml`: the version the file itself states; the Linux builds state none, theirs is that of the Windows build
+    in the same package. `shipped`: the packages that are known to ship it, each with its versions, "first..last" among
+    them; the very first is the file that was observed. `invalid_argument` is what it returns for a refused descriptor.
+    """
+
+    directml: str
+    platform: str
+    max_feature_level: FeatureLevel
+    traits: _Traits
+    shipped: tuple[tuple[str, tuple[str, ...]], ...]
+    invalid_argument: int = HResult.E_INVALIDARG
+    compiling_observed: bool = True
+    """Whether it was seen compiling, binding and recording; where not, it is taken to do what all others do."""
+    asked: str = ""
+    """Where a version was asked for that was not observed: its name."""
+    agreeing: tuple[str, ...] = ()
+    """The builds around that version, which judge alike; this one is the oldest of them."""
+
+    @property
+    def package(self) -> str:
+        """The package from which the observed build comes."""
+        return self.shipped[0][0]
+
+    @property
+    def package_version(self) -> str:
+        return self.shipped[0][1][0]
+
+    @property
+    def name(self) -> str:
+        """The package with its version; of a package for both systems, the Windows build is told by its ending."""
+        ending = f"-{self.platform}" if self.platform == WINDOWS and self.package in _FOR_LINUX_TOO else ""
+        return f"{self.package}-{self.package_version}{ending}"
+
+    @property
+    def label(self) -> str:
+        """The shortest name that leads to it: the DirectML version, which is that of the Windows build, or `name`."""
+        return self.asked or (self.directml if self.platform == WINDOWS else self.name)
+
+    @property
+    def judged_by(self) -> str:
+        """How a report names it; of a version that was not observed, with the builds that it is judged by."""
+        name = f"directml {self.label}" if self.label[0].isdigit() else self.label
+        return f"{name} (as {', '.join(self.agreeing)})" if self.agreeing else name
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Every package that is known to ship it, with the version or "first..last", the observed one first."""
+        return tuple([f"{package}-{version}" for package, versions in self.shipped for version in versions])
+
+    @property
+    def support(self) -> Mapping[OperatorType, tuple[TensorSupport, ...]]:
+        """The tensor support of both operators, inputs first, as this build has it."""
+        return _support(self)
+
+
+@cache
+def _support(release: Release) -> Mapping[OperatorType, tuple[TensorSupport, ...]]:
+    counts = {
+        OperatorType.SPLIT: release.traits.split_dimension_counts,
+        OperatorType.JOIN: release.traits.join_dimension_counts,
+    }
+    return {
+        operator: tuple(
+            TensorSupport(row.tensor, row.kind, counts[operator], release.traits.data_types, OBSERVED)
+            for row in tensor_support(operator, release.max_feature_level)
+        )
+        for operator in counts
+    }
+
+
+LINUX: Final = "linux"
+WINDOWS: Final = "windows"
+
+_4 = (4,)
+_4_TO_5 = (4, 5)
+_1_TO_8 = tuple(range(1, 9))
+_UP_TO_32_BIT = frozenset(TensorDataType(value) for value in range(1, 9))
+_UP_TO_64_BIT = frozenset(TensorDataType(value) for value in range(1, 12))
+
+_TF, _TORCH, _ORT = "tensorflow-directml", "torch-directml", "onnxruntime-directml"
+_GENAI = "onnxruntime-genai-directml"
+_FOR_LINUX_TOO: Final = frozenset({_TF, _TORCH})
+# Traits that successive builds share, from the oldest on.
+_LEVEL_2_1 = _Traits(
+    _4,
+    _4_TO_5,
+    _UP_TO_32_BIT,
+    SizeArithmetic.BYTES_32,
+    total_counts_whole_elements=True,
+    split_walks_sizes_unchecked=True,
+    split_reads_input_first=False,
+    join_checks_output_first=False,
+    data_types_reported=_UP_TO_32_BIT | {TensorDataType.UINT64, TensorDataType.INT64},
+    typed_loads_for_8_bits=True,
+    persistent_size_multiple=1,
+)
+_LEVEL_3_0 = replace(_LEVEL_2_1, split_dimension_counts=_1_TO_8, split_walks_sizes_unchecked=False)
+_LEVEL_3_1 = replace(_LEVEL_3_0, join_dimension_counts=_1_TO_8, join_checks_output_first=True)
+_LEVEL_4_1 = replace(_LEVEL_3_1, data_types=_UP_TO_64_BIT, data_types_reported=_UP_TO_64_BIT)
+_LEVEL_5_2 = replace(_LEVEL_4_1, arithmetic=SizeArithmetic.INDEX_32)
+_LEVEL_6_2 = replace(
+    _LEVEL_5_2, arithmetic=SizeArithmetic.BYTES_64, typed_loads_for_8_bits=False, persistent_size_multiple=4
+)
+_LEVEL_6_4 = replace(
+    _LEVEL_6_2,
+    arithmetic=SizeArithmetic.BITS_64,
+    total_counts_whole_elements=False,
+    data_types_reported=_UP_TO_64_BIT | {TensorDataType.UINT4, TensorDataType.INT4},
+)
+# The same on Windows, where all but the oldest build read the input before the count.
+_W_3_0, _W_3_1, _W_4_1, _W_5_2, _W_6_2, _W_6_4 = (
+    replace(traits, split_reads_input_first=True)
+    for traits in (_LEVEL_3_0, _LEVEL_3_1, _LEVEL_4_1, _LEVEL_5_2, _LEVEL_6_2, _LEVEL_6_4)
+)
+
+
+def _build(
+    directml: str, platform: str, level: FeatureLevel, traits: _Traits, packages: str, **differing: Any
+) -> Release:
+    """A row. `packages`: "package version, version; package version", the one that was observed first."""
+    entries = [entry.split(" ", 1) for entry in packages.split("; ")]
+    shipped = tuple((package, tuple(versions.split(", "))) for package, versions in entries)
+    return Release(directml, platform, level, traits, shipped, **differing)
+
+
+# Builds for Linux up to 1.5.1 were compiled with the E_INVALIDARG that winerror.h has for other systems than Windows.
+_ELSEWHERE: Final = {"invalid_argument": 0x80000003}
+# The older Windows builds compile no operator under wine: they call a function there that wine lacks.
+_UNCOMPILED: Final = {"compiling_observed": False}
+_L = FeatureLevel
+
+_RELEASES: Final = (
+    _build("1.0.200610", LINUX, _L.FL_2_1, _LEVEL_2_1, f"{_TF} 1.15.3.dev200619, 1.15.3.dev200626", **_ELSEWHERE),
+    _build("1.0.200610", WINDOWS, _L.FL_2_1, _LEVEL_2_1, f"{_TF} 1.15.3.dev200619, 1.15.3.dev200626", **_UNCOMPILED),
+    _build("1.3.0-dev2", LINUX, _L.FL_3_0, _LEVEL_3_0, f"{_TF} 1.15.3.dev200911", **_ELSEWHERE),
+    _build("1.3.0-dev2", WINDOWS, _L.FL_3_0, _W_3_0, f"{_TF} 1.15.3.dev200911", **_UNCOMPILED),
+    _build("1.4.0", LINUX, _L.FL_3_0, _LEVEL_3_0, f"{_TF} 1.15.4.dev201216", **_ELSEWHERE),
+    _build("1.4.0", WINDOWS, _L.FL_3_0, _W_3_0, f"{_TF} 1.15.4.dev201216", **_UNCOMPILED),
+    _build("1.5.0", LINUX, _L.FL_3_1, _LEVEL_3_1, f"{_TF} 1.15.5.dev210422", **_ELSEWHERE),
+    _build("1.5.0", WINDOWS, _L.FL_3_1, _W_3_1, f"{_TF} 1.15.5.dev210422", **_UNCOMPILED),
+    _build("1.5.1", LINUX, _L.FL_3_1, _LEVEL_3_1, f"{_TF} 1.15.5.dev210429", **_ELSEWHERE),
+    _build("1.5.1", WINDOWS, _L.FL_3_1, _W_3_1, f"{_ORT} 1.9.0; {_TF} 1.15.5.dev210429", **_UNCOMPILED),
+    _build("1.7.0", LINUX, _L.FL_4_1, _LEVEL_4_1, f"{_TF} 1.15.5"),
+    _build("1.7.0", WINDOWS, _L.FL_4_1, _W_4_1, f"{_TF} 1.15.5", **_UNCOMPILED),
+    _build(
+        "1.8.0",
+        WINDOWS,
+        _L.FL_5_0,
+        _W_4_1,
+        f"{_ORT} 1.10.0, 1.11.0, 1.11.1; ort-nightly-directml 1.11.0.dev20220320001",
+    ),
+    _build("1.8.2", LINUX, _L.FL_5_0, _LEVEL_4_1, f"{_TF} 1.15.7, 1.15.6; {_TF}-plugin 0.0.1.dev220621"),
+    _build("1.8.2", WINDOWS, _L.FL_5_0, _W_4_1, f"{_TF} 1.15.7, 1.15.6; {_TF}-plugin 0.0.1.dev220621"),
+    _build("1.9.0", LINUX, _L.FL_5_0, _LEVEL_5_2, f"{_TORCH} 0.1.13.1.dev230119, 0.1.13.1.dev230301"),
+    _build(
+        "1.9.0",
+        WINDOWS,
+        _L.FL_5_0,
+        _W_5_2,
+        f"{_ORT} 1.12.1, 1.12.0; {_TORCH} 0.1.13.dev221206..0.1.13.1.dev230301; "
+        f"experimental-{_TORCH} 0.1.13.dev23122022014639",
+    ),
+    _build("1.9.1", LINUX, _L.FL_5_0, _LEVEL_5_2, f"{_TF} 1.15.8"),
+    _build(
+        "1.9.1",
+        WINDOWS,
+        _L.FL_5_0,
+        _W_5_2,
+        f"{_ORT} 1.13.1; {_TF} 1.15.8; {_TF}-plugin 0.1.0.dev220928..0.4.0.dev230202",
+    ),
+    _build("1.10.1", LINUX, _L.FL_5_2, _LEVEL_5_2, f"{_TORCH} 0.2.0.dev230426, 0.1.13.1.dev230413"),
+    _build(
+        "1.10.1", WINDOWS, _L.FL_5_2, _W_5_2, f"{_ORT} 1.14.1, 1.14.0; {_TORCH} 0.1.13.1.dev230413, 0.2.0.dev230426"
+    ),
+    _build("1.12.0", WINDOWS, _L.FL_6_1, _W_5_2, f"{_ORT} 1.15.1, 1.15.0"),
+    _build("1.12.1", WINDOWS, _L.FL_6_1, _W_5_2, f"{_ORT} 1.16.3, 1.16.0"),
+    _build("1.13.1", LINUX, _L.FL_6_2, _LEVEL_6_2, f"{_TORCH} 0.2.5.dev240914, 0.2.1.dev240521"),
+    _build("1.13.1", WINDOWS, _L.FL_6_2, _W_6_2, f"{_ORT} 1.17.3, 1.17.0; {_TORCH} 0.2.1.dev240521, 0.2.5.dev240914"),
+    _build("1.14.1", WINDOWS, _L.FL_6_3, _W_6_4, f"{_ORT} 1.18.1, 1.18.0; {_GENAI} 0.2.0rc1, 0.2.0rc7"),
+    _build("1.14.2", WINDOWS, _L.FL_6_3, _W_6_4, f"{_GENAI} 0.2.0, 0.3.0"),
+    _build("1.15.1", WINDOWS, _L.FL_6_4, _W_6_4, f"{_ORT} 1.19.2, 1.19.0"),
+    _build("1.15.2", WINDOWS, _L.FL_6_4, _W_6_4, f"{_ORT} 1.20.1, 1.20.0"),
+    _build(
+        "1.15.4",
+        WINDOWS,
+        _L.FL_6_4,
+        _W_6_4,
+        f"{_ORT} 1.24.4, 1.24.1, 1.23.0, 1.22.1.dev20250710002, 1.22.0, 1.21.1, 1.21.0; "
+        "onnxruntime-windowsml 1.30.0.202609102321; onnxruntime-genai-winml 0.18.0; onnxruntime-node 1.23.2..1.30.0",
+    ),
+)
+
+NEWEST: Final = _RELEASES[-1]
+
+
+def releases() -> tuple[Release, ...]:
+    """The observed builds, the oldest DirectML version first; of one version the Linux build before the Windows one."""
+    return _RELEASES
+
+
+def directml_versions() -> Mapping[str, tuple[Release, ...]]:
+    """The observed builds by DirectML version, the oldest first. Those of one version take the same descriptors."""
+    found: dict[str, tuple[Release, ...]] = {}
+    for release in _RELEASES:
+        found[release.directml] = (*found.get(release.directml, ()), release)
+    return found
+
+
+def observed_levels() -> tuple[FeatureLevel, ...]:
+    """The feature levels that are the maximum of an observed build, the lowest first."""
+    return tuple(sorted({release.max_feature_level for release in _RELEASES}))
+
+
+def release_of_level(level: FeatureLevel) -> Release | None:
+    """The oldest observed build with the highest maximum level at or below `level`; None below the lowest."""
+    best = max((release.max_feature_level for release in _RELEASES if release.max_feature_level <= level), default=None)
+    return next((release for release in _RELEASES if release.max_feature_level == best), None)

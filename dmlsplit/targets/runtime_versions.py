@@ -1,0 +1,130 @@
+"""The versions of ONNX Runtime with its DirectML execution provider, as data.
+
+The formats that a version loads and the DirectML in it were observed on its published files: opsets and IR versions by
+loading one model of each, the DirectML by the version that the file states. The versions from 1.18.0 on were asked
+about models, seven of them at length (tests/data/onnxruntime), the others about a thousand each.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from dmlsplit.targets.release_names import find_release
+from dmlsplit.targets.releases import Release
+
+NODE: Final = "onnxruntime-node"
+WHEEL: Final = "onnxruntime-directml"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One version of ONNX Runtime, and the DirectML that it ships.
+
+    `packages` are those that ship it with the DirectML execution provider: onnxruntime-directml (Python),
+    onnxruntime-node (npm).
+    """
+
+    version: str
+    packages: tuple[str, ...]
+    directml: str
+    """The version that the DirectML.dll in the package states."""
+    newest_opset: int
+    """Of the default domain; a model of a newer one is not loaded."""
+    newest_ir_version: int
+    like: str = ""
+    """The observed version whose answers stand for this one, "" for itself."""
+    observed: bool = True
+    """Whether the version, or the one in `like`, was asked about models; of others nothing is predicted."""
+
+    @property
+    def judged_by(self) -> str:
+        """How a report names it."""
+        return f"onnxruntime {self.version}"
+
+    @property
+    def release(self) -> Release:
+        """The DirectML release whose verdicts hold for its packed descriptors."""
+        return find_release(self.directml)
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Orders versions."""
+        return key_of(self.version)
+
+
+@cache
+def key_of(version: str) -> tuple[int, ...]:
+    """Orders versions: (1, 24, 4)."""
+    return tuple([int(part) for part in version.split(".")])
+
+
+def _not_observed(version: str, directml: str, newest_opset: int, newest_ir_version: int) -> Runtime:
+    """A version up to 1.17.3, whose wheel has no onnxruntime.dll; opset and IR version are the documented ones."""
+    return Runtime(version, (WHEEL,), directml, newest_opset, newest_ir_version, observed=False)
+
+
+_RUNTIMES: Final = (
+    _not_observed("1.9.0", "1.5.1", 15, 8),
+    _not_observed("1.10.0", "1.8.0", 15, 8),
+    _not_observed("1.14.1", "1.10.1", 18, 8),
+    _not_observed("1.15.0", "1.12.0", 19, 9),
+    _not_observed("1.15.1", "1.12.0", 19, 9),
+    _not_observed("1.16.0", "1.12.1", 19, 9),
+    _not_observed("1.16.3", "1.12.1", 19, 9),
+    _not_observed("1.17.0", "1.13.1", 20, 9),
+    _not_observed("1.17.1", "1.13.1", 20, 9),
+    _not_observed("1.17.3", "1.13.1", 20, 9),
+    Runtime("1.18.0", (WHEEL, NODE), "1.14.1", 21, 10),
+    Runtime("1.18.1", (WHEEL,), "1.14.1", 21, 10, like="1.18.0"),
+    Runtime("1.19.0", (WHEEL,), "1.15.1", 21, 10),
+    Runtime("1.19.2", (WHEEL,), "1.15.1", 21, 10),
+    Runtime("1.20.0", (WHEEL,), "1.15.2", 21, 10),
+    Runtime("1.20.1", (WHEEL, NODE), "1.15.2", 21, 10),
+    Runtime("1.21.0", (WHEEL,), "1.15.4", 22, 10),
+    Runtime("1.21.1", (WHEEL,), "1.15.4", 22, 10),
+    Runtime("1.22.0", (WHEEL, NODE), "1.15.4", 22, 10),
+    Runtime("1.23.0", (WHEEL,), "1.15.4", 23, 11),
+    Runtime("1.23.2", (NODE,), "1.15.4", 23, 11),
+    Runtime("1.24.1", (WHEEL,), "1.15.4", 25, 13),
+    Runtime("1.24.2", (WHEEL,), "1.15.4", 25, 13),
+    Runtime("1.24.3", (WHEEL,), "1.15.4", 25, 13),
+    Runtime("1.24.4", (WHEEL,), "1.15.4", 25, 13),
+    Runtime("1.30.0", (NODE,), "1.15.4", 26, 13),
+)
+
+NEWEST: Final = _RUNTIMES[-1]
+
+
+def runtimes() -> tuple[Runtime, ...]:
+    """The known versions, the oldest first."""
+    return _RUNTIMES
+
+
+def find_runtime(version: str | Runtime) -> Runtime:
+    """The runtime of a version: "1.24.4", "onnxruntime 1.24.4", "onnxruntime-directml-1.24.4".
+
+    Without a patch number ("1.24") it is the newest known patch. ValueError, which offers the known versions, for any
+    other name; TypeError for what is no string.
+    """
+    if isinstance(version, Runtime):
+        return version
+    if not isinstance(version, str):
+        raise TypeError(f"a version of ONNX Runtime is named by a string, not {type(version).__name__}")
+    wanted = re.sub(r"^(onnxruntime|ort)([-_](directml|node))?[-@= ]*", "", version.strip().lower())
+    of_minor = [runtime for runtime in _RUNTIMES if runtime.version.rpartition(".")[0] == wanted]
+    named = [runtime for runtime in _RUNTIMES if runtime.version == wanted] or of_minor
+    if named:
+        return named[-1]
+    known = ", ".join(runtime.version for runtime in _RUNTIMES)
+    raise ValueError(f"unknown version of ONNX Runtime {version!r}; known: {known}")
+
+
+def runtime_of_release(release: Release) -> Runtime | None:
+    """The newest ONNX Runtime that ships a DirectML release; None where no known one does, as for Linux."""
+    if release.platform != "windows":
+        return None
+    shipping = [runtime for runtime in _RUNTIMES if runtime.directml == release.directml]
+    return max(shipping, key=lambda runtime: runtime.key, default=None)

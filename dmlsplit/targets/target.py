@@ -1,0 +1,210 @@
+"""Targets, by which operators are judged: feature levels, releases, and versions of ONNX Runtime with the release that
+each ships; each on a device that may lack data types.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache, partial
+from typing import Final, TypeAlias
+
+from dmlsplit.descriptors.enums import FeatureLevel, HResult, OperatorType, TensorDataType
+from dmlsplit.targets.feature_levels import TensorSupport, tensor_support
+from dmlsplit.targets.release_names import find_release
+from dmlsplit.targets.releases import NEWEST, Release, SizeArithmetic, release_of_level
+from dmlsplit.targets.runtime_versions import Runtime, find_runtime
+
+Support: TypeAlias = Mapping[OperatorType, tuple[TensorSupport, ...]]
+By: TypeAlias = FeatureLevel | Release | Runtime
+LevelLike: TypeAlias = FeatureLevel | int | str | None
+"""A feature level as callers name it, or none at all."""
+ReleaseLike: TypeAlias = Release | str | None
+RuntimeLike: TypeAlias = Runtime | str | None
+"""The same of releases, and of versions of ONNX Runtime."""
+
+
+class Use(enum.Enum):
+    """The use that a target has for an operator."""
+
+    AS_IT_IS = "as it is"
+    REWRITTEN = "rewritten"
+    REFUSED = "no"
+    UNKNOWN = "unknown"
+    NOT_ASKED = "-"
+    """The node is wrong by its framework's own rules."""
+
+
+_OPERATORS: Final = (OperatorType.SPLIT, OperatorType.JOIN)
+
+NO_FLOAT64: Final = "no-float64"
+NO_TYPED_UAV_LOADS: Final = "no-typed-uav-loads"
+COMPUTE_ONLY: Final = "compute-only"
+ASSUMPTIONS: Final[Mapping[str, str]] = {
+    NO_FLOAT64: "it has no double-precision operations",
+    NO_TYPED_UAV_LOADS: "it has no typed UAV loads of additional formats",
+    COMPUTE_ONLY: "it is compute-only (MCDM), as NPUs are",
+}
+"""The assumptions about a device, as far as it changes an answer; without, it can do everything."""
+_8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
+
+
+def lacking(assumed: Collection[str], release: Release | None) -> dict[int, str]:
+    """The data types that a build does not take on such a device, and what each needs."""
+    found: dict[int, str] = {}
+    if NO_FLOAT64 in assumed:
+        found[TensorDataType.FLOAT64] = "double-precision operations"
+    if NO_TYPED_UAV_LOADS in assumed and release is not None and release.traits.typed_loads_for_8_bits:
+        found.update(dict.fromkeys(_8_BITS, "typed UAV loads of additional formats"))
+    return found
+
+
+class Target:
+    """A feature level, where `release` is None, one release, or one `runtime`, on a device that lacks some data types.
+
+    By level: the documented tables and rules, and what every build observed refuses. By release: what that build
+    answers, its own arithmetic and codes included. By runtime: of a model, what this version of ONNX Runtime does with
+    it; of a descriptor, what the release inside it answers, which is `release`. Two targets are equal where they judge
+    by the same; a target is hashable and may go to another process.
+    """
+
+    __slots__ = (
+        "_key",
+        "arithmetic",
+        "builds",
+        "compute_only",
+        "feature_level",
+        "invalid_argument",
+        "lacking",
+        "name",
+        "release",
+        "runtime",
+        "support",
+        "total_counts_whole_elements",
+    )
+
+    name: str
+    """How a report names it: feature level 3_0, directml 1.15.4, onnxruntime 1.24.4."""
+    support: Support
+    builds: Support
+    """The observed support that the documented one is compared with: the release's own, or that of the builds of the
+    level."""
+    lacking: Mapping[int, str]
+    """Data types that the device's Direct3D capabilities take away, and what each one needs."""
+    compute_only: bool
+    """Whether the device is a compute-only one, which a runtime heeds."""
+
+    def __init__(
+        self,
+        by: By,
+        lacking: Mapping[int, str] | None = None,
+        support: Support | None = None,
+        *,
+        compute_only: bool = False,
+    ) -> None:
+        """`support`: what is taken in place of what the level's page, or the release, takes."""
+        self.lacking = lacking or {}
+        self.runtime = by if isinstance(by, Runtime) else None
+        self.compute_only = compute_only and self.runtime is not None
+        self._key = by, tuple(self.lacking.items()), tuple((support or {}).items()), self.compute_only
+        if isinstance(by, Release | Runtime):
+            release = by if isinstance(by, Release) else by.release
+            self.release: Release | None = release
+            self.feature_level = release.max_feature_level
+            self.name = by.judged_by
+            self.support = self.builds = release.support
+            self.arithmetic = release.traits.arithmetic
+            self.total_counts_whole_elements = release.traits.total_counts_whole_elements
+            self.invalid_argument: int = release.invalid_argument
+        else:
+            self.release = None
+            self.feature_level = by
+            self.name = f"feature level {by}"
+            self.support = {operator: tensor_support(operator, by) for operator in _OPERATORS}
+            build = release_of_level(by)
+            self.builds = self.support if build is None else build.support
+            self.arithmetic = SizeArithmetic.EXACT
+            self.total_counts_whole_elements = False
+            self.invalid_argument = HResult.E_INVALIDARG
+        if support:
+            self.support = self.builds = support
+        if lacking:
+            self.name += f" without {' and '.join(dict.fromkeys(lacking.values()))}"
+            self.support = self.builds = _without(self.support, lacking)
+        if self.compute_only:
+            self.name += " on a compute-only device"
+
+    @property
+    def kind(self) -> str:
+        """The kind of target, as find_target and the command line call it: feature_level, directml or onnxruntime."""
+        return "onnxruntime" if self.runtime is not None else "feature_level" if self.release is None else "directml"
+
+    @property
+    def short_name(self) -> str:
+        """As the command line takes it: 3_0, 1.15.4, the name of a package, 1.24.4."""
+        if self.runtime is not None:
+            return self.runtime.version
+        return str(self.feature_level) if self.release is None else self.release.label
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        by, lacking, support, compute_only = self._key
+        return partial(Target, compute_only=compute_only), (by, dict(lacking), dict(support))
+
+    def __repr__(self) -> str:
+        return f"Target({self.name})"
+
+
+def _without(support: Support, data_types: Mapping[int, str]) -> Support:
+    """Each row without some data types."""
+    return {
+        operator: tuple(
+            TensorSupport(row.tensor, row.kind, row.dimension_counts, row.data_types.difference(data_types), row.source)
+            for row in rows
+        )
+        for operator, rows in support.items()
+    }
+
+
+@cache
+def target_of(by: By) -> Target:
+    """The target of a level, a release or a runtime."""
+    return Target(by)
+
+
+def find_target(
+    feature_level: LevelLike = None,
+    directml: ReleaseLike = None,
+    onnxruntime: RuntimeLike = None,
+    *,
+    assume: Iterable[str] = (),
+) -> Target:
+    """The target that names stand for; the newest release where none is given.
+
+    `assume`: what is known of the device, names of ASSUMPTIONS. ValueError where more than one is given or a name is
+    unknown; it offers what is known.
+    """
+    if (feature_level is not None) + (directml is not None) + (onnxruntime is not None) > 1:
+        values = {"feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
+        given = [name for name, value in values.items() if value is not None]
+        raise ValueError(f"{' and '.join(given)} exclude each other")
+    by: By = NEWEST
+    if feature_level is not None:
+        by = FeatureLevel.parse(feature_level)
+    elif directml is not None:
+        by = find_release(directml)
+    elif onnxruntime is not None:
+        by = find_runtime(onnxruntime)
+    target, assumed = target_of(by), tuple(assume)
+    for name in assumed:
+        if name not in ASSUMPTIONS:
+            raise ValueError(f"unknown assumption {name!r}; known: {', '.join(ASSUMPTIONS)}")
+    if not assumed:
+        return target
+    build = target.release if target.release is not None else release_of_level(target.feature_level)
+    return Target(by, lacking(assumed, build), compute_only=COMPUTE_ONLY in assumed)

@@ -1,0 +1,1 @@
+"""The rules applied to a descriptor for a target."""

@@ -1,0 +1,177 @@
+"""Judging a descriptor: runs the rules and predicts CreateOperator's HRESULT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.descriptors.enums import FeatureLevel, HResult, OperatorType, TensorType
+from dmlsplit.descriptors.location import Location
+from dmlsplit.rules import (
+    CRASH_RULES,
+    OPERATOR_RULES,
+    TENSOR_RULES,
+    Aspect,
+    Finding,
+    Findings,
+    OperatorCheck,
+    OperatorRule,
+    OperatorView,
+    TensorRule,
+    TensorView,
+    reads_past_an_array,
+)
+from dmlsplit.targets.releases import Release, releases
+from dmlsplit.targets.target import Target, target_of
+
+_HERE: Final = Location()
+
+
+# The loops over rules are the cost of a judgement: a rule's check is looked up once.
+_TensorChecks: TypeAlias = tuple[tuple[TensorRule, Callable[[TensorView], Findings]], ...]
+_OperatorChecks: TypeAlias = tuple[tuple[OperatorRule, OperatorCheck], ...]
+
+
+@cache
+def _tensor_checks(is_output: bool, is_strided: bool, limits: bool) -> _TensorChecks:
+    """The rules that have something to look at in such a tensor; without `limits`, those that hold whatever a level or
+    build takes."""
+    absent = {aspect for aspect, there in ((Aspect.OUTPUT, is_output), (Aspect.STRIDES_GIVEN, is_strided)) if not there}
+    return tuple([(r, r.check) for r in TENSOR_RULES if r.needs.isdisjoint(absent) and (limits or not r.limit)])
+
+
+@cache
+def _operator_checks(kind: OperatorType, limits: bool) -> _OperatorChecks:
+    return tuple([(r, r.check) for r in OPERATOR_RULES[kind] if limits or not r.limit])
+
+
+_SPOILT: Final = attrgetter("spoilt")
+_DESCRIPTOR_ORDER: Final = attrgetter("location.descriptor_order")
+_CRASH_CHECKS: Final = {kind: ((rule, rule.check),) for kind, rule in CRASH_RULES.items()}
+
+
+def evaluate(desc: OperatorDesc, target: Target) -> Report:
+    """The report on a descriptor by one target."""
+    operator = OperatorView(desc, target)
+    found: list[Diagnostic] = []
+    if target.release is not None:
+        _run_operator_rules(operator, _CRASH_CHECKS[operator.type], found)
+    crashes = bool(found)
+    _run_tensor_rules(operator, found, limits=True)
+    _run_operator_rules(operator, _operator_checks(operator.type, True), found)
+    if not found:
+        return _accepted(target.name, operator.type)
+    found.sort(key=_DESCRIPTOR_ORDER)
+    refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
+    hresult: int | None = target.invalid_argument if refused else HResult.S_OK
+    reads_on = target.release is not None and any(d.rule in _UNDEFINED for d in found)
+    if crashes or (reads_on and reads_past_an_array(operator, found)):
+        hresult = None  # the process ends, or whatever lies there is read
+    return Report(tuple(found), target.name, hresult, operator.type.c_name)
+
+
+@cache
+def _accepted(judged_by: str, kind: OperatorType) -> Report:
+    return Report((), judged_by, HResult.S_OK, kind.c_name)
+
+
+_UNDEFINED: Final = frozenset(
+    [r.id for rules in (TENSOR_RULES, *OPERATOR_RULES.values()) for r in rules if r.undefined]
+)
+"""The rules on whose violation a release may read past an array, shorter than is said of it, before it refuses."""
+
+
+def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
+    """The errors that a descriptor has in itself, in descriptor order: no other descriptor does the same work.
+
+    What a level or build merely does not take is none: ranks, data types, sizes of 0, too many elements or bytes. Of a
+    tensor without elements only what its relation to the others needs is looked at.
+    """
+    operator = OperatorView(desc, target_of(max(FeatureLevel)))
+    found: list[Diagnostic] = []
+    for tensor in (operator.whole, *operator.parts):
+        if 0 in tensor.sizes:
+            tensor.spoilt.add(Aspect.STRIDES)
+    _run_tensor_rules(operator, found, limits=False)
+    _run_operator_rules(operator, _operator_checks(operator.type, False), found)
+    return in_descriptor_order([d for d in found if d.severity is Severity.ERROR])
+
+
+def _run_tensor_rules(operator: OperatorView, found: list[Diagnostic], *, limits: bool) -> None:
+    """Appends the faults of the tensors. Of thousands of parts many have equal descriptors: each is looked at once."""
+    _run_on_tensor(operator.whole, found, limits)
+    known: dict[BufferTensorDesc, tuple[TensorFindings, set[Aspect]]] = {}
+    for part in operator.parts:
+        if part.tensor is None or part.tensor.type != TensorType.BUFFER or part.spoilt:
+            _run_on_tensor(part, found, limits)
+            continue
+        same = known.get(part.desc)
+        if same is None:
+            known[part.desc] = _run_on_tensor(part, found, limits), part.spoilt
+            continue
+        findings, spoilt = same
+        if findings:
+            part.spoilt |= spoilt
+            found += [rule.report(Location(part.steps), finding) for rule, finding in findings]
+
+
+TensorFindings: TypeAlias = list[tuple[TensorRule, Finding]]
+
+
+def _run_on_tensor(tensor: TensorView, found: list[Diagnostic], limits: bool) -> TensorFindings:
+    spoilt = tensor.spoilt
+    findings: TensorFindings = []
+    # No dimensions at all are a fault, too many of them are not.
+    checks = _tensor_checks(tensor.is_output, tensor.is_strided, limits or not tensor.desc.dimension_count)
+    for rule, check in checks:
+        if spoilt and not rule.needs.isdisjoint(spoilt):
+            continue
+        for finding in check(tensor):
+            findings.append((rule, finding))
+            spoilt |= rule.spoils
+    if findings:
+        found += [rule.report(Location(tensor.steps), finding) for rule, finding in findings]
+    return findings
+
+
+def _run_operator_rules(operator: OperatorView, checks: _OperatorChecks, found: list[Diagnostic]) -> None:
+    spoilt, whole_spoilt = operator.spoilt, operator.whole.spoilt
+    some_part_spoilt = any(map(_SPOILT, operator.parts))
+    for rule, check in checks:
+        if (spoilt and not rule.needs.isdisjoint(spoilt)) or (
+            whole_spoilt and not rule.needs_of_whole.isdisjoint(whole_spoilt)
+        ):
+            continue
+        parts: Sequence[TensorView] = operator.parts
+        if some_part_spoilt and rule.needs_of_parts:
+            parts = [part for part in parts if rule.needs_of_parts.isdisjoint(part.spoilt)]
+            if rule.needs_all_parts and len(parts) < len(operator.parts):
+                continue
+        for finding in check(operator, parts):
+            found.append(rule.report(_HERE, finding))
+            (operator if finding.tensor is None else finding.tensor).spoilt.update(rule.spoils)
+            some_part_spoilt |= finding.tensor is not None
+
+
+def in_descriptor_order(*groups: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Diagnostics in the order of the members that they are about."""
+    return tuple(sorted((d for group in groups for d in group), key=_DESCRIPTOR_ORDER))
+
+
+def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:
+    """The feature levels that take the descriptor (its report is `ok` there), the lowest first."""
+    return tuple(level for level in FeatureLevel if evaluate(desc, target_of(level)).ok)
+
+
+def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
+    """The lowest feature level that takes the descriptor; None where none does."""
+    return next((level for level in FeatureLevel if evaluate(desc, target_of(level)).ok), None)
+
+
+def supported_releases(desc: OperatorDesc) -> tuple[Release, ...]:
+    """The observed releases that take the descriptor (its report is `ok` there), the oldest first."""
+    return tuple(release for release in releases() if evaluate(desc, target_of(release)).ok)
