@@ -52,6 +52,13 @@ class Limit(Enum):
     ONNX_COPIED = 32 << 20, "bytes of memory", "functions with a Split or Concat at all their calls, as estimated", 16
     ONNX_EXPANDED = 64 << 20, "bytes of memory", "functions at the calls that shape inference follows, as estimated", 16
     ONNX_ROUNDS = 64, "inferences", "a model of opset 1, each of which gets one Split further"
+    ONNX_TAKEN = 16, "inferences", "a model with branches that are always taken, each of which knows of further ones"
+    ONNX_NAMES = (
+        16 << 20,
+        "characters",
+        "the names that nodes of functions and branches get at all places, together",
+        16,
+    )
     ONNX_INFERENCE_TIME = 60, "seconds", "all shape inferences of a file"
     ONNX_INFERENCE_MEMORY = 1 << 30, "bytes", "the process of shape inference, by what it is given", 32
     ONNX_INFERENCE_ANSWER = 32 << 20, "bytes", "the answer of shape inference, by what it is given", 8

@@ -21,6 +21,7 @@ from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.mending.sites import Site, Spot, numbered, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.models.functions import check_references
+from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime import NEWEST, Outcome, Runtime, runtime_of_release, runtimes
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
@@ -73,13 +74,17 @@ class JudgedModel:
     All of it is asked of one session. `model` is left as it is. InputError for what is no model.
     """
 
-    def __init__(self, model: onnx.ModelProto, target: Target, read_external: ReadExternal) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, target: Target, read_external: ReadExternal, inference: Inference | None = None
+    ) -> None:
+        """`inference`: the file's, whose time all its models share."""
         self.model = model
         self.target = target
         self.read_external = read_external
         self._once = Once()
         self._read, self._numbered = self._once("read", self._without_weights)
-        self._session = OnnxSession(self._read, read_external)
+        self._inference = inference or Inference()
+        self._session = OnnxSession(self._read, read_external, inference=self._inference)
 
     def _without_weights(self) -> tuple[onnx.ModelProto, Sequence[Spot]]:
         copy = loading.without_weights(self.model)
@@ -89,7 +94,7 @@ class JudgedModel:
     @property
     def sites(self) -> Sequence[Site]:
         """The Splits and Concats."""
-        return self._once("sites", lambda: sites_of(self._read, self.read_external))
+        return self._once("sites", lambda: sites_of(self._read, self.read_external, self._inference))
 
     @cached_property
     def views(self) -> Sequence[View]:
@@ -140,7 +145,7 @@ class JudgedModel:
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
         """The judgement of the same target on the model as it is now."""
-        return JudgedModel(model, self.target, self.read_external)
+        return JudgedModel(model, self.target, self.read_external, self._inference)
 
 
 def failing_elsewhere(views: Sequence[View]) -> str:

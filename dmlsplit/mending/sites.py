@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.protobuf import graphs_of
 from dmlsplit.formats.onnx.tensors import ReadExternal, text
 from dmlsplit.models.functions import Key, key_of
+from dmlsplit.models.inference import Inference
 from dmlsplit.models.onnx_nodes import Hint
 from dmlsplit.models.reading import Reader
 from dmlsplit.models.scope import Scope, Step
@@ -47,9 +48,9 @@ Spot: TypeAlias = tuple[Place, int]
 """A node: its graph, and its index in that."""
 
 
-def sites_of(model: onnx.ModelProto, read_external: ReadExternal) -> list[Site]:
+def sites_of(model: onnx.ModelProto, read_external: ReadExternal, inference: Inference) -> list[Site]:
     """The Splits and Concats of a model without weights, in order. InputError for what is no model."""
-    reader = _SiteReader(model, read_external, (), resized=False, budget=Budget(model.ByteSize()))
+    reader = _SiteReader(model, read_external, inference)
     for _ in reader.items(model, {}):
         pass
     return reader.sites
@@ -90,10 +91,8 @@ def nodes_at(model: onnx.ModelProto, place: Place) -> onnx.GraphProto | onnx.Fun
 class _SiteReader(Reader):
     """A Reader that notes where what it reads stands."""
 
-    def __init__(
-        self, model: onnx.ModelProto, read_external: ReadExternal, given: Collection[str], resized: bool, budget: Budget
-    ) -> None:
-        super().__init__(model, read_external, given, resized, budget)
+    def __init__(self, model: onnx.ModelProto, read_external: ReadExternal, inference: Inference) -> None:
+        super().__init__(model, read_external, (), False, Budget(model.ByteSize()), inference)
         self.sites: list[Site] = []
 
     def _judged(

@@ -40,13 +40,19 @@ class Reader:
     """Reads the Splits and Concats of one model."""
 
     def __init__(
-        self, model: onnx.ModelProto, read_external: ReadExternal, given: Collection[str], resized: bool, budget: Budget
+        self,
+        model: onnx.ModelProto,
+        read_external: ReadExternal,
+        given: Collection[str],
+        resized: bool,
+        budget: Budget,
+        inference: Inference,
     ) -> None:
-        """`given`: the tensors whose shapes are the caller's; `resized`: whether any size is; `budget`: what the file
-        may use."""
+        """`given`: the tensors whose shapes are the caller's; `resized`: whether any size is; `budget` and `inference`:
+        the file's."""
         self._budget = budget
         self._functions = Functions(model.functions, budget)
-        self._inference = Inference()
+        self._inference = inference
         self._read_external = read_external
         self._calls = 0
         self._options = _options(model.graph)

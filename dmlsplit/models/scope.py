@@ -102,13 +102,18 @@ class Scope:
         self.depth = depth
         self.steps = steps
         self._parent = parent
-        self._constants = dict(constants or {})
+        self._given = constants or {}
+        self._constants = dict(self._given)
         self._initializers = {tensor.name: tensor for tensor in graph.initializer if tensor.name}
         self._inputs = {value.name for value in graph.input}
         self._producers = {name: node for node in graph.node for name in node.output if name}
         self._types = {value.name: value.type for value in values_of(inferred) if value.name and value.HasField("type")}
         self._read_types: dict[str, tuple[str | None, Shape | None]] = {}
         self._declared = {value.name: value.type for value in (*graph.value_info, *graph.output) if value.name}
+
+    def asked_anew(self) -> Scope:
+        """The same outermost graph, of whose constants nothing was asked yet."""
+        return Scope(self.graph, self.inferred, self.origin, self.label, None, self._given, self.depth, self.steps)
 
     def type_of(self, name: str) -> tuple[str | None, Shape | None]:
         """Element type and shape; None for what is unknown, and of the name that is left out."""
@@ -153,6 +158,11 @@ class Scope:
             self._constants[name] = None  # while it is looked for: a graph may go round in circles
             self._constants[name] = self._find(name, depth)
         return self._constants[name]
+
+    def set_constant(self, name: str, constant: Constant | None) -> None:
+        """What a name is known to be, though no node that is followed computes it."""
+        if constant is not None:
+            self._constants[name] = constant
 
     def known(self, name: str) -> Constant | None:
         """The same; None where a tensor is malformed, too: that is reported where lengths are read from it."""

@@ -6,7 +6,9 @@ of the inner one: it gets other names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 
 import onnx
@@ -17,26 +19,30 @@ from dmlsplit.formats.onnx.protobuf import Names, all_nodes, computed, refill, r
 def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]:
     """The model with names of their own in the graphs of nodes, and the old names by the new ones; the model itself
     where there is nothing to be renamed."""
-    if not _shadows(model.graph, frozenset()):
+    if not _shadows(model.graph, _Known()):
         return model, {}
     copy = deepcopy(model)
     taken = Names(name for node in all_nodes(copy.graph.node) for name in (*node.input, *node.output))
     old: dict[str, str] = {}
-    _rename(copy.graph, frozenset(), {}, taken, old)
+    _rename(copy.graph, _Known(), ChainMap(), taken, old)
     return copy, old
 
 
-def computed_again(graph: onnx.GraphProto, outer: frozenset[str] = frozenset()) -> Iterator[str]:
+def computed_again(graph: onnx.GraphProto) -> Iterator[str]:
     """The names that graphs in nodes compute, though they are known before the node: ONNX Runtime loads no such model.
 
     The names of the node's own outputs are not known yet.
     """
-    known = set(outer) | {value.name for value in (*graph.input, *graph.initializer)}
-    for node in graph.node:
-        for inner in subgraphs(node) if node.attribute else ():
-            yield from sorted(known & computed(inner.node))
-            yield from computed_again(inner, frozenset(known))
-        known.update(node.output)
+    return _computed_again(graph, _Known())
+
+
+def _computed_again(graph: onnx.GraphProto, known: _Known) -> Iterator[str]:
+    with known.inside(value.name for value in (*graph.input, *graph.initializer)) as add:
+        for node in graph.node:
+            for inner in subgraphs(node) if node.attribute else ():
+                yield from sorted(name for name in computed(inner.node) if name in known)
+                yield from _computed_again(inner, known)
+            add(node.output)
 
 
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
@@ -51,34 +57,60 @@ def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
             put_back(inner, old)
 
 
+class _Known:
+    """The names that are known in a graph and in those around it, while these are walked over."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    @contextmanager
+    def inside(self, names: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
+        """Names of a graph are known within the block, as are those that what it gives is called with."""
+        new: set[str] = set()
+
+        def add(names: Iterable[str]) -> None:
+            own = set(names) - self._names
+            new.update(own)
+            self._names.update(own)
+
+        add(names)
+        yield add
+        self._names -= new
+
+
 def _known(graph: onnx.GraphProto) -> set[str]:
     given = (*graph.input, *graph.initializer)
     return computed(graph.node) | {value.name for value in given}
 
 
-def _shadows(graph: onnx.GraphProto, outer: frozenset[str]) -> bool:
+def _shadows(graph: onnx.GraphProto, outer: _Known) -> bool:
     """Whether a graph in a node, however deep, computes what is known around it."""
     inner = [each for node in graph.node if node.attribute for each in subgraphs(node)]
-    known = outer | _known(graph) if inner else outer
-    return any(not known.isdisjoint(computed(each.node)) or _shadows(each, known) for each in inner)
+    with outer.inside(_known(graph) if inner else ()):
+        return any(any(name in outer for name in computed(each.node)) or _shadows(each, outer) for each in inner)
 
 
 def _rename(
-    graph: onnx.GraphProto, outer: frozenset[str], names: Mapping[str, str], taken: Names, old: dict[str, str]
+    graph: onnx.GraphProto, outer: _Known, names: ChainMap[str, str], taken: Names, old: dict[str, str]
 ) -> None:
     """Renames what the graph, and those in its nodes, compute of the names in `outer`; `names` is what names of outer
     graphs are called now."""
-    names = {**names, **{name: name for name in _known(graph) - computed(graph.node)}}
-    known = outer | _known(graph)
-    for node in graph.node:  # what is read before it is computed here is the outer graph's
-        reads = [names.get(name, name) for name in node.input]
-        for inner in subgraphs(node):
-            _rename(inner, known, names, taken, old)
-        for name in node.output:
-            names[name] = _free(name, taken, old) if name and name in outer else name
-        writes = [names.get(name, name) for name in node.output]
-        refill(node.input, reads)
-        refill(node.output, writes)
+    own, written = _known(graph), computed(graph.node)
+    again = {name for name in written if name in outer}
+    names = names.new_child({name: name for name in own - written})
+    with outer.inside(own):
+        for node in graph.node:  # what is read before it is computed here is the outer graph's
+            reads = [names.get(name, name) for name in node.input]
+            for inner in subgraphs(node):
+                _rename(inner, outer, names, taken, old)
+            for name in node.output:
+                names[name] = _free(name, taken, old) if name in again else name
+            writes = [names.get(name, name) for name in node.output]
+            refill(node.input, reads)
+            refill(node.output, writes)
     for value in (*graph.value_info, *graph.output):
         value.name = names.get(value.name, value.name)
 

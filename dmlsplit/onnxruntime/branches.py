@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import onnx
 from onnx import helper
 
+from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill
 from dmlsplit.models.scope import Scope, label_of
-from dmlsplit.onnxruntime.inlining import name_in_path, rename
+from dmlsplit.onnxruntime.inlining import counted, name_in_path, rename
 
 _BRANCHES = ("else_branch", "then_branch")
 """By the condition."""
@@ -28,43 +30,78 @@ class Taken:
     removed: list[str] = field(default_factory=list)
 
 
-def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken) -> onnx.ModelProto | None:
-    """The model with branches in the place of its Ifs, as `_take`; None where there are no such Ifs."""
+def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget: Budget) -> onnx.ModelProto | None:
+    """The model with branches in the place of its Ifs, as `_take`; None where there are no such Ifs. `scope` knows the
+    graph of the model. LimitError where names become too long."""
     if not any(node.op_type == "If" for node in all_nodes(model.graph.node)):
         return None
     copy = deepcopy(model)
-    return copy if _take(copy.graph, scope, taken) else None
+    return copy if _take(copy.graph, scope.asked_anew(), taken, budget) else None
 
 
-def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken) -> bool:
+class _Standing(NamedTuple):
+    """A node of a graph in which branches were put: the graph that knows it, and its place there; None for a node that
+    is in none."""
+
+    node: onnx.NodeProto
+    scope: Scope
+    place: int | None
+
+
+def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) -> bool:
     """Puts branches in the place of the Ifs of a graph whose condition is a constant in `scope`, which knows the graph
-    as it was; whether there were any. A branch may begin with another such If: that is left for the next time."""
-    nodes: list[onnx.NodeProto] = []
-    found = False
-    for index, node in enumerate(graph.node):
-        branches = {a.name: a.g for a in node.attribute if a.HasField("g")}
-        condition = _condition(node, scope) if set(branches) == set(_BRANCHES) else None
-        if condition is None:
-            for name, child in scope.children(index) if branches else ():
-                if name in branches:
-                    found |= _take(branches[name], child, taken)
-            nodes.append(node)
-            continue
-        found = True
-        name = node.name or node.op_type
-        chosen = _BRANCHES[condition]
-        taken.removed.append(label_of(scope.label, f"{name}.{_BRANCHES[not condition]}"))
-        paths = [f"{name}.{chosen}/{name_in_path(inner)}" for inner in branches[chosen].node]
-        body = _body(branches[chosen], node, f"{name}_{index}/")
-        for inner, path in zip(body.node, paths, strict=False):
-            inner.name = path
-        taken.written += [output for inner in body.node for output in inner.output if output]
-        nodes += body.node
-        graph.initializer.extend(body.initializer)
-        graph.value_info.extend(body.value_info)
+    as it was; whether there were any. So it does with the Ifs of these branches, and with those whose condition a
+    branch gives."""
+    nodes = [_Standing(node, scope, index) for index, node in enumerate(graph.node)]
+    again, found = True, False
+    while again:
+        left, nodes, again = nodes, [], False
+        for index, standing in enumerate(left):
+            body = _taken(standing, index, graph, taken, budget)
+            again |= body is not None
+            nodes += [standing] if body is None else body
+        found |= again
+    changed = found
+    for node, around, place in nodes:
+        branches = _branches_of(node) if place is not None else {}
+        for name, child in around.children(place) if branches and place is not None else ():
+            if name in branches:
+                changed |= _take(branches[name], child, taken, budget)
     if found:
-        refill(graph.node, map(deepcopy, nodes))
-    return found
+        refill(graph.node, [deepcopy(standing.node) for standing in nodes])
+    return changed
+
+
+def _taken(
+    standing: _Standing, index: int, graph: onnx.GraphProto, taken: Taken, budget: Budget
+) -> list[_Standing] | None:
+    """The nodes that take the place of an If, which is the node `index` of the graph; None for one that stays."""
+    node, scope, place = standing
+    if node.op_type != "If" or domain_of(node) != "" or place is None:
+        return None
+    branches = _branches_of(node)
+    condition = _condition(scope.graph.node[place], scope) if set(branches) == set(_BRANCHES) else None
+    if condition is None:
+        return None
+    name = node.name or node.op_type
+    chosen = _BRANCHES[condition]
+    taken.removed.append(counted(label_of(scope.label, f"{name}.{_BRANCHES[not condition]}"), budget))
+    paths = [f"{name}.{chosen}/{name_in_path(inner)}" for inner in branches[chosen].node]
+    body = _body(branches[chosen], node, f"{name}_{index}/", budget)
+    for inner, path in zip(body.node, paths, strict=False):
+        inner.name = counted(path, budget)
+    taken.written += [output for inner in body.node for output in inner.output if output]
+    graph.initializer.extend(body.initializer)
+    graph.value_info.extend(body.value_info)
+    child = next(child for name, child in scope.children(place) if name == chosen)
+    for value, outer in zip(child.graph.output, scope.graph.node[place].output, strict=False):
+        scope.set_constant(outer, child.known(value.name))
+    known = len(child.graph.node)
+    return [_Standing(inner, child, i if i < known else None) for i, inner in enumerate(body.node)]
+
+
+def _branches_of(node: onnx.NodeProto) -> dict[str, onnx.GraphProto]:
+    return {a.name: a.g for a in node.attribute if a.HasField("g")}
 
 
 def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
@@ -75,7 +112,7 @@ def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
     return bool(array.item()) if array is not None and array.size == 1 else None
 
 
-def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str) -> onnx.GraphProto:
+def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str, budget: Budget) -> onnx.GraphProto:
     """The branch in the graph of the If: its outputs have the names of the If's, its other names a prefix."""
     body = deepcopy(branch)
     computed = {name for inner in branch.node for name in inner.output if name}
@@ -87,7 +124,7 @@ def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str) -> onnx.Gr
             names[inner] = outer
         elif outer:  # what is no result of a node in it, or has its name already
             again.append((inner, outer))
-    rename(body, lambda name: names.get(name, name))
+    rename(body, lambda name: names.get(name, name), budget)
     for value in (*body.initializer, *body.value_info):
         value.name = names.get(value.name, value.name)
     body.node.extend(helper.make_node("Identity", [names.get(inner, inner)], [outer]) for inner, outer in again)

@@ -6,8 +6,6 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
-import onnx
-
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.onnxruntime import Outcome, RuntimeAnswer
 from dmlsplit.onnxruntime.graph_refusals import Refusal
@@ -49,7 +47,7 @@ def _change(
 ) -> _Change | None:
     """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
     if index in graph.once("behind twins", lambda: _behind_twins(graph)):
-        if _has_other_twin(graph, index):
+        if index in _other_twins(graph):
             return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
         message = "it is behind a Split of which another differs in its outputs only"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
@@ -82,26 +80,25 @@ def _may_become_constant(graph: SessionGraph, index: int) -> bool:
 
 def _behind_twins(graph: SessionGraph) -> Set[int]:
     """The Splits that have other twins, and the nodes that read what these give: it may be of the twin's sizes."""
-    twins = [i for i, node in enumerate(graph.nodes) if node.op_type == "Split" and _has_other_twin(graph, i)]
-    return set(depth_first(twins, lambda index: set(graph.followers(index)) - {-1}))
+    return set(depth_first(sorted(_other_twins(graph)), lambda index: set(graph.followers(index)) - {-1}))
 
 
-def _has_other_twin(graph: SessionGraph, index: int) -> bool:
-    """Whether there is a node that differs in the number of outputs only."""
+def _other_twins(graph: SessionGraph) -> Set[int]:
+    """The Splits of which another differs in the number of outputs only."""
+    return graph.once("twins", lambda: _found_twins(graph))
+
+
+def _found_twins(graph: SessionGraph) -> Set[int]:
     if graph.options.optimization < 1:
-        return False
-    node = graph.nodes[index]
-    return any(
-        len(other.output) != len(node.output) and _alike(node, other)
-        for name in node.input[:1]
-        for i in graph.readers.get(name, ())
-        for other in (graph.nodes[i],)
-    )
-
-
-def _alike(a: onnx.NodeProto, b: onnx.NodeProto) -> bool:
-    same = a.op_type == b.op_type and a.domain == b.domain and list(a.input) == list(b.input)
-    return same and {x.name: x for x in a.attribute} == {x.name: x for x in b.attribute}
+        return set()
+    alike: dict[object, list[int]] = {}
+    for index, node in enumerate(graph.nodes):
+        if node.op_type == "Split" and node.input[:1] not in ([], [""]):
+            attributes = {each.name: each.SerializeToString(deterministic=True) for each in node.attribute}
+            key = (node.domain, tuple(node.input), frozenset(attributes.items()))
+            alike.setdefault(key, []).append(index)
+    found = (group for group in alike.values() if len({len(graph.nodes[i].output) for i in group}) > 1)
+    return {index for group in found for index in group}
 
 
 def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:

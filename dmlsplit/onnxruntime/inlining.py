@@ -54,21 +54,21 @@ def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tu
             raise InputError("functions call themselves, or one another too often")
     copy = deepcopy(model)
     written: list[str] = []
-    _inline(copy.graph, functions, 0, written)
+    _inline(copy.graph, functions, 0, written, budget)
     del copy.functions[:]
     return copy, tuple(written)
 
 
-def _inline(graph: onnx.GraphProto, functions: Functions, depth: int, written: list[str]) -> None:
-    refill(graph.node, _expanded(graph.node, functions, depth, written))
+def _inline(graph: onnx.GraphProto, functions: Functions, depth: int, written: list[str], budget: Budget) -> None:
+    refill(graph.node, _expanded(graph.node, functions, depth, written, budget))
 
 
 def _expanded(
-    nodes: Iterable[onnx.NodeProto], functions: Functions, depth: int, written: list[str]
+    nodes: Iterable[onnx.NodeProto], functions: Functions, depth: int, written: list[str], budget: Budget
 ) -> Iterator[onnx.NodeProto]:
     for index, node in enumerate(nodes):
         for subgraph in subgraphs(node):
-            _inline(subgraph, functions, depth, written)
+            _inline(subgraph, functions, depth, written, budget)
         key = functions.key_of(node)
         if key is None:
             yield node
@@ -89,11 +89,11 @@ def _expanded(
             if not inner.name and inner.op_type in JUDGED:
                 inner.name = name_in_path(inner)  # of the body, whose names change
         names = dict.fromkeys(function.input, "") | actual
-        rename(body, _in_call(names, f"{name}_{index}/"))
+        rename(body, _in_call(names, f"{name}_{index}/"), budget)
         for inner, own in zip(body.node, called, strict=True):
-            inner.name = f"{name}/{own}"
+            inner.name = counted(f"{name}/{own}", budget)
             written.extend(output for output in inner.output if output)
-        yield from _expanded(body.node, functions, depth + 1, written)
+        yield from _expanded(body.node, functions, depth + 1, written, budget)
 
 
 def name_in_path(node: onnx.NodeProto) -> str:
@@ -106,11 +106,21 @@ def _in_call(names: Mapping[str, str], prefix: str) -> Callable[[str], str]:
     return lambda name: names.get(name, f"{prefix}{name}" if name else "")
 
 
-def rename(graph: onnx.GraphProto, renamed: Callable[[str], str]) -> None:
-    """Gives what nodes read and write, and all that is in graphs of theirs, other names."""
+def counted(name: str, budget: Budget) -> str:
+    """The name; LimitError where all that are made of the file's names are too long together."""
+    budget.spend(Limit.ONNX_NAMES, len(name))
+    return name
+
+
+def rename(graph: onnx.GraphProto, new_name: Callable[[str], str], budget: Budget) -> None:
+    """Gives what nodes read and write, and all that is in graphs of theirs, other names. LimitError as `counted`."""
+
+    def renamed(name: str) -> str:
+        return counted(new_name(name), budget)
+
     for node in graph.node:
         rename_tensors(node, renamed)
         for subgraph in subgraphs(node):
             for value in (*subgraph.input, *subgraph.output, *subgraph.initializer, *subgraph.value_info):
                 value.name = renamed(value.name)
-            rename(subgraph, renamed)
+            rename(subgraph, new_name, budget)

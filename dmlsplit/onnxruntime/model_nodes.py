@@ -69,6 +69,7 @@ def read_model(
     from dmlsplit.formats.limits import Budget
     from dmlsplit.formats.onnx import loading
     from dmlsplit.models import functions, given
+    from dmlsplit.models.inference import Inference
     from dmlsplit.models.reading import Reader
     from dmlsplit.onnxruntime.session import OnnxSession, in_session
 
@@ -82,8 +83,11 @@ def read_model(
         given.fill_in(model, shapes, dims, require_known_names)
         constants = given.constants(model, inputs.values)
         budget = Budget(model.ByteSize())
-        reader = Reader(model, read_external, frozenset(shapes), resized=bool(shapes or dims), budget=budget)
-        session = OnnxSession(asked, read_external, inputs, require_known_names=require_known_names)
+        inference = Inference()
+        reader = Reader(model, read_external, frozenset(shapes), bool(shapes or dims), budget, inference)
+        session = OnnxSession(
+            asked, read_external, inputs, require_known_names=require_known_names, inference=inference
+        )
         return ModelNodes(tuple(in_session(session, reader.items(model, constants))))
     except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
         raise InputError("its graphs are nested too deeply") from None

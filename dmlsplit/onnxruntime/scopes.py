@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -11,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.models import given
@@ -81,7 +82,9 @@ class SessionModel:
         inputs: Inputs,
         require_known_names: bool = True,
         habits: Habits = ALL_KNOWN,
+        inference: Inference | None = None,
     ) -> None:
+        """`inference`: the file's."""
         self.ir_version = proto.ir_version
         self.once = Once()
         self.uninferred = habits.uninferred
@@ -92,7 +95,7 @@ class SessionModel:
         """The paths of the graphs in branches that are never taken."""
         self._read_external = read_external
         self._budget = budget
-        self._inference = Inference()
+        self._inference = inference or Inference()
         self.defaults = _defaults(proto)
         lengths = _FOR_LENGTHS if habits.optimized else {}
         self.session = self._scope(_without(proto, self.defaults), {}, lengths, partly=False)
@@ -116,7 +119,7 @@ class SessionModel:
         partly: bool,
     ) -> Scope:
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
-        wanted = _for_inference(model, frozenset() if partly else self.uninferred)
+        wanted = _for_inference(model, frozenset() if partly else self.uninferred, self._budget)
         make_harmless(wanted, origin.functions)
         # Inference does not look at what a graph says a second time of its outputs.
         outputs = {value.name for value in wanted.graph.output}
@@ -205,7 +208,7 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
                 dims[place].dim_param = symbol
 
 
-def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str]) -> onnx.ModelProto:
+def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str], budget: Budget) -> onnx.ModelProto:
     """The model in which onnx's inference finds most, but no sizes of operators that are `uninferred`.
 
     It does not look for constants of an outer graph, and it does not know ONNX Runtime's own operators.
@@ -222,20 +225,24 @@ def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str]) -> onnx.M
             node.domain, node.op_type = "", _SHAPED_AS[node.op_type]
             if node.op_type == "Identity":
                 del node.input[1:], node.output[1:]
-    _hand_down(copy.graph, {})
+    _hand_down(copy.graph, ChainMap(), budget)
     return copy
 
 
-def _hand_down(graph: onnx.GraphProto, outer: Mapping[str, onnx.TensorProto]) -> None:
+def _hand_down(graph: onnx.GraphProto, outer: ChainMap[str, onnx.TensorProto], budget: Budget) -> None:
     """Copies the integers of outer graphs that a graph in a node reads into it."""
     own = {tensor.name for tensor in graph.initializer} | {name for n in graph.node for name in n.output}
-    read = {name for node in graph.node for name in node.input}
-    graph.initializer.extend(tensor for name, tensor in outer.items() if name in read - own)
+    read = dict.fromkeys(name for node in graph.node for name in node.input)
+    handed = [outer[name] for name in read if name not in own and name in outer]
+    budget.spend(Limit.ONNX_COPIED, sum(tensor.ByteSize() for tensor in handed))
+    graph.initializer.extend(handed)
+    inner = [each for node in graph.node if node.attribute for each in subgraphs(node)]
+    if not inner:
+        return
     constants = [*graph.initializer, *filter(None, map(_constant, graph.node))]
-    known = {**outer, **{t.name: t for t in constants if t.data_type == onnx.TensorProto.INT64}}
-    for node in graph.node:
-        for inner in subgraphs(node):
-            _hand_down(inner, known)
+    known = outer.new_child({t.name: t for t in constants if t.data_type == onnx.TensorProto.INT64})
+    for each in inner:
+        _hand_down(each, known, budget)
 
 
 def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:

@@ -12,12 +12,13 @@ import onnx
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.formats.joins import JoinNode
-from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.models import given, shadowing
 from dmlsplit.models.functions import check_references
+from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime import Outcome, Runtime, RuntimeAnswer, SessionOptions
 from dmlsplit.onnxruntime.answers import NodeOnRuntime, answers
@@ -44,7 +45,7 @@ class OnnxSession:
     """A model without weights (loading.without_weights), which is left as it is.
 
     `inputs` is what is said of its inputs where a question says nothing itself; of these, what the model does not have
-    is an error only where `require_known_names`.
+    is an error only where `require_known_names`. `inference` is that of the file, whose time all its models share.
     """
 
     def __init__(
@@ -54,8 +55,10 @@ class OnnxSession:
         inputs: Inputs | None = None,
         *,
         require_known_names: bool = True,
+        inference: Inference | None = None,
     ) -> None:
         self._proto = proto
+        self._inference = inference or Inference()
         self._read_external = read_external
         self._inputs = inputs or Inputs()
         self._require_known_names = require_known_names
@@ -146,10 +149,12 @@ class OnnxSession:
         taken = Taken(list(written))
 
         def made() -> SessionModel:
-            return SessionModel(proto, taken.written, self._read_external, budget, inputs, require_known_names, habits)
+            written, read = taken.written, self._read_external
+            return SessionModel(proto, written, read, budget, inputs, require_known_names, habits, self._inference)
 
         model = made()
-        while habits.optimized and (left := without_branches(proto, model.session, taken)) is not None:
+        while habits.optimized and (left := without_branches(proto, model.session, taken, budget)) is not None:
+            budget.spend(Limit.ONNX_TAKEN)
             proto = left
             model = made()
         model.removed = tuple(taken.removed)
