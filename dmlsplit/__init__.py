@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, DirectMLError, Report, Severity, ValidationError
 from dmlsplit.descriptors.enums import (
     BindingType,
     ExecutionFlags,
@@ -33,13 +33,11 @@ from dmlsplit.report import notebook
 from dmlsplit.system.errors import (
     BindingError,
     DescriptorError,
-    DirectMLError,
     DirectMLWarning,
     DmlSplitError,
     InputError,
     NativeError,
     NotLegalizedError,
-    ValidationError,
 )
 from dmlsplit.targets.feature_levels import TensorSupport, tensor_support
 from dmlsplit.targets.release_names import find_release

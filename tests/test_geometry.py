@@ -13,6 +13,7 @@ import dmlsplit as dml
 from dmlsplit.descriptors.geometry import ROLES, Geometry, TensorLayout, descriptor_of, dimensions_read, members_of
 from dmlsplit.descriptors.location import DIRECTML_MEMBERS
 from dmlsplit.native import core
+from dmlsplit.native.plans import plan_of
 
 SPLIT, JOIN = dml.OperatorType.SPLIT, dml.OperatorType.JOIN
 F32, UINT4 = dml.TensorDataType.FLOAT32, dml.TensorDataType.UINT4
@@ -228,18 +229,18 @@ def test_a_plan_touches_what_the_layouts_reach(cut, whole_gap, part_gap):
     shapes = [(*sizes[:axis], n, *sizes[axis + 1 :]) for n in lengths]
     parts = [tensor(*shape, strides=strided(shape, part_gap)) for shape in shapes]
     geometry = Geometry.of(made(kind, tensor(*sizes, strides=strided(sizes, whole_gap)), parts, axis))
-    plan = geometry.plan()
+    plan = plan_of(geometry)
     assert plan.direction == (core.SPLIT if kind is SPLIT else core.JOIN)
     assert plan.whole_range == (0, geometry.whole.extent * 4)
     assert [plan.part_range(i) for i in range(len(parts))] == [(0, part.extent * 4) for part in geometry.parts]
     for i, part in enumerate(geometry.parts):
-        alone = geometry.of_part(i).plan()
+        alone = plan_of(geometry.of_part(i))
         assert (alone.part_count, alone.part_range(0)) == (1, (0, part.extent * 4))
 
 
 def test_a_plan_of_arrays_takes_their_strides():
     geometry = Geometry.of(made(SPLIT, tensor(3), [tensor(1), tensor(2)]))
-    plan = geometry.plan((-8,), ((4,), (12,)))
+    plan = plan_of(geometry, (-8,), ((4,), (12,)))
     assert plan.whole_range == (-16, 4)
     assert plan.part_range(1) == (0, 16)
 
@@ -253,5 +254,5 @@ def test_each_of_many_parts_is_taken_apart_once(kind, monkeypatch):
     geometry = Geometry.of(made(kind, tensor(count), [tensor(1)] * count))
     assert len(taken) == count + 1
     assert len(geometry.tensors) == count + 1
-    assert geometry.plan().part_count == count
+    assert plan_of(geometry).part_count == count
     assert len(taken) == count + 1

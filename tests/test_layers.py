@@ -36,15 +36,6 @@ PACKAGES = [
 ]
 FACADES = {("__init__",), ("formats", "onnx", "__init__")}
 """They name lazily what other packages define, so that it has a short name."""
-STANDING = {
-    "descriptors/geometry imports native.core",
-    "formats/operator_nodes imports onnxruntime",
-    "formats/operator_nodes imports onnxruntime.facts",
-    "formats/operator_nodes imports onnxruntime.reports",
-    "native/execution imports checking.judging",
-    "system/errors imports descriptors.diagnostics",
-}
-"""Imports that go the wrong way, until they are cut."""
 
 
 def parts_of(path):
@@ -87,14 +78,14 @@ def test_every_module_has_a_floor():
 
 
 def test_imports_go_down_only():
-    wrong = set()
+    wrong = []
     for parts, path in modules().items():
         if parts in FACADES:
             continue
         for imported in imports(path):
             if imported[0] not in PACKAGES or PACKAGES.index(imported[0]) > PACKAGES.index(parts[0]):
-                wrong.add(f"{'/'.join(parts)} imports {'.'.join(imported)}")
-    assert wrong == STANDING
+                wrong.append(f"{'/'.join(parts)} imports {'.'.join(imported)}")
+    assert not wrong
 
 
 def test_imports_by_string_are_seen(tmp_path):

@@ -8,8 +8,9 @@ from dmlsplit.checking.files import judge_entry
 from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import model_options, read_entries
+from dmlsplit.descriptors.diagnostics import ValidationError
 from dmlsplit.report import text
-from dmlsplit.system.errors import NativeError, ValidationError
+from dmlsplit.system.errors import NativeError
 from dmlsplit.targets.target import find_target
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from dmlsplit.descriptors.enums import HResult
 from dmlsplit.descriptors.location import Location
-from dmlsplit.system.errors import ValidationError
+from dmlsplit.system.errors import DmlSplitError
 
 SCHEMA = 1
 """Version of the JSON form of a Report."""
@@ -149,3 +149,29 @@ class Report:
         if self.remark:
             head += f"; {self.remark}"
         return "\n".join([head, *(f"  {d}" for d in self.diagnostics)])
+
+
+class ValidationError(DmlSplitError, ValueError):
+    """A descriptor with faults; `report` holds all of them."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+    def __reduce__(self) -> tuple[type[ValidationError], tuple[Report]]:
+        return type(self), (self.report,)
+
+
+class DirectMLError(ValidationError):
+    """A call on the emulated device that DirectML refuses.
+
+    `hresult` is what it returns; None where it returns nothing of the sort: the call ends the process, or the dispatch
+    reads or writes outside its buffers. `report` says why.
+    """
+
+    def __init__(self, hresult: int | None, report: Report) -> None:
+        super().__init__(report)
+        self.hresult = hresult
+
+    def __reduce__(self) -> tuple[type[DirectMLError], tuple[int | None, Report]]:  # type: ignore[override]
+        return type(self), (self.hresult, self.report)

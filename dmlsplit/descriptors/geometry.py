@@ -7,7 +7,7 @@ pointers, its geometry, which does not depend on whether the parts are written o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from dmlsplit.descriptors.descs import (
     BufferTensorDesc,
@@ -20,9 +20,6 @@ from dmlsplit.descriptors.descs import (
 from dmlsplit.descriptors.enums import OperatorType, TensorDataType, TensorFlags
 from dmlsplit.descriptors.layout import ELEMENT_BITS, extent, packed_strides
 from dmlsplit.descriptors.location import Step, steps_text
-
-if TYPE_CHECKING:
-    from dmlsplit.native.core import Plan
 
 T = TypeVar("T")
 Side: TypeAlias = Literal["input", "output"]
@@ -204,21 +201,6 @@ class Geometry(NamedTuple):
         whole, part = self.whole, self.parts[i]
         strides = packed_strides(whole.sizes) if whole.strides is None else whole.strides
         return Geometry(self.kind, self.axis, whole._replace(sizes=part.sizes, strides=strides), (part,))
-
-    def plan(self, strides: Dimensions | None = None, part_strides: Sequence[Dimensions] | None = None) -> Plan:
-        """The copies as the C core runs them, of elements of whole bytes.
-
-        `strides` and `part_strides`, in bytes, are those of arrays that are bound; by default the descriptor's. Whether
-        written elements overlap is not looked for: rules decide that, and DirectML runs such an operator.
-        """
-        from dmlsplit.native import core
-
-        whole = self.whole.sizes, self.whole.byte_strides if strides is None else strides
-        if part_strides is None:
-            part_strides = [part.byte_strides for part in self.parts]
-        parts = [(part.sizes, own) for part, own in zip(self.parts, part_strides, strict=True)]
-        direction = core.SPLIT if self.roles.part_side == "output" else core.JOIN
-        return core.Plan.of(direction, self.whole.bits // 8, self.axis, whole, parts, overlap_allowed=True)
 
 
 def _present(tensor: TensorDesc | None) -> BufferTensorDesc:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dmlsplit.descriptors.descs import OperatorDesc, _uint
-from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.diagnostics import Diagnostic, DirectMLError, Report
 from dmlsplit.descriptors.enums import ExecutionFlags, FeatureLevel, HResult, TensorDataType
 from dmlsplit.descriptors.location import Location
 from dmlsplit.device.dispatch import prepared
@@ -35,7 +35,7 @@ from dmlsplit.rules.device import (
     NO_LEVEL_SUPPORTED,
     NOT_INITIALIZED,
 )
-from dmlsplit.system.errors import DirectMLError, DirectMLWarning
+from dmlsplit.system.errors import DirectMLWarning
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import NEWEST, Release
 from dmlsplit.targets.target import NO_FLOAT64, NO_TYPED_UAV_LOADS, Target, lacking, target_of

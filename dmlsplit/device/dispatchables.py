@@ -18,6 +18,7 @@ from dmlsplit.descriptors.enums import (
 from dmlsplit.descriptors.geometry import Geometry, TensorLayout
 from dmlsplit.device.state import State
 from dmlsplit.native.core import Plan
+from dmlsplit.native.plans import plan_of
 from dmlsplit.rules import BindingSlot, SlotKind
 
 if TYPE_CHECKING:  # most programs have no graph
@@ -101,7 +102,7 @@ class DispatchableOperator:
         """
         if part not in self._plans:
             geometry = self.geometry if part is None else self.geometry.of_part(part)
-            self._plans[part] = geometry.plan()
+            self._plans[part] = plan_of(geometry)
         return self._plans[part]
 
     @property

@@ -6,11 +6,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, DirectMLError, Report, Severity
 from dmlsplit.descriptors.enums import HResult
 from dmlsplit.descriptors.location import Location
 from dmlsplit.rules.device import BUILD_NOT_OBSERVED
-from dmlsplit.system.errors import DirectMLError
 from dmlsplit.targets.releases import Release
 
 

@@ -17,16 +17,17 @@ from dmlsplit.descriptors.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.descriptors.geometry import ROLES
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.onnxruntime import Runtime, RuntimeAnswer, SessionOptions, find_runtime
-from dmlsplit.onnxruntime.facts import DEFAULTS
-from dmlsplit.onnxruntime.reports import Inputs, InSession
+from dmlsplit.formats.sessions import Inputs, InSession
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.foreign import as_array, is_foreign
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.releases import Release
+from dmlsplit.targets.runtime_versions import Runtime, find_runtime
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.targets.target import find_target
+from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 if TYPE_CHECKING:
     from dmlsplit.legalize import Legalization

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, overload
 
 from dmlsplit.descriptors.call_types import DescT, DescT_co
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
-from dmlsplit.descriptors.diagnostics import Report
-from dmlsplit.system.errors import ValidationError
+from dmlsplit.descriptors.diagnostics import Report, ValidationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

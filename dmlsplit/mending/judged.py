@@ -23,14 +23,15 @@ from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.models.functions import check_references
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
-from dmlsplit.onnxruntime import NEWEST, Outcome, Runtime, runtime_of_release, runtimes
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.cures import Fault
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.predict import placement
-from dmlsplit.onnxruntime.reports import options_of
 from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
+from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target
+from dmlsplit.verdicts.runtime_answers import Outcome
 from dmlsplit.verdicts.validation import evaluate
 
 ELSEWHERE: Final = "onnxruntime/session-fails-elsewhere"

@@ -20,7 +20,7 @@ from dmlsplit.mending.sites import Place, Site, nodes_at
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import CannotMend, Change, document
 from dmlsplit.models.scope import opset_of
-from dmlsplit.onnxruntime import Runtime
+from dmlsplit.targets.runtime_versions import Runtime
 
 OLDEST: Final = 7
 """The first opset that ONNX Runtime promises to run."""

@@ -9,8 +9,10 @@ from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.mending.sites import Site
-from dmlsplit.onnxruntime import LengthsFrom, Runtime, RuntimeAnswer, RuntimeFacts
+from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
+from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.target import Target
+from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 LEAST_RANK = 4
 """ONNX Runtime gives tensors leading dimensions of size 1 up to it."""

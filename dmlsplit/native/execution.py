@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, overload
 
 import numpy as np
 
-from dmlsplit.checking.judging import validate
 from dmlsplit.descriptors.call_types import DescT, DescT_co
 from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
@@ -16,9 +15,11 @@ from dmlsplit.descriptors.geometry import Geometry
 from dmlsplit.native import core
 from dmlsplit.native.binding import BoundMemory, BoundTensor, bind, check_apart, new_output
 from dmlsplit.native.fresh import FreshArrays
+from dmlsplit.native.plans import plan_of
 from dmlsplit.native.threads import NumThreads, thread_count
 from dmlsplit.system.errors import BindingError, NativeError
-from dmlsplit.targets.target import LevelLike, ReleaseLike
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, find_target
+from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
     from dmlsplit.descriptors.call_types import Array, Bindable
@@ -29,9 +30,14 @@ OVERLAP_UNDECIDED: Final = "tensor/output-overlap-undecided"
 
 
 def compile(
-    desc: DescT, *, feature_level: LevelLike = None, directml: ReleaseLike = None, num_threads: NumThreads = None
+    desc: DescT,
+    *,
+    feature_level: LevelLike = None,
+    directml: ReleaseLike = None,
+    onnxruntime: RuntimeLike = None,
+    num_threads: NumThreads = None,
 ) -> CompiledOperator[DescT]:
-    """Plans a descriptor for execution.
+    """Plans a descriptor for execution. The target is named as in `validate`; the newest release where none is.
 
     `num_threads`: how many threads a dispatch uses; "auto" takes several only where it pays, None is what the
     environment variable DMLSPLIT_NUM_THREADS says, or 1. Threads live for one dispatch only.
@@ -39,7 +45,7 @@ def compile(
     Raises ValidationError, which carries the Report, where `validate` with the same arguments finds an error;
     NativeError where the core refuses it (outputs of which it could not be decided whether their elements overlap).
     """
-    report = validate(desc, feature_level=feature_level, directml=directml)
+    report = evaluate(desc, find_target(feature_level, directml, onnxruntime))
     report.raise_if_errors()
     refuse_undecided(report)
     return CompiledOperator(desc, report, num_threads)
@@ -79,9 +85,9 @@ class CompiledOperator(Generic[DescT_co]):
         self._parts = [BoundTensor(part) for part in geometry.parts]
         _, self._outputs = self._roles.sides([self._whole], self._parts)
         self._fresh = FreshArrays([tensor.sizes for tensor in self._outputs if tensor.packed], self._whole.dtype)
-        self._other_plan = lru_cache(PLANS_PER_OPERATOR)(geometry.plan)
+        self._other_plan = lru_cache(PLANS_PER_OPERATOR)(partial(plan_of, geometry))
         self._own_strides = self._whole.strides, tuple(part.strides for part in self._parts)
-        self.plan = geometry.plan(*self._own_strides)
+        self.plan = plan_of(geometry, *self._own_strides)
         """How the C core runs it; `plan.describe()` tells in words."""
         self.num_threads = thread_count(num_threads, self.plan.bytes)
         self._dispatcher = None

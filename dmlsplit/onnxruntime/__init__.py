@@ -6,17 +6,11 @@ answer.outcome, answer.at, answer.operators, answer.hresults, answer.compile
 
 from __future__ import annotations
 
-from dmlsplit.onnxruntime.facts import (
-    CompileCall,
-    FirstRun,
-    LengthsFrom,
-    Outcome,
-    RuntimeAnswer,
-    RuntimeFacts,
-    SessionOptions,
-)
+from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts
 from dmlsplit.onnxruntime.predict import predict
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, find_runtime, runtime_of_release, runtimes
+from dmlsplit.targets.session_options import SessionOptions
+from dmlsplit.verdicts.runtime_answers import CompileCall, Outcome, RuntimeAnswer
 
 __all__ = [
     "NEWEST",

@@ -8,18 +8,21 @@ from functools import partial
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
-from dmlsplit.onnxruntime import FirstRun, Outcome, Runtime, RuntimeAnswer, RuntimeFacts, SessionOptions, predict
 from dmlsplit.onnxruntime.context import in_context, leading_out
 from dmlsplit.onnxruntime.counting import absorbed, stays
 from dmlsplit.onnxruntime.creation import LOADING, OPTIMIZING, Failure, Place, with_failures
+from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
 from dmlsplit.onnxruntime.graph_refusals import refusals
 from dmlsplit.onnxruntime.neighbours import DOMAINS, FOUR_BITS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.partitions import PlacedNode, partitions
-from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, placement
+from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, placement, predict
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import Placed, SessionGraph
 from dmlsplit.system.printable import printable
+from dmlsplit.targets.runtime_versions import Runtime
+from dmlsplit.targets.session_options import SessionOptions
+from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 
 @dataclass(frozen=True, slots=True)

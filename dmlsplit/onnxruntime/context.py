@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dmlsplit.formats.onnx.walking import depth_first
-from dmlsplit.onnxruntime import Outcome, RuntimeAnswer
 from dmlsplit.onnxruntime.graph_refusals import Refusal
 from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.onnxruntime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 
 class _Change(NamedTuple):

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from dmlsplit.onnxruntime import Outcome, RuntimeAnswer
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
+from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 Moment: TypeAlias = tuple[int, ...]
 """Moments of a session compare as they follow one another."""

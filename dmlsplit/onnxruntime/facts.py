@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from dmlsplit.descriptors.descs import OperatorDesc
-from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.descriptors.enums import OperatorType
-from dmlsplit.targets.runtime_versions import Runtime
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -80,56 +77,3 @@ class FirstRun:
 
     shapes: tuple[Sizes | None, ...]
     lengths: Sizes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How the session is made, and on what device."""
-
-    graph_fusion: bool = True
-    """False: the session configuration ep.dml.disable_graph_fusion is "1"."""
-    optimization: int = 99
-    """The graph optimization level: 0, 1, 2 or 99."""
-    cpu_fallback: bool = True
-    """False: the session configuration session.disable_cpu_ep_fallback is "1"."""
-    float64: bool = True
-    """Whether the device computes with doubles."""
-    compute_only: bool = False
-    """Whether the device is a compute-only one (MCDM), as NPUs are."""
-
-
-DEFAULTS: Final = SessionOptions()
-
-
-class Outcome(enum.StrEnum):
-    DML = "DML"
-    CPU = "CPU"
-    SESSION_FAILS = "session-fails"
-    RUN_FAILS = "run-fails"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class CompileCall:
-    """CompileGraph or CompileOperator, and its DML_EXECUTION_FLAGS."""
-
-    call: str
-    flags: int
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeAnswer:
-    """The answer of a version of ONNX Runtime about a node.
-
-    `at`: "init" where the operator is made, or the failure happens, at session creation, "run" at the first Run; None
-    where nothing is submitted. `operators` are the distinct descriptors that are submitted, in order, `hresults` what
-    CreateOperator returns for each. `diagnostics` say why, and what to do about it.
-    """
-
-    runtime: Runtime
-    outcome: Outcome
-    at: str | None = None
-    operators: tuple[OperatorDesc, ...] = ()
-    hresults: tuple[int, ...] = ()
-    compile: CompileCall | None = None
-    diagnostics: tuple[Diagnostic, ...] = field(default=())

@@ -12,9 +12,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.onnxruntime import Runtime, SessionOptions
 from dmlsplit.onnxruntime.cures import GUARDED, UNSPLIT, Cure, Fault, cures_of
-from dmlsplit.onnxruntime.facts import DEFAULTS
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged
@@ -23,7 +21,8 @@ from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.release_names import version_key
-from dmlsplit.targets.runtime_versions import runtimes
+from dmlsplit.targets.runtime_versions import Runtime, runtimes
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 
 _FIRST_WITH_CONSTANTS: Final = (1, 18)
 """The first observed ONNX Runtime: its graphs have constants as nodes of their own."""

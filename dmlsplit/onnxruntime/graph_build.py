@@ -28,7 +28,6 @@ from dmlsplit.graphs.descriptors import (
     Value,
 )
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.onnxruntime import Outcome
 from dmlsplit.onnxruntime.fused import DoubtfulGraph, FusedGraph, SessionGraphs
 from dmlsplit.onnxruntime.lowered import BROADCAST, IDENTITY, LOWERED, SLICE, UNKNOWN, Kind, Lowered
 from dmlsplit.onnxruntime.neighbours import NEIGHBOURS, TRANSPOSABLE
@@ -46,6 +45,7 @@ from dmlsplit.onnxruntime.optimizer import (
 from dmlsplit.onnxruntime.partitions import PlacedNode, partitions
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.verdicts.runtime_answers import Outcome
 
 _MIN_RANK: Final = 4
 _SIGMOID: Final = 47

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dmlsplit.descriptors.dims import Dim
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, SplitNode
-from dmlsplit.onnxruntime.reports import Inputs
+from dmlsplit.formats.sessions import Inputs
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 

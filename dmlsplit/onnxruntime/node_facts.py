@@ -14,8 +14,7 @@ from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import element_type, type_name, value_of
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.onnxruntime import FirstRun, LengthsFrom, RuntimeFacts
-from dmlsplit.onnxruntime.facts import Sizes
+from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts, Sizes
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import InputError
 

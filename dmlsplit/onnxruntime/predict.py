@@ -12,17 +12,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic, Report
 from dmlsplit.descriptors.dims import Shape, is_static, numbers
 from dmlsplit.descriptors.enums import ExecutionFlags
 from dmlsplit.descriptors.location import Location
-from dmlsplit.onnxruntime.facts import (
-    DEFAULTS,
-    CompileCall,
-    FirstRun,
-    LengthsFrom,
-    Outcome,
-    RuntimeAnswer,
-    RuntimeFacts,
-    SessionOptions,
-    Sizes,
-)
+from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts, Sizes
 from dmlsplit.onnxruntime.model_refusals import refusals
 from dmlsplit.onnxruntime.node_shapes import output_shapes, static_axis
 from dmlsplit.onnxruntime.submitted import operator_of, owned_by_directml
@@ -30,7 +20,9 @@ from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.targets.target import target_of
+from dmlsplit.verdicts.runtime_answers import CompileCall, Outcome, RuntimeAnswer
 from dmlsplit.verdicts.validation import evaluate
 
 INIT: Final = "init"

@@ -17,9 +17,10 @@ import onnx
 
 from dmlsplit.descriptors.dims import Dim
 from dmlsplit.formats.onnx import loading
-from dmlsplit.onnxruntime import Runtime, SessionOptions, find_runtime
-from dmlsplit.onnxruntime.facts import DEFAULTS
-from dmlsplit.onnxruntime.reports import Inputs, answer_json
+from dmlsplit.formats.sessions import Inputs
+from dmlsplit.onnxruntime.reports import answer_json
+from dmlsplit.targets.runtime_versions import Runtime, find_runtime
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.answers import NodeOnRuntime

@@ -15,6 +15,7 @@ from onnx import numpy_helper
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models import given
 from dmlsplit.models.folding import Constant
 from dmlsplit.models.functions import Functions
@@ -22,7 +23,6 @@ from dmlsplit.models.inference import Inference, InferenceError, make_harmless
 from dmlsplit.models.once import Once
 from dmlsplit.models.scope import Origin, Scope
 from dmlsplit.onnxruntime.facts import Sizes
-from dmlsplit.onnxruntime.reports import Inputs
 
 _FIRST_WITH_DEFAULTS = 4
 """The IR version from which on an initializer that is an input as well is a default only."""

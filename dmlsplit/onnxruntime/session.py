@@ -16,11 +16,11 @@ from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
 from dmlsplit.models.functions import check_references
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
-from dmlsplit.onnxruntime import Outcome, Runtime, RuntimeAnswer, SessionOptions
 from dmlsplit.onnxruntime.answers import NodeOnRuntime, answers
 from dmlsplit.onnxruntime.arity import check_arity
 from dmlsplit.onnxruntime.branches import Taken, without_branches
@@ -28,11 +28,12 @@ from dmlsplit.onnxruntime.imports import not_loaded
 from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.neighbours import INFERRED_FROM
 from dmlsplit.onnxruntime.predict import diagnostic
-from dmlsplit.onnxruntime.reports import Inputs, InSession, NodeKey
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
-from dmlsplit.targets.runtime_versions import key_of
+from dmlsplit.targets.runtime_versions import Runtime, key_of
+from dmlsplit.targets.session_options import SessionOptions
+from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 if TYPE_CHECKING:  # the graphs are made of what is in this package
     from dmlsplit.onnxruntime.findings import GraphFinding

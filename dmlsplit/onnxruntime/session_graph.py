@@ -17,7 +17,7 @@ from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
-from dmlsplit.onnxruntime import Runtime, SessionOptions, merging, transposes
+from dmlsplit.onnxruntime import merging, transposes
 from dmlsplit.onnxruntime.merging import NOTHING_REMOVED, RANDOM, without_identities
 from dmlsplit.onnxruntime.neighbours import (
     CONTRIBUTED,
@@ -32,6 +32,8 @@ from dmlsplit.onnxruntime.neighbours import (
 from dmlsplit.onnxruntime.node_shapes import merged
 from dmlsplit.onnxruntime.reshapes import Fate, shapes_for_reshapes
 from dmlsplit.onnxruntime.scopes import SessionModel
+from dmlsplit.targets.runtime_versions import Runtime
+from dmlsplit.targets.session_options import SessionOptions
 
 
 @dataclass(frozen=True, slots=True)

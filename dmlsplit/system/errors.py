@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dmlsplit.descriptors.diagnostics import Report
 
 
 class DmlSplitError(Exception):
@@ -42,32 +38,6 @@ class InputError(DmlSplitError, ValueError):
         if self.file is not None:
             return self
         return InputError(self.message, file=file, line=self.line, column=self.column)
-
-
-class ValidationError(DmlSplitError, ValueError):
-    """A descriptor with faults; `report` holds all of them."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__(str(report))
-        self.report = report
-
-    def __reduce__(self) -> tuple[type[ValidationError], tuple[Report]]:
-        return type(self), (self.report,)
-
-
-class DirectMLError(ValidationError):
-    """A call on the emulated device that DirectML refuses.
-
-    `hresult` is what it returns; None where it returns nothing of the sort: the call ends the process, or the dispatch
-    reads or writes outside its buffers. `report` says why.
-    """
-
-    def __init__(self, hresult: int | None, report: Report) -> None:
-        super().__init__(report)
-        self.hresult = hresult
-
-    def __reduce__(self) -> tuple[type[DirectMLError], tuple[int | None, Report]]:  # type: ignore[override]
-        return type(self), (self.hresult, self.report)
 
 
 class DirectMLWarning(UserWarning):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.descriptors.diagnostics import ValidationError
 from dmlsplit.formats.element_types import ELEMENT_TYPES
-from dmlsplit.system.errors import BindingError, ValidationError
+from dmlsplit.system.errors import BindingError
 from tests.formats.split_nodes import split_node
 
 HELD = [e.name for e in ELEMENT_TYPES.values() if e.data_type is not None]

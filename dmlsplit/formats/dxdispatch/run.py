@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from dmlsplit.descriptors.diagnostics import Diagnostic, Position, Report
+from dmlsplit.descriptors.diagnostics import Diagnostic, DirectMLError, Position, Report
 from dmlsplit.descriptors.enums import UINT_MAX
 from dmlsplit.descriptors.geometry import Geometry
 from dmlsplit.descriptors.location import Step
@@ -40,7 +40,7 @@ from dmlsplit.formats.files import reason
 from dmlsplit.native.binding import NUMPY_DTYPE
 from dmlsplit.native.buffer import Buffer
 from dmlsplit.system.atomic_files import write_file
-from dmlsplit.system.errors import DirectMLError, InputError
+from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.releases import Release
 

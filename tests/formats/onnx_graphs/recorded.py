@@ -16,13 +16,13 @@ from typing import Any, Final, NamedTuple
 import onnx
 
 from dmlsplit.formats.onnx import loading, tensors
+from dmlsplit.formats.sessions import Inputs
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.onnxruntime import Runtime, SessionOptions, find_runtime
 from dmlsplit.onnxruntime.findings import takes_constants
 from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_judging import judged
-from dmlsplit.onnxruntime.reports import Inputs
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.onnxruntime.session_graph import SessionGraph

@@ -1,0 +1,44 @@
+"""The answer of a version of ONNX Runtime about a node: where it runs, and what is submitted to DirectML for it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.targets.runtime_versions import Runtime
+
+
+class Outcome(enum.StrEnum):
+    DML = "DML"
+    CPU = "CPU"
+    SESSION_FAILS = "session-fails"
+    RUN_FAILS = "run-fails"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CompileCall:
+    """CompileGraph or CompileOperator, and its DML_EXECUTION_FLAGS."""
+
+    call: str
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeAnswer:
+    """The answer of a version of ONNX Runtime about a node.
+
+    `at`: "init" where the operator is made, or the failure happens, at session creation, "run" at the first Run; None
+    where nothing is submitted. `operators` are the distinct descriptors that are submitted, in order, `hresults` what
+    CreateOperator returns for each. `diagnostics` say why, and what to do about it.
+    """
+
+    runtime: Runtime
+    outcome: Outcome
+    at: str | None = None
+    operators: tuple[OperatorDesc, ...] = ()
+    hresults: tuple[int, ...] = ()
+    compile: CompileCall | None = None
+    diagnostics: tuple[Diagnostic, ...] = field(default=())
