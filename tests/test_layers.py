@@ -29,6 +29,7 @@ PACKAGES = [
     "models",
     "onnxruntime",
     "mending",
+    "library",
     "checking",
     "report",
     "cli",

@@ -11,17 +11,18 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 import dmlsplit as dml
 from dmlsplit import OperatorDesc, Report
 from dmlsplit.formats.json import dumps
-from tests.directml import build
-from tests.directml.builds import BUILDS, LINUX, WINDOWS, Build
+from dmlsplit.library.builds import LINUX, WINDOWS, Build, directml_builds
+from dmlsplit.library.errors import BuildError, HarnessError, Unavailable
+from dmlsplit.library.fetching import add
+from dmlsplit.library.process import Answer, Library, opened
 from tests.directml.generator import descriptor
-from tests.directml.library import Answer, HarnessError, Library
 from tests.directml.shrink import shrink
 
 CHUNK = 5000
@@ -105,10 +106,16 @@ def representatives(disagreements: Iterable[Disagreement], most: int) -> list[Di
     return list(kinds.values())[:most]
 
 
+def fetched(made: Build, options: Mapping[str, int] | None = None) -> Library:
+    """A build that answers, fetched where it is not here yet."""
+    add(made)
+    return opened(made, options)
+
+
 def _chunk(job: tuple[Build, int, int, int]) -> tuple[str, Tally]:
     made, seed, start, count = job
     descs = [descriptor(seed, index) for index in range(start, start + count)]
-    with Library(build.harness(made.platform), build.library(made)) as library:
+    with fetched(made) as library:
         tally = compare(library, made.name, descs)
     for i, found in enumerate(tally.disagreements):
         index = start + int(found.origin)
@@ -120,9 +127,10 @@ def _chunk(job: tuple[Build, int, int, int]) -> tuple[str, Tally]:
 
 def selected(names: str) -> list[Build]:
     """The builds of a list of names; "all", or those of a platform. ValueError for an unknown one."""
-    known = {made.name: [made] for made in BUILDS}
-    known |= {target.name: [made for made in BUILDS if made.platform is target] for target in (LINUX, WINDOWS)}
-    known["all"] = list(BUILDS)
+    every = directml_builds()
+    known = {made.name: [made] for made in every}
+    known |= {target.name: [made for made in every if made.platform is target] for target in (LINUX, WINDOWS)}
+    known["all"] = list(every)
     for name in names.split(","):
         if name not in known:
             raise ValueError(f"unknown build {name!r}; known: {', '.join(known)}")
@@ -140,9 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         builds = selected(options.builds)
         for made in builds:
-            build.harness(made.platform)
-            build.library(made)
-    except (ValueError, build.Unavailable, build.BuildError) as error:
+            fetched(made).close()
+    except (ValueError, Unavailable, BuildError) as error:
         print(error, file=sys.stderr)
         return 2
     print(f"seed {seed}, {options.count:,} descriptors for each of {len(builds)} builds", flush=True)
@@ -171,7 +178,7 @@ def _print(made: Build, tally: Tally, count: int) -> None:
     )
     chosen = representatives(tally.disagreements, SHOWN)
     if chosen:
-        with Library(build.harness(made.platform), build.library(made)) as library:
+        with fetched(made) as library:
             for found in chosen:
                 print(shrunk(library, found))
 

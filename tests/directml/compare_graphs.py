@@ -19,11 +19,11 @@ from dmlsplit import find_release
 from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.graphs.traits import GraphTraits, traits_of
-from tests.directml import build
-from tests.directml.builds import Build
-from tests.directml.compare import selected
+from dmlsplit.library.builds import Build
+from dmlsplit.library.errors import BuildError, HarnessError, Unavailable
+from dmlsplit.library.process import Library
+from tests.directml.compare import fetched, selected
 from tests.directml.graphs import Compiled, compiled, modelled, random_graph
-from tests.directml.library import HarnessError, Library
 from tests.directml.shrink_graphs import shrink
 
 CHUNK = 1000
@@ -115,7 +115,7 @@ def representatives(found: Iterable[Disagreement], most: int) -> list[Disagreeme
 def _chunk(job: tuple[Build, int, int, int]) -> tuple[str, Tally]:
     made, seed, start, count = job
     descs = [random_graph(seed, index, most_nodes=MOST_NODES) for index in range(start, start + count)]
-    with Library(build.harness(made.platform), build.library(made)) as library:
+    with fetched(made) as library:
         return made.name, compare(library, made, descs)
 
 
@@ -132,9 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         builds = [made for made in selected(options.builds) if is_observed(made)]
         for made in builds:
-            build.harness(made.platform)
-            build.library(made)
-    except (ValueError, build.Unavailable, build.BuildError) as error:
+            fetched(made).close()
+    except (ValueError, Unavailable, BuildError) as error:
         print(error, file=sys.stderr)
         return 2
     print(f"seed {seed}, {options.count:,} graphs for each of {len(builds)} builds", flush=True)
@@ -163,7 +162,7 @@ def _print(made: Build, tally: Tally) -> None:
         print(f"  {count:,} {outcome}", flush=True)
     chosen = representatives(tally.disagreements, SHOWN)
     if chosen:
-        with Library(build.harness(made.platform), build.library(made)) as library:
+        with fetched(made) as library:
             for found in chosen:
                 print(shrunk(library, made, found), flush=True)
 

@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.directml import build
-from tests.directml.builds import BUILDS, LINUX, Build, Platform
-from tests.directml.library import Library
+from dmlsplit.library.builds import LINUX, Build, Platform, directml_builds
+from dmlsplit.library.errors import Unavailable
+from dmlsplit.library.fetching import library as fetched
+from dmlsplit.library.harness import Harness
+from dmlsplit.library.harness import harness as made_harness
+from dmlsplit.library.process import Library
 
+BUILDS = directml_builds()
 LINUX_BUILDS = [made for made in BUILDS if made.platform is LINUX]
 DEFAULT_BUILDS = (LINUX_BUILDS[0], LINUX_BUILDS[-1])
 FRESH_SEED = int(os.environ.get("DMLSPLIT_DIRECTML_SEED") or secrets.randbelow(10**9))
@@ -34,40 +38,40 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 # What is not available is not tried again for every test.
 @functools.cache
-def _fetched(made: Build) -> Path | build.Unavailable:
+def _fetched(made: Build) -> Path | Unavailable:
     try:
-        return build.library(made)
-    except build.Unavailable as reason:
+        return fetched(made)
+    except Unavailable as reason:
         return reason
 
 
 @functools.cache
-def _harness(target: Platform) -> build.Harness | build.Unavailable:
+def _harness(target: Platform) -> Harness | Unavailable:
     try:
-        return build.harness(target)
-    except build.Unavailable as reason:
+        return made_harness(target)
+    except Unavailable as reason:
         return reason
 
 
 @pytest.fixture(scope="session")
-def harness(made: Build) -> build.Harness:
+def harness(made: Build) -> Harness:
     """The harness of the build's platform; skips where it cannot be compiled or run."""
     found = _harness(made.platform)
-    if isinstance(found, build.Unavailable):
+    if isinstance(found, Unavailable):
         pytest.skip(str(found))
     return found
 
 
 @pytest.fixture(scope="session")
-def shared_object(made: Build, harness: build.Harness) -> Path:
+def shared_object(made: Build, harness: Harness) -> Path:
     """The build's library; skips where it cannot be fetched."""
     found = _fetched(made)
-    if isinstance(found, build.Unavailable):
+    if isinstance(found, Unavailable):
         pytest.skip(str(found))
     return found
 
 
 @pytest.fixture(scope="session")
-def library(harness: build.Harness, shared_object: Path) -> Iterator[Library]:
+def library(harness: Harness, shared_object: Path) -> Iterator[Library]:
     with Library(harness, shared_object) as asked:
         yield asked

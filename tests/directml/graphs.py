@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import random
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import dmlsplit as dml
 from dmlsplit import graphs
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+from dmlsplit.descriptors.schema import find_operator
 from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs.descriptors import node_tensors
 from dmlsplit.graphs.examples import End, Sketch
 from dmlsplit.graphs.memory import compile_graph
-from dmlsplit.graphs.operators import BY_NUMBER
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Crash, Refused, Unmodelled
 from dmlsplit.graphs.traits import GraphTraits
-from tests.directml.library import Library, _tensor, operator
+from dmlsplit.library.image import image
+from dmlsplit.library.process import Library
 
 SCRATCH: Final = 1 << 26
 """Bytes of the buffer for temporary resources."""
@@ -121,27 +122,20 @@ def steps(desc: graphs.GraphDesc) -> list[str]:
 
 
 def operator_words(node: graphs.GraphNode) -> str:
-    """A node's descriptor in the words of harness/wire.h."""
+    """A node's descriptor in the words of harness/wire.h; a number that the node does not say is 1."""
     if not isinstance(node, graphs.NeighbourOperatorDesc):
-        return operator(node)
-    row = BY_NUMBER[node.type]
-    words = [str(node.type)]
-    for tensor in (*node.inputs, *node.outputs):
-        words.append("tensor")
-        _tensor(tensor, words)
-    values = dict(node.members)
-    for name in row.members:
-        if name.endswith("Tensor"):
-            continue
-        value = values.get(name)
-        if isinstance(value, tuple):
-            words.append(f"uints {_list(value)}")
-        elif name == "ScaleBias":
-            words.append("tensors -")
-        else:
-            number = struct.unpack("<I", struct.pack("<f", value or 1))[0] if name != "DimensionCount" else value
-            words.append(f"uint {number}")
-    return " ".join([*words, "end"])
+        return image(node)
+    schema = find_operator(node.type)
+    inputs, outputs = iter(node.inputs), iter(node.outputs)
+    members: dict[str, object] = {}
+    for member in schema.members:
+        if member.type == "tensor":
+            members[member.name] = next(inputs if member.role == "input" else outputs)
+        elif member.name in node.members:
+            members[member.name] = node.members[member.name]
+        elif not member.optional:
+            members[member.name] = 1
+    return image(AnyOperatorDesc(schema, members))
 
 
 def _words(numbers: Sequence[object]) -> str:

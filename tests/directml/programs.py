@@ -14,8 +14,8 @@ from typing import Any, Final
 import dmlsplit as dml
 from dmlsplit.descriptors.enums import UINT64_MAX, UINT_MAX
 from dmlsplit.device import Dispatchable, DispatchableOperator
+from dmlsplit.library.image import image
 from dmlsplit.rules import BindingSlot, SlotKind
-from tests.directml.library import operator
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _words(argument: Any) -> str:
         return " ".join([str(len(argument)), *map(_words, argument)])
     if isinstance(argument, Bound):
         return argument.words
-    return str(argument) if isinstance(argument, int) else operator(argument)
+    return str(argument) if isinstance(argument, int) else image(argument)
 
 
 Program = Sequence[Step]

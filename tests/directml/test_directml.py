@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.library.builds import directml_builds
+from dmlsplit.library.errors import HarnessError
+from dmlsplit.library.image import image
+from dmlsplit.library.process import Library
 from tests import oracle
-from tests.directml.builds import BUILDS
 from tests.directml.compare import compare, representatives, shrunk
 from tests.directml.conftest import COUNT, FRESH
 from tests.directml.generator import descriptor
-from tests.directml.library import HarnessError, Library, operator
 from tests.oracle import reason_to_leave_out
 
 pytestmark = pytest.mark.directml
@@ -24,11 +26,13 @@ LEAST_ACCEPTED = 0.1
 TENSOR = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
 SPLIT = dml.SplitOperatorDesc.from_lengths(TENSOR, 2, (2, 1, 3))
 NO_INPUT = replace(SPLIT, input_tensor=None)
-CREATE = f"create {operator(SPLIT)}"
+CREATE = f"create {image(SPLIT)}"
 
 
 def test_every_release_can_be_asked():
-    assert {(made.name, made.platform.name) for made in BUILDS} == {(r.name, r.platform) for r in dml.releases()}
+    assert {(made.name, made.platform.name) for made in directml_builds()} == {
+        (r.name, r.platform) for r in dml.releases()
+    }
 
 
 @pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
@@ -82,7 +86,7 @@ def test_more_tensors_than_guarded_places(library):
 def test_a_null_operator_descriptor(made, library):
     """DML_OPERATOR_DESC.Desc null, which dmlsplit cannot express."""
     refused = f"{dml.find_release(made.name).invalid_argument:08X}"
-    assert library.answers(["create 62", "create 63"]) == [refused] * 2
+    assert library.answers([f"create 1 {number:02x}{'00' * 15} 0" for number in (62, 63)]) == [refused] * 2
 
 
 def test_the_device_has_options(made, harness, shared_object):

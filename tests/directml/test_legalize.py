@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import dmlsplit as dml
 from dmlsplit import OperatorDesc
+from dmlsplit.library.process import Library
 from tests.directml.conftest import COUNT, FRESH
 from tests.directml.generator import descriptor
-from tests.directml.library import Library
 from tests.strategies import faultless_operator
 
 pytestmark = pytest.mark.directml

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.library.errors import HarnessError
+from dmlsplit.library.process import Library
 from tests.directml.conftest import COUNT, FRESH
 from tests.directml.emulation import emulate
-from tests.directml.library import HarnessError, Library
 from tests.directml.programs import Bound, Program, Range, Step, program
 from tests.oracle import operator, records
 

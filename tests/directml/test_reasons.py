@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.library.builds import debug_layer
+from dmlsplit.library.errors import Unavailable
 from dmlsplit.rules._debug_layer import MESSAGES
-from tests.directml import build
-from tests.directml.builds import WINDOWS, WITH_DEBUG_LAYER
+from tests.directml.compare import fetched
 from tests.directml.conftest import COUNT, FRESH
 from tests.directml.generator import descriptor
-from tests.directml.library import Library
 from tests.reasons import RELEASE, is_among, reasons
 
 pytestmark = pytest.mark.directml
@@ -19,23 +19,22 @@ FIXED_SEED = 20221223
 
 
 @pytest.fixture(scope="module")
-def debug_layer(request):
+def asked(request):
     if request.config.getoption("markexpr") != "directml":
         pytest.skip("asked with -m directml only")
     try:
-        library = build.library(WITH_DEBUG_LAYER)
-        harness = build.harness(WINDOWS)
-    except build.Unavailable as reason:
+        library = fetched(debug_layer(), {"debug-layer": 1})
+    except Unavailable as reason:
         pytest.skip(str(reason))
-    with Library(harness, library, {"debug-layer": 1}) as asked:
-        yield asked
+    with library:
+        yield library
 
 
 @pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
-def test_the_reason_is_among_ours(debug_layer, seed, compared):
+def test_the_reason_is_among_ours(asked, seed, compared):
     descs = [descriptor(seed, index) for index in range(COUNT)]
     missed, explained, rules = [], 0, set()
-    for desc, (answer, message) in zip(descs, debug_layer.explain(descs), strict=True):
+    for desc, (answer, message) in zip(descs, asked.explain(descs), strict=True):
         report = dml.validate(desc, directml=RELEASE)
         assert report.hresult == answer
         if not message:
@@ -53,6 +52,6 @@ def test_the_reason_is_among_ours(debug_layer, seed, compared):
     assert COUNT < 1000 or explained > COUNT // 4
 
 
-def test_an_accepted_descriptor_needs_no_reason(debug_layer):
+def test_an_accepted_descriptor_needs_no_reason(asked):
     desc = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(1, (1, 1, 6, 2)), 2, (2, 4))
-    assert debug_layer.explain([desc]) == [(0, "")]
+    assert asked.explain([desc]) == [(0, "")]

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.directml.builds import Unavailable
-from tests.onnxruntime.builds import BUILDS, DEFAULT, Build
-from tests.onnxruntime.process import OnnxRuntime
+from dmlsplit.library.builds import Build, onnxruntime_builds
+from dmlsplit.library.errors import Unavailable
+from dmlsplit.library.fetching import add
+from dmlsplit.library.sessions import OnnxRuntime
+from tests.onnxruntime.models import DEFAULT
 
 FRESH_SEED = int(os.environ.get("DMLSPLIT_ONNXRUNTIME_SEED") or secrets.randbelow(10**9))
 FRESH = pytest.param(FRESH_SEED, id="fresh", marks=pytest.mark.slow)
@@ -25,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "made" in metafunc.fixturenames:
         every = metafunc.config.getoption("markexpr") == "onnxruntime"
-        chosen = [made for made in BUILDS if every or made.version == DEFAULT]
+        chosen = [made for made in onnxruntime_builds() if every or made.version == DEFAULT]
         metafunc.parametrize("made", chosen, ids=[made.version for made in chosen], scope="session")
 
 
@@ -33,7 +35,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @functools.cache
 def _opened(made: Build) -> OnnxRuntime | Unavailable:
     try:
-        return OnnxRuntime(made)
+        return OnnxRuntime(add(made))
     except Unavailable as reason:
         return reason
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.onnxruntime.models import NO_RUN, Input, Sample, assembled, described, integers, tensor
+from tests.onnxruntime.models import NO_RUN, RunInput, Sample, assembled, described, integers, tensor
 
 TYPES = (
     *("FLOAT", "FLOAT16", "DOUBLE", "BOOL", "STRING", "BFLOAT16"),
@@ -123,7 +123,7 @@ class _Builder:
     initializers: list[onnx.TensorProto] = field(default_factory=list)
     inputs: list[onnx.ValueInfoProto] = field(default_factory=list)
     functions: list[onnx.FunctionProto] = field(default_factory=list)
-    run: list[Input] = field(default_factory=list)
+    run: list[RunInput] = field(default_factory=list)
     values: list[_Value] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
     names: int = 0
@@ -160,7 +160,7 @@ def _graph(rnd: random.Random, name: str, opset: int) -> Sample:
                 if i != axis and rnd.random() < 0.7:
                     declared[i] = f"D{i}"
         made.inputs.append(tensor(x, data_type, declared))
-        made.run.append(Input(x, data_type, tuple(base)))
+        made.run.append(RunInput(x, data_type, tuple(base)))
         made.values.append(_Value(x, tuple(base)))
     for _ in range(rnd.randint(1, 6)):
         rnd.choices(STEPS, WEIGHTS)[0](made)
@@ -257,7 +257,7 @@ def _computed_lengths(made: _Builder, size: int, count: int) -> tuple[list[str],
     lengths = _full_lengths(made.rnd, size, count)
     name = made.new("lengths")
     made.inputs.append(tensor(name, TensorProto.INT64, [count]))
-    made.run.append(Input(name, TensorProto.INT64, (count,), tuple(lengths)))
+    made.run.append(RunInput(name, TensorProto.INT64, (count,), tuple(lengths)))
     return [name], lengths, {}
 
 
@@ -314,7 +314,7 @@ def _branch(made: _Builder) -> None:
         return
     condition = made.new("condition")
     made.inputs.append(tensor(condition, TensorProto.BOOL, []))
-    made.run.append(Input(condition, TensorProto.BOOL, ()))
+    made.run.append(RunInput(condition, TensorProto.BOOL, ()))
     outer = made.new("lengths")
     lengths = _full_lengths(made.rnd, value.shape[axis], 2)
     if made.rnd.random() < 0.5:

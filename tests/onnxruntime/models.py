@@ -11,21 +11,16 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from dmlsplit.library.sessions import Query, RunInput
+
 Description: TypeAlias = Mapping[str, Any]
 """A model with one Split or Concat in words; the keys are those of the recorded answers (tests/data/onnxruntime)."""
 
+DEFAULT = "1.24.4"
+"""The version that a run asks which is not about ONNX Runtime alone."""
+
 NO_RUN = frozenset({"STRING", "BFLOAT16"})
 """Types of which no tensors are made for a run."""
-
-
-@dataclass
-class Input:
-    """One input of a run; zeros, but for the elements of lengths."""
-
-    name: str
-    element_type: int
-    shape: tuple[int, ...]
-    values: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -34,13 +29,19 @@ class Sample:
 
     name: str
     model: onnx.ModelProto
-    run: list[Input] | None = None
+    run: list[RunInput] | None = None
     outputs: list[str] = field(default_factory=list)
     free_dimensions: dict[str, int] = field(default_factory=dict)
     computed: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Shapes that depend on what is computed in the run."""
     optimization: int = 99
     config: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def query(self) -> Query:
+        """What is asked."""
+        model = self.model.SerializeToString()
+        return Query(model, self.optimization, self.config, self.free_dimensions, self.run, self.outputs)
 
 
 def ir_version(opset: int) -> int:
@@ -135,9 +136,9 @@ def _split(name: str, what: Description) -> Sample:
         outputs = [tensor("after", element_type, None)]
     sample = Sample(name, assembled(nodes, inputs, outputs, opset, initializers))
     if "run" in what:
-        sample.run = [Input("x", element_type, tuple(what["run"][0]))]
+        sample.run = [RunInput("x", element_type, tuple(what["run"][0]))]
         if what["how"] == "dyn":
-            sample.run.append(Input("lengths", TensorProto.INT64, (what["n"],), tuple(lengths)))
+            sample.run.append(RunInput("lengths", TensorProto.INT64, (what["n"],), tuple(lengths)))
         sample.outputs = [output.name for output in outputs]
     return sample
 
@@ -172,6 +173,6 @@ def _concat(name: str, what: Description) -> Sample:
     output = tensor("after" if between else "whole", element_type, None if what.get("dyn") else total)
     sample = Sample(name, assembled(nodes, inputs, [output], what["opset"]))
     if "run" in what:
-        sample.run = [Input(x, element_type, tuple(shape)) for x, shape in zip(names, what["run"], strict=True)]
+        sample.run = [RunInput(x, element_type, tuple(shape)) for x, shape in zip(names, what["run"], strict=True)]
         sample.outputs = [output.name]
     return sample

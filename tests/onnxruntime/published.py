@@ -22,10 +22,11 @@ from onnx import TensorProto
 
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.formats import json as operator_json
-from tests.onnxruntime.builds import BUILDS, DEFAULT
+from dmlsplit.library.builds import find_build
+from dmlsplit.library.fetching import add
+from dmlsplit.library.sessions import OnnxRuntime
 from tests.onnxruntime.compare import Compiled, Observed, Submitted, observed
-from tests.onnxruntime.models import Input, Sample
-from tests.onnxruntime.process import OnnxRuntime
+from tests.onnxruntime.models import DEFAULT, RunInput, Sample
 from tests.packaged import MODELS, wheel_of
 
 DATA: Final = Path(__file__).parents[1] / "data" / "onnxruntime" / "published.json.xz"
@@ -46,7 +47,7 @@ def sample_of(package: str, path: Path) -> Sample:
     """The model of a package, to be run."""
     model = onnx.load(path)
     types = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
-    run = [Input(name, types[name], tuple(shape)) for name, shape in RUNS[package].items()]
+    run = [RunInput(name, types[name], tuple(shape)) for name, shape in RUNS[package].items()]
     assert all(types[entry.name] in (TensorProto.FLOAT, TensorProto.INT64) for entry in run)
     sample = Sample(package, model, run=run, outputs=[value.name for value in model.graph.output])
     ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in model.graph.value_info}
@@ -87,13 +88,12 @@ def written(found: Observed) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    made = next(made for made in BUILDS if made.version == DEFAULT)
     found = {}
-    with OnnxRuntime(made, DEVICE) as runtime:
+    with OnnxRuntime(add(find_build(f"onnxruntime-{DEFAULT}")), DEVICE) as runtime:
         for row in MODELS:
             with zipfile.ZipFile(wheel_of(row, folder)) as wheel:
                 path = Path(wheel.extract(row["file"], folder))
-            found[row["package"]] = written(observed(runtime.ask(sample_of(row["package"], path))))
+            found[row["package"]] = written(observed(runtime.ask(sample_of(row["package"], path).query)))
     DATA.write_bytes(lzma.compress(json.dumps(found).encode(), preset=9))
 
 

@@ -21,11 +21,12 @@ from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.geometry import members_of
 from dmlsplit.formats import json as operator_json
 from dmlsplit.formats.onnx.tensors import type_of
-from tests.directml.builds import Unavailable
-from tests.onnxruntime.builds import BUILDS, DEFAULT
+from dmlsplit.library.builds import onnxruntime_builds
+from dmlsplit.library.errors import Unavailable
+from dmlsplit.library.fetching import add
+from dmlsplit.library.sessions import OnnxRuntime
 from tests.onnxruntime.compare import JOIN, SPLIT, operator_of
-from tests.onnxruntime.models import Input, Sample
-from tests.onnxruntime.process import OnnxRuntime
+from tests.onnxruntime.models import DEFAULT, RunInput, Sample
 
 
 def document(record: dict[str, Any], version: str) -> dict[str, Any]:
@@ -107,7 +108,7 @@ def sample_of(path: Path, shapes: dict[str, tuple[int, ...]]) -> Sample:
             shape = shapes.get(value.name, type_of(value.type)[1])
             if shape is None or not all(isinstance(dim, int) for dim in shape):
                 raise SystemExit(f"the shape of {value.name} is open: pass --shape {value.name}:...")
-            sample.run.append(Input(value.name, value.type.tensor_type.elem_type, tuple(map(int, shape))))
+            sample.run.append(RunInput(value.name, value.type.tensor_type.elem_type, tuple(map(int, shape))))
         sample.outputs = [value.name for value in model.graph.output]
     return sample
 
@@ -123,14 +124,14 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.onnxruntime.record", description=__doc__.splitlines()[0])
     parser.add_argument("model", type=Path)
-    parser.add_argument("--onnxruntime", default=DEFAULT, choices=[made.version for made in BUILDS])
+    parser.add_argument("--onnxruntime", default=DEFAULT, choices=[made.version for made in onnxruntime_builds()])
     parser.add_argument("--shape", type=_shape, action="append", default=[], metavar="NAME:SIZES")
     parser.add_argument("-o", "--output", type=Path, help="standard output where it is left out")
     arguments = parser.parse_args()
-    made = next(made for made in BUILDS if made.version == arguments.onnxruntime)
+    made = next(made for made in onnxruntime_builds() if made.version == arguments.onnxruntime)
     try:
-        with OnnxRuntime(made) as runtime:
-            record = dict(runtime.ask(sample_of(arguments.model, dict(arguments.shape))))
+        with OnnxRuntime(add(made)) as runtime:
+            record = runtime.ask(sample_of(arguments.model, dict(arguments.shape)).query)
     except Unavailable as reason:
         print(f"cannot record: {reason}", file=sys.stderr)
         return 1

@@ -9,9 +9,9 @@ from typing import Final
 import onnx
 from onnx import shape_inference
 
+from dmlsplit.library.sessions import OnnxRuntime
 from tests.onnxruntime.compare import compare, predicted
-from tests.onnxruntime.models import Input, Sample
-from tests.onnxruntime.process import OnnxRuntime
+from tests.onnxruntime.models import RunInput, Sample
 
 MOST_ROUNDS: Final = 40
 
@@ -24,7 +24,7 @@ def shrunk(
     def disagrees(candidate: Sample) -> bool:
         try:
             onnx.checker.check_model(candidate.model)
-            return bool(compare(runtime.ask(candidate), predicted(candidate, version)).disagreements)
+            return bool(compare(runtime.ask(candidate.query), predicted(candidate, version)).disagreements)
         except Exception:
             return False  # not a model that the question is about
 
@@ -34,7 +34,7 @@ def shrunk(
         if smaller is None:
             break
         sample = smaller
-    verdict = compare(runtime.ask(sample), predicted(sample, version))
+    verdict = compare(runtime.ask(sample.query), predicted(sample, version))
     run = (
         "" if sample.run is None else f"run with {[(entry.name, entry.shape, entry.values) for entry in sample.run]}\n"
     )
@@ -102,9 +102,9 @@ def _reads(node: onnx.NodeProto) -> set[str]:
     return found
 
 
-def _run(sample: Sample, value: onnx.ValueInfoProto) -> Input:
+def _run(sample: Sample, value: onnx.ValueInfoProto) -> RunInput:
     for entry in sample.run or ():
         if entry.name == value.name:
             return entry
     tensor = value.type.tensor_type
-    return Input(value.name, tensor.elem_type, tuple(max(dim.dim_value, 1) for dim in tensor.shape.dim))
+    return RunInput(value.name, tensor.elem_type, tuple(max(dim.dim_value, 1) for dim in tensor.shape.dim))

@@ -56,7 +56,7 @@ def test_the_graphs_are_those_that_are_submitted(made, runtime):
     for line in asked[::step]:
         model = model_of(line)
         for level in LEVELS:
-            record = runtime.ask(Sample(line["model"], model, optimization=level))
+            record = runtime.ask(Sample(line["model"], model, optimization=level).query)
             if submitted(record) != built(model, made.version, level):
                 wrong.append(f"{line['set']}: {line['model']} {line.get('cure', '')}, level {level}")
     assert not wrong

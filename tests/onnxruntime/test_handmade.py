@@ -11,7 +11,7 @@ import onnx.parser
 import pytest
 
 from tests.onnxruntime.compare import compare, predicted
-from tests.onnxruntime.models import Input, Sample
+from tests.onnxruntime.models import RunInput, Sample
 
 pytestmark = pytest.mark.onnxruntime
 
@@ -29,7 +29,7 @@ def samples() -> Iterator[Sample]:
         yield Sample(row["name"], model, run, [value.name for value in model.graph.output])
 
 
-def _inputs(model: onnx.ModelProto, shapes: dict[str, list[int]], values: dict[str, list[int]]) -> Iterator[Input]:
+def _inputs(model: onnx.ModelProto, shapes: dict[str, list[int]], values: dict[str, list[int]]) -> Iterator[RunInput]:
     defaults = {tensor.name for tensor in model.graph.initializer}
     for value in model.graph.input:
         if value.name in defaults:
@@ -38,14 +38,14 @@ def _inputs(model: onnx.ModelProto, shapes: dict[str, list[int]], values: dict[s
         declared = [dim.dim_value for dim in kind.shape.dim]
         given = values.get(value.name)
         elements = None if given is None else tuple(given)
-        yield Input(value.name, kind.elem_type, tuple(shapes.get(value.name, declared)), elements)
+        yield RunInput(value.name, kind.elem_type, tuple(shapes.get(value.name, declared)), elements)
 
 
 def test_the_prediction_is_what_the_version_does(made, runtime, compared):
     nodes = unknown = 0
     wrong = {}
     for asked in samples():
-        verdict = compare(runtime.ask(asked), predicted(asked, made.version))
+        verdict = compare(runtime.ask(asked.query), predicted(asked, made.version))
         nodes += verdict.nodes
         unknown += verdict.unknown
         if verdict.disagreements:

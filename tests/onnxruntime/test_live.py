@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.onnxruntime.builds import DEFAULT
 from tests.onnxruntime.compare import compare, predicted
 from tests.onnxruntime.conftest import COUNT, FRESH
 from tests.onnxruntime.generator import sample
-from tests.onnxruntime.models import described
+from tests.onnxruntime.models import DEFAULT, described
 from tests.onnxruntime.shrink import shrunk
 
 pytestmark = pytest.mark.onnxruntime
@@ -28,7 +27,7 @@ def test_the_prediction_is_what_the_version_does(made, runtime, seed, compared):
     wrong = []
     for index in range(COUNT):
         asked = sample(seed, index, NEWEST_OPSET)
-        verdict = compare(runtime.ask(asked), predicted(asked, made.version))
+        verdict = compare(runtime.ask(asked.query), predicted(asked, made.version))
         nodes += verdict.nodes
         unknown += verdict.unknown
         if verdict.disagreements:
@@ -50,8 +49,8 @@ def test_a_model_that_is_not_loaded(made, runtime):
     for opset, session in ((newest, True), (newest + 1, False)):
         asked = described("opset", {**SPLIT, "opset": opset})
         asked.model.ir_version = 8
-        assert runtime.ask(asked)["session"] is session
-        assert compare(runtime.ask(asked), predicted(asked, made.version)).disagreements == ()
+        assert runtime.ask(asked.query)["session"] is session
+        assert compare(runtime.ask(asked.query), predicted(asked, made.version)).disagreements == ()
 
 
 def test_an_ir_version_that_is_not_loaded(made, runtime):
@@ -61,13 +60,13 @@ def test_an_ir_version_that_is_not_loaded(made, runtime):
     for version, session in ((newest, True), (newest + 1, False)):
         asked = described("ir", {**SPLIT, "opset": 17})
         asked.model.ir_version = version
-        assert runtime.ask(asked)["session"] is session
-        assert compare(runtime.ask(asked), predicted(asked, made.version)).disagreements == ()
+        assert runtime.ask(asked.query)["session"] is session
+        assert compare(runtime.ask(asked.query), predicted(asked, made.version)).disagreements == ()
 
 
 def test_a_wrong_prediction_is_found_and_shrunk(made, runtime):
     """What the comparison is for: the prediction for another version's loading is wrong here."""
     asked = described("between", {**SPLIT, "opset": 13, "ctx": "between"})
     nodes = predicted(described("other", {**SPLIT, "opset": 13, "axis": 3, "lens": [1, 3]}), DEFAULT)
-    assert compare(runtime.ask(asked), nodes).disagreements
+    assert compare(runtime.ask(asked.query), nodes).disagreements
     assert "Split" in shrunk(runtime, made.version, asked, lambda candidate: "Split" in str(candidate.model))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from dmlsplit.library.fetching import add
+from dmlsplit.library.sessions import OnnxRuntime
 from dmlsplit.onnxruntime import Outcome
-from tests.onnxruntime.builds import DEFAULT
 from tests.onnxruntime.compare import disagreements, observed, predicted
-from tests.onnxruntime.process import OnnxRuntime
+from tests.onnxruntime.models import DEFAULT
 from tests.onnxruntime.published import DEVICE, recorded, sample_of, written
 from tests.packaged import MODELS, model_of
 
@@ -38,5 +39,5 @@ def test_the_record_is_what_the_version_does(packaged, made, runtime):
     package, sample = packaged
     if made.version != DEFAULT:
         pytest.skip(f"{DEFAULT} was recorded")
-    with OnnxRuntime(made, DEVICE) as with_sizes:
-        assert written(observed(with_sizes.ask(sample))) == written(recorded()[package])
+    with OnnxRuntime(add(made), DEVICE) as with_sizes:
+        assert written(observed(with_sizes.ask(sample.query))) == written(recorded()[package])

@@ -18,7 +18,7 @@ SPLIT = {"type": "FLOAT", "shape": [1, 2, 6, 4], "axis": 2, "lens": [2, 4], "n":
 
 def test_the_document_holds_what_was_submitted(made, runtime, tmp_path, capsys):
     sample = described("between", {**SPLIT, "ctx": "between"})
-    record = runtime.ask(sample)
+    record = runtime.ask(sample.query)
     path = tmp_path / "recorded.json"
     path.write_text(json.dumps(document(record, made.version)), "utf-8")
     (node,) = on_onnxruntime(sample.model, made.version)
@@ -29,7 +29,7 @@ def test_the_document_holds_what_was_submitted(made, runtime, tmp_path, capsys):
 
 
 def test_what_is_refused_is_in_the_document_as_well(made, runtime):
-    record = runtime.ask(described("omitted", {**SPLIT, "ctx": "emptyname"}))
+    record = runtime.ask(described("omitted", {**SPLIT, "ctx": "emptyname"}).query)
     recorded = document(record, made.version)
     assert list(recorded["dispatchables"]) == ["operator0"]
     assert recorded["commands"] == []
@@ -43,6 +43,6 @@ def test_a_file_with_open_sizes_is_run_with_given_ones(made, runtime, tmp_path):
     onnx.save(described("open", {**SPLIT, "shape": ["N", 2, 6, 4], "ctx": "alone"}).model, path)
     with pytest.raises(SystemExit, match="the shape of x is open"):
         sample_of(path, {"y": (1,)})
-    recorded = document(runtime.ask(sample_of(path, {"x": (3, 2, 6, 4)})), made.version)
+    recorded = document(runtime.ask(sample_of(path, {"x": (3, 2, 6, 4)}).query), made.version)
     (operator,) = recorded["dispatchables"].values()
     assert operator["Desc"]["InputTensor"]["Desc"]["Sizes"] == [3, 2, 6, 4]

@@ -12,7 +12,7 @@ from tests.formats.mending import generator
 from tests.formats.mending.wrong import WRONG
 from tests.onnxruntime.compare import compare, observed, predicted
 from tests.onnxruntime.conftest import COUNT, FRESH
-from tests.onnxruntime.models import Input, Sample
+from tests.onnxruntime.models import RunInput, Sample
 
 pytestmark = pytest.mark.onnxruntime
 
@@ -21,7 +21,7 @@ FIXED_SEED = 0
 
 def sample(model, arrays):
     types = {v.name: v.type.tensor_type.elem_type for v in model.graph.input}
-    inputs = [Input(name, types[name], array.shape) for name, array in arrays.items()]
+    inputs = [RunInput(name, types[name], array.shape) for name, array in arrays.items()]
     return Sample("written", model, inputs, [v.name for v in model.graph.output])
 
 
@@ -46,14 +46,14 @@ def test_what_is_written_is_taken(made, runtime, seed, compared):
         if any(node.answer.outcome is Outcome.UNKNOWN for node in answers) or has_lengths_of_device(asked, answers):
             unknown += 1  # nothing is promised of it
             continue
-        record = runtime.ask(asked)
+        record = runtime.ask(asked.query)
         found = observed(record)
         assert found.session, (seed + index, found.error)
         assert found.ran, (seed + index, found.error)
         assert compare(record, answers).disagreements == (), seed + index
         if written.changes:
             changed += 1
-            before = observed(runtime.ask(sample(model, arrays)))
+            before = observed(runtime.ask(sample(model, arrays).query))
             failed_before += not (before.session and before.ran)
     compared(
         f"onnxruntime {made.version}: {COUNT // 2} models of seed {seed} written back, {changed} changed, of which "
@@ -65,5 +65,5 @@ def test_what_is_written_is_taken(made, runtime, seed, compared):
 @pytest.mark.parametrize("wrong", [model for model, _ in WRONG.values()], ids=WRONG)
 def test_wrong_graphs(made, runtime, wrong):
     written = front_end.legalize(wrong, onnxruntime=made.version)
-    found = observed(runtime.ask(Sample("written", onnx.load_from_string(written.model))))
+    found = observed(runtime.ask(Sample("written", onnx.load_from_string(written.model)).query))
     assert found.session, found.error

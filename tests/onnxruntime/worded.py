@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.onnxruntime.models import Input, Sample, assembled, integers, tensor
+from tests.onnxruntime.models import RunInput, Sample, assembled, integers, tensor
 
 FLOAT: Final = TensorProto.FLOAT
 node = helper.make_node
@@ -197,5 +197,5 @@ def worded(name: str, what: Mapping[str, Any]) -> Sample | None:
     sample.name = name
     sample.optimization = what.get("opt", 99)
     if "run" in what:
-        sample.run = [Input("x", FLOAT, tuple(what["run"][0]))]
+        sample.run = [RunInput("x", FLOAT, tuple(what["run"][0]))]
     return sample

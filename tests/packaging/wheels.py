@@ -146,12 +146,12 @@ def windows_python(folder: Path) -> Path:
 
 def by_wine(folder: Path) -> Interpreter | None:
     sys.path.insert(0, str(ROOT))
-    from tests.directml import build as directml
-    from tests.directml import wine
+    from dmlsplit.library import wine
+    from dmlsplit.library.places import cache_directory
 
     if shutil.which("wine") is None:
         return None
-    variables = wine.environment(directml.cache_directory() / "wine")
+    variables = wine.environment(cache_directory().absolute() / "wine")
     # Debian 12's wine has not all of the C runtime that numpy 2 takes.
     packages = ("numpy<2", "colorama")
     command = ["wine", windows_python(folder) / "python.exe"]

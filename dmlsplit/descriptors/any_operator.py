@@ -1,0 +1,291 @@
+"""A frozen descriptor of any operator.
+
+Building one never judges it: whatever the struct's members can hold is representable, null pointers and unknown values
+of enums included.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
+from dmlsplit.descriptors.enums import TensorType
+from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, find_operator, suggestion
+from dmlsplit.system.errors import DescriptorError
+from dmlsplit.system.printable import printable
+
+Path: TypeAlias = tuple[str | int, ...]
+Number: TypeAlias = int | float
+Value: TypeAlias = "Number | TensorDesc | AnyOperatorDesc | tuple[Value, ...] | None"
+
+DATA_TYPE: Final = "DML_TENSOR_DATA_TYPE"
+_RANGES: Final[Mapping[str, tuple[int, int]]] = {
+    "uint": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "bool": (0, 2**32 - 1),
+    "enum": (0, 2**32 - 1),
+}
+SCALARS: Final[Mapping[str, str]] = {
+    "FLOAT32": "f",
+    "FLOAT16": "e",
+    "UINT32": "I",
+    "UINT16": "H",
+    "UINT8": "B",
+    "INT32": "i",
+    "INT16": "h",
+    "INT8": "b",
+    "FLOAT64": "d",
+    "UINT64": "Q",
+    "INT64": "q",
+}
+"""A DML_SCALAR_UNION's member by data type, as struct has it; of other types the eight bytes as a number."""
+_NAMED_FLOATS: Final = ("nan", "inf", "-inf", "infinity", "-infinity")
+_ELEMENT: Final = {"uints": "uint", "ints": "int", "floats": "float"}
+_TENSORS: Final = ("tensor", "tensors")
+COUNTED: Final = ("tensors", "operators", *_ELEMENT)
+"""Types of arrays: a member says how long each is."""
+
+
+class MemberError(DescriptorError):
+    """A member that does not fit the struct; `path` leads to it, `said` is what is wrong."""
+
+    def __init__(self, path: Path, said: str) -> None:
+        super().__init__(f"{written(path)}: {said}" if path else said)
+        self.path = path
+        self.said = said
+
+    def __reduce__(self) -> tuple[type[MemberError], tuple[Path, str]]:
+        return type(self), (self.path, self.said)
+
+
+def written(path: Path) -> str:
+    """A path as messages have it: ActivationDescs[0].Alpha."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class AnyOperatorDesc:
+    """The descriptor of any operator: `operator` is its schema, `members` are the struct's, in order.
+
+    A tensor is a TensorDesc, a BufferTensorDesc or None; an enum is given by name or number, a fused operator is an
+    AnyOperatorDesc, a DML_SCALE_BIAS and a DML_SIZE_2D are pairs. Arrays are sequences, None is a null pointer.
+    Optional members may be left out, so may the tensors of a fused operator, and counts that arrays say.
+
+    Raises ValueError for an operator that is unknown, DescriptorError for a member that is unknown or missing, or that
+    cannot hold its value.
+    """
+
+    operator: OperatorSchema
+    members: Mapping[str, Value]
+
+    def __init__(
+        self, operator: str | int | OperatorSchema, members: Mapping[str, object], *, fused: bool = False
+    ) -> None:
+        schema = operator if isinstance(operator, OperatorSchema) else find_operator(operator)
+        object.__setattr__(self, "operator", schema)
+        object.__setattr__(self, "members", MappingProxyType(_normalized(schema, members, fused)))
+
+    @property
+    def type(self) -> int:
+        """The DML_OPERATOR_TYPE."""
+        return self.operator.number
+
+    def __hash__(self) -> int:
+        return hash((self.operator.number, *self.members.values()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AnyOperatorDesc):
+            return NotImplemented
+        return self.operator.number == other.operator.number and dict(self.members) == dict(other.members)
+
+    def __reduce__(self) -> tuple[Callable[..., AnyOperatorDesc], tuple[int, dict[str, Value]]]:
+        return _again, (self.operator.number, dict(self.members))
+
+    def tensors(self, role: str) -> tuple[TensorDesc | None, ...]:
+        """The input or the output tensors in the order of the members, those of arrays among them."""
+        found: list[TensorDesc | None] = []
+        for member in self.operator.members:
+            value = self.members[member.name]
+            if member.role == role and member.type == "tensor":
+                assert value is None or isinstance(value, TensorDesc)
+                found.append(value)
+            elif member.role == role and isinstance(value, tuple):
+                found += [tensor for tensor in value if tensor is None or isinstance(tensor, TensorDesc)]
+        return tuple(found)
+
+    @property
+    def inputs(self) -> tuple[TensorDesc | None, ...]:
+        return self.tensors("input")
+
+    @property
+    def outputs(self) -> tuple[TensorDesc | None, ...]:
+        return self.tensors("output")
+
+
+def _again(number: int, members: dict[str, Value]) -> AnyOperatorDesc:
+    return AnyOperatorDesc(number, members)
+
+
+def _normalized(schema: OperatorSchema, given: Mapping[str, object], fused: bool) -> dict[str, Value]:
+    """The members in the order of the struct, each as C holds it."""
+    known = {member.name: member for member in schema.members}
+    for name in given:
+        if name not in known:
+            raise MemberError((), f"{schema.struct} has no {name}{suggestion(str(name), known)}")
+    values: dict[str, Value] = {}
+    lengths: dict[str, int] = {}
+    for member in schema.members:
+        if member.name not in given:
+            continue
+        value, path = given[member.name], (member.name,)
+        scalar = member.type == "scalar"
+        read = _scalar(value, data_type_of(schema, given), path) if scalar else _value(member, value, path)
+        values[member.name] = read
+        if member.count:
+            lengths.setdefault(member.count, len(read) if isinstance(read, tuple) else 0)
+    return {
+        member.name: values[member.name] if member.name in values else _left_out(member, lengths, fused)
+        for member in schema.members
+    }
+
+
+def _left_out(member: Member, lengths: Mapping[str, int], fused: bool) -> Value:
+    if member.name in lengths:
+        return lengths[member.name]
+    if member.optional:
+        return 0.0 if member.type == "float" else None
+    if fused and member.type in _TENSORS:
+        return None
+    raise MemberError((member.name,), "is missing")
+
+
+def data_type_of(schema: OperatorSchema, members: Mapping[str, object]) -> int | None:
+    """The data type of the scalars among the members; None where it is not given."""
+    name = next(member.name for member in schema.members if member.enum == DATA_TYPE)
+    return _enumerator(members[name], DATA_TYPE, (name,)) if name in members else None
+
+
+def scalar_format(data_type: int | None) -> str:
+    """A scalar's form, as struct has it."""
+    name = next((name for name, number in enumerators(DATA_TYPE).items() if number == data_type), "")
+    return SCALARS.get(name, "Q")
+
+
+def _value(member: Member, value: object, path: Path) -> Value:
+    if member.type == "tensor":
+        return _tensor(value, path)
+    if member.type == "enum":
+        return _enumerator(value, member.enum, path)
+    if member.type in _RANGES:
+        return _integer(value, path, *_RANGES[member.type])
+    if member.type == "float":
+        return _float(value, path)
+    if member.type == "operator":
+        return None if value is None else _operator(value, path)
+    if member.type == "scale-bias":
+        return None if value is None else _pair(value, path, ("Scale", "Bias"), _float)
+    if member.type == "size-2d":
+        return _pair(value, path, ("Width", "Height"), lambda number, at: _integer(number, at, *_RANGES["uint"]))
+    if value is None:
+        return None
+    items = [(item, (*path, i)) for i, item in enumerate(_items(value, path))]
+    if member.type == "tensors":
+        return tuple([_tensor(item, at) for item, at in items])
+    if member.type == "operators":
+        return tuple([_operator(item, at) for item, at in items])
+    if member.type == "floats":
+        return tuple([_float(item, at) for item, at in items])
+    return tuple([_integer(item, at, *_RANGES[_ELEMENT[member.type]]) for item, at in items])
+
+
+def _items(value: object, path: Path) -> Iterable[object]:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise MemberError(path, f"expected an array or null, not {_shown(value)}")
+    return value
+
+
+def _tensor(value: object, path: Path) -> TensorDesc | None:
+    if isinstance(value, BufferTensorDesc):
+        return TensorDesc(TensorType.BUFFER, value)
+    if value is None or isinstance(value, TensorDesc):
+        return value
+    raise MemberError(path, f"expected a tensor or null, not {_shown(value)}")
+
+
+def _operator(value: object, path: Path) -> AnyOperatorDesc:
+    if isinstance(value, AnyOperatorDesc):
+        return value
+    raise MemberError(path, f"expected an operator, not {_shown(value)}")
+
+
+def _enumerator(value: object, enum: str, path: Path) -> int:
+    if isinstance(value, str):
+        values = enumerators(enum)
+        number = values.get(value.removeprefix(f"{enum}_"))
+        if number is None:
+            raise MemberError(path, f"{value} is no {enum}{suggestion(value.removeprefix(f'{enum}_'), values)}")
+        return number
+    return _integer(value, path, *_RANGES["enum"])
+
+
+def _integer(value: object, path: Path, low: int, high: int) -> int:
+    if isinstance(value, bool) or (not isinstance(value, int) and hasattr(value, "__index__")):
+        value = value.__index__()
+    if not isinstance(value, int):
+        raise MemberError(path, f"expected an integer, not {_shown(value)}")
+    if not low <= value <= high:
+        raise MemberError(path, f"{value} is not in {low}..{high}")
+    return int(value)
+
+
+def _float(value: object, path: Path, format: str = "f") -> float:
+    if isinstance(value, str) and value.lower() in _NAMED_FLOATS:
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise MemberError(path, f"expected a number, not {_shown(value)}")
+    try:
+        number = float(value)
+        struct.pack(f"<{format}", number)
+    except OverflowError:
+        raise MemberError(path, f"{value} is out of the range of the member") from None
+    return number
+
+
+def _scalar(value: object, data_type: int | None, path: Path) -> Number:
+    format = scalar_format(data_type)
+    if format in "fed":
+        return _float(value, path, format)
+    bits = 8 * struct.calcsize(f"<{format}")
+    low, high = (0, 2**bits - 1) if format.isupper() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return _integer(value, path, low, high)
+
+
+def _pair(
+    value: object, path: Path, names: tuple[str, str], read: Callable[[object, Path], Number]
+) -> tuple[Number, Number]:
+    if isinstance(value, Mapping):
+        for name in value:
+            if name not in names:
+                raise MemberError(path, f"there is no {name}; {' and '.join(names)} are expected")
+        for name in names:
+            if name not in value:
+                raise MemberError((*path, name), "is missing")
+        first, second = (read(value[name], (*path, name)) for name in names)
+        return first, second
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or len(value) != 2:
+        raise MemberError(path, f"expected {' and '.join(names)}, not {_shown(value)}")
+    return read(value[0], (*path, names[0])), read(value[1], (*path, names[1]))
+
+
+def _shown(value: object) -> str:
+    """A value as a message names it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", False: "false", True: "true"}[value]
+    if isinstance(value, str):
+        return f"'{printable(value, 60)}'"
+    return str(value) if isinstance(value, float) else type(value).__name__

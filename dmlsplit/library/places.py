@@ -1,0 +1,48 @@
+"""Where libraries and compiled harnesses lie on this machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dmlsplit.library.builds import ONNXRUNTIME, Build
+from dmlsplit.library.errors import Unavailable
+
+
+def cache_directory() -> Path:
+    """$DMLSPLIT_CACHE, else the user's cache directory."""
+    own = os.environ.get("DMLSPLIT_CACHE")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "dmlsplit"
+
+
+def require_platform() -> None:
+    """Unavailable where no build can run, those for Windows neither."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise Unavailable(f"the harness is for Linux on x86-64, this is {sys.platform} {platform.machine()}")
+
+
+def directory_of(build: Build) -> Path:
+    """Where a build's libraries lie, or would lie."""
+    if build.kind == ONNXRUNTIME:
+        return cache_directory() / "onnxruntime" / build.version
+    return cache_directory() / "directml" / build.name
+
+
+@contextmanager
+def made_whole(directory: Path) -> Iterator[Path]:
+    """A directory to be filled, which gets its place once it is full; nothing is left of it where that fails."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".making-") as temporary:
+        made = Path(temporary) / "made"
+        made.mkdir()
+        yield made
+        if not directory.exists():  # another process may have been faster
+            made.rename(directory)

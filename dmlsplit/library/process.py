@@ -1,0 +1,141 @@
+"""A DirectML build that answers: the harness as a process, asked through its pipes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, TypeAlias
+
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.library.builds import Build
+from dmlsplit.library.errors import HarnessError, SilentEnd
+from dmlsplit.library.fetching import added
+from dmlsplit.library.harness import Harness, harness
+from dmlsplit.library.image import image
+from dmlsplit.library.pipes import Pipes
+
+Answer: TypeAlias = int | None
+"""CreateOperator's HRESULT, unsigned; None where the build ends the process."""
+
+FAST_FAIL: Final = 0xC0000409
+"""The exception of a program that the library has ended with __fastfail, which no handler in the harness sees."""
+STARTS: Final = 3
+"""Processes that may end before their first answer, one after another, until that is an error: under wine one in some
+thousands does."""
+COMMAND_SECONDS: Final = 20
+"""After which the harness gives a command up: timeoutSeconds in harness/platform.h."""
+START_SECONDS: Final = 40
+CRASH: Final = "crash "
+TIMEOUT: Final = "timeout"
+
+
+class Library:
+    """One DirectML build, its device created once; a context manager.
+
+    `harness` is what harness() made, `library` the shared object or DLL. `options` are the harness's: what the Direct3D
+    device offers, and the minimum feature level asked for (names in harness/main.cpp).
+    """
+
+    def __init__(self, harness: Harness, library: Path, options: Mapping[str, int] | None = None) -> None:
+        self._harness = harness
+        self._command = harness.command(library, [f"{name}={value}" for name, value in (options or {}).items()])
+        self._pipes: Pipes | None = None
+        self._starts = 0  # since the last answer
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None and self._pipes is not None:
+            self._pipes.kill()
+        self.close()
+
+    def close(self) -> None:
+        """Ends the process, if there is one."""
+        if self._pipes is not None:
+            self._end()
+
+    def _end(self) -> tuple[int, str]:
+        pipes, self._pipes = self._pipes, None
+        assert pipes is not None
+        return pipes.end()
+
+    def replies(self, commands: Sequence[str]) -> list[str]:
+        """The harness's answers to commands, in order: "crash ..." where the build ends the process, "timeout" where it
+        does not answer in time."""
+        answers: list[str] = []
+        while len(answers) < len(commands):
+            answers += self._ask(commands[len(answers) :])
+        return answers
+
+    def answers(self, commands: Sequence[str]) -> list[str | None]:
+        """The same, None where the build ends the process; HarnessError where it does not answer in time."""
+        found = self.replies(commands)
+        if TIMEOUT in found:
+            raise HarnessError(f"no answer within {COMMAND_SECONDS} seconds")
+        return [None if answer.startswith(CRASH) else answer for answer in found]
+
+    def _ask(self, commands: Sequence[str]) -> list[str]:
+        """The answers to all commands, or up to the one that ended the process; then there is a new one."""
+        if self._pipes is None:
+            self._pipes = Pipes(self._command, self._harness.environment)
+            self._starts += 1
+        self._pipes.write("\n".join(commands) + "\n\n")
+        answers: list[str] = []
+        for i in range(len(commands)):
+            try:
+                answers.append(self._reply(len(commands) - i))
+            except SilentEnd:
+                if self._starts >= STARTS:
+                    raise
+                break  # the rest is asked again, of a new process
+            self._starts = 1
+            ended = answers[-1] == TIMEOUT or answers[-1].startswith(CRASH)
+            if self._pipes is None or (ended and not self._harness.survives_crashes):
+                if self._pipes is not None:
+                    self._end()
+                break
+        return answers
+
+    def _reply(self, remaining: int) -> str:
+        assert self._pipes is not None
+        try:
+            # The Linux harness answers when all commands have been executed.
+            line = self._pipes.line(START_SECONDS + COMMAND_SECONDS * remaining)
+        except TimeoutError:
+            self._pipes.kill()
+            self._end()
+            return TIMEOUT
+        if line:
+            return line
+        status, message = self._end()
+        if status == FAST_FAIL & 0xFF and not self._harness.survives_crashes:
+            return f"{CRASH}{FAST_FAIL:08X}"
+        if not message:
+            raise SilentEnd(f"exit status {status}")
+        raise HarnessError(message)
+
+    def judge(self, descs: Iterable[AnyOperatorDesc | OperatorDesc]) -> list[Answer]:
+        """CreateOperator's answers."""
+        answers = self.answers([f"create {image(desc)}" for desc in descs])
+        return [None if answer is None else int(answer, 16) for answer in answers]
+
+    def explain(self, descs: Iterable[AnyOperatorDesc | OperatorDesc]) -> list[tuple[Answer, str]]:
+        """The same with what the debug layer says, of a build that has one and was asked for it by debug-layer=1."""
+        answers = self.answers([f"explain {image(desc)}" for desc in descs])
+        words = [(None, "", "") if answer is None else answer.partition(" ") for answer in answers]
+        return [(None if code is None else int(code, 16), message) for code, _, message in words]
+
+    def sessions(self, programs: Iterable[Sequence[str]]) -> list[list[str] | None]:
+        """The answers to the steps of programs (harness/session.h), each on a device of its own."""
+        answers = self.answers(["session " + " ; ".join(steps) for steps in programs])
+        return [None if answer is None else answer.split(" ") for answer in answers]
+
+
+def opened(build: Build, options: Mapping[str, int] | None = None) -> Library:
+    """The library of a DirectML build that has been added. Unavailable where it cannot be asked here."""
+    return Library(harness(build.platform), added(build) / build.platform.library, options)

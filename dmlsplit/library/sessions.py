@@ -1,0 +1,130 @@
+"""A version of ONNX Runtime that answers: the harness as a process, asked through its pipes."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from dmlsplit.library.builds import WINDOWS
+from dmlsplit.library.errors import HarnessError
+from dmlsplit.library.harness import harness
+from dmlsplit.library.pipes import Pipes
+
+SECONDS: Final = 120.0
+"""For one answer; the first one starts wine."""
+RENEW: Final = 500
+"""Queries after which a new process is started: what a session leaves behind stays in memory."""
+
+
+@dataclass(frozen=True)
+class RunInput:
+    """One input of a run: zeros, or `values` of an input of rank 1 and type INT64."""
+
+    name: str
+    element_type: int
+    shape: Sequence[int]
+    values: Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A session to be made, and run where `run` has its inputs. `model` is a file's bytes, or where it lies."""
+
+    model: bytes | Path
+    optimization: int = 99
+    config: Mapping[str, str] = field(default_factory=dict)
+    free_dimensions: Mapping[str, int] = field(default_factory=dict)
+    run: Sequence[RunInput] | None = None
+    outputs: Sequence[str] = ()
+
+
+class OnnxRuntime:
+    """One version, whose onnxruntime.dll and DirectML.dll lie in `libraries`; a context manager.
+
+    `options` are the device's (names in harness/sessions.cpp). Unavailable where the harness cannot be run.
+    """
+
+    def __init__(self, libraries: Path, options: Mapping[str, int] | None = None) -> None:
+        program = harness(WINDOWS, "sessions")
+        words = [f"{name}={value}" for name, value in (options or {}).items()]
+        folder = f"{program.root}{libraries.absolute()}".replace("/", "\\")
+        self._command = [*program.program, folder, *words]
+        self._environment = program.environment
+        self._folder = tempfile.TemporaryDirectory(prefix="onnxruntime-")
+        self._pipes: Pipes | None = None
+        self._asked = 0
+
+    def __enter__(self) -> OnnxRuntime:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end(kill=kind is not None)
+        self._folder.cleanup()
+
+    def ask(self, query: Query, seconds: float = SECONDS) -> dict[str, Any]:
+        """The record of a query (harness/sessions.cpp); "crash" where it ends the process, or does not end itself."""
+        if self._asked >= RENEW:
+            self._end()
+        if self._pipes is None:
+            self._pipes, self._asked = Pipes(self._command, self._environment), 0
+        self._asked += 1
+        self._pipes.write("".join(f"{line}\n" for line in (*self._lines(query), "")))
+        try:
+            answer = self._pipes.line(seconds)
+        except TimeoutError:
+            self._end(kill=True)
+            return {"crash": "no answer", "events": []}
+        if answer is None:
+            _, message = self._end()
+            if message.startswith("harness: "):
+                raise HarnessError(message.removeprefix("harness: "))
+            return {"crash": "no answer", "events": []}
+        record: dict[str, Any] = json.loads(answer)
+        if "crash" in record:
+            self._end()
+        return record
+
+    def _lines(self, query: Query) -> Iterator[str]:
+        """The query in the form of harness/sessions.cpp."""
+        if isinstance(query.model, Path):
+            yield f"file {_word(f'Z:{query.model.absolute()}')}"
+        else:
+            path = Path(self._folder.name) / "model.onnx"
+            path.write_bytes(query.model)
+            yield f"model {_word(f'Z:{path}')}"
+        yield f"optimization {query.optimization}"
+        for key, value in query.config.items():
+            yield f"config {_word(key)} {_word(value)}"
+        for name, size in query.free_dimensions.items():
+            yield f"free {_word(name)} {size}"
+        if query.run is None:
+            return
+        yield "run"
+        for entry in query.run:
+            if entry.values is not None:
+                yield " ".join(["integers", _word(entry.name), str(len(entry.values)), *map(str, entry.values)])
+            else:
+                sizes = [str(len(entry.shape)), *map(str, entry.shape)]
+                yield " ".join(["input", _word(entry.name), str(entry.element_type), *sizes])
+        for output in query.outputs:
+            yield f"output {_word(output)}"
+
+    def _end(self, kill: bool = False) -> tuple[int, str]:
+        pipes, self._pipes = self._pipes, None
+        if pipes is None:
+            return 0, ""
+        if kill:
+            pipes.kill()
+        return pipes.end()
+
+
+def _word(text: str) -> str:
+    return urllib.parse.quote(text, safe="/:._-")

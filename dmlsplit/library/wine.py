@@ -1,0 +1,66 @@
+"""Wine, which runs the Windows builds on Linux: with a prefix of its own in the cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from dmlsplit.library.errors import BuildError, Unavailable
+
+PREPARE_SECONDS = 300
+IDLE_SECONDS = 120
+"""So long wine's services wait for another program."""
+
+
+def environment(prefix: Path) -> dict[str, str]:
+    """The variables that a program for Windows is run with. Makes the prefix where it is not there yet.
+
+    Unavailable where wine is not installed, BuildError where it cannot make the prefix.
+    """
+    for program in ("wine", "wineboot", "wineserver"):
+        if shutil.which(program) is None:
+            raise Unavailable(f"the Windows builds need wine: {program} was not found")
+    if not prefix.exists():
+        _make(prefix)
+    variables = {"WINEPREFIX": str(prefix), "WINEDEBUG": "-all"}
+    # Wine's services would end with the last program, take seconds to, and take a program with them that is started in
+    # the meantime. They are started here, so that they do not hold on to the pipes of the first program.
+    _run(["wineserver", f"--persistent={IDLE_SECONDS}"], variables)
+    _run(["wineboot"], variables)
+    # n: the stand-ins beside the program, not wine's own libraries.
+    return variables | {"WINEDLLOVERRIDES": "dxgi,d3d12,dxcore=n"}
+
+
+def _make(prefix: Path) -> None:
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=".wine-") as temporary:
+        made = Path(temporary) / "made"
+        # Without mscoree and mshtml wine does not ask whether to fetch Mono and Gecko.
+        variables = {"WINEPREFIX": str(made), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
+        _run(["wineboot", "--init"], variables)
+        _run(["wineserver", "--kill"], variables)
+        _run(["wineserver", "--wait"], variables)  # the registry is written when it ends
+        if not (made / "system.reg").exists():
+            raise BuildError(f"wine has made no prefix in {prefix.parent}")
+        if not prefix.exists():  # another process may have been faster
+            made.rename(prefix)
+
+
+def _run(command: list[str], variables: dict[str, str]) -> None:
+    """Its outcome is judged by the files that it leaves."""
+    nothing = subprocess.DEVNULL
+    try:
+        subprocess.run(
+            command,
+            env={**os.environ, **variables},
+            stdin=nothing,
+            stdout=nothing,
+            stderr=nothing,
+            timeout=PREPARE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"{command[0]} did not end within {PREPARE_SECONDS} seconds") from None
