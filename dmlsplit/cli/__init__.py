@@ -41,10 +41,9 @@ COMMANDS: Final = {
 
 class _Commands(Mapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
-        help = COMMANDS[name]
-        with signals.held_back():  # the import system loses what a signal raises within its callbacks
-            command: click.Command = getattr(import_module(f"dmlsplit.cli.{name}"), name)
-        command.short_help = help
+        short_help = COMMANDS[name]
+        command: click.Command = getattr(import_module(f"dmlsplit.cli.{name}"), name)
+        command.short_help = short_help
         return command
 
     def __iter__(self) -> Iterator[str]:

@@ -1,14 +1,17 @@
-"""Signals that ask the process to end: exceptions while a command runs, held back while files get their names."""
+"""Signals that ask the process to end: exceptions while a command runs, held back while files get their names and
+while modules are imported."""
 
 from __future__ import annotations
 
+import importlib._bootstrap as import_system
 import signal
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 # SIGINT comes last: it is the one that raises outside commands, and the others are back in place by then.
 _NUMBERS: Final = tuple(
@@ -30,7 +33,8 @@ def raised() -> Iterator[None]:
 
     That is how the block ends then, whatever else is raised, or caught, on the way. While one exception is on its way
     no other is raised: `timeout` and a closing terminal send a signal twice, and the second must not stop undoing.
-    A signal that is ignored, as nohup has it, or handled by somebody else stays so.
+    A signal that is ignored, as nohup has it, or handled by somebody else stays so. One that comes while modules are
+    imported raises after that.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # handlers are the main thread's
@@ -55,7 +59,8 @@ def raised() -> Iterator[None]:
     try:
         for number in before:
             signal.signal(number, end)
-        yield
+        with _imports_uninterrupted():
+            yield
     except BaseException:
         if not came:
             raise
@@ -91,6 +96,33 @@ def held_back() -> Iterator[None]:
             signal.signal(number, handler)
         for number in came:
             signal.raise_signal(number)
+
+
+@contextmanager
+def _imports_uninterrupted() -> Iterator[None]:
+    """Holds signals back in the block while a module, with all that it imports, is imported for the first time.
+
+    An extension's initialization calls Python code, and seldom expects that code to raise: onnx's then ends the process
+    by SIGABRT, or by SIGSEGV where its module goes before it was initialized. The import system itself loses what is
+    raised within its callbacks. `import` and importlib.import_module both call the one function that is replaced here,
+    for modules that are not imported yet.
+    """
+    system: Any = import_system
+    find_and_load = system._find_and_load
+    system._find_and_load = _holding_back(find_and_load)
+    try:
+        yield
+    finally:
+        system._find_and_load = find_and_load
+
+
+def _holding_back(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        with held_back():
+            return function(*args)
+
+    return call
 
 
 @contextmanager

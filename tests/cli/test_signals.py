@@ -230,6 +230,56 @@ def test_while_modules_are_imported(tmp_path, module):
     assert (done.returncode, done.stderr.strip()) == (130, b"")  # click ends the line
 
 
+WHILE_INITIALIZING = """
+import os, signal, sys
+from importlib.machinery import ExtensionFileLoader
+from dmlsplit.cli import main
+
+module, moment = sys.argv.pop(1), int(sys.argv.pop(1))
+create_module, exec_module = vars(ExtensionFileLoader)["create_module"], vars(ExtensionFileLoader)["exec_module"]
+count = 0
+
+def profile(frame, event, argument):
+    # Moments are calls and returns: of what is written in Python, and by it.
+    global count
+    count += 1
+    if count == moment:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+def creating(self, spec):
+    if spec.name == module:
+        sys.setprofile(profile)
+    return create_module(self, spec)
+
+def executing(self, made):
+    exec_module(self, made)
+    if made.__name__ == module:
+        sys.setprofile(None)
+        if count < moment:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+ExtensionFileLoader.create_module, ExtensionFileLoader.exec_module = creating, executing
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("module", ["onnx.onnx_cpp2py_export", "google._upb._message"])
+@pytest.mark.parametrize("moment", [8, 200, 800])  # made and not yet initialized; within its initialization
+def test_while_extensions_initialize_themselves(tmp_path, module, moment):
+    """They end the process by SIGSEGV or SIGABRT where the Python code that they call raises."""
+    pytest.importorskip("google._upb._message")
+    (tmp_path / "model.onnx").write_bytes(b"")
+    done = subprocess.run(
+        [sys.executable, "-c", WHILE_INITIALIZING, module, str(moment), "check", "model.onnx"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGTERM
+    assert b"Error" not in done.stderr
+
+
 def test_processes_of_check_are_interrupted_by_it_alone():
     """The terminal's SIGINT goes to all of them, and would be a traceback each."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
