@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -35,7 +36,7 @@ class Processes(Executor):
             fresh = self._pool is None
             self._pool = self._pool or self._started()
             try:
-                with interrupts_blocked():  # this is where processes are started
+                with interrupts_blocked(), _current_folder_ignored():  # this is where processes are started
                     return self._pool.submit(function, *args, **kwargs)
             except BrokenExecutor:
                 if fresh:
@@ -50,7 +51,8 @@ class Processes(Executor):
         if os.name == "posix":
             from multiprocessing import resource_tracker
 
-            resource_tracker.ensure_running()  # where it is started, it lets SIGINT through again
+            with _current_folder_ignored():
+                resource_tracker.ensure_running()  # where it is started, it lets SIGINT through again
         # A copy of a process that has threads or pipes of its own is not to be trusted.
         return ProcessPoolExecutor(self._jobs, multiprocessing.get_context("spawn"))
 
@@ -64,6 +66,22 @@ class Processes(Executor):
             for process in list((self._pool._processes or {}).values()):
                 process.kill()
         self.shutdown()
+
+
+@contextmanager
+def _current_folder_ignored() -> Iterator[None]:
+    """Lets Python processes that are started in the block import nothing from the current folder, which may be
+    anybody's: multiprocessing starts them by `python -c`, which looks there first."""
+    name = "PYTHONSAFEPATH"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def at_once(

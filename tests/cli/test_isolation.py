@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
@@ -13,8 +15,9 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.checking import files as checking
 from dmlsplit.system import processes
-from tests.cli.conftest import BAD, GOOD, posix
+from tests.cli.conftest import BAD, GOOD, environment, posix
 from tests.formats.onnx_models import model, node, value
+from tests.planted import plant
 
 RECURSIVE = Path(__file__).parents[1] / "data" / "onnx" / "recursive_reference.onnx"
 ROOT = Path(dml.__file__).parents[1]
@@ -172,6 +175,27 @@ def test_too_little_memory(process, good, jobs):
         ("large.json", False, False),
         ("bad.json", True, False),
     ]
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_nothing_is_imported_from_the_current_folder(good, tmp_path_factory, jobs):
+    """By the installed script; `python -m` itself looks there first."""
+    pytest.importorskip("onnx")
+    shutil.copy(RECURSIVE, good / "recursive.onnx")
+    script = tmp_path_factory.mktemp("bin") / "dmlsplit"
+    script.write_text(
+        "import sys\nfrom dmlsplit.__main__ import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+    )
+    said = plant(good)
+    done = subprocess.run(
+        [sys.executable, script, "check", "recursive.onnx", "good.json", "bad.json", "--jobs", jobs],
+        cwd=good,
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert b"good.json:1:1: ok" in done.stdout
+    assert not said.exists(), said.read_text()
 
 
 def test_processes_are_started_anew(good):

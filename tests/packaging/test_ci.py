@@ -1,13 +1,14 @@
 """The pre-commit hook and the GitHub Action, run as their users run them: in a scratch repository, in a shell."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import dmlsplit as dml
+from tests.planted import plant
 
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[2]
@@ -57,7 +58,8 @@ def test_the_hook(project, tmp_path):
     run(*git, "add", "-A")
     run(*git, "commit", "-q", "-m", "The hook")
     environment = {**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "home")}
-    command = (sys.executable, "-m", "pre_commit", "try-repo", source, "dmlsplit", "--files")
+    said = plant(project)  # the hook imports nothing from there
+    command = (sys.executable, "-I", "-m", "pre_commit", "try-repo", source, "dmlsplit", "--files")
     right = run(*command, "right.onnx", cwd=project, env=environment)
     assert right.returncode == 0, right.stdout + right.stderr
     assert "Passed" in right.stdout
@@ -65,58 +67,67 @@ def test_the_hook(project, tmp_path):
     assert wrong.returncode == 1
     assert "onnx/" in wrong.stdout
     assert "bad.json" not in wrong.stdout  # not a kind of file that is known to hold operators
+    assert not said.exists(), said.read_text()
 
 
 class Action:
     """action.yml, run as a runner does: each step by its shell, with the inputs put in place."""
 
-    def __init__(self, python):
+    def __init__(self, temporary):
         self.steps = yaml.safe_load((ROOT / "action.yml").read_text())
         self.defaults = {name: str(value.get("default", "")) for name, value in self.steps["inputs"].items()}
-        self.python = python
+        self.temporary = temporary
 
-    def run(self, folder, **inputs):
-        given = {**self.defaults, **inputs}
-        output = folder / ".output"
-        output.write_text("")
+    def run(self, folder, *, variables=(), **inputs):
+        """The exit status, what was said, and the outputs of the last step, in a checkout that `folder` is."""
+        known = {f"inputs.{name}": text for name, text in {**self.defaults, **inputs}.items()}
+        known["github.action_path"] = str(ROOT)
         said = ""
         for step in self.steps["runs"]["steps"]:
-            env = {name: self.expand(value, given) for name, value in step.get("env", {}).items()}
             assert step["shell"] == "bash"
-            path = f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"
+            output = self.temporary / "output"
+            output.write_text("")
+            env = {**os.environ, **dict(variables), "RUNNER_TEMP": str(self.temporary), "GITHUB_OUTPUT": str(output)}
+            env |= {name: self.expand(value, known) for name, value in step.get("env", {}).items()}
             shell = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"])
-            done = run(*shell, cwd=folder, env={**os.environ, **env, "PATH": path, "GITHUB_OUTPUT": str(output)})
+            done = run(*shell, cwd=folder, env=env)
             said += done.stdout + done.stderr
+            outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())
+            known |= {f"steps.{step['id']}.outputs.{name}": value for name, value in outputs.items()}
             if done.returncode:
                 break
-        return done.returncode, said, output.read_text()
+        return done.returncode, said, outputs
 
-    def expand(self, value, given):
-        value = value.replace("${{ github.action_path }}", str(ROOT))
-        for name, text in given.items():
-            value = value.replace("${{ inputs." + name + " }}", text)
-        assert "${{" not in value
-        return value
+    def expand(self, value, known):
+        return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: known[found[1]], value)
 
 
 @pytest.fixture(scope="module")
 def action(tmp_path_factory):
-    environment = tmp_path_factory.mktemp("action") / "environment"
-    assert run(sys.executable, "-m", "venv", environment).returncode == 0
-    return Action(environment / "bin" / "python3")
+    return Action(tmp_path_factory.mktemp("action"))
 
 
 def test_the_action(action, project):
     status, said, output = action.run(project, files="right.onnx", args="--feature-level 4_1")
-    assert (status, output) == (0, "status=0\n"), said
+    assert (status, output) == (0, {"status": "0"}), said
     status, said, output = action.run(project, files="*.onnx bad.json", args="--feature-level 4_1")
-    assert (status, output) == (1, "status=1\n")
+    assert (status, output) == (1, {"status": "1"})
     assert "::error file=bad.json,line=1," in said
     assert "::error file=wrong.onnx," in said
     status, said, output = action.run(project, files="no;touch${IFS}hacked", format="jsonl", output="out.jsonl")
-    assert (status, output) == (2, "status=2\n")
+    assert (status, output) == (2, {"status": "2"})
     assert not (project / "hacked").exists()
     status, said, output = action.run(project, files="right.onnx", format="junit", output="report.xml")
     assert status == 0
     assert (project / "report.xml").read_text().startswith("<?xml")
-    assert dml.__version__ in run(action.python, "-m", "dmlsplit", "--version").stdout
+
+
+@pytest.mark.parametrize("path", [None, f".{os.pathsep}", "{project}"], ids=repr)
+def test_the_action_imports_nothing_from_the_checkout(action, project, path):
+    """Nor where the workflow has a PYTHONPATH that leads there: an empty folder in it does, too."""
+    said = plant(project)
+    variables = {} if path is None else {"PYTHONPATH": path.format(project=project)}
+    inputs = {"files": "right.onnx bad.json", "args": "--jobs 2 --feature-level 4_1"}
+    status, text, outputs = action.run(project, variables=variables, **inputs)
+    assert (status, outputs) == (1, {"status": "1"}), text
+    assert not said.exists(), said.read_text()
