@@ -16,10 +16,8 @@ from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.editing import Replacement
 from dmlsplit.mending.surroundings import Surroundings
-from dmlsplit.onnxruntime.cures import GUARDED, Fault
+from dmlsplit.onnxruntime.cures import GUARDED, MOVABLE, Fault
 
-_EXACT: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", "Relu", "Sign", "ThresholdedRelu"})
-"""Elementwise operators of one tensor, whose result for an element is one rounding at most, wherever it stands."""
 _MOST_INDICES: Final = 1 << 16
 """Of a Gather: its indices are a constant in the model."""
 _NEAR: Final = 6
@@ -150,7 +148,7 @@ def _moved_over_concat(around: Surroundings, culprit: int, concat: int) -> Repla
 def _moves(around: Surroundings, index: int) -> bool:
     """Whether an operator can be moved over a Split or Concat without changing a bit."""
     node = around.nodes[index]
-    return around.op(index) in _EXACT and len(node.output) == 1 and around.can_be_rewired(index)
+    return around.op(index) in MOVABLE and len(node.output) == 1 and around.can_be_rewired(index)
 
 
 def _max_input(around: Surroundings, culprit: int) -> Iterator[Replacement | None]:
@@ -160,11 +158,20 @@ def _max_input(around: Surroundings, culprit: int) -> Iterator[Replacement | Non
 def _max_before_concat(around: Surroundings, concat: int) -> Replacement | None:
     names = [name for name in dict.fromkeys(map(text, around.nodes[concat].input)) if name in around.producers]
     shared = [name for name in names if name in around.outputs or len(around.readers[name]) > 1]
-    renamed = {name: around.fresh(name, "apart") for name in shared or names}
-    if not renamed:
-        return None
-    made = [around.node("Max", [name, name], new) for name, new in renamed.items()]
-    return {concat: [*made, around.rewired(concat, renamed)]}
+    made: list[onnx.NodeProto] = []
+    renamed: dict[str, str] = {}
+    for name in shared or names:
+        source = name
+        if any(_is_max_of(around.nodes[i], name) for i in around.readers[name]):  # a session merges equal nodes
+            source = around.fresh(name, "again")
+            made.append(around.node("Max", [name, name], source))
+        renamed[name] = around.fresh(name, "apart")
+        made.append(around.node("Max", [source, source], renamed[name]))
+    return {concat: [*made, around.rewired(concat, renamed)]} if renamed else None
+
+
+def _is_max_of(node: onnx.NodeProto, name: str) -> bool:
+    return node.op_type == "Max" and list(map(text, node.input)) == [name, name]
 
 
 class _Used(NamedTuple):

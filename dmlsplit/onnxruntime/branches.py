@@ -13,9 +13,9 @@ import onnx
 from onnx import helper
 
 from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, refill
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, domain_of, refill
 from dmlsplit.models.scope import Scope, label_of
-from dmlsplit.onnxruntime.inlining import counted, name_in_path, rename
+from dmlsplit.onnxruntime.inlining import counted, name_in_path, rename, with_prefix
 
 _BRANCHES = ("else_branch", "then_branch")
 """By the condition."""
@@ -24,10 +24,11 @@ _BRANCHES = ("else_branch", "then_branch")
 @dataclass(slots=True)
 class Taken:
     """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` the paths of the
-    graphs that are gone with the branches that are never taken."""
+    graphs that are gone with the branches that are never taken, `names` those in the model."""
 
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    names: Names = field(default_factory=Names)
 
 
 def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget: Budget) -> onnx.ModelProto | None:
@@ -36,6 +37,7 @@ def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget:
     if not any(node.op_type == "If" for node in all_nodes(model.graph.node)):
         return None
     copy = deepcopy(model)
+    taken.names = Names.of(copy.graph)
     return copy if _take(copy.graph, scope.asked_anew(), taken, budget) else None
 
 
@@ -87,7 +89,7 @@ def _taken(
     chosen = _BRANCHES[condition]
     taken.removed.append(counted(label_of(scope.label, f"{name}.{_BRANCHES[not condition]}"), budget))
     paths = [f"{name}.{chosen}/{name_in_path(inner)}" for inner in branches[chosen].node]
-    body = _body(branches[chosen], node, f"{name}_{index}/", budget)
+    body = _body(branches[chosen], node, f"{name}_{index}/", taken.names, budget)
     for inner, path in zip(body.node, paths, strict=False):
         inner.name = counted(path, budget)
     taken.written += [output for inner in body.node for output in inner.output if output]
@@ -112,20 +114,26 @@ def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
     return bool(array.item()) if array is not None and array.size == 1 else None
 
 
-def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str, budget: Budget) -> onnx.GraphProto:
+def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str, taken: Names, budget: Budget) -> onnx.GraphProto:
     """The branch in the graph of the If: its outputs have the names of the If's, its other names a prefix."""
     body = deepcopy(branch)
     computed = {name for inner in branch.node for name in inner.output if name}
-    names = {name: f"{prefix}{name}" for name in computed | {tensor.name for tensor in branch.initializer}}
+    named: dict[str, str] = {}
     again = []
     for value, outer in zip(branch.output, node.output, strict=False):
         inner = value.name
-        if outer and inner in computed and names[inner] == f"{prefix}{inner}":
-            names[inner] = outer
+        if outer and inner in computed and inner not in named:
+            named[inner] = outer
         elif outer:  # what is no result of a node in it, or has its name already
             again.append((inner, outer))
-    rename(body, lambda name: names.get(name, name), budget)
+    own = computed | {tensor.name for tensor in branch.initializer}
+    fresh = with_prefix(named, prefix, taken)
+
+    def renamed(name: str) -> str:
+        return fresh(name) if name in own else name
+
+    rename(body, renamed, budget)
     for value in (*body.initializer, *body.value_info):
-        value.name = names.get(value.name, value.name)
-    body.node.extend(helper.make_node("Identity", [names.get(inner, inner)], [outer]) for inner, outer in again)
+        value.name = renamed(value.name)
+    body.node.extend(helper.make_node("Identity", [renamed(inner)], [outer]) for inner, outer in again)
     return body

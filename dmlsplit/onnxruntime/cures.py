@@ -94,7 +94,7 @@ CURES: Final = (
         "operator-first",
         Fault.OVERWRITTEN,
         "move the elementwise operator in front of the Concat: Concat(g(v), g(y))",
-        condition="g has one input; v is no graph output made by a node that g is fused into",
+        condition="g is in MOVABLE; v is no graph output made by a node that g is fused into",
     ),
     Cure("max-input", Fault.OVERWRITTEN, "put Max(v, v) in front of the Concat"),
     Cure("concat-output", Fault.OVERWRITTEN, "make the Concat's output a graph output, too", adds_output=True),
@@ -110,7 +110,7 @@ CURES: Final = (
         "operator-first",
         Fault.REFUSED,
         "put the elementwise operator in front of the Split",
-        condition="the operator has one input; only one part of the Split is used",
+        condition="the operator is in MOVABLE; only one part of the Split is used",
     ),
     Cure("gather", Fault.REFUSED, "take the part with a Gather in place of the Split"),
     Cure("negative-pad", Fault.REFUSED, "take the part with a Pad of negative pads in place of the Split"),
@@ -131,6 +131,10 @@ UNSPLIT: Final = "set ep.dml.disable_graph_fusion to 1"
 
 GUARDED: Final = frozenset({"Add", "BatchNormalization", "Conv", "Gemm", "MatMul"})
 """Operators that optimization fuses an activation into, although their output is a graph output as well."""
+
+MOVABLE: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", "Relu", "Sign", "ThresholdedRelu"})
+"""Elementwise operators of one tensor that may be moved over a Split or Concat: the result for an element is one
+rounding at most, wherever it stands."""
 
 
 def cures_of(fault: Fault, directml: Release | str | None = None) -> tuple[Cure, ...]:

@@ -12,7 +12,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.onnxruntime.cures import GUARDED, UNSPLIT, Cure, Fault, cures_of
+from dmlsplit.onnxruntime.cures import GUARDED, MOVABLE, UNSPLIT, Cure, Fault, cures_of
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged
@@ -180,19 +180,43 @@ def _worded(graph: FusedGraph, cure: Cure, culprit: int) -> str:
 
 
 def _fits(graph: FusedGraph, cure: Cure, culprit: int) -> bool:
-    """Whether the condition of a cure holds."""
-    if cure.name == "operator-first" and cure.fault is Fault.REFUSED:
-        reader = _reader_of_part(graph, culprit)
-        return reader is not None and _input_count(graph, reader) == 1
+    """Whether the condition of a cure holds: mending carries it out then."""
+    if cure.fault is Fault.REFUSED:
+        return _fits_cut(graph, cure, culprit)
     if cure.name == "operator-first":
         join = next((node for node, _ in graph.sources.get(culprit, ()) if graph.ops[node] == "Concat"), None)
-        if join is None or _input_count(graph, culprit) != 1:
+        if join is None or not _is_movable(graph, culprit, (join, 0)):
             return False
-        return not any(graph.ops[v] in GUARDED and (v, k) in graph.exits for v, k in graph.sources.get(join, ()))
+        return not any(_is_guarded_output(graph, *before) for before in graph.sources.get(join, ()))
     if cure.name == "tile":
         inputs = graph.sources.get(culprit, ())
         return len(set(inputs)) == 1 and _input_count(graph, culprit) == len(inputs)
     return cure.name != "rename"
+
+
+def _fits_cut(graph: FusedGraph, cure: Cure, culprit: int) -> bool:
+    """The same of the cures of a part that alone is used of what `culprit` makes."""
+    reader = _reader_of_part(graph, culprit)
+    if cure.name == "operator-first":
+        if reader is None or _is_guarded_output(graph, culprit, 0):
+            return False
+        return any(
+            _is_movable(graph, reader, part)
+            for part in graph.sources[reader]
+            if graph.ops[part[0]] in ("Split", "Slice")
+        )
+    return True
+
+
+def _is_movable(graph: FusedGraph, reader: int, tensor: tuple[int, int]) -> bool:
+    """Whether a node can be moved over the Split or Concat that makes a tensor: it alone reads that, as it is."""
+    node, output = tensor
+    alone = list(graph.readers.get(node, ())) == [reader] and tensor not in graph.exits
+    return alone and graph.ops[reader] in MOVABLE and graph.tensors[node][output] in graph.read[reader]
+
+
+def _is_guarded_output(graph: FusedGraph, node: int, output: int) -> bool:
+    return graph.ops[node] in GUARDED and (node, output) in graph.exits
 
 
 def _reader_of_part(graph: FusedGraph, node: int) -> int | None:
@@ -240,7 +264,7 @@ def _node(graph: FusedGraph, node: int) -> str:
 
 
 def _ranges(graph: FusedGraph, found: GraphFault) -> str:
-    """The DirectML that do the same, and the ONNX Runtime that ship them."""
+    """The DirectML that do the same, the versions of ONNX Runtime that ship them, and which of these are assumed to."""
 
     def is_affected(directml: str) -> bool:
         release = next(runtime.release for runtime in runtimes() if runtime.directml == directml)
@@ -254,16 +278,15 @@ def _ranges(graph: FusedGraph, found: GraphFault) -> str:
             continue
         span = list(releases)
         of = [runtime for runtime in runtimes() if runtime.directml in span]
-        wheels = [runtime.version for runtime in of if any("directml" in package for package in runtime.packages)]
-        versions = wheels or [runtime.version for runtime in of]
-        parts.append(
-            f"DirectML {_span(span[0], span[-1])}, that is onnxruntime-directml {_span(versions[0], versions[-1])}"
-        )
+        versions = [runtime.version for runtime in of]
+        assumed = [runtime.version for runtime in of if not runtime.observed]
+        text = f"DirectML {_span(span)}, that is ONNX Runtime {_span(versions)}"
+        parts.append(text + (f" ({_span(assumed)} not observed)" if assumed else ""))
     return "; ".join(parts)
 
 
-def _span(first: str, last: str) -> str:
-    return first if first == last else f"{first} to {last}"
+def _span(versions: Sequence[str]) -> str:
+    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
 
 
 def by_path(found: Sequence[GraphFinding]) -> Mapping[str, tuple[Diagnostic, ...]]:

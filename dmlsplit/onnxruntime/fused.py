@@ -30,6 +30,8 @@ class FusedGraph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     tensors: tuple[tuple[str, ...], ...]
+    read: tuple[frozenset[str], ...]
+    """The names that the model's node reads, of each node: optimization may take away what is between."""
     model_outputs: frozenset[str]
     """Those of `outputs` that are outputs of the model's graph."""
     has_constants: bool = False

@@ -217,6 +217,7 @@ class _Builder:
             tuple([name for name, _ in inputs]),
             tuple(self.exits),
             tuple([row.outputs for row in rows]),
+            tuple([frozenset(self.graph.nodes[row.op.index].input) for row in rows]),
             frozenset(self.graph.outputs & set(self.exits)),
             has_constants,
             self._behind_transposes(rows),

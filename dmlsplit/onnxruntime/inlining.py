@@ -9,7 +9,7 @@ from typing import Final
 import onnx
 
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, refill, rename_tensors, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, first_output, refill, rename_tensors, subgraphs
 from dmlsplit.models.functions import JUDGED, Functions
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
@@ -54,21 +54,29 @@ def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tu
             raise InputError("functions call themselves, or one another too often")
     copy = deepcopy(model)
     written: list[str] = []
-    _inline(copy.graph, functions, 0, written, budget)
+    _inline(copy.graph, functions, 0, written, Names.of(copy.graph), budget)
     del copy.functions[:]
     return copy, tuple(written)
 
 
-def _inline(graph: onnx.GraphProto, functions: Functions, depth: int, written: list[str], budget: Budget) -> None:
-    refill(graph.node, _expanded(graph.node, functions, depth, written, budget))
+def _inline(
+    graph: onnx.GraphProto, functions: Functions, depth: int, written: list[str], taken: Names, budget: Budget
+) -> None:
+    refill(graph.node, _expanded(graph.node, functions, depth, written, taken, budget))
 
 
 def _expanded(
-    nodes: Iterable[onnx.NodeProto], functions: Functions, depth: int, written: list[str], budget: Budget
+    nodes: Iterable[onnx.NodeProto],
+    functions: Functions,
+    depth: int,
+    written: list[str],
+    taken: Names,
+    budget: Budget,
 ) -> Iterator[onnx.NodeProto]:
+    """The nodes with the bodies of functions in place of calls; `taken`: the names in the whole model."""
     for index, node in enumerate(nodes):
         for subgraph in subgraphs(node):
-            _inline(subgraph, functions, depth, written, budget)
+            _inline(subgraph, functions, depth, written, taken, budget)
         key = functions.key_of(node)
         if key is None:
             yield node
@@ -89,11 +97,11 @@ def _expanded(
             if not inner.name and inner.op_type in JUDGED:
                 inner.name = name_in_path(inner)  # of the body, whose names change
         names = dict.fromkeys(function.input, "") | actual
-        rename(body, _in_call(names, f"{name}_{index}/"), budget)
+        rename(body, with_prefix(names, f"{name}_{index}/", taken), budget)
         for inner, own in zip(body.node, called, strict=True):
             inner.name = counted(f"{name}/{own}", budget)
             written.extend(output for output in inner.output if output)
-        yield from _expanded(body.node, functions, depth + 1, written, budget)
+        yield from _expanded(body.node, functions, depth + 1, written, taken, budget)
 
 
 def name_in_path(node: onnx.NodeProto) -> str:
@@ -101,9 +109,19 @@ def name_in_path(node: onnx.NodeProto) -> str:
     return node.name or (first_output(node) if node.op_type in JUDGED else "") or node.op_type
 
 
-def _in_call(names: Mapping[str, str], prefix: str) -> Callable[[str], str]:
-    """Names of a function's body in the graph of the call: its formals are the call's, the others get a prefix."""
-    return lambda name: names.get(name, f"{prefix}{name}" if name else "")
+def with_prefix(names: Mapping[str, str], prefix: str, taken: Names) -> Callable[[str], str]:
+    """Gives names new ones: those in `names` theirs, any other one with a prefix, which nothing else in the model has.
+
+    ONNX Runtime makes the names of what it inlines unique, too.
+    """
+    given = {"": "", **names}
+
+    def renamed(name: str) -> str:
+        if name not in given:
+            given[name] = taken.fresh(f"{prefix}{name}")
+        return given[name]
+
+    return renamed
 
 
 def counted(name: str, budget: Budget) -> str:

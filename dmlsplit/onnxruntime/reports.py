@@ -6,8 +6,10 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.location import Location
 from dmlsplit.formats import json as operator_json
 from dmlsplit.onnxruntime.predict import diagnostic
+from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.runtime_versions import Runtime, runtime_of_release, runtimes
 from dmlsplit.targets.session_options import options_of
@@ -60,7 +62,8 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
 def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagnostic, ...]:
     """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
 
-    A release or a level stands for the newest ONNX Runtime that ships it. Where none does nothing is said.
+    A release or a level stands for the newest ONNX Runtime that ships it. Where none does nothing is said. What keeps
+    ONNX Runtime from loading the model makes its graphs unknown; of a runtime that is asked for its answer says so.
     """
     runtime = target.runtime or _shipping(target)
     if node.in_session is None or runtime is None:
@@ -69,8 +72,11 @@ def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagn
     runtime = replace(runtime, observed=True)
     try:
         return node.in_session.session.graph_diagnostics(node.in_session.place, runtime, options_of(target))
-    except InputError:  # what the file says of its nodes is reported where they are judged
-        return ()
+    except InputError as error:
+        if target.runtime is not None:
+            return ()
+        message = f"what comes of its graph is not known: {error.message}"
+        return (GRAPH_RULES["graph/unknown"].diagnostic(Location(node=node.path), message),)
 
 
 def _shipping(target: Target) -> Runtime | None:

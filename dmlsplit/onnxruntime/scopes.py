@@ -13,7 +13,7 @@ import onnx
 from onnx import numpy_helper
 
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, domain_of, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, all_graphs, all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models import given
@@ -125,6 +125,7 @@ class SessionModel:
         outputs = {value.name for value in wanted.graph.output}
         refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
         symbols_of = _take_symbols(wanted.graph)
+        taken = Names.of(wanted.graph)
         for _ in range(_ROUNDS):
             graph = model.graph
             # Without inference what is declared is known all the same.
@@ -132,13 +133,16 @@ class SessionModel:
                 graph = self._inference.infer_shapes(wanted).graph
                 _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
-            if not _add_known(scope, wanted.graph, wanted_inputs):
+            if not _add_known(scope, wanted.graph, wanted_inputs, taken):
                 break
         return scope
 
 
-def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes]) -> bool:
-    """Gives inference what is computed of known shapes, of inputs that it looks into; whether there was any."""
+def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes], taken: Names) -> bool:
+    """Gives inference what is computed of known shapes, of inputs that it looks into; whether there was any.
+
+    `taken`: the names in the model.
+    """
     added = False
     for index, node in enumerate(scope.graph.node):
         if node.op_type not in wanted or domain_of(node) != "" or not _lacks_shape(node, scope):
@@ -150,7 +154,7 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes]
                 continue
             array = scope.elements(name)
             if array is not None and array.dtype.kind in "iuf":
-                twin.input[place] = f"{name}/known{index}"
+                twin.input[place] = taken.fresh(f"{name}/known")
                 graph.initializer.append(numpy_helper.from_array(array, twin.input[place]))
                 added = True
     return added
@@ -214,12 +218,13 @@ def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str], budget: B
     It does not look for constants of an outer graph, and it does not know ONNX Runtime's own operators.
     """
     copy = deepcopy(model)
+    taken = Names.of(copy.graph)
     for node in all_nodes(copy.graph.node):
         if node.domain != domain_of(node):  # a domain that is set to "" makes other bytes: inferred a second time
             node.domain = domain_of(node)
         if node.domain == "" and node.op_type in uninferred and node.input:
             # One to a shape that is computed: what is left is the type.
-            node.op_type, node.input[1:] = "Reshape", [f"{node.input[0]}/unknown"]
+            node.op_type, node.input[1:] = "Reshape", [taken.fresh(f"{node.input[0]}/unknown")]
             del node.attribute[:]
         if node.domain == "com.microsoft" and node.op_type in _SHAPED_AS:
             node.domain, node.op_type = "", _SHAPED_AS[node.op_type]

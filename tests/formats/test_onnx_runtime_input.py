@@ -56,6 +56,25 @@ def test_a_function_is_followed():
     assert outcome(found) == [("call/cut", "DML", "init", 0), ("call/join", "DML", "init", 0)]
 
 
+@pytest.mark.parametrize("taken", ["u", "F_0/t", "F_0/t_2", "k/unknown", "e/known", "e/known4"])
+def test_calls_without_names_write_names_of_their_own(taken):
+    """A call in the graph and one in a branch, each the first node there; `taken`: a name of the model's own."""
+    function = '<domain: "own", opset_import: ["" : 17]> F (v) => (w) { t = Relu(v) w = Tanh(t) }'
+    branch = "b{0} () => (float[2,6] o{0}) {{ o{0} = own.F(x) }}"
+    words = f"""g (float[2,6] x, bool c, float[2,2] k) => (float[2,6] z, float[2,3] a, float[2,3] b, float[2,2] m) {{
+        y = own.F(x)
+        z = If (c) <then_branch = {branch.format(1)}, else_branch = {branch.format(2)}>
+        "{taken}" = Einsum<equation="ij,jk->ik">(k, k)
+        e = Shape(x)
+        r = Reshape(y, e)
+        m = Neg("{taken}")
+        a, b = Split<axis=1>(r)
+    }}"""
+    for version in (VERSION, "1.19.2"):
+        found = on_onnxruntime(in_words(words, functions=function), version)
+        assert outcome(found) == [("a", "DML", "run", 0)]
+
+
 def test_a_function_that_calls_itself_is_one_clear_error():
     endless = helper.make_function(
         "own", "F", ["v"], ["w"], [node("F", ["v"], ["w"], domain="own")], [helper.make_opsetid("", 17)]
@@ -148,7 +167,10 @@ def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
     monkeypatch.setattr(session, "check_arity", refuse)
     nodes = [node("Split", ["x"], [f"a{i}", f"b{i}"], axis=1, name=f"S{i}") for i in range(5)]
     for each in dmlsplit.formats.onnx.read(model(nodes, [X], ["a0"], opset=13)):
-        assert graph_diagnostics(each, find_target()) == ()
+        (unknown,) = graph_diagnostics(each, find_target())
+        assert (unknown.rule, unknown.location.node) == ("graph/unknown", each.path)
+        assert "it contradicts itself" in unknown.message
+        assert graph_diagnostics(each, find_target(onnxruntime=VERSION)) == ()
         _, answer = judged_in_session(each, find_target(onnxruntime=VERSION))
         assert [d.message for d in answer.diagnostics] == ["it contradicts itself"]
     assert len(tried) == 1

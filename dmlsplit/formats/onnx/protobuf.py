@@ -115,3 +115,14 @@ class Names(set[str]):
             name = f"{base}_{number}"
         self.add(name)
         return name
+
+    @classmethod
+    def of(cls, graph: onnx.GraphProto) -> Names:
+        """The names of tensors in a graph and in the graphs of its nodes."""
+        found = cls()
+        for each in all_graphs(graph):
+            for value in (*each.input, *each.output, *each.initializer, *each.value_info):
+                found.add(text(value.name))
+            for node in each.node:
+                found.update(map(text, (*node.input, *node.output)))
+        return found

@@ -306,7 +306,8 @@ def outputs_fewer_than_num_outputs(n: OnnxSplit) -> Findings:
     "onnx/output-omitted",
     "An output has no name.",
     "The text says how optional inputs and outputs are left out, and is silent of one among a variable number. The "
-    "part is taken as made and not used. ONNX Runtime crashes.",
+    "part is taken as made and not used. ONNX Runtime's CPU execution provider crashes; with its DirectML execution "
+    "provider CreateOperator refuses the operator, and the session, or the Run, fails.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_RUNTIMES, ONNX_IR),
@@ -316,7 +317,8 @@ def outputs_fewer_than_num_outputs(n: OnnxSplit) -> Findings:
 )
 def output_omitted(n: OnnxSplit) -> Findings:
     for i in n.omitted:
-        yield Finding(("outputs", i), "has no name: the part is not used; ONNX Runtime crashes at this", "a name", "")
+        message = "has no name: the part is not used; ONNX Runtime crashes at this on the CPU, and DirectML refuses it"
+        yield Finding(("outputs", i), message, "a name", "")
 
 
 @NodeRule(

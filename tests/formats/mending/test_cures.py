@@ -10,9 +10,12 @@ from onnx.reference import ReferenceEvaluator
 
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.mending.carriers import CARRIERS, OTHERS
+from dmlsplit.onnxruntime import find_runtime
 from dmlsplit.onnxruntime.cures import CURES, Fault
+from dmlsplit.onnxruntime.findings import findings
 from tests.effort import calls
 from tests.formats.mending.wrong import WRONG, gate, made, overwritten, refused, repeated
+from tests.formats.onnx_graphs.recorded import free_dimensions, lines, model_of, session_model
 from tests.formats.onnx_models import ints, node
 
 
@@ -37,6 +40,22 @@ def test_a_wrong_graph_is_made_right(wrong, cure):
     assert front_end.legalize(written.model, onnxruntime="1.24.4") == (written.model, ())
     new = [n for n in result.graph.node if n not in list(wrong.graph.node)]
     assert all("dmlsplit: " in n.doc_string for n in new)
+
+
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_is_advised_is_what_is_done(step):
+    """For each recorded model whose graph is wrong: the cure in the finding is the one that legalize carries out."""
+    wrong, runtime = 0, find_runtime("1.24.4")
+    asked = {model_of(line).SerializeToString(): None for line in lines() if not free_dimensions(line)}
+    for source in [*asked][::step]:
+        found = findings(session_model(onnx.load_from_string(source)), runtime)
+        advised = {(each.path, each.cure.name) for each in found if each.cure is not None}
+        if advised:
+            changes = front_end.legalize(source, onnxruntime="1.24.4").changes
+            names = {name for _, name in CARRIERS}
+            assert {(each.path, name) for each in changes for name in each.names if name in names} == advised
+            wrong += 1
+    assert wrong >= 140 // step
 
 
 @pytest.mark.parametrize("times", [2, 3])

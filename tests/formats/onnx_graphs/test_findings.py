@@ -48,7 +48,9 @@ WRONG = {
     "a scaled residual": (block("residual: v + Conv(MulC(Concat"), Fault.OVERWRITTEN, None, "max-input"),
     "a state beside a Concat": (block("streaming state"), Fault.OVERWRITTEN, None, "max-input"),
     "an output beside a Concat": (text(JOINED), Fault.OVERWRITTEN, "j", "operator-first"),
-    "Sigmoid, Split, Tanh": (text(CUT), Fault.REFUSED, "a", "operator-first"),
+    "Sigmoid, Split, Tanh": (text(CUT), Fault.REFUSED, "a", "gather"),
+    "Sigmoid, Split, Relu": (text(CUT.replace("Tanh", "Relu")), Fault.REFUSED, "a", "operator-first"),
+    "an output before a Sigmoid": (text(JOINED.replace("Relu", "Sigmoid")), Fault.OVERWRITTEN, "j", "max-input"),
     "a dead Split": (models.dead({"model": "dead Split of the input"}), Fault.DEAD, None, None),
 }
 """The model, the fault, the node that it is said of where it has a name, and the cure."""
@@ -111,7 +113,10 @@ def test_without_fusion_nothing_is_wrong():
 
 def test_the_releases_are_named():
     (gate,) = found_in(text(GLU))
-    assert "DirectML 1.13.1 to 1.15.4, that is onnxruntime-directml 1.17.0 to 1.24.4" in gate.diagnostic.message
+    assert (
+        "DirectML 1.13.1 to 1.15.4, that is ONNX Runtime 1.17.0 to 1.30.0 (1.17.0 to 1.17.3 not observed);"
+        in gate.diagnostic.message
+    )
     assert "it computes q * sigmoid(q) of q = b, not a * sigmoid(q)" in gate.diagnostic.message
     assert "take a and b with two Slices in place of the Split" in gate.diagnostic.message
     (joined,) = found_in(text(JOINED))
