@@ -5,6 +5,7 @@ An unchanged message is a range of the source: unknown fields, the order of fiel
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -121,8 +122,10 @@ def _attributes(source: SourceModel, node: onnx.NodeProto, place: Field) -> list
     if not edited:
         return None
     found: list[Part] = []
+    starts = sorted(edited)
     for field in fields(source.data, place.content, place.end):
-        if field.number == ATTRIBUTE and any(field.content <= start < field.end for start in edited):
+        first, behind = (bisect_left(starts, end) for end in (field.content, field.end))
+        if field.number == ATTRIBUTE and first < behind:
             inside: list[Part] = []
             for inner in fields(source.data, field.content, field.end):
                 inside += edited.get(inner.start, [Span(inner.start, inner.end)])

@@ -12,7 +12,7 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import Names, all_nodes, first_output, reads, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.mending.sites import Place, nodes_at
+from dmlsplit.mending.sites import Bodies, Place
 from dmlsplit.mending.source import origin
 from dmlsplit.system.printable import printable
 
@@ -51,8 +51,9 @@ def name_apart(model: onnx.ModelProto) -> None:
 
 def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:
     """Puts nodes in the places of others; what only those read goes, too."""
+    bodies = Bodies(model)
     for place in sorted(replaced, key=lambda place: -len(place.steps)):  # the inner graphs first: indices stay right
-        graph = nodes_at(model, place)
+        graph = bodies.at(place)
         assert graph is not None
         old = [graph.node[index] for index in replaced[place]]
         unread = {name for node in old for name in map(text, node.input) if name}

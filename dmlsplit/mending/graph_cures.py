@@ -17,7 +17,7 @@ from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.mending.carriers import CARRIERS, OTHERS, Carrier
 from dmlsplit.mending.editing import Replacement, names_of, node_text, outputs_of, replace_nodes
 from dmlsplit.mending.judged import JudgedModel, wrong_graphs
-from dmlsplit.mending.sites import Place, Site, Spot, nodes_at
+from dmlsplit.mending.sites import Bodies, Place, Site, Spot
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.surroundings import Surroundings
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
@@ -95,6 +95,7 @@ class _Work:
         self._sites: dict[Place, dict[int, list[Site]]] = {}
         for site in judged.sites:
             self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
+        self._bodies = Bodies(judged.model)
         self._around: dict[Place, Surroundings | None] = {}
 
     def tried(self, chosen: dict[_Key, int], asked: dict[_Key, GraphFinding]) -> Cured:
@@ -168,7 +169,7 @@ class _Work:
 
     def _surroundings(self, place: Place) -> Surroundings | None:
         if place not in self._around:
-            graph = nodes_at(self._judged.model, place)
+            graph = self._bodies.at(place)
             known = None
             if graph is not None and place in self._sites:
                 known = Surroundings(graph.node, outputs_of(graph), self._sites[place], self._source.original)

@@ -19,7 +19,7 @@ from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
 from dmlsplit.mending.judged import JudgedModel, failing_elsewhere, faults, invalid, session_of
 from dmlsplit.mending.rewritings import REWRITINGS
-from dmlsplit.mending.sites import Place, nodes_at
+from dmlsplit.mending.sites import Bodies, Body, Place
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.versions import align_functions, converted, restore_untouched
 from dmlsplit.mending.views import View
@@ -111,10 +111,11 @@ def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, lis
     for view in judged.views:
         calls.setdefault((view.site.place, view.site.index), []).append(view)
     replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
+    bodies = Bodies(model)
     for (place, index), group in calls.items():
         site = group[0].site
         try:
-            nodes = _node(found, model, group, taken)
+            nodes = _node(found, bodies.at(place), group, taken)
         except CannotMend as refused:
             found.refusals.append(Refusal(site.path, str(refused)))
             continue
@@ -123,8 +124,8 @@ def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, lis
     return replaced
 
 
-def _node(found: Mending, model: onnx.ModelProto, group: Sequence[View], taken: Names) -> list[onnx.NodeProto] | None:
-    """The nodes that replace one node, right for all its calls; None where it stays."""
+def _node(found: Mending, graph: Body | None, group: Sequence[View], taken: Names) -> list[onnx.NodeProto] | None:
+    """The nodes that replace one node of a graph, right for all its calls; None where it stays."""
     site = group[0].site
     for view in group:
         if not view.site.node.report.ok:
@@ -145,7 +146,6 @@ def _node(found: Mending, model: onnx.ModelProto, group: Sequence[View], taken: 
     if form is None:
         return None
     reason = "; ".join(reasons)
-    graph = nodes_at(model, site.place)
     if graph is None:
         raise CannotMend("its graph is handed to a function, which may be given another one")
     original = found.source.original(graph.node[site.index])

@@ -48,6 +48,9 @@ Spot: TypeAlias = tuple[Place, int]
 """A node: its graph, and its index in that."""
 
 
+Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
+
+
 def sites_of(model: onnx.ModelProto, read_external: ReadExternal, inference: Inference) -> list[Site]:
     """The Splits and Concats of a model without weights, in order. InputError for what is no model."""
     reader = _SiteReader(model, read_external, inference)
@@ -73,19 +76,27 @@ def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
                     todo.append((Place(place.key, steps), graph.node))
 
 
-def nodes_at(model: onnx.ModelProto, place: Place) -> onnx.GraphProto | onnx.FunctionProto | None:
-    """The graph or function at a place; None where a call of a function brings the graph with it."""
-    if place.key is None:
-        graph: onnx.GraphProto | onnx.FunctionProto = model.graph
-    else:
-        graph = next(function for function in model.functions if key_of(function, text(function.name)) == place.key)
-    for index, name, number in place.steps:
-        attribute = next(a for a in graph.node[index].attribute if text(a.name) == name)
-        graphs = list(graphs_of(attribute))
-        if number >= len(graphs):
-            return None
-        graph = graphs[number]
-    return graph
+class Bodies:
+    """The graphs and functions of a model, by their places."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._graph = model.graph
+        self._functions = {key_of(function, text(function.name)): function for function in model.functions}
+        self._inner: dict[Spot, dict[tuple[str, int], onnx.GraphProto]] = {}
+
+    def at(self, place: Place) -> Body | None:
+        """The graph or function at a place; None where a call of a function brings the graph with it."""
+        found: Body = self._graph if place.key is None else self._functions[place.key]
+        for depth, (index, name, number) in enumerate(place.steps):
+            spot = Place(place.key, place.steps[:depth]), index
+            if spot not in self._inner:
+                attributes = found.node[index].attribute
+                self._inner[spot] = {(text(a.name), k): g for a in attributes for k, g in enumerate(graphs_of(a))}
+            graph = self._inner[spot].get((name, number))
+            if graph is None:
+                return None
+            found = graph
+        return found
 
 
 class _SiteReader(Reader):

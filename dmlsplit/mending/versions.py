@@ -16,7 +16,7 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.conversion import convert, since
 from dmlsplit.mending.editing import names_of, replace_nodes
 from dmlsplit.mending.forms import LENGTHS_ARE_INPUT, Form
-from dmlsplit.mending.sites import Place, Site, nodes_at
+from dmlsplit.mending.sites import Bodies, Place, Site
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import CannotMend, Change, document
 from dmlsplit.models.scope import opset_of
@@ -110,11 +110,12 @@ def _rewrite_judged(
     for site in sites:
         calls.setdefault((site.place, site.index), []).append(site)
     replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
+    bodies = Bodies(model)
     for (place, index), group in calls.items():
         own = group[0].scope.origin.opset
         if own == wanted or since(group[0].node.op, own) == since(group[0].node.op, wanted):
             continue
-        graph = nodes_at(model, place)
+        graph = bodies.at(place)
         if graph is None:
             raise CannotMend(f"{group[0].path}: its graph is handed to a function")
         form = Form.of(group, taken)

@@ -44,7 +44,7 @@ def absorbed(graph: SessionGraph, index: int) -> bool:
     wanted = ABSORBS.get(graph.nodes[producer].op_type, ()) if producer is not None else ()
     if producer is not None and node.op_type in wanted:
         # The tensor between them may be an output of the graph, too: that is not looked at.
-        return [i for i in graph.ends(graph.nodes[producer].output[0]) if i >= 0] == [index]
+        return graph.nodes_after(graph.nodes[producer].output[0]) == [index]
     return node.op_type == "Sigmoid" and _is_gate(graph, node)
 
 

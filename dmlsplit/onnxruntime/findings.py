@@ -21,6 +21,7 @@ from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.release_names import version_key
+from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime, runtimes
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 
@@ -268,8 +269,7 @@ def _ranges(graph: FusedGraph, found: GraphFault) -> str:
 
     def is_affected(directml: str) -> bool:
         release = next(runtime.release for runtime in runtimes() if runtime.directml == directml)
-        same = judged(graph, traits_of(release)).found
-        return any((each.rule, each.node) == (found.rule, found.node) for each in same)
+        return (found.rule, found.node) in graph.once(("rules", release), lambda: _rules(graph, release))
 
     parts = []
     shipped = sorted({runtime.directml for runtime in runtimes()}, key=version_key)
@@ -283,6 +283,11 @@ def _ranges(graph: FusedGraph, found: GraphFault) -> str:
         text = f"DirectML {_span(span)}, that is ONNX Runtime {_span(versions)}"
         parts.append(text + (f" ({_span(assumed)} not observed)" if assumed else ""))
     return "; ".join(parts)
+
+
+def _rules(graph: FusedGraph, release: Release) -> frozenset[tuple[str, int | None]]:
+    """The rules of the faults by a release, each with the node that does it."""
+    return frozenset((each.rule, each.node) for each in judged(graph, traits_of(release)).found)
 
 
 def _span(versions: Sequence[str]) -> str:

@@ -118,11 +118,11 @@ class SessionGraphs:
     """The nodes of each graph that nothing reads the results of: CompileGraph gets it without any node."""
     unwritten: list[tuple[str, str, str]] = field(default_factory=list)
     """Outputs of the graph that nothing computes, with the node and the operator that made them."""
-    judged: list[str] = field(default_factory=list)
+    judged: dict[str, None] = field(default_factory=dict)
     """The Splits and Concats, in order."""
     doubtful: list[DoubtfulGraph] = field(default_factory=list)
 
     @property
     def anchor(self) -> str | None:
         """The Split or Concat of which things are said that are of no other."""
-        return self.judged[0] if self.judged else None
+        return next(iter(self.judged), None)

@@ -72,7 +72,7 @@ def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | No
     """The same for nodes in an order, each of which can be in a fused graph, or cannot."""
     found = SessionGraphs()
     judged = [op for op in order if op.op_type in JUDGED]
-    found.judged = [graph.path(op.index) for op in sorted(judged, key=lambda op: op.index)]
+    found.judged = dict.fromkeys(graph.path(op.index) for op in sorted(judged, key=lambda op: op.index))
     rows = [PlacedNode(tuple(op.inputs), tuple(op.outputs), place) for op, place in zip(order, places, strict=True)]
     groups = partitions(rows)
     possible = partitions(rows, unknown=True) if None in places else groups
@@ -166,7 +166,7 @@ class _Row:
 class _Builder:
     """One fused graph in the making."""
 
-    def __init__(self, graph: SessionGraph, group: Sequence[Op], readers: Mapping[str, Sequence[Op]]) -> None:
+    def __init__(self, graph: SessionGraph, group: Sequence[Op], readers: Mapping[str, Iterable[Op]]) -> None:
         self.graph = graph
         self.group = group
         self.shaped_as: dict[str, str] = {}

@@ -54,7 +54,7 @@ def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
         owned=tuple([_is_owned(graph, name) for name in read]),
         folded=index in graph.folded,
         ir_version=graph.model.ir_version,
-        shapes_known=all(is_static(graph.shape(name)) or name in graph.open for name in read),
+        shapes_known=all(is_static(graph.shape(name)) or graph.is_open(name) for name in read),
         prefers_cpu=index in graph.preferring_cpu,
         axis_given="axis" in attributes,
         both_given="num_outputs" in attributes and len(names) > 1 and names[1] != "",

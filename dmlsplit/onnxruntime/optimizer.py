@@ -95,9 +95,11 @@ class Optimized:
 
     def _only_reader(self, op: Op) -> Op | None:
         """The node that alone reads what `op` computes, where it is no output of the graph."""
-        found = self.readers.get(op.outputs[0], [])
-        free = op.outputs[0] not in self.graph.outputs
-        return found[0] if len(found) == 1 and found[0].inputs.count(op.outputs[0]) == 1 and free else None
+        found = self.readers.get(op.outputs[0], ())
+        if len(found) != 1 or op.outputs[0] in self.graph.outputs:
+            return None
+        (reader,) = found
+        return reader if reader.inputs.count(op.outputs[0]) == 1 else None
 
     # Level 1.
 
@@ -106,7 +108,8 @@ class Optimized:
         outputs = self.graph.outputs
         producers, readers = producers_of(self.ops), readers_of(self.ops)
         alias: dict[str, str] = {}
-        kept: list[Op] = []
+        kept: dict[Op, None] = {}
+        renamed: dict[Op, dict[str, str]] = {}
         for op in depth_first(
             reversed(self.ops), lambda op: [producers[n] for n in reversed(op.inputs) if n in producers]
         ):
@@ -120,10 +123,12 @@ class Optimized:
                 before = producers.get(source)
                 alone = len(readers.get(source, ())) == 1 and source not in outputs
                 if op.op_type == "Identity" and before is not None and before in kept and alone:
-                    before.outputs = [op.outputs[0] if name == source else name for name in before.outputs]
+                    renamed.setdefault(before, {})[source] = op.outputs[0]
                     producers[op.outputs[0]] = before
                     continue
-            kept.append(op)
+            kept[op] = None
+        for op, names in renamed.items():
+            op.outputs = [names.get(name, name) for name in op.outputs]
         read = {name for op in kept for name in op.inputs} | outputs
         left = [op for op in kept if op not in self._undone or not read.isdisjoint(op.outputs)]
         self.ops = sorted(left, key=lambda op: op.index)
@@ -199,9 +204,11 @@ class Optimized:
 
     def _replace_reader(self, gone: Op, op: Op) -> None:
         """`op` reads what `gone` did, which is no more."""
-        for name in dict.fromkeys(gone.inputs):
-            found = self.readers.get(name, [])
-            self.readers[name] = list(dict.fromkeys(op if reader is gone else reader for reader in found))
+        for name in gone.inputs:
+            found = self.readers.get(name, {})
+            if gone in found:
+                del found[gone]
+                found[op] = None
         self._gone.add(gone)
 
     def _new(self) -> tuple[int, int]:
@@ -232,12 +239,13 @@ class Optimized:
             wanted = ABSORBS.get(op.op_type)
             if wanted is None or op in self._gone or (op.op_type == "Sum" and len(op.inputs) != 2):
                 continue
-            found = self.readers.get(op.outputs[0], [])
-            if len(found) != 1 or found[0].op_type not in wanted:
+            found = self.readers.get(op.outputs[0], {})
+            reader = next(iter(found), None)
+            if reader is None or len(found) > 1 or reader.op_type not in wanted:
                 continue
             if op.outputs[0] in self.graph.outputs:
                 op.unwritten = op.outputs[0]
-            self._join(op, found[0])
+            self._join(op, reader)
             if op.op_type in ("Add", "Sum"):
                 op.op_type = FUSED_ADD
 
@@ -247,12 +255,12 @@ def producers_of(ops: Iterable[Op]) -> dict[str, Op]:
     return {name: op for op in ops for name in op.outputs if name}
 
 
-def readers_of(ops: Iterable[Op]) -> dict[str, list[Op]]:
-    """The nodes by the names that they read, each once."""
-    found: dict[str, list[Op]] = {}
+def readers_of(ops: Iterable[Op]) -> dict[str, dict[Op, None]]:
+    """The nodes by the names that they read, in order, each once."""
+    found: dict[str, dict[Op, None]] = {}
     for op in ops:
-        for name in dict.fromkeys(filter(None, op.inputs)):
-            found.setdefault(name, []).append(op)
+        for name in filter(None, op.inputs):
+            found.setdefault(name, {})[op] = None
     return found
 
 
@@ -280,7 +288,7 @@ def fusible(group: Sequence[Op]) -> set[Op]:
     producers, readers = producers_of(group), readers_of(group)
     found = {op for op in group if op.op_type in _CORES}
     for _ in range(_REACH if found else 0):
-        around = [name for op in found for name in (*op.inputs, *op.outputs)]
+        around = {name for op in found for name in (*op.inputs, *op.outputs)}
         found |= {op for name in around for op in readers.get(name, ())}
         found |= {producers[name] for name in around if name in producers}
     return found

@@ -91,7 +91,7 @@ class SessionModel:
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.refused: tuple[str, ...] = ()
         """Why no session is made of it, whatever the version."""
-        self.removed: tuple[str, ...] = ()
+        self.removed: frozenset[str] = frozenset()
         """The paths of the graphs in branches that are never taken."""
         self._read_external = read_external
         self._budget = budget

@@ -83,7 +83,7 @@ class OnnxSession:
         if found is not None:
             return found.answer
         removed = self._model_of(runtime, options, inputs).removed
-        if any(place.path.startswith(f"{path}/") for path in removed):
+        if removed and any(place.path[:length] in removed for length in _ends_of_graphs(place.path)):
             note = diagnostic("onnxruntime/branch-not-taken", place.path, "it is in a branch that is never taken")
             return RuntimeAnswer(runtime, Outcome.CPU, "init", diagnostics=(note,))
         # Less is known of it than an answer takes: a model of no opset, a node without inputs or element type.
@@ -158,9 +158,14 @@ class OnnxSession:
             budget.spend(Limit.ONNX_TAKEN)
             proto = left
             model = made()
-        model.removed = tuple(taken.removed)
+        model.removed = frozenset(taken.removed)
         model.refused = (*refused, *not_loaded(read))
         return model
+
+
+def _ends_of_graphs(path: str) -> Iterator[int]:
+    """Where the paths end of the graphs that a node of this path may be in."""
+    return (i for i, character in enumerate(path[: Limit.ONNX_PATH.most + 1]) if character == "/")
 
 
 def _places(nodes: Sequence[NodeOnRuntime]) -> dict[NodeKey, NodeOnRuntime]:

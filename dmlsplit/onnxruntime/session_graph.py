@@ -89,7 +89,7 @@ class SessionGraph:
             if shape.fate is Fate.CONSTANT:
                 self.folded.add(index)
                 self.constants.update(self.nodes[index].output)
-        self.open = self._open_names()
+        self._open = self._open_names()
         self.has_subgraphs = any(True for node in self.nodes for _ in subgraphs(node))
         self._implemented = self._all_implemented()
         self.preferring_cpu = self._preferring_cpu()
@@ -208,7 +208,12 @@ class SessionGraph:
     def ends(self, name: str) -> list[int]:
         """The nodes that read a name, or another that it stands for; -1 stands for a graph output."""
         name = self.source(name)
-        return [-1] * (name in self.outputs) + self._ends.get(name, [])
+        readers = self._ends.get(name, [])
+        return [-1, *readers] if name in self.outputs else readers
+
+    def nodes_after(self, name: str) -> Sequence[int]:
+        """As `ends`, without the graph's outputs."""
+        return self._ends.get(self.source(name), [])
 
     def followers(self, index: int) -> Iterator[int]:
         """The nodes that read what a node gives, as `ends` has them."""
@@ -245,17 +250,22 @@ class SessionGraph:
 
     def _open_names(self) -> set[str]:
         """The tensors whose sizes follow from what is known only as the model runs."""
-        found = set() if self.parent is None else set(self.parent.open)
-        found |= {name for name in self.inputs if not is_static(self.shape(name))}
+        found = {name for name in self.inputs if not is_static(self.shape(name))}
+        outer = self.parent
         settled = {shape.reshape for shape in self.reshapes.values() if shape.settles}
         for index, node in self.alive:
             if index in settled:
                 continue
             names = {name for name in node.input if name} - self.constants
             by_data = node.op_type in DATA_DEPENDENT | self.model.uninferred or self._has_computed_lengths(node)
-            if by_data or names & found or any(self._is_open_integer(name) for name in names):
+            is_open = by_data or not names.isdisjoint(found) or any(map(self._is_open_integer, names))
+            if is_open or (outer is not None and any(map(outer.is_open, names))):
                 found.update(name for name in node.output if name)
         return found
+
+    def is_open(self, name: str) -> bool:
+        """Whether the sizes of a tensor follow from what is known only as the model runs."""
+        return name in self._open or (self.parent is not None and self.parent.is_open(name))
 
     def _has_computed_lengths(self, node: onnx.NodeProto) -> bool:
         """Whether the lengths of a Split are computed as the model runs, even where they follow from the model."""
@@ -341,7 +351,7 @@ class SessionGraph:
             empty = any(0 in shape for shape in shapes if shape is not None)
             return Placed(index, on_dml, False if empty else True if on_dml else None)
         # ONNX Runtime's inference may find shapes that inference here did not.
-        unknown = all(is_static(self.shape(name)) or name not in self.open for name in names if name)
+        unknown = all(is_static(self.shape(name)) or not self.is_open(name) for name in names if name)
         return Placed(index, on_dml, None if unknown else False)
 
     @property
