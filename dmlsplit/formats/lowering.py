@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
-from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.dims import Shape
 from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.descriptors.geometry import Side, members_of
 from dmlsplit.descriptors.location import Location
@@ -17,16 +18,41 @@ from dmlsplit.formats.element_types import ElementType
 from dmlsplit.legalize import Legalization, legalized
 from dmlsplit.native.binding import NUMPY_DTYPE
 from dmlsplit.rules import RULES
+from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.system.errors import BindingError
 from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
     from dmlsplit.descriptors.call_types import Array, Bindable
-    from dmlsplit.formats.operator_nodes import OperatorNode
 
 NO_SPLIT: Final = SplitOperatorDesc(None, None, 0)
 NO_JOIN: Final = JoinOperatorDesc(None, None, 0)
 """The `desc` of a node that stands for no operator."""
+
+
+class LoweredNode(Protocol):
+    """The node of a framework, as far as its rewriting asks: see OperatorNode."""
+
+    @property
+    def operator_type(self) -> OperatorType: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def data_type(self) -> str | None: ...
+    @property
+    def axis(self) -> int | None: ...
+    @property
+    def lengths(self) -> Shape | None: ...
+    @property
+    def whole_shape(self) -> Shape | None: ...
+    @property
+    def report(self) -> Report: ...
+    @property
+    def element(self) -> ElementType | None: ...
+    @property
+    def facts(self) -> NodeFacts | None: ...
+    def obstacle(self) -> Diagnostic | None: ...
+    def descriptor(self) -> OperatorDesc: ...
 
 
 @dataclass(frozen=True)
@@ -77,7 +103,7 @@ class NodeLegalization(Legalization[Any]):
         return array.reshape(-1).view(dtype).reshape(array.shape[:-1])
 
 
-def legalized_node(node: OperatorNode[Any], target: Target) -> Legalization[Any]:
+def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
     """SplitNode.legalize and JoinNode.legalize for one target."""
     splits = node.operator_type is OperatorType.SPLIT
     obstacle = node.obstacle()
@@ -103,12 +129,12 @@ def asked_descriptor(found: Legalization[Any]) -> OperatorDesc | None:
     return None if found.desc in (NO_SPLIT, NO_JOIN) else found.desc
 
 
-def is_rewritten(node: OperatorNode[Any], found: Legalization[Any]) -> bool:
+def is_rewritten(node: LoweredNode, found: Legalization[Any]) -> bool:
     """Whether more was changed than how the axis is counted."""
     return found.operators != (found.desc,) or (node.element is not None and not node.element.is_native)
 
 
-def _steps(node: OperatorNode[Any]) -> Iterator[str]:
+def _steps(node: LoweredNode) -> Iterator[str]:
     """The changes that the descriptor itself is of the framework's node."""
     assert node.element is not None
     assert node.element.data_type is not None

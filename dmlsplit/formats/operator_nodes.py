@@ -17,6 +17,7 @@ from dmlsplit.descriptors.enums import UINT_MAX, FeatureLevel, OperatorType
 from dmlsplit.descriptors.geometry import ROLES
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.element_types import ElementType
+from dmlsplit.formats.lowering import legalized_node
 from dmlsplit.formats.sessions import Inputs, InSession
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules._facts import NodeFacts
@@ -135,8 +136,6 @@ class OperatorNode(Generic[DescT]):
         Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
         operator, `ok` is False, and the report says why.
         """
-        from dmlsplit.formats.lowering import legalized_node
-
         return legalized_node(self, find_target(feature_level, directml, onnxruntime))
 
     def on_onnxruntime(

@@ -10,7 +10,8 @@ from dmlsplit.descriptors.enums import OperatorType, TensorDataType
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 
 if TYPE_CHECKING:
-    from dmlsplit.legalize.result import BufferKind, Legalization, Region
+    from dmlsplit.legalize.regions import BufferKind, Region
+    from dmlsplit.legalize.result import Legalization
 
 __all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized", "movable_types"]
 
@@ -18,7 +19,7 @@ __all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized", "mov
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("dmlsplit.legalize.result"), name)
+    return getattr(import_module(f"dmlsplit.legalize.{'result' if name == 'Legalization' else 'regions'}"), name)
 
 
 def legalize(

@@ -17,7 +17,7 @@ from dmlsplit.descriptors.geometry import Geometry, descriptor_of
 from dmlsplit.descriptors.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.legalize._loops import Loops
 from dmlsplit.legalize._obstacles import Obstacle, too_large
-from dmlsplit.legalize.result import BufferKind, Region
+from dmlsplit.legalize.regions import BufferKind, Region
 from dmlsplit.targets.target import Target
 
 UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.UINT16, TensorDataType.UINT8)

@@ -17,7 +17,7 @@ from dmlsplit.system.errors import BindingError
 
 if TYPE_CHECKING:
     from dmlsplit.descriptors.call_types import Array
-    from dmlsplit.legalize.result import Region
+    from dmlsplit.legalize.regions import Region
 
 
 class Runner:

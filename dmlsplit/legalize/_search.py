@@ -20,7 +20,8 @@ from dmlsplit.legalize._loops import loops_of
 from dmlsplit.legalize._obstacles import Obstacle, Obstacles, indivisible, refused, too_many_dimensions
 from dmlsplit.legalize._temporary import TemporaryPacking
 from dmlsplit.legalize._words import steps
-from dmlsplit.legalize.result import BufferKind, Legalization, Region
+from dmlsplit.legalize.regions import BufferKind, Region
+from dmlsplit.legalize.result import Legalization
 from dmlsplit.rules import RULES
 from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.validation import evaluate, faults, in_descriptor_order

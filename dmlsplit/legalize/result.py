@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Generic, overload
 
 from dmlsplit.descriptors.call_types import DescT, DescT_co
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report, ValidationError
+from dmlsplit.legalize.regions import Region
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dmlsplit.descriptors.call_types import Array, Bindable
     from dmlsplit.legalize._run import Runner
-
-BufferKind: TypeAlias = Literal["input", "output", "temporary"]
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A range of bytes: `offset` and `size` within one of the original's buffers, or within a temporary one.
-
-    `index` counts the original's inputs or outputs (0 for the single one), or the temporary buffers.
-    """
-
-    buffer: BufferKind
-    index: int
-    offset: int
-    size: int
 
 
 @dataclass(frozen=True)

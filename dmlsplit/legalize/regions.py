@@ -1,0 +1,21 @@
+"""The bytes of buffers that the operators of a rewriting are bound to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+BufferKind: TypeAlias = Literal["input", "output", "temporary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A range of bytes: `offset` and `size` within one of the original's buffers, or within a temporary one.
+
+    `index` counts the original's inputs or outputs (0 for the single one), or the temporary buffers.
+    """
+
+    buffer: BufferKind
+    index: int
+    offset: int
+    size: int
