@@ -9,9 +9,9 @@ from __future__ import annotations
 import bisect
 import enum
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn, Tensor, Unmodelled
 from dmlsplit.graphs.regions import at_first_index, overlap
@@ -70,6 +70,17 @@ class _Write:
     @property
     def tensor(self) -> Tensor:
         return self.dispatch.output
+
+
+class _Piece(NamedTuple):
+    """The writes of one tensor that a read needs."""
+
+    needed: list[tuple[_Write, BufferView]]
+    """Each with what of its region is the tensor's."""
+    alone: bool
+    """Nothing else has written the tensor that is read."""
+    larger: set[int]
+    """The times of writes of more than the tensor's."""
 
 
 @dataclass(slots=True)
@@ -193,6 +204,23 @@ class Execution:
         """The fault of the bytes of a region that should hold the tensor, or a part of it."""
         if tensor.producer is None:
             return None
+        fault = self._never_written(tensor, region) or self._displaced(tensor, region)
+        if fault is not None:
+            return fault
+        mild: WrongOutput | None = None
+        pieces = []
+        for piece in self._pieces(tensor, region):
+            for write, _ in piece.needed:
+                fault = self._reaching(write, region, alone=piece.alone)
+                if fault is not None and not fault.negatives_only:
+                    return fault
+                mild = fault or mild
+            pieces.append(piece)
+        fault = self._overwritten(region, pieces)
+        return fault if fault is not None and not fault.negatives_only else mild or fault
+
+    def _never_written(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
+        """The fault where the region has the place of a Join's input that nothing is written to."""
         for output, place, k in self.plan.lost:
             self._spend()
             if (output is tensor or tensor in output.outer()) and self._overlap(place, region):
@@ -202,34 +230,27 @@ class Execution:
                     number,
                     f"the place of input {k} of the Join (node {number}) is never written",
                 )
-        displaced = self._displaced(tensor, region)
-        if displaced is not None:
-            return displaced
+        return None
+
+    def _pieces(self, tensor: Tensor, region: BufferView) -> Iterator[_Piece]:
+        """The writes of each tensor that this one is made of, as far as they are in the region."""
         sources = list(self._sources(tensor))
-        written: list[tuple[_Write, BufferView]] = []
-        """And what of it is the tensor's."""
-        larger: set[int] = set()
-        """The times of those that write more than that."""
-        mild: WrongOutput | None = None
-        for source, held in sources:
+        for source, place in sources:
             found = self.memory.of_tensor.get(source)
             if not found:
                 raise Unmodelled("a tensor is read before it is written")
-            needed = [
-                (w, held or w.region)
-                for w in found
-                if len(sources) + len(found) == 2 or self._overlap(held or w.region, region)
-            ]
-            for write, _ in needed:
-                fault = self._reaching(write, region, alone=len(sources) + len(found) == 2)
-                if fault is not None and not fault.negatives_only:
-                    return fault
-                mild = fault or mild
-            written += needed
-            larger.update(w.time for w in found if held)
+            alone = len(sources) == len(found) == 1
+            needed = [(w, place or w.region) for w in found if alone or self._overlap(place or w.region, region)]
+            yield _Piece(needed, alone, {w.time for w in found} if place else set())
+
+    def _overwritten(self, region: BufferView, pieces: Sequence[_Piece]) -> WrongOutput | None:
+        """The first fault of values that something else was written over; one of negative numbers only, if that is all
+        there is."""
+        written = [each for piece in pieces for each in piece.needed]
         if not written:
             return None
-        mine = {write.time for write, _ in written} - larger
+        mild: WrongOutput | None = None
+        mine = {write.time for write, _ in written}.difference(*(piece.larger for piece in pieces))
         for write in self.memory.since(region.buffer, min(write.time for write, _ in written)):
             self._spend()
             if write.time in mine or not overlap(write.region, region):
@@ -239,19 +260,23 @@ class Execution:
                     continue
                 if self._unchanged(write, earlier):
                     continue
-                stand_in = self.stand_ins.get(write.tensor)
-                if stand_in is not None:
-                    if write.copied is not None and write.copied is earlier.copied:
-                        raise Unmodelled("what was joined in place of a part may hold the parts beside it")
-                    return _in_place_of_part(stand_in, "comes over the places beside that of a part")
-                node = write.dispatch.node
-                what = f"node {node} ({write.dispatch.name})" if node is not None else "a copy"
-                message = f"{what} has written over it, and its result is read instead"
-                fault = WrongOutput("graph/memory-overwritten", node, message, write.dispatch.rectifies)
-                if not write.dispatch.rectifies:
+                fault = self._written_over(write, earlier)
+                if not fault.negatives_only:
                     return fault
                 mild = mild or fault
         return mild
+
+    def _written_over(self, write: _Write, earlier: _Write) -> WrongOutput:
+        """The fault of a write that changes what an earlier one has put there."""
+        stand_in = self.stand_ins.get(write.tensor)
+        if stand_in is not None:
+            if write.copied is not None and write.copied is earlier.copied:
+                raise Unmodelled("what was joined in place of a part may hold the parts beside it")
+            return _in_place_of_part(stand_in, "comes over the places beside that of a part")
+        node = write.dispatch.node
+        what = f"node {node} ({write.dispatch.name})" if node is not None else "a copy"
+        message = f"{what} has written over it, and its result is read instead"
+        return WrongOutput("graph/memory-overwritten", node, message, write.dispatch.rectifies)
 
     def _reaching(self, write: _Write, region: BufferView, *, alone: bool) -> WrongOutput | None:
         """The fault of values that are read where a write has put them, and no other write has if `alone`."""

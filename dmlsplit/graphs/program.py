@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.descriptors.layout import is_packed, packed_strides
@@ -312,7 +312,10 @@ def same_layout(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) 
     return all(size == 1 or a == b for size, a, b in zip(sizes, one, other, strict=True))
 
 
-Uses = dict[Tensor, list[tuple[Node, int]]]
+Uses: TypeAlias = dict[Tensor, list[tuple[Node, int]]]
+"""The readers of each tensor, in the order in which CompileGraph lists them."""
+Readers: TypeAlias = Sequence[tuple[Node, int]]
+"""Nodes, and which of their inputs it is."""
 
 
 def depth_first(roots: Iterable[Node]) -> list[Node]:

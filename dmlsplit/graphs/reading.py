@@ -124,7 +124,7 @@ class Program:
             return max(ELEMENT_BITS[data_type] // 8, 1)
         return size
 
-    def _uses(self) -> Uses:
+    def uses(self) -> Uses:
         uses: Uses = defaultdict(list)
         found = [(operand.rank, node, k) for node in self.nodes for k, operand in enumerate(node.operands)]
         found.sort(key=lambda use: use[0])
@@ -132,5 +132,5 @@ class Program:
             uses[node.operands[k].tensor].append((node, k))
         return uses
 
-    def _topological(self) -> list[Node]:
+    def topological(self) -> list[Node]:
         return depth_first(self.nodes)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
 from typing import Final
 
 from dmlsplit.graphs.descriptors import GraphDesc
 from dmlsplit.graphs.execution import Execution
-from dmlsplit.graphs.memory import Compiler
+from dmlsplit.graphs.memory import compile_program
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch
+from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.report.svg import canvas
 from dmlsplit.report.svg.canvas import add, label, line, rectangle, shortened
@@ -25,13 +25,6 @@ _ROW: Final = 40.0
 _STRIP: Final = 24.0
 
 
-class _Unchecked(Compiler):
-    """A graph that is refused has dispatches, too: what they touch does not fit."""
-
-    def _fitting(self, dispatches: Iterable[Dispatch]) -> list[Dispatch]:
-        return list(dispatches)
-
-
 def picture(graph: GraphDesc, directml: Release | str, title: str) -> str:
     """An SVG document, light or dark as the reader prefers: a row for each dispatch, a column for each buffer.
 
@@ -43,8 +36,8 @@ def picture(graph: GraphDesc, directml: Release | str, title: str) -> str:
     traits = traits_of(release)
     if traits is None:
         raise ValueError(f"{release.judged_by} was not observed compiling graphs")
-    compiler = _Unchecked(graph, traits)
-    drawing = _Drawing(compiler.compile(), compiler.buffers, graph)
+    program = Program(graph, traits)
+    drawing = _Drawing(compile_program(program, refuses=False), program.buffers, graph)
     return drawing.document(title, f"{release.judged_by}")
 
 

@@ -1,0 +1,74 @@
+"""Shaders of four dimensions: what builds of DirectML make of tensors with five and more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from dmlsplit.descriptors.layout import is_packed, packed_strides
+from dmlsplit.graphs.operators import Family
+from dmlsplit.graphs.program import (
+    Node,
+    Refused,
+    Unmodelled,
+    Wrong,
+    same_layout,
+)
+from dmlsplit.graphs.reading import Program
+from dmlsplit.graphs.traits import FiveDimensions
+
+INNER: Final = 4
+"""Dimensions of the shader that broken Splits of five and more are compiled for."""
+
+
+def break_splits(program: Program) -> None:
+    """A Split of five dimensions is compiled as one of four: what lies behind the first index is not found."""
+    uses = program.uses()
+    broken = []
+    for node in program.nodes:
+        outer = len(node.output.sizes) - INNER
+        if node.family is Family.SPLIT and math.prod(node.operands[0].sizes[:-INNER]) > 1:
+            broken.append(node)
+            message = "all but the elements of the first index come from wrong places"
+            node.wrong = Wrong("graph/five-dimensions", message, behind_first=True)
+            if node.axis < outer:
+                used = [k for k, tensor in enumerate(node.outputs) if uses[tensor] or tensor in program.output_set]
+                if used == [0] and math.prod(node.output.sizes[:-INNER]) > 1:
+                    raise Unmodelled("what the first part of a Split along an outer dimension is was not seen")
+                message = f"a Split of {outer + INNER} dimensions along one before the last four"
+                raise Refused(node.number or 0, message, "graph/five-dimensions")
+        if node.family is Family.JOIN and node.kept and node.axis < outer and len(node.operands) > 1:
+            if any(math.prod(operand.sizes[:-INNER]) == 1 for operand in node.operands):
+                message = f"a Join of {outer + INNER} dimensions along one before the last four copies its inputs"
+                raise Refused(node.number or 0, message, "graph/five-dimensions")
+            if outer > 1:
+                raise Unmodelled("which Joins of more than five dimensions are refused was not found out")
+    unseen = program.traits.five_dimensions is FiveDimensions.UNKNOWN
+    if any(unseen or len(node.output.sizes) > 5 for node in broken):
+        raise Unmodelled("what a Split of so many dimensions computes was not observed of this build")
+
+
+def too_narrow(
+    program: Program, node: Node, sizes: Sequence[int], strides: Sequence[int], *, leaves: bool = False
+) -> bool:
+    """Whether an operator of at most four dimensions would have to read, or write, five that do not fold.
+
+    Which do was tried out. With four sizes above 1, and a gap behind the first, it is the innermost size that
+    decides: it has to be as large as the gap, in multiples of what lies behind the first. `leaves`: it
+    writes a graph output.
+    """
+    if node.family not in (Family.ACTIVATION, Family.SLICE) or len(sizes) not in program.traits.narrow_ranks:
+        return False
+    if sizes[1] == sizes[2] == 1 and not leaves:
+        return False
+    large = [(size, stride) for size, stride in zip(sizes, strides, strict=True) if size > 1]
+    if is_packed(sizes, strides):
+        return len(large) > 3
+    rows = [strides[-2] * stride for stride in packed_strides(sizes[:-1])]
+    if sizes[-1] > 1 and same_layout(sizes[:-1], strides[:-1], rows):
+        return not program.traits.narrow_ranks_take_rows
+    behind = [size for size, _ in large[1:]]
+    if len(large) == 4 and packed_strides(behind) == tuple(stride for _, stride in large[1:]):
+        return large[0][1] != math.prod(behind) * behind[-1]
+    return leaves or len(large) != 2 or sizes[0] == 1

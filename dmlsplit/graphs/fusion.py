@@ -1,0 +1,127 @@
+"""The fusion of CompileGraph: p * sigmoid(q) becomes one dispatch, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dmlsplit.graphs.operators import MULTIPLY, SIGMOID, Family
+from dmlsplit.graphs.program import (
+    Crash,
+    Node,
+    Operand,
+    Tensor,
+    Unmodelled,
+    Uses,
+    Wrong,
+    depth_first,
+)
+from dmlsplit.graphs.reading import Program
+from dmlsplit.graphs.traits import Fusion
+
+
+def fuse(program: Program) -> None:
+    """p * sigmoid(q) becomes q * sigmoid(q): what is compared is the node that p and q come from.
+
+    So p may be another output of the same Split.
+    """
+    if program.traits.fusion is Fusion.NONE:
+        return
+    uses = program.uses()
+    for product in program.nodes:
+        for k in (0, 1) if product.type == MULTIPLY else ():
+            gate, other = product.operands[k].tensor, product.operands[1 - k].tensor
+            sigmoid = _only_maker(program, gate, SIGMOID, uses)
+            if sigmoid is None:
+                continue
+            source = sigmoid.operands[0]
+            if source.tensor.origin is other.origin:
+                _check_sizes(program, product)
+                if other is not source.tensor:
+                    product.wrong = Wrong(
+                        "graph/fused-wrongly",
+                        f"it computes q * sigmoid(q) of q = {source.tensor.name}, not {other.name} * sigmoid(q)",
+                        ((_value_of(source.tensor), _value_of(other)),),
+                    )
+                product.operands, product.fused = [source], True
+                sigmoid.removed = True
+                break
+            if program.traits.fusion is Fusion.CHAIN and _fuse_chain(program, product, k, sigmoid, uses):
+                break
+    # Nodes that only lost nodes have read are not computed.
+    read = set(depth_first(tensor.producer for tensor in program.outputs if tensor.producer is not None))
+    program.nodes = [node for node in program.nodes if node in read]
+    if program.traits.fusion is Fusion.CHAIN:
+        _fuse_products(program)
+
+
+def _check_sizes(program: Program, product: Node) -> None:
+    if any(operand.sizes != product.output.sizes for operand in product.operands):
+        raise Unmodelled("a product with a sigmoid of tensors of different sizes was not observed")
+
+
+def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node | None:
+    """The node that a tensor comes from, if it is of this type, not fused, and the tensor is used once."""
+    node = tensor.producer
+    if node is None or node.type != type or node.removed or node.fused:
+        return None
+    return node if len(uses[tensor]) == 1 and tensor not in program.output_set else None
+
+
+def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Uses) -> bool:
+    """(p * q) * sigmoid(r) becomes (r * sigmoid(r)) * rest: of the rest the output index is right, its node r's."""
+    gate, other = product.operands[k], product.operands[1 - k]
+    inner = _only_maker(program, other.tensor, MULTIPLY, uses)
+    if inner is None:
+        return False
+    source = sigmoid.operands[0].tensor
+    p, q = (operand.tensor for operand in inner.operands)
+    if p is not source and q.origin is not source.origin:
+        return False
+    rest = q if p is source else p
+    _check_sizes(program, product)
+    _check_sizes(program, inner)
+    place = rest.index if rest.producer is not None else 0
+    found = [source] if source.producer is None else source.producer.outputs
+    if place >= len(found):
+        raise Crash(product.number or 0, f"its fusion wants output {place} of a node that has {len(found)}")
+    taken = found[place]
+    if {p, q} != {source, taken} or (p is q) != (source is taken):
+        product.wrong = Wrong(
+            "graph/fused-wrongly",
+            f"it computes {taken.name} * r * sigmoid(r) of r = {source.name}, not {p.name} * {q.name} * sigmoid(r)",
+            ((_value_of(taken), _value_of(rest)), (_value_of(source), _value_of(p if rest is q else q))),
+        )
+    sigmoid.fused = inner.removed = True
+    product.operands[1 - k] = Operand(gate.tensor, gate.rank)
+    product.operands[k] = Operand(taken, gate.rank)
+    return True
+
+
+def _fuse_products(program: Program) -> None:
+    """((x * sigmoid(x)) * y) * z, once the first is fused, is one dispatch of x, y and z."""
+    uses = program.uses()
+    for outer in program.nodes:
+        for k in (0, 1) if outer.type == MULTIPLY and len(outer.operands) == 2 else ():
+            inner = _only_maker(program, outer.operands[k].tensor, MULTIPLY, uses)
+            if inner is None:
+                continue
+            swishes = [(i, _swish(program, inner.operands[i].tensor, uses)) for i in (0, 1)]
+            i, swish = next((each for each in swishes if each[1] is not None), (0, None))
+            if swish is None:
+                continue
+            outer.operands = [swish.operands[0], inner.operands[1 - i], outer.operands[1 - k]]
+            outer.wrong = outer.wrong or inner.wrong or swish.wrong
+            outer.fused = inner.removed = swish.removed = True
+            break
+    program.nodes = [node for node in program.nodes if not node.removed]
+
+
+def _swish(program: Program, tensor: Tensor, uses: Uses) -> Node | None:
+    """The node of x * sigmoid(x), fused, if the tensor is that and used once."""
+    node = tensor.producer
+    return node if node and node.fused and len(uses[tensor]) == 1 and tensor not in program.output_set else None
+
+
+def _value_of(tensor: Tensor) -> Tensor:
+    """The tensor that identities made this one of."""
+    while tensor.producer is not None and tensor.producer.family is Family.IDENTITY:
+        tensor = tensor.producer.operands[0].tensor
+    return tensor

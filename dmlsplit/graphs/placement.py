@@ -1,0 +1,150 @@
+"""The homes of tensors: inputs of Joins in the joined buffer, graph outputs in the buffers that are bound for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dmlsplit.graphs.dimensions import too_narrow
+from dmlsplit.graphs.operators import Family
+from dmlsplit.graphs.program import (
+    VECTOR,
+    Node,
+    Operand,
+    Part,
+    Refused,
+    Tensor,
+    Unmodelled,
+    Uses,
+)
+from dmlsplit.graphs.reading import Program
+from dmlsplit.graphs.traits import JoinPlacement
+from dmlsplit.graphs.views import join_for_rows
+
+
+def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
+    """Whether an input cannot be computed into a Join's output that lies in these strides."""
+    for operand, place in zip(join.operands, join.places(strides), strict=True):
+        tensor, producer = operand.tensor, operand.tensor.producer
+        if place % VECTOR:
+            return True
+        if producer is None or producer.family in (Family.SPLIT, Family.JOIN) or operand.stands_for is not None:
+            continue
+        if program.traits.vector_joins and tensor.block_bytes(join.axis) % VECTOR:
+            return True
+        if producer.family is Family.SLICE and len(tensor.sizes) in program.traits.narrow_ranks:
+            raise Unmodelled("when a Slice of five dimensions is computed into a Join was not found out")
+        if too_narrow(program, producer, tensor.sizes, strides, leaves=tensor in program.output_set):
+            return True
+    return False
+
+
+def place_in_joins(program: Program) -> None:
+    """The inputs of a Join live in its output: their producers write there, copies where they cannot.
+
+    From the last Joins to the first, so that it is known where each output lies. A tensor that several Joins take
+    lives in the first that it is one block of, else in the last. A graph output does so only as a block, and is
+    then copied to its own buffer. The tensor's other readers read it where it lives.
+    """
+    uses = program.uses()
+    joins = []
+    for node in reversed(program.topological()):
+        for tensor in node.outputs:
+            _place_tensor(program, tensor, uses)
+        if node.family is Family.JOIN and node.kept:
+            narrow = len(node.output.sizes) in program.traits.narrow_ranks
+            if narrow and not node.output.packed and not copies_inputs(program, node, node.output.strides):
+                raise Unmodelled("what a Join of five dimensions in rows of another copies was not found out")
+        elif node.family is Family.JOIN:
+            if program.traits.join_placement is JoinPlacement.ALL_OR_NONE:
+                node.kept = copies_inputs(program, node, node.output.strides)
+            if not node.kept:
+                joins.append(node)
+    for node in joins:
+        _fill(program, node)
+
+
+def _place_tensor(program: Program, tensor: Tensor, uses: Uses) -> None:
+    traits, readers = program.traits, uses[tensor]
+    joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
+    blocks = [(node, k) for node, k in joins if tensor.is_block_of(node.output)]
+    found = [node.operands[k] for node, k in blocks]
+    direct = any(operand.rank[0] == 0 and operand.stands_for is None for operand in found)
+    is_output = tensor in program.output_set
+    if is_output and blocks and (direct or tensor not in program.result_set):
+        program.copies_for_outputs.add(tensor)
+    chosen = blocks[0] if blocks else join_for_rows(program, tensor, readers)
+    producer = tensor.producer
+    assert producer is not None
+    if traits.one_home_per_node and (is_output or chosen):
+        program.homes_of_nodes.setdefault(producer, tensor)
+    if chosen is None or (is_output and tensor not in program.copies_for_outputs):
+        return
+    node, k = chosen
+    output, operand = node.output, node.operands[k]
+    place = node.place(output.strides, k)
+    if producer.family is Family.APART:
+        return
+    if operand.view or place % VECTOR or program.homes_of_nodes.get(producer, tensor) is not tensor:
+        return
+    anywhere = traits.join_placement is JoinPlacement.ALL_OR_NONE or producer.copies_anywhere
+    if not anywhere and not tensor.is_vectors_in(output.strides):
+        return
+    tensor.joined, tensor.strides = (output, place), output.strides
+    tensor.joined_as = (node, k)
+
+
+def _fill(program: Program, node: Node) -> None:
+    """Copies to the places of a Join that no tensor lives in."""
+    output = node.output
+    program.parts[output] = []
+    places = node.places(output.strides)
+    for k, operand in enumerate(node.operands):
+        tensor, part = operand.tensor, operand.stands_for
+        if tensor.joined_as == (node, k):
+            program.parts[output].append(tensor)
+        elif program.traits.forgets_repeats and tensor.joined and [*tensor.outer()][-1] in (output, *output.outer()):
+            program.lost.append((node, k))
+        else:
+            copy = _copy(program, operand)
+            copy.joined, copy.strides = (output, places[k]), output.strides
+            program.parts[output].append(copy)
+            node.operands[k] = Operand(copy, operand.rank)
+        if part is not None:
+            _refuse_narrow(operand, part, output)
+            program.stand_ins.append((node, k, program.parts[output][-1], part))
+
+
+def _copy(program: Program, operand: Operand) -> Tensor:
+    source = operand.tensor
+    read = Operand(source, operand.rank, operand.offset, operand.sizes)
+    node = Node(Family.IDENTITY, 0, [read], [], None, copies=True)
+    node.outputs = [Tensor(operand.sizes, source.element_bytes, node, 0)]
+    program.nodes.append(node)
+    return node.output
+
+
+def home_outputs(program: Program) -> list[Tensor]:
+    """A graph output's buffer is the home of its tensor, or of a copy where the tensor has its home elsewhere."""
+    homes = []
+    for i, tensor in enumerate(program.outputs):
+        elsewhere = (
+            tensor.producer is None
+            or tensor.joined is not None
+            or tensor.graph_output is not None
+            or tensor in program.copies_for_outputs
+            or (program.results[i] is not tensor and tensor in program.result_set)
+            or program.homes_of_nodes.get(tensor.producer, tensor) is not tensor
+        )
+        home = _copy(program, Operand(tensor, (9, i))) if elsewhere else tensor
+        home.graph_output = i
+        homes.append(home)
+    return homes
+
+
+def _refuse_narrow(operand: Operand, part: Part, output: Tensor) -> None:
+    """Refused where the whole that is copied for a part would have fewer bytes in the output's rows than it has."""
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(operand.sizes, output.strides, strict=True))
+    thin = part.sizes[part.axis] == 1 < operand.sizes[part.axis]
+    if thin or extent < math.prod(operand.sizes):
+        raise Refused(part.split, "its input does not fit the place of a part", "graph/whole-for-part")

@@ -1,0 +1,196 @@
+"""Nodes that CompileGraph takes out: identities, and Splits whose readers can read their input instead."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dmlsplit.descriptors.layout import packed_strides
+from dmlsplit.graphs.dimensions import too_narrow
+from dmlsplit.graphs.operators import Family
+from dmlsplit.graphs.program import (
+    VECTOR,
+    Node,
+    Operand,
+    Part,
+    Readers,
+    Tensor,
+    Unmodelled,
+)
+from dmlsplit.graphs.reading import Program
+
+
+def bypass_identities(program: Program) -> None:
+    """Readers of an identity's output read its input instead. Of a graph output only the home is left.
+
+    Several identities of one tensor are taken out in an order that was not found out. It decides where the tensor
+    lives, if Joins or graph outputs want it behind more than one of them, and it is used otherwise.
+    """
+    uses = program.uses()
+    wanted: dict[Tensor, list[bool]] = defaultdict(list)
+    instead: dict[Tensor, Tensor] = {}
+    depth: dict[Tensor, int] = {}
+    for node in program.topological():
+        for operand in node.operands:
+            if operand.tensor in instead:
+                operand.rank = (depth[operand.tensor], operand.rank[1])
+                operand.tensor = instead[operand.tensor]
+        if node.family is Family.IDENTITY and not program.traits.keeps_identities:
+            instead[node.output] = node.operands[0].tensor
+            depth[node.output] = node.operands[0].rank[0] + 1
+            readers = uses[node.output]
+            joined = any(reader.family is Family.JOIN for reader, _ in readers)
+            if joined or node.output in program.result_set:
+                wanted[node.operands[0].tensor].append(bool(readers))
+    for tensor, used in wanted.items():
+        if len(used) > 1 and any(used) and tensor.producer is not None and tensor not in program.result_set:
+            raise Unmodelled("several identities of one tensor lead to Joins and graph outputs")
+    program.outputs = [instead.get(tensor, tensor) for tensor in program.outputs]
+    program.output_set = set(program.outputs)
+    program.nodes = [node for node in program.nodes if node.output not in instead]
+
+
+def cut_splits(program: Program) -> None:
+    """A Split becomes a Slice for each output that is used."""
+    uses = program.uses()
+    before, program.nodes = program.nodes, []
+    for node in before:
+        if node.family is not Family.SPLIT:
+            program.nodes.append(node)
+            continue
+        source = node.operands[0]
+        for tensor, offsets in zip(node.outputs, node.output_offsets(), strict=True):
+            if tensor in program.output_set or uses[tensor]:
+                operand = Operand(source.tensor, source.rank)
+                tensor.producer = Node(Family.SLICE, node.type, [operand], [tensor], node.number, offsets=offsets)
+                tensor.producer.from_split = True
+                program.nodes.append(tensor.producer)
+
+
+def elide_splits(program: Program) -> None:
+    """A Split, or a Slice, whose parts are read by operators that can read with strides is no dispatch.
+
+    Not where a part is a graph output, is read by a Join that is computed in place, or has views itself. A view
+    begins at a multiple of 16 bytes. What reads the part reads the Split's input; the input's other views do not
+    know of it. A Join that takes the part into rows takes the Split's whole input for it.
+    """
+    traits = program.traits
+    uses = program.uses()
+    families = {Family.SPLIT, Family.SLICE} if traits.slices_are_views else {Family.SPLIT}
+    removed: set[Node] = set()
+    for node in reversed(program.topological()):
+        if node.family is Family.JOIN and not node.kept and not traits.joins_reuse_rows:
+            _lay_in_rows(program, node.output, [use for use in uses[node.output] if use[0] not in removed])
+        if node.family not in families:
+            continue
+        source = node.operands[0]
+        if node.slices_everything and not traits.splits_are_slices:
+            continue
+        element = source.tensor.element_bytes
+        strides = packed_strides(source.tensor.sizes)
+        parts = [
+            (tensor, sum(a * b for a, b in zip(offsets, strides, strict=True)) * element)
+            for tensor, offsets in zip(node.outputs, node.output_offsets(), strict=True)
+        ]
+        readers = [[use for use in uses[tensor] if use[0] not in removed] for tensor, _ in parts]
+        if _elidable(program, node, parts, strides, readers):
+            for (tensor, offset), part_readers in zip(parts, readers, strict=True):
+                for reader, k in part_readers:
+                    old = reader.operands[k]
+                    if reader.family is Family.JOIN and not reader.kept:
+                        part = Part(node.number or 0, tensor.sizes, node.axis, offset == 0)
+                        reader.operands[k] = replace(source, rank=old.rank, stands_for=part)
+                    else:
+                        reader.operands[k] = Operand(
+                            source.tensor,
+                            old.rank,
+                            source.offset + offset + old.offset,
+                            old.sizes,
+                            view=source.view or old.view or not node.slices_everything,
+                            thin=node.family is Family.SPLIT and tensor.sizes[node.axis] == 1,
+                        )
+                    uses[source.tensor].append((reader, k))
+            removed.add(node)
+        elif traits.splits_are_slices:
+            source.offset += parts[0][1]
+            source.sizes = node.output.sizes
+            if node.slices_everything:
+                node.family, node.copies = Family.IDENTITY, True
+            else:
+                source.view = True
+    program.nodes = [node for node in program.nodes if node not in removed]
+
+
+def _lay_in_rows(program: Program, output: Tensor, readers: Readers) -> None:
+    """The strides of a Join's output that will live in rows of another Join, where it is used only there."""
+    if len(readers) != 1 or output in program.output_set:
+        return
+    ((reader, k),) = readers
+    if reader.family is Family.JOIN and not reader.kept and not reader.operands[k].view:
+        output.strides = reader.output.strides
+
+
+def _elidable(
+    program: Program,
+    node: Node,
+    parts: Sequence[tuple[Tensor, int]],
+    strides: Sequence[int],
+    uses: Sequence[Readers],
+) -> bool:
+    """Whether all readers of all parts can read the input instead. `uses`: the readers of each part."""
+    if any(step != 1 for step in node.steps):
+        return False
+    if node.family is Family.SLICE and not program.traits.splits_are_slices:
+        changed = zip(node.output.sizes, node.operands[0].tensor.sizes, strict=True)
+        if sum(a != b for a, b in changed) != 1:
+            return False
+    for (tensor, offset), readers in zip(parts, uses, strict=True):
+        if not _part_is_elidable(program, node, tensor, offset, readers):
+            return False
+        in_rows = join_for_rows(program, tensor, readers) is not None
+        if not all(_reads_as_view(program, tensor, strides, use, in_rows) for use in readers):
+            return False
+    return True
+
+
+def _part_is_elidable(program: Program, node: Node, tensor: Tensor, offset: int, readers: Readers) -> bool:
+    """Whether a part, so many bytes into the input, may be a view, whichever operators read it."""
+    traits = program.traits
+    if tensor in program.output_set:
+        return False
+    if offset % VECTOR and (readers or traits.all_places_aligned):
+        copies = readers and all(reader.only_copies for reader, _ in readers)
+        if not (traits.splits_are_slices and copies):
+            return False
+    computed = any(reader.family.computes or reader.family is Family.SLICE for reader, _ in readers)
+    return not (computed and traits.vector_reads and tensor.block_bytes(node.axis) % VECTOR)
+
+
+def _reads_as_view(
+    program: Program, tensor: Tensor, strides: Sequence[int], use: tuple[Node, int], in_rows: bool
+) -> bool:
+    """Whether a reader of a part can read the input of the Split in these strides. `in_rows`: the part can lie in rows
+    of a Join."""
+    reader, k = use
+    operand = reader.operands[k]
+    if operand.stands_for is not None:
+        return False
+    if reader.family is Family.JOIN and not reader.kept:
+        return not in_rows and not tensor.is_block_of(reader.output)
+    if operand.view:
+        return False
+    if program.traits.splits_are_slices and reader.family is Family.SLICE and not reader.slices_everything:
+        return False
+    return not too_narrow(program, reader, tensor.sizes, strides)
+
+
+def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[Node, int] | None:
+    """The Join, and which of its inputs, in whose rows a tensor with these readers can lie."""
+    joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
+    viewed = any(node.operands[k].view for node, k in readers)  # views are of packed tensors
+    if not joins or viewed or not (program.traits.joins_reuse_rows or len(readers) == 1):
+        return None
+    rows = joins[-1][0].output.strides
+    others = [node for node, _ in readers if node.family is not Family.JOIN]
+    return None if any(too_narrow(program, node, tensor.sizes, rows) for node in others) else joins[-1]
