@@ -149,11 +149,6 @@ def test_only_native_touches_the_extension():
     assert users == {"core.py"}
 
 
-def test_modules_stay_short():
-    lengths = {str(path): len(path.read_text("utf-8").splitlines()) for path in modules().values()}
-    assert not {path: n for path, n in lengths.items() if n > 400}
-
-
 TESTS = Path(__file__).parent
 
 

@@ -84,63 +84,95 @@ def described(name: str, description: Description) -> Sample:
 
 def _split(name: str, what: Description) -> Sample:
     element_type = TensorProto.DataType.Value(what["type"])
-    shape, lengths, opset, context = what["shape"], what["lens"], what["opset"], what["ctx"]
+    opset, context = what["opset"], what["ctx"]
     parts = [f"part{i}" for i in range(what["n"])]
-    nodes: list[onnx.NodeProto] = []
-    inputs, initializers = [tensor("x", element_type, shape)], []
-    attributes, read = {"axis": what["axis"]}, ["x"]
-    if context == "between":
-        nodes.append(helper.make_node("Relu", ["x"], ["before"]))
-        read = ["before"]
-    elif context in ("init", "init+add"):
+    made = _Made(element_type)
+    attributes, read = {"axis": what["axis"]}, [_whole(made, what)]
+    _add_lengths(made, what, attributes, read)
+    named = [*parts[:-1], ""] if context == "emptyname" else parts
+    made.nodes.append(helper.make_node("Split", read, named, name="split", **attributes))
+    outputs = [tensor(part, element_type, declared) for part, declared in zip(parts, _declared(what), strict=True)]
+    outputs = _with_readers(made, what, parts, outputs)
+    sample = Sample(name, assembled(made.nodes, made.inputs, outputs, opset, made.initializers))
+    if "run" in what:
+        sample.run = [RunInput("x", element_type, tuple(what["run"][0]))]
+        if what["how"] == "dyn":
+            sample.run.append(RunInput("lengths", TensorProto.INT64, (what["n"],), tuple(what["lens"])))
+        sample.outputs = [output.name for output in outputs]
+    return sample
+
+
+@dataclass
+class _Made:
+    """The parts of a graph in the making."""
+
+    element_type: int
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    inputs: list[onnx.ValueInfoProto] = field(default_factory=list)
+    initializers: list[onnx.TensorProto] = field(default_factory=list)
+
+
+def _whole(made: _Made, what: Description) -> str:
+    """The name of the tensor that is split, once what it comes from is made."""
+    shape, context = what["shape"], what["ctx"]
+    if context in ("init", "init+add"):
         sizes = [dim for dim in shape if isinstance(dim, int)]
-        dtype = helper.tensor_dtype_to_np_dtype(element_type)
-        initializers.append(numpy_helper.from_array(np.zeros(sizes, dtype), "weights"))
-        if context == "init":
-            inputs, read = [], ["weights"]
-        else:
-            nodes.append(helper.make_node("Add", ["x", "weights"], ["before"]))
-            read = ["before"]
+        dtype = helper.tensor_dtype_to_np_dtype(made.element_type)
+        made.initializers.append(numpy_helper.from_array(np.zeros(sizes, dtype), "weights"))
+    if context == "init":
+        return "weights"
+    made.inputs.append(tensor("x", made.element_type, shape))
+    if context not in ("between", "init+add"):
+        return "x"
+    op, read = ("Relu", ["x"]) if context == "between" else ("Add", ["x", "weights"])
+    made.nodes.append(helper.make_node(op, read, ["before"]))
+    return "before"
+
+
+def _add_lengths(made: _Made, what: Description, attributes: dict[str, Any], read: list[str]) -> None:
+    """Gives the Split its lengths: by an attribute, or by an input that is added to what it reads."""
+    lengths = what["lens"]
     match what["how"]:
-        case "auto" if opset < 13:
+        case "auto" if what["opset"] < 13:
             attributes["split"] = lengths
+            return
         case "auto":
-            initializers.append(integers("lengths", lengths))
+            made.initializers.append(integers("lengths", lengths))
         case "constnode":
-            nodes.append(helper.make_node("Constant", [], ["lengths"], value=integers("", lengths)))
+            made.nodes.append(helper.make_node("Constant", [], ["lengths"], value=integers("", lengths)))
         case "dyn":
-            inputs.append(tensor("lengths", TensorProto.INT64, [what["n"]]))
+            made.inputs.append(tensor("lengths", TensorProto.INT64, [what["n"]]))
         case "castsp":
-            inputs.append(tensor("given", TensorProto.INT32, [what["n"]]))
-            nodes.append(helper.make_node("Cast", ["given"], ["lengths"], to=TensorProto.INT64))
+            made.inputs.append(tensor("given", TensorProto.INT32, [what["n"]]))
+            made.nodes.append(helper.make_node("Cast", ["given"], ["lengths"], to=TensorProto.INT64))
         case "num":
             attributes["num_outputs"] = what["n"]
-    if what["how"] in ("constnode", "dyn", "castsp") or (what["how"] == "auto" and opset >= 13):
-        read.append("lengths")
-    named = [*parts[:-1], ""] if context == "emptyname" else parts
-    nodes.append(helper.make_node("Split", read, named, name="split", **attributes))
-    outputs = [tensor(part, element_type, declared) for part, declared in zip(parts, _declared(what), strict=True)]
+            return
+        case _:
+            return
+    read.append("lengths")
+
+
+def _with_readers(
+    made: _Made, what: Description, parts: Sequence[str], outputs: list[onnx.ValueInfoProto]
+) -> list[onnx.ValueInfoProto]:
+    """The outputs of the graph, once what reads the parts is made."""
+    context = what["ctx"]
     if context == "emptyname":
-        outputs.pop()
-    elif context == "between":
-        nodes += [helper.make_node("Relu", [part], [f"{part}_after"]) for part in parts]
+        return outputs[:-1]
+    if context == "between":
+        made.nodes += [helper.make_node("Relu", [part], [f"{part}_after"]) for part in parts]
         for output in outputs:
             output.name += "_after"
     elif context == "unused":
         used = what.get("used", 0)
-        nodes.append(helper.make_node("Relu", [parts[used]], ["after"]))
+        made.nodes.append(helper.make_node("Relu", [parts[used]], ["after"]))
         outputs = [outputs[used]]
         outputs[0].name = "after"
     elif context == "init+add":
-        nodes.append(helper.make_node("Add", parts, ["after"]))
-        outputs = [tensor("after", element_type, None)]
-    sample = Sample(name, assembled(nodes, inputs, outputs, opset, initializers))
-    if "run" in what:
-        sample.run = [RunInput("x", element_type, tuple(what["run"][0]))]
-        if what["how"] == "dyn":
-            sample.run.append(RunInput("lengths", TensorProto.INT64, (what["n"],), tuple(lengths)))
-        sample.outputs = [output.name for output in outputs]
-    return sample
+        made.nodes.append(helper.make_node("Add", parts, ["after"]))
+        return [tensor("after", made.element_type, None)]
+    return outputs
 
 
 def _declared(what: Description) -> list[list[int] | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import onnx
 
@@ -122,70 +122,103 @@ def made(s: Sketch, op: str, x: str, channels: int = 4) -> str:
     return behind(s, op, x, "", channels)
 
 
+class _Overwritten(NamedTuple):
+    """A sample of class C: v = maker(x), g(Concat(v, y)), and another use of v."""
+
+    shape: tuple[int | str, ...] = (1, 4, 4, 4)
+    axis: int = 1
+    maker: str = "Tanh"
+    g: str = "Relu"
+    other: str = "out"
+    v_first: bool = True
+    y_computed: bool = False
+
+
+_SHAPED: Final = {
+    "symbolic": _Overwritten(shape=("N", 4, 4, 4)),
+    "axis 2, Mul(v,y)": _Overwritten(axis=2),
+    "batch 2, axis 1, out v": _Overwritten(shape=(2, 4, 4, 4)),
+    "1x64x32x32": _Overwritten(shape=(1, 64, 32, 32)),
+}
+
+
+def _in_words(words: str) -> _Overwritten:
+    """What the words of a line of the sets "versions" and "battery" describe."""
+    found = _SHAPED.get(words, _Overwritten())._replace(v_first="Concat(y,v)" not in words)
+    if (named := re.search(r"Concat\(v,y\)(?: then |->)(\w+)", words)) is not None:
+        found = found._replace(g=named[1])
+    if (named := re.match(r"v=(\w+)\(x\)(, y=Tanh\(y\))?; Concat then (\w+); (\w+)", words)) is not None:
+        found = found._replace(maker=named[1], g=named[3], other=named[4], y_computed=bool(named[2]))
+    elif (named := re.search(r"(?:^|[;,] )(?!out|names|cure|Concat)(\w+)\(v(,y)?\)", words)) is not None:
+        found = found._replace(other=named[1])
+    if words.startswith("BN, Conv3(v)+y"):
+        found = found._replace(g="BN", other="Conv3r")
+    return found
+
+
 def overwritten(line: Line) -> onnx.ModelProto:
     """Class C, in the words of the sets "versions" and "battery": v, a Concat with it, and another use."""
     words, cure = line["model"], line.get("cure", "")
+    sample = _in_words(words)
     s = Sketch()
-    names = ["a", "b", "c"]
-    if (found := re.search(r"names \('(.)', '(.)', '(.)'\)", words)) is not None:
-        names = list(found.groups())
-    if cure == "rename":
-        names = ["a", "c", "b"]
-    shape: list[int | str] = [1, 4, 4, 4]
-    axis, other = 1, "out"
-    if words == "symbolic":
-        shape[0] = "N"
-    elif words == "axis 2, Mul(v,y)":
-        axis = 2
-    elif words == "batch 2, axis 1, out v":
-        shape[0] = 2
-    elif words == "1x64x32x32":
-        shape = [1, 64, 32, 32]
-    x, y = s.input("x", *shape), s.input("y", *shape)
-    maker, g, is_first = "Tanh", "Relu", "Concat(y,v)" not in words
-    if (found := re.search(r"Concat\(v,y\)(?: then |->)(\w+)", words)) is not None:
-        g = found[1]
-    if (found := re.match(r"v=(\w+)\(x\)(, y=Tanh\(y\))?; Concat then (\w+); (\w+)", words)) is not None:
-        maker, g, other = found[1], found[3], found[4]
-        if found[2]:
-            return _of_computed(s, x, y, maker, g)
-    elif (found := re.search(r"(?:^|[;,] )(?!out|names|cure|Concat)(\w+)\(v(,y)?\)", words)) is not None:
-        other = found[1]
-    if words.startswith("BN, Conv3(v)+y"):
-        g, other = "BN", "Conv3r"
-    v = made(s, maker, x, int(shape[1]))
+    x, y = s.input("x", *sample.shape), s.input("y", *sample.shape)
+    if sample.y_computed:
+        return _of_computed(s, x, y, sample.maker, sample.g)
+    channels = int(sample.shape[1])
+    v = made(s, sample.maker, x, channels)
     used = _changed(s, v, cure, "o")
-    first, second = (v, y) if is_first else (y, v)
-    if cure == "unfuse_each":
-        early = behind(s, g, first, "")
-        last = (g, second)
-        j = r = ""
+    join = _joined_apart if cure == "unfuse_each" else _joined
+    finish = join(s, sample, cure, *((v, y) if sample.v_first else (y, v)))
+    if sample.other in ("out", "cat2"):
+        o = used if sample.other == "out" else s.concat(used, y)
     else:
-        first = _changed(s, first, cure, "j")
-        j = s.concat(first, second, axis=axis)
-        at = _changed(s, j, cure, "after")
-        if cure == "catpad":
-            at = s.concat(s.slice(j, 1, 0, 4), s.slice(j, 1, 4, 8))
-        r = behind(s, g, at, "", 2 * int(shape[1]) if axis == 1 else int(shape[1]))
-    if other == "out":
-        o = used
-    elif other == "cat2":
-        o = s.concat(used, y)
-    else:
-        o = behind(s, other, used, y, int(shape[1]))
-    if cure == "unfuse_each":
-        j = r = s.concat(early, behind(s, *last, ""), axis=axis)
-    s.outputs = [r, o]
-    s.named(r, names[1])
-    if other == "out":
-        s.outputs = [names[1], s.named(o, names[0])]
-    else:
-        s.named(o, names[2])
+        o = behind(s, sample.other, used, y, channels)
+    j, r = finish()
+    _name_outputs(s, words, cure, r, o, named_last=sample.other != "out")
     if cure == "j_out":
         s.outputs.append(s.named(j, "zj"))
     elif cure == "j_used":
         s.outputs.append(s("ReduceSum", j, s.integers(1, 2, 3)))
     return s.model()
+
+
+Finish: TypeAlias = Callable[[], tuple[str, str]]
+"""Makes the nodes that stand behind the other use; gives the Concat's output, and that of g."""
+
+
+def _joined(s: Sketch, sample: _Overwritten, cure: str, first: str, second: str) -> Finish:
+    """g of the Concat."""
+    first = _changed(s, first, cure, "j")
+    j = s.concat(first, second, axis=sample.axis)
+    at = _changed(s, j, cure, "after")
+    if cure == "catpad":
+        at = s.concat(s.slice(j, 1, 0, 4), s.slice(j, 1, 4, 8))
+    channels = int(sample.shape[1])
+    r = behind(s, sample.g, at, "", 2 * channels if sample.axis == 1 else channels)
+    return lambda: (j, r)
+
+
+def _joined_apart(s: Sketch, sample: _Overwritten, cure: str, first: str, second: str) -> Finish:
+    """The Concat of g of each input."""
+    early = behind(s, sample.g, first, "")
+
+    def finish() -> tuple[str, str]:
+        r = s.concat(early, behind(s, sample.g, second, ""), axis=sample.axis)
+        return r, r
+
+    return finish
+
+
+def _name_outputs(s: Sketch, words: str, cure: str, r: str, o: str, *, named_last: bool) -> None:
+    """Names the outputs; `named_last`: the name of the other use comes behind that of the Concat's."""
+    names = ["a", "b", "c"]
+    if (found := re.search(r"names \('(.)', '(.)', '(.)'\)", words)) is not None:
+        names = list(found.groups())
+    if cure == "rename":
+        names = ["a", "c", "b"]
+    s.outputs = [r, o]
+    s.named(r, names[1])
+    s.named(o, names[2 if named_last else 0])
 
 
 def _of_computed(s: Sketch, x: str, y: str, maker: str, g: str) -> onnx.ModelProto:
