@@ -14,34 +14,44 @@ OPENING = {
     *("Popen", "check_output", "check_call", "call", "system"),
 }
 """Functions that open a file or start a program, by whatever module."""
+INPUTS = "open_input"
+"""The package's own function for files that are read."""
 READING_TENSORS = {"to_array", "ReferenceEvaluator", "load_external_data_for_model", "load_external_data_for_tensor"}
 """Functions of onnx that read the external data of a tensor, in the current folder unless they are told another."""
 
 PLACES = {
-    # The files that the caller names
-    "cli/_streams.py": 2,
-    "checking/configuration.py": 1,
-    "cli/split.py": 1,
-    "native/file_split.py": 3,
-    "formats/jsontext.py": 1,
-    "formats/onnx/loading.py": 1,
-    "formats/openvino/reader.py": 1,
-    "formats/operator_files.py": 1,
-    "report/terminal.py": 1,
-    # What a model refers to, in its folder and in those that the caller allows: AllowedFolders.read for the tensors of
-    # ONNX and OpenVINO, resources of DxDispatch
-    "formats/files.py": 4,
-    # The model that is written back, and its external data: AllowedFolders.beside
-    "mending/source.py": 2,
+    # Regular files that are read
+    "system/input_files.py": 2,
     # What is written, before it gets its name
-    "mending/writing.py": 3,
+    "cli/_streams.py": 2,
+    "native/file_split.py": 3,
+    "mending/writing.py": 2,
     "system/atomic_files.py": 2,
+    # Files that are open already
+    "formats/files.py": 2,
+    "mending/source.py": 1,
     # Tensors that have no external data any more
     "models/folding.py": 1,
     "formats/onnx/tensors.py": 1,
     # The package's own
     "models/inference.py": 1,
     "report/html/__init__.py": 1,
+}
+READING = {
+    # The files that the caller names
+    "checking/configuration.py",
+    "cli/split.py",
+    "native/file_split.py",
+    "formats/jsontext.py",
+    "formats/onnx/loading.py",
+    "mending/source.py",
+    "formats/openvino/reader.py",
+    "formats/operator_files.py",
+    "report/terminal.py",
+    # What a model refers to, in its folder and in those that the caller allows: AllowedFolders.read for the tensors of
+    # ONNX and OpenVINO, resources of DxDispatch; AllowedFolders.beside for external data that goes along
+    "formats/files.py",
+    "mending/writing.py",
 }
 
 
@@ -59,6 +69,16 @@ def test_every_place_that_opens_files_is_known():
     for path in PACKAGE.rglob("*.py"):
         found[path.relative_to(PACKAGE).as_posix()] += len(list(calls(ast.parse(path.read_text("utf-8")))))
     assert {module: number for module, number in found.items() if number} == PLACES
+
+
+def test_inputs_are_read_where_it_is_known():
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == INPUTS
+    }
+    assert found == READING
 
 
 def test_the_scan_sees_calls_of_any_spelling():

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.input_files import open_input
 from dmlsplit.system.spelling import nearest
 
 OWN: Final = "dmlsplit.toml"
@@ -149,7 +150,7 @@ def find(folder: str) -> Configuration:
     while True:
         for name in (OWN, SHARED):
             path = os.path.join(current, name)
-            if (os.path.isfile(path) or os.path.islink(path)) and (found := _read(path)) is not None:
+            if os.path.lexists(path) and not os.path.isdir(path) and (found := _read(path)) is not None:
                 return found
         above = os.path.dirname(current)
         if above == current:
@@ -169,8 +170,11 @@ def _read(path: str) -> Configuration | None:
     """None for a pyproject.toml without a table for us."""
     import tomllib  # most projects have no such file
 
-    with open(path, "rb") as file:
-        data = file.read(MAX_BYTES + 1)
+    try:
+        with open_input(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except InputError as error:
+        raise error.in_file(path) from None
     if len(data) > MAX_BYTES:
         raise InputError(f"is larger than {MAX_BYTES} bytes", file=path)
     try:

@@ -17,11 +17,11 @@ from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.operator_files import failed, fault_of
+from dmlsplit.formats.operator_files import failed
 from dmlsplit.legalize import in_words, legalized
 from dmlsplit.rules import RULES
 from dmlsplit.system.atomic_files import FileKey, inputs_noted, note_inputs
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import InputError, fault_of
 from dmlsplit.system.printable import shortened
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 from dmlsplit.verdicts.validation import evaluate

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Position
 from dmlsplit.descriptors.location import Location
-from dmlsplit.formats.operator_files import Entry, failed, fault_of, read_operators
+from dmlsplit.formats.operator_files import Entry, failed, read_operators
 from dmlsplit.rules import RULES
+from dmlsplit.system.errors import fault_of
 
 if TYPE_CHECKING:  # a reader of JSON needs no numpy
     from dmlsplit.descriptors.dims import Dim

@@ -14,7 +14,7 @@ from dmlsplit._version import __version__
 from dmlsplit.cli import _streams
 from dmlsplit.system import signals
 from dmlsplit.system.atomic_files import inputs_noted
-from dmlsplit.system.errors import DmlSplitError
+from dmlsplit.system.errors import DmlSplitError, fault_of
 
 FAILURE: Final = 2
 INTERRUPTED: Final = 130
@@ -114,6 +114,9 @@ def _status(args: Sequence[str] | None) -> int:
         status = INTERRUPTED
     except (click.ClickException, DmlSplitError, OSError, MemoryError, UnicodeError) as error:
         _streams.complain(_one_line(error))
+        status = FAILURE
+    except Exception as error:  # a fault of this program: the user gets one line all the same
+        _streams.complain(fault_of(error))
         status = FAILURE
     _streams.leave()
     return int(status or 0)

@@ -7,6 +7,7 @@ import glob
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 import click
@@ -18,7 +19,7 @@ from dmlsplit.checking.front_ends import Given, without_nodes
 from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.formats.operator_files import Entry
 from dmlsplit.rules import REDIRECTS, RULES
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import DmlSplitError, InputError, fault_of
 from dmlsplit.system.integers import parsed_integer
 from dmlsplit.system.spelling import nearest
 from dmlsplit.targets.releases import NEWEST, releases
@@ -218,6 +219,17 @@ def read_with_nodes(file: str, given: Given | None = None) -> Iterator[Entry]:
     """The same, with the nodes of models."""
     refuse_closed_input([file])
     return front_ends.read_entries(file, given)
+
+
+@contextmanager
+def judging_of(file: str) -> Iterator[None]:
+    """Within the block, whatever nobody foresaw is an InputError that names the file, as it is for `check`."""
+    try:
+        yield
+    except (click.ClickException, click.Abort, click.exceptions.Exit, DmlSplitError, OSError):
+        raise
+    except Exception as error:
+        raise fault_of(error).in_file(file) from None
 
 
 def refuse_closed_input(files: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from dmlsplit.checking.front_ends import Given, without_nodes
 from dmlsplit.checking.open_sizes import answer_by
 from dmlsplit.checking.results import Judged
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import model_options, read_with_nodes, target_options
+from dmlsplit.cli._arguments import judging_of, model_options, read_with_nodes, target_options
 from dmlsplit.cli._mended import WriteBackOptions, is_written_back, write_back
 from dmlsplit.descriptors.location import Location
 from dmlsplit.legalize import Legalization, in_words, legalized
@@ -70,12 +70,19 @@ def legalize(file: str, out: str | None, target: Target, given: Given, **options
         raise click.UsageError(f"'{file}' is a folder; one model is rewritten at a time")
     written_back = WriteBackOptions(**options)
     if is_written_back(file, out) or (written_back.asks and out is None and is_written_back(file, file)):
-        return write_back(file, out, target, given, written_back)
+        with judging_of(file):
+            return write_back(file, out, target, given, written_back)
     if written_back.asks or written_back.copy_data:
         raise click.UsageError("--dry-run, --diff, --page and --copy-data are for ONNX models that are written back")
     if out is not None and is_written_back(out, out):
         raise click.UsageError(f"{out}: an ONNX model is written only of one, in a file, which '{file}' is not by name")
     _streams.refuse_to_replace(out, [file])
+    with judging_of(file):
+        return _rewrite(file, out, target, given)
+
+
+def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
+    """Shows the operators before and after, and writes a DxDispatch model where there is an output."""
     status = 0
     done: list[tuple[Entry, Legalization]] = []
     for read in read_with_nodes(file, given):

@@ -16,7 +16,7 @@ from dmlsplit.checking.front_ends import Given, without_nodes
 from dmlsplit.checking.open_sizes import answer_by
 from dmlsplit.checking.results import Answer, Judged, Note, NotJudged, NotRead
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import model_options, read_with_nodes
+from dmlsplit.cli._arguments import judging_of, model_options, read_with_nodes
 from dmlsplit.cli._tensor_support import print_levels, print_releases, print_runtimes
 from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.legalize import in_words
@@ -63,7 +63,8 @@ def levels(file: str | None, by_release: bool, by_runtime: bool, as_json: bool, 
     if file is None:
         (print_runtimes if by_runtime else print_releases if by_release else print_levels)(as_json)
         return 0
-    return _print_answers(file, given, RUNTIMES if by_runtime else RELEASES if by_release else LEVELS, as_json)
+    with judging_of(file):
+        return _print_answers(file, given, RUNTIMES if by_runtime else RELEASES if by_release else LEVELS, as_json)
 
 
 class RefusedColumns(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from dmlsplit.cli._arguments import Integer, read_entries
 from dmlsplit.descriptors.descs import SplitOperatorDesc
 from dmlsplit.report import text
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.input_files import input_size, open_input
 from dmlsplit.system.integers import parsed_integer
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import find_target
@@ -145,12 +145,11 @@ def _npy_pieces(
     from dmlsplit.native.arrays import cut
     from dmlsplit.native.file_split import FileTensor, NewFile
 
-    size = _regular_file_size(file)
-    with open(file, "rb") as stream:
-        try:
-            header = npy.read_header(stream, size)
-        except InputError as error:
-            raise error.in_file(file) from None
+    try:
+        with open_input(file) as stream:
+            header = npy.read_header(stream, os.fstat(stream.fileno()).st_size)
+    except InputError as error:
+        raise error.in_file(file) from None
     dtype, fortran_order = header.dtype, header.fortran_order
     if dtype.hasobject:
         raise InputError(
@@ -206,7 +205,10 @@ def _raw_pieces(
 
     operator = compile(desc)
     whole, parts = operator.tensors
-    size = _regular_file_size(file)
+    try:
+        size = input_size(file)
+    except InputError as error:
+        raise error.in_file(file) from None
     least = operator.plan.whole_range.end
     if not least <= size <= whole.total:
         rounded = "" if whole.total == least else f", or {whole.total} as it is rounded up or padded"
@@ -228,13 +230,6 @@ def _surplus(file: str, folder: str, count: int) -> list[str]:
     """Files whose names go on after those of `count` pieces: beside them nobody could tell where the set ends."""
     names = (_piece(file, folder, i) for i in itertools.count(count))
     return list(itertools.takewhile(os.path.lexists, names))
-
-
-def _regular_file_size(file: str) -> int:
-    status = os.stat(file)
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError("it is not a regular file", file=file)
-    return status.st_size
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import stat
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,6 +14,7 @@ from dmlsplit.formats import npy
 from dmlsplit.formats.limits import Limit
 from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 MAX_BUFFER_BYTES: Final = Limit.FILES_BUFFER.most
@@ -55,10 +55,10 @@ class AllowedFolders:
         """
         path = self.beside(location)
         note_reference(path, "a model")  # its reader has the name
-        held = regular_file_size(path)
-        if not 0 <= offset <= held or size <= 0:
-            return b"", held
-        with open(path, "rb") as stream:
+        with open_input(path) as stream:
+            held = os.fstat(stream.fileno()).st_size
+            if not 0 <= offset <= held or size <= 0:
+                return b"", held
             stream.seek(offset)
             return stream.read(min(size, held - offset)), held
 
@@ -104,9 +104,10 @@ def _physical_memory() -> int | None:
 
 def read_raw(path: str) -> Bytes:
     """All bytes of a regular file. Raises InputError, OSError."""
-    size = regular_file_size(path)
-    check_size(size, "the file")
-    return np.fromfile(path, np.uint8, size)
+    with open_input(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        check_size(size, "the file")
+        return np.fromfile(stream, np.uint8, size)
 
 
 def read_npy(path: str) -> np.ndarray:
@@ -115,9 +116,8 @@ def read_npy(path: str) -> np.ndarray:
     The header is held against the file's size before anything is allocated. DxDispatch pads too short a file with
     zeros and refuses Fortran order; here both are refused.
     """
-    file_size = regular_file_size(path)
-    with open(path, "rb") as stream:
-        header = npy.read_header(stream, file_size)
+    with open_input(path) as stream:
+        header = npy.read_header(stream, os.fstat(stream.fileno()).st_size)
         dtype = header.dtype
         if dtype.kind not in "fiub" or dtype.itemsize > 8:
             raise InputError(f"dtype {printable(str(dtype))} has no DirectML tensor data type")
@@ -131,11 +131,3 @@ def read_npy(path: str) -> np.ndarray:
 def reason(error: OSError | InputError) -> str:
     """Why a file could not be opened, without its name."""
     return error.message if isinstance(error, InputError) else error.strerror or str(error)
-
-
-def regular_file_size(path: str) -> int:
-    """Raises InputError for what is no regular file, OSError."""
-    status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError("it is not a regular file")
-    return status.st_size

@@ -19,6 +19,7 @@ from dmlsplit.descriptors.diagnostics import Position
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.streams import read_at_most
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -117,8 +118,11 @@ class JsonText:
     @classmethod
     def of_file(cls, file: str) -> JsonText:
         """The document of a file. Raises InputError, OSError."""
-        with open(file, "rb") as stream:
-            return cls(read_bounded(stream, file), file=file)
+        try:
+            with open_input(file) as stream:
+                return cls(read_bounded(stream, file), file=file)
+        except InputError as error:
+            raise error.in_file(file) from None
 
     def position(self, path: KeyPath) -> Position:
         """Line and column (from 1, in code points) of the value at `path`; of the nearest one around it if absent."""

@@ -21,7 +21,8 @@ from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import OtherOperatorError, located, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, read_bounded, read_line, shown
 from dmlsplit.rules import RULES
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import InputError, fault_of
+from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 if TYPE_CHECKING:
@@ -80,8 +81,10 @@ def read_operators(
         yield failed(file, 0, InputError(f"Is a directory; name the files in it: {folder_pattern(path)}"))
         return
     try:
-        with open(path, "rb") as stream:
+        with open_input(path) as stream:
             yield from _read_stream(stream, file, kind or _kind_of(file))
+    except InputError as error:
+        yield failed(file, 0, InputError(f"{error}; - reads standard input"))
     except OSError as error:
         yield failed(file, 0, fault_of(error))
 
@@ -98,18 +101,6 @@ def _kind_of(name: str) -> Kind | None:
 def failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
     """The entry for an operator, or a file, that cannot be read."""
     return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
-
-
-def fault_of(error: Exception) -> InputError:
-    """The fault of a file, in one line, whose reading or judging an exception ended, foreseen or not."""
-    if isinstance(error, InputError):
-        return error
-    if isinstance(error, OSError):
-        return InputError(error.strerror or str(error))
-    if isinstance(error, MemoryError):
-        return InputError("there is not enough memory to judge it")
-    said = f": {error}" if str(error) else ""
-    return InputError(f"it could not be judged: {type(error).__name__}{printable(said, 200)}")
 
 
 def _everywhere(error: InputError) -> Callable[[Location], Position | None]:

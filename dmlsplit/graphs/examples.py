@@ -155,6 +155,7 @@ def chained(cured: bool) -> GraphDesc:
 
 
 _T: Final = BufferTensorDesc(TensorDataType.FLOAT32, (1, 8, 1, 16))
+_WITH_ONE_STRIDE: Final = replace(_T, strides=(1,))
 
 
 def broken_relu(**members: object) -> Callable[[bool], GraphDesc]:
@@ -243,6 +244,7 @@ EXAMPLES: Final[Mapping[str, Callable[[bool], GraphDesc]]] = {
     "graph/cycle": circular,
     "graph/empty": broken_relu(inputs=[], outputs=[], nodes=[], input_edges=[], output_edges=[]),
     "graph/tensor-null": broken_relu(nodes=[NeighbourOperatorDesc("ACTIVATION_RELU", [None], [_T])]),
+    "graph/tensor-short": broken_relu(nodes=[NeighbourOperatorDesc("ACTIVATION_RELU", [_WITH_ONE_STRIDE], [_T])]),
     "graph/neighbour-rank": flat,
     "graph/fused-wrongly": gated,
     "graph/memory-overwritten": joined,

@@ -89,7 +89,8 @@ class Program:
             for operand, tensor in zip(node.operands, node_tensors(desc)[0], strict=True):
                 if (
                     tensor is None
-                    or tensor.sizes != operand.sizes
+                    or tensor.desc is None
+                    or _as_read(tensor.desc.sizes, tensor.desc) != operand.sizes
                     or self._element_bytes(tensor.data_type) != operand.tensor.element_bytes
                 ):
                     raise Unmodelled("edges whose ends differ in sizes or data type were not observed")
@@ -109,11 +110,12 @@ class Program:
         size = self._element_bytes(desc.data_type)
         if size is None:
             raise Unmodelled(f"data type {desc.data_type!s} was not observed in graphs")
-        if not is_packed(desc.sizes, desc.strides):
+        sizes = _as_read(desc.sizes, desc)
+        if desc.strides is not None and not is_packed(sizes, _as_read(desc.strides, desc)):
             raise Unmodelled("tensors with strides of their own were hardly observed in graphs")
         if desc.flags:
             raise Unmodelled("tensors that DirectML owns were not observed in graphs")
-        tensor = Tensor(desc.sizes, size, producer, index)
+        tensor = Tensor(sizes, size, producer, index)
         if desc.total_tensor_size_in_bytes != tensor.bytes:
             raise Unmodelled("tensors that are larger than their elements were not observed in graphs")
         return tensor
@@ -134,3 +136,8 @@ class Program:
 
     def topological(self) -> list[Node]:
         return depth_first(self.nodes)
+
+
+def _as_read(numbers: tuple[int, ...] | None, desc: BufferTensorDesc) -> tuple[int, ...]:
+    """The entries of Sizes or Strides that DirectML reads: as many as there are dimensions."""
+    return (numbers or ())[: desc.dimension_count]

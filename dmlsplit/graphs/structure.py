@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Value
 from dmlsplit.descriptors.location import Location
-from dmlsplit.graphs.descriptors import GraphDesc, Tensors, node_tensors, node_type
+from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, Tensors, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, SPLIT
 from dmlsplit.rules.graph import GRAPH_RULES
 
@@ -49,10 +49,21 @@ class _Structure:
             for i, tensor in enumerate(tensors):
                 if tensor is not None and _buffer(tensor) is None:
                     self._add("graph/tensor-null", Location.of(name, i), "the tensor's Desc is null")
+                self._look_at_length(tensor, Location.of(name, i))
         for i, (inputs, outputs) in enumerate(self.ends):
             known = node_type(self.graph.nodes[i]) in BY_NUMBER  # of others nothing is said anyway
             if known and None in map(_buffer, (*inputs, *outputs)):
                 self._add("graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null")
+            if isinstance(self.graph.nodes[i], NeighbourOperatorDesc):  # others have rules of their own
+                for tensor in (*inputs, *outputs):
+                    self._look_at_length(tensor, Location.of("Nodes", i))
+
+    def _look_at_length(self, tensor: TensorDesc | None, place: Location) -> None:
+        desc = _buffer(tensor)
+        for name, numbers in () if desc is None else (("Sizes", desc.sizes), ("Strides", desc.strides)):
+            if desc is not None and numbers is not None and len(numbers) < desc.dimension_count:
+                message = f"{name} has {len(numbers)} entries, DimensionCount is {desc.dimension_count}"
+                self._add("graph/tensor-short", place, message, desc.dimension_count, len(numbers))
 
     def _look_at_edges(self) -> None:
         graph = self.graph

@@ -24,6 +24,8 @@ from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.validation import evaluate
 
 _CORRECTNESS: Final[tuple[Correctness, ...]] = ("right", "wrong", "unknown")
+_UNREADABLE: Final = ("graph/tensor-null", "graph/tensor-short")
+"""The rules of tensors that nothing can be said of."""
 LOWEST_LEVEL_RANKS: Final = 0x2100
 """The feature level up to which builds refuse neighbours of other ranks."""
 
@@ -125,7 +127,7 @@ def _unknown(found: tuple[Diagnostic, ...], reason: str) -> _Compiled:
 def _unsound(found: tuple[Diagnostic, ...], traits: GraphTraits | None) -> _Compiled:
     """The outcome for a faulty graph that CompileGraph accepts: binding or executing it is undefined."""
     rules = {d.rule for d in found}
-    if traits is None or "graph/tensor-null" in rules:
+    if traits is None or not rules.isdisjoint(_UNREADABLE):
         return _Compiled(found, None)
     ends = traits.needs_all_outputs and "graph/output-unconnected" in rules
     return _Compiled(found, not ends, ends_the_process=ends)

@@ -77,7 +77,7 @@ def mended_model(
     """The mending of a model; its bytes can be had within the block, in which a file stays open."""
     try:
         import onnx
-    except ImportError:
+    except ModuleNotFoundError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
     from dmlsplit.formats.onnx.loading import note_external_data
     from dmlsplit.formats.onnx.tensors import external_reader, no_external_data

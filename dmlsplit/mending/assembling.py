@@ -8,11 +8,24 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import onnx
 
-from dmlsplit.mending.fields import Field, Part, Span, fields, integer, joined, message
-from dmlsplit.mending.source import ATTRIBUTE, NODE_OF_FUNCTION, NODE_OF_GRAPH, SourceModel, origin
+from dmlsplit.mending.fields import VARINT, Field, Part, Span, fields, integer, joined, message, messages
+from dmlsplit.mending.source import (
+    ATTRIBUTE,
+    FUNCTION,
+    GRAPH,
+    NODE_OF_FUNCTION,
+    NODE_OF_GRAPH,
+    SourceModel,
+    origin,
+)
+
+_IMPORT: Final = onnx.ModelProto.OPSET_IMPORT_FIELD_NUMBER
+_IMPORT_OF_FUNCTION: Final = onnx.FunctionProto.OPSET_IMPORT_FIELD_NUMBER
+_IR_VERSION: Final = onnx.ModelProto.IR_VERSION_FIELD_NUMBER
 
 
 def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
@@ -21,23 +34,21 @@ def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
     functions, imports = iter(model.functions), iter(model.opset_import)
     for field in fields(source.data, 0, source.size):
         parts: list[Part] | None = None
-        match field.number:
-            case onnx.ModelProto.GRAPH_FIELD_NUMBER:
-                parts = _message(field, _content(source, field, model.graph.node, NODE_OF_GRAPH))
-            case onnx.ModelProto.FUNCTIONS_FIELD_NUMBER:
-                function = next(functions)
-                again = iter(function.opset_import)
-                imports_at = {
-                    inner.start: changed
-                    for inner in fields(source.data, field.content, field.end)
-                    if inner.number == onnx.FunctionProto.OPSET_IMPORT_FIELD_NUMBER
-                    and (changed := _import(source, inner, next(again))) is not None
-                }
-                parts = _message(field, _content(source, field, function.node, NODE_OF_FUNCTION, imports_at))
-            case onnx.ModelProto.OPSET_IMPORT_FIELD_NUMBER:
-                parts = _import(source, field, next(imports))
-            case onnx.ModelProto.IR_VERSION_FIELD_NUMBER if model.ir_version != source.model.ir_version:
-                parts = [integer(field.number, model.ir_version)]
+        if field.is_message(GRAPH):
+            parts = _message(field, _content(source, field, model.graph.node, NODE_OF_GRAPH))
+        elif field.is_message(FUNCTION):
+            function = next(functions)
+            inside = messages(source.data, field.content, field.end, _IMPORT_OF_FUNCTION)
+            imports_at = {
+                inner.start: changed
+                for inner, new in zip(inside, function.opset_import, strict=True)
+                if (changed := _import(source, inner, new)) is not None
+            }
+            parts = _message(field, _content(source, field, function.node, NODE_OF_FUNCTION, imports_at))
+        elif field.is_message(_IMPORT):
+            parts = _import(source, field, next(imports))
+        elif (field.number, field.kind) == (_IR_VERSION, VARINT) and model.ir_version != source.model.ir_version:
+            parts = [integer(field.number, model.ir_version)]
         found += [Span(field.start, field.end)] if parts is None else parts
     return joined(found)
 
@@ -78,7 +89,7 @@ def _content(
     found: list[Part] = []
     place = behind_the_last = 0
     for field in fields(source.data, graph.content, graph.end):
-        if field.number != number:
+        if not field.is_message(number):
             found += others.get(field.start, [Span(field.start, field.end)])
             continue
         changed |= field.start not in staying
@@ -125,7 +136,7 @@ def _attributes(source: SourceModel, node: onnx.NodeProto, place: Field) -> list
     starts = sorted(edited)
     for field in fields(source.data, place.content, place.end):
         first, behind = (bisect_left(starts, end) for end in (field.content, field.end))
-        if field.number == ATTRIBUTE and first < behind:
+        if field.is_message(ATTRIBUTE) and first < behind:
             inside: list[Part] = []
             for inner in fields(source.data, field.content, field.end):
                 inside += edited.get(inner.start, [Span(inner.start, inner.end)])

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, defs, helper, numpy_helper
+from onnx import AttributeProto, helper, numpy_helper
 
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.protobuf import (
@@ -34,6 +34,7 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending._converter import LENGTH
 from dmlsplit.mending.editing import names_of
 from dmlsplit.mending.words import CannotMend
+from dmlsplit.models.schemas import schema_of, since
 from dmlsplit.system.printable import printable
 
 WRITTEN_HERE: Final = ("Split", "Concat")
@@ -51,19 +52,10 @@ Original: TypeAlias = Callable[[onnx.NodeProto], onnx.NodeProto]
 """A node with all that the file has of it."""
 
 
-def since(operator: str, opset: int) -> int | None:
-    """The version of an operator that an opset has; None where there is no such operator."""
-    try:
-        return int(defs.get_schema(operator, opset, "").since_version)
-    except (defs.SchemaError, TypeError):  # the latter of a number that is none of an opset
-        return None
-
-
 def takes(operator: str, opset: int, data_type: str | None) -> bool:
     """Whether an operator, as an opset has it, has a first input of an element type; of None it is not known."""
-    if data_type is None or since(operator, opset) is None:
-        return True
-    return f"tensor({data_type.lower()})" in defs.get_schema(operator, opset, "").inputs[0].types
+    schema = schema_of(operator, opset)
+    return data_type is None or schema is None or f"tensor({data_type.lower()})" in schema.inputs[0].types
 
 
 def convert(
@@ -191,7 +183,7 @@ def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
         return
     if since(operator, own) == since(operator, wanted) or _is_alike(operator, own, wanted):
         return
-    if not all(map(_holds_graphs, node.attribute)) or since(operator, wanted) is None:
+    if not all(map(_holds_graphs, node.attribute)) or None in (since(operator, own), since(operator, wanted)):
         raise CannotMend(f"the {printable(operator)} in it takes attributes of a function")
     if _signature(operator, own) != _signature(operator, wanted):
         raise CannotMend(f"{printable(operator)} was another one")
@@ -199,15 +191,15 @@ def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
 
 def _is_alike(operator: str, own: int, wanted: int) -> bool:
     """Whether an operator is the same at two opsets, but for the types that it takes."""
-    if since(operator, own) is None or since(operator, wanted) is None:
+    schemas = schema_of(operator, own), schema_of(operator, wanted)
+    if None in schemas:
         return False
-    docs = {defs.get_schema(operator, opset, "").doc for opset in (own, wanted)}
-    return len(docs) == 1 and _signature(operator, own) == _signature(operator, wanted)
+    return schemas[0].doc == schemas[1].doc and _signature(operator, own) == _signature(operator, wanted)
 
 
 def _signature(operator: str, opset: int) -> tuple[object, ...]:
     """All of an operator but the types that it takes."""
-    schema = defs.get_schema(operator, opset, "")
+    schema = schema_of(operator, opset)
     tensors = [(each.name, each.option) for values in (schema.inputs, schema.outputs) for each in values]
     return (*tensors, *sorted((name, each.required, each.type) for name, each in schema.attributes.items()))
 

@@ -16,8 +16,8 @@ Buffer: TypeAlias = bytes | mmap.mmap
 VARINT: Final = 0
 LENGTH_DELIMITED: Final = 2
 _FIXED: Final = {1: 8, 5: 4}
-"""Bytes of a field by its wire type; groups have none of their own."""
-_GROUPS: Final = (3, 4)
+"""Bytes of a field by its wire type."""
+_GROUP, _GROUP_END = 3, 4
 _MOST_BYTES: Final = 10
 """Of a number."""
 
@@ -30,6 +30,10 @@ class Field(NamedTuple):
     start: int
     content: int
     end: int
+
+    def is_message(self, number: int) -> bool:
+        """Whether it is the field of this number, and a message, as it is in onnx.proto."""
+        return self.number == number and self.kind == LENGTH_DELIMITED
 
 
 class Span(NamedTuple):
@@ -44,24 +48,57 @@ Part: TypeAlias = Span | bytes
 
 
 def fields(data: Buffer, start: int, end: int) -> Iterator[Field]:
-    """The fields of the message between two places. InputError where there is none."""
+    """The fields of the message between two places; a group is one field. InputError where there is no message."""
     place = start
     while place < end:
-        key, content = varint(data, place, end)
-        kind = key & 7
-        if kind == LENGTH_DELIMITED:
-            length, content = varint(data, content, end)
-            stop = content + length
-        elif kind == VARINT:
-            _, stop = varint(data, content, end)
-        elif kind in _FIXED or kind in _GROUPS:
-            stop = content + _FIXED.get(kind, 0)
-        else:
-            raise InputError(f"it is not an ONNX model: byte {place} begins no field")
-        if stop > end:
-            raise InputError(f"it is not an ONNX model: the field at byte {place} ends after its message")
-        yield Field(key >> 3, kind, place, content, stop)
-        place = stop
+        found = _field(data, place, end)
+        if found.kind == _GROUP:
+            found = found._replace(end=_end_of_group(data, found, end))
+        elif found.kind == _GROUP_END:
+            raise InputError(f"it is not an ONNX model: byte {place} ends a group that has not begun")
+        yield found
+        place = found.end
+
+
+def messages(data: Buffer, start: int, end: int, number: int) -> Iterator[Field]:
+    """The fields of this number that are messages; a parser takes one of another wire type for an unknown field."""
+    return (field for field in fields(data, start, end) if field.is_message(number))
+
+
+def _field(data: Buffer, place: int, end: int) -> Field:
+    """The field at a place; of a group its key alone."""
+    key, content = varint(data, place, end)
+    kind = key & 7
+    if kind == LENGTH_DELIMITED:
+        length, content = varint(data, content, end)
+        stop = content + length
+    elif kind == VARINT:
+        _, stop = varint(data, content, end)
+    elif kind in _FIXED:
+        stop = content + _FIXED[kind]
+    elif kind in (_GROUP, _GROUP_END):
+        stop = content
+    else:
+        raise InputError(f"it is not an ONNX model: byte {place} begins no field")
+    if stop > end:
+        raise InputError(f"it is not an ONNX model: the field at byte {place} ends after its message")
+    return Field(key >> 3, kind, place, content, stop)
+
+
+def _end_of_group(data: Buffer, group: Field, end: int) -> int:
+    """The place after the key that ends a group; groups in it may have any numbers."""
+    open_groups = [group.number]
+    place = group.end
+    while open_groups:
+        if place >= end:
+            raise InputError(f"it is not an ONNX model: the group at byte {group.start} has no end")
+        inner = _field(data, place, end)
+        if inner.kind == _GROUP:
+            open_groups.append(inner.number)
+        elif inner.kind == _GROUP_END and open_groups.pop() != inner.number:
+            raise InputError(f"it is not an ONNX model: byte {place} ends another group than the one that it is in")
+        place = inner.end
+    return place
 
 
 def varint(data: Buffer, place: int, end: int) -> tuple[int, int]:

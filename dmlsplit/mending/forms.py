@@ -21,7 +21,7 @@ from dmlsplit.formats.onnx.protobuf import Names, add_document, first_output, re
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.sites import Site
-from dmlsplit.mending.words import CannotMend
+from dmlsplit.mending.words import CannotMend, invalid
 
 LENGTHS_ARE_INPUT: Final = 13
 """The first opset whose Split has its lengths as an input."""
@@ -62,7 +62,11 @@ class Form:
 
     @classmethod
     def of(cls, sites: Sequence[Site], taken: Names) -> Form:
-        """The Form that holds at all calls of a node; CannotMend where the calls differ in a fact that it needs."""
+        """The Form that holds at all calls of a node; CannotMend where it is not valid, or the calls differ in a fact
+        that it needs."""
+        for site in sites:
+            if not site.node.report.ok:
+                raise CannotMend(invalid(site.node))
         forms = [_form(site, taken) for site in sites]
         form = forms[0]
         for other in forms[1:]:

@@ -13,13 +13,13 @@ import onnx
 from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.descriptors.dims import Dim
-from dmlsplit.descriptors.location import steps_text
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.mending.sites import Site, Spot, numbered, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
+from dmlsplit.mending.words import invalid
 from dmlsplit.models.functions import check_references
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
@@ -192,12 +192,6 @@ def faults(view: View) -> Iterator[str]:
     desc = submitted_descriptor(node, without_empty=view.is_left_empty)
     if desc is not None:
         yield from (diagnostic.message for diagnostic in evaluate(desc, view.target).errors)
-
-
-def invalid(node: SplitNode | JoinNode) -> str:
-    """The first reason for which a node is not valid by ONNX."""
-    error = node.report.errors[0]
-    return f"it is not valid by ONNX: {steps_text(error.location.steps)}: {error.message}"
 
 
 def submitted_descriptor(node: SplitNode | JoinNode, *, without_empty: bool = False) -> OperatorDesc | None:

@@ -17,13 +17,13 @@ from dmlsplit.mending.editing import name_apart, names_of, node_text, replace_no
 from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
-from dmlsplit.mending.judged import JudgedModel, failing_elsewhere, faults, invalid, session_of
+from dmlsplit.mending.judged import JudgedModel, failing_elsewhere, faults, session_of
 from dmlsplit.mending.rewritings import REWRITINGS
 from dmlsplit.mending.sites import Bodies, Body, Place
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.versions import align_functions, converted, restore_untouched
 from dmlsplit.mending.views import View
-from dmlsplit.mending.words import CannotMend, Change, Refusal, document
+from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invalid
 from dmlsplit.targets.target import Target
 
 _ROUNDS: Final = 8

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -19,8 +18,20 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.loading import parse
 from dmlsplit.formats.onnx.protobuf import graphs_of
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.mending.fields import Buffer, Field, Part, Span, fields, integer, joined, message
+from dmlsplit.mending.fields import (
+    LENGTH_DELIMITED,
+    Buffer,
+    Field,
+    Part,
+    Span,
+    fields,
+    integer,
+    joined,
+    message,
+    messages,
+)
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.input_files import open_input
 
 _COPIED_AT_ONCE: Final = 1 << 22
 
@@ -101,7 +112,7 @@ class SourceModel:
             kept = [f for f in fields(self.data, start, end) if f.number in _TENSOR_KEPT]
             return [*(Span(f.start, f.end) for f in kept), integer(_DATA_LOCATION, onnx.TensorProto.EXTERNAL)]
         for field in fields(self.data, start, end):
-            inside = _HOLDING[kind].get(field.number)
+            inside = _HOLDING[kind].get(field.number) if field.kind == LENGTH_DELIMITED else None
             if inside is not None:
                 found += message(field.number, self._reduced(inside, field.content, field.end))
             elif kind != "model" or field.number != _TRAINING:
@@ -109,16 +120,14 @@ class SourceModel:
         return found
 
     def _mark_nodes(self) -> None:
-        top = list(fields(self.data, 0, self.size))
-        graph = _only([field for field in top if field.number == GRAPH], "the model's graph")
+        graph = _only(list(messages(self.data, 0, self.size, GRAPH)), "the model's graph")
         self._mark(self.model.graph.node, graph.content, graph.end, NODE_OF_GRAPH)
-        functions = [field for field in top if field.number == FUNCTION]
+        functions = messages(self.data, 0, self.size, FUNCTION)
         for function, field in zip(self.model.functions, functions, strict=True):
             self._mark(function.node, field.content, field.end, NODE_OF_FUNCTION)
 
     def _mark(self, nodes: Iterator[onnx.NodeProto], start: int, end: int, number: int) -> None:
-        places = (field for field in fields(self.data, start, end) if field.number == number)
-        for node, place in zip(nodes, places, strict=True):
+        for node, place in zip(nodes, messages(self.data, start, end, number), strict=True):
             for graph, field in self.graphs_in(node, place):
                 self._mark(graph.node, field.content, field.end, NODE_OF_GRAPH)
             node.doc_string = f"{place.start}-{place.end}"
@@ -126,18 +135,17 @@ class SourceModel:
     def graphs_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.GraphProto, Field]]:
         """The graphs in a node, each with its field; `place`: the node's."""
         for attribute, field in self.attributes_in(node, place):
-            inner = list(fields(self.data, field.content, field.end))
-            single = [f for f in inner if f.number == GRAPH_OF_ATTRIBUTE]
+            single = list(messages(self.data, field.content, field.end, GRAPH_OF_ATTRIBUTE))
             if single:
                 yield attribute.g, _only(single, f"the graph of attribute '{text(attribute.name)}'")
-            several = [f for f in inner if f.number == GRAPHS_OF_ATTRIBUTE]
+            several = messages(self.data, field.content, field.end, GRAPHS_OF_ATTRIBUTE)
             yield from zip(attribute.graphs, several, strict=True)
 
     def attributes_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.AttributeProto, Field]]:
         """The attributes of a node that hold graphs, each with its field."""
         if not any(True for attribute in node.attribute for _ in graphs_of(attribute)):
             return
-        found = [f for f in fields(self.data, place.content, place.end) if f.number == ATTRIBUTE]
+        found = messages(self.data, place.content, place.end, ATTRIBUTE)
         for attribute, field in zip(node.attribute, found, strict=True):
             if any(True for _ in graphs_of(attribute)):
                 yield attribute, field
@@ -159,10 +167,8 @@ def _only(found: list[Field], what: str) -> Field:
 @contextmanager
 def mapped(path: str | os.PathLike[str]) -> Iterator[Buffer]:
     """The bytes of a file. InputError for what is no regular file, or too large for a model; OSError."""
-    with open(path, "rb") as stream:
+    with open_input(path) as stream:
         status = os.fstat(stream.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError("it is not a regular file")
         if status.st_size > Limit.ONNX_FILE.most:
             message = f"{status.st_size} bytes are more than a protobuf message holds; save it with external data"
             raise InputError(message)

@@ -13,12 +13,13 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.mending.conversion import convert, since
+from dmlsplit.mending.conversion import convert
 from dmlsplit.mending.editing import names_of, replace_nodes
 from dmlsplit.mending.forms import LENGTHS_ARE_INPUT, Form
 from dmlsplit.mending.sites import Bodies, Place, Site
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import CannotMend, Change, document
+from dmlsplit.models.schemas import since
 from dmlsplit.models.scope import opset_of
 from dmlsplit.targets.runtime_versions import Runtime
 
@@ -46,6 +47,8 @@ def converted(
         reason = f"ONNX Runtime has no kernel for {old.node.op} {old.node.version}"
     if own == 0 or wanted == own:
         return changes
+    if own > onnx.defs.onnx_opset_version():
+        raise CannotMend(f"{reason}; onnx {onnx.__version__}, which converts it, does not know it")
     text_of_change = document([_NAME], "the model", target, reason)
     _rewrite_judged(source, model, sites, wanted, text_of_change)
     imports = {-1: model.opset_import, **{i: function.opset_import for i, function in enumerate(model.functions)}}

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dmlsplit.descriptors.location import steps_text
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.nodes import SplitNode
+
 
 class CannotMend(Exception):
     """Why a node cannot be mended."""
@@ -30,6 +34,12 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+def invalid(node: SplitNode | JoinNode) -> str:
+    """The first reason for which a node is not valid by ONNX."""
+    error = node.report.errors[0]
+    return f"it is not valid by ONNX: {steps_text(error.location.steps)}: {error.message}"
 
 
 def document(names: Sequence[str], path: str, target: str, reason: str) -> str:

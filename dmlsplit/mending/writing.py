@@ -10,6 +10,7 @@ from dmlsplit.formats.onnx.loading import external_locations
 from dmlsplit.mending.mending import Mending
 from dmlsplit.system.atomic_files import AtomicFiles, atomic_files, same_file
 from dmlsplit.system.errors import InputError, naming
+from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 _COPIED_AT_ONCE: Final = 1 << 22
@@ -45,6 +46,6 @@ def _copy_data(files: AtomicFiles, source: str, target: str) -> None:
             return
         raise InputError(f"'{printable(target)}' is there already, where external data would be copied to")
     files.make_folder(os.path.dirname(target))
-    with naming(source), open(source, "rb") as read, naming(target), open(files.create(target), "wb") as stream:
+    with naming(source), open_input(source) as read, naming(target), open(files.create(target), "wb") as stream:
         while piece := read.read(_COPIED_AT_ONCE):
             stream.write(piece)

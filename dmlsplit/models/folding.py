@@ -13,10 +13,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import defs, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.onnx.tensors import MAX_ELEMENTS, MAX_RANK, Array, ReadExternal, value_of
+from dmlsplit.models.schemas import schema_of
 
 
 class Constant(NamedTuple):
@@ -70,11 +71,8 @@ def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeP
 
 @lru_cache(maxsize=256)
 def _attribute_types(operator: str, opset: int) -> Mapping[str, int] | None:
-    try:
-        schema: Any = defs.get_schema(operator, opset, "")
-    except defs.SchemaError:
-        return None
-    return {name: int(attribute.type) for name, attribute in schema.attributes.items()}
+    schema = schema_of(operator, opset)
+    return None if schema is None else {name: int(attribute.type) for name, attribute in schema.attributes.items()}
 
 
 def of_shape(node: onnx.NodeProto, shape: Shape, symbols: Mapping[str, int], opset: int) -> Constant | None:

@@ -104,7 +104,11 @@ class _Worker:
                 env=environment,
             )
             self._owner = os.getpid()
-            threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
+            try:
+                threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
+            except RuntimeError:
+                self.close()  # nothing would end it
+                raise
         return self._process
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:

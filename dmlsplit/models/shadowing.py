@@ -45,6 +45,19 @@ def _computed_again(graph: onnx.GraphProto, known: _Known) -> Iterator[str]:
             add(node.output)
 
 
+def computed_twice(graph: onnx.GraphProto) -> Iterator[str]:
+    """The names that a graph, or one in its nodes, computes though it has them already, as inputs, initializers or
+    outputs of other nodes: ONNX Runtime loads no such model."""
+    known = {value.name for value in (*graph.input, *graph.initializer)}
+    for node in graph.node:
+        for name in filter(None, node.output):
+            if name in known:
+                yield name
+            known.add(name)
+        for inner in subgraphs(node) if node.attribute else ():
+            yield from computed_twice(inner)
+
+
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
     """The old names in the place of the new ones."""
     if not old:

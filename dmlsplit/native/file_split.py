@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from dmlsplit.native import core
 from dmlsplit.system.atomic_files import atomic_files
 from dmlsplit.system.errors import naming
+from dmlsplit.system.input_files import open_input
 
 WINDOW_BYTES: Final = 64 << 20
 """Bytes copied between two reports of progress; as much of the input and of the outputs is mapped at a time."""
@@ -204,7 +205,7 @@ def _window(
     begin = tensor.offset + sum(start * stride for start, stride in zip(starts, tensor.strides, strict=True))
     end = begin + sum((size - 1) * stride for size, stride in zip(sizes, tensor.strides, strict=True)) + element_size
     slack = begin % mmap.ALLOCATIONGRANULARITY
-    with open(tensor.path, "r+b" if writable else "rb", buffering=0) as stream:
+    with open(tensor.path, "r+b", buffering=0) if writable else open_input(tensor.path) as stream:
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         with mmap.mmap(stream.fileno(), end - begin + slack, access=access, offset=begin - slack) as mapped:
             if not writable and hasattr(mmap, "MADV_SEQUENTIAL"):

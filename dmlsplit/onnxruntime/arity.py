@@ -9,13 +9,12 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, first_output
 from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import opset_of
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable, shortened
 
 _LONGEST_NAME = 60
-_NEWEST = 2**31 - 1
-"""An opset that is larger than any: the schemas are looked up by an int of C."""
 
 
 class Arity(NamedTuple):
@@ -31,7 +30,7 @@ def check_arity(model: onnx.ModelProto) -> None:
 
     Splits and Concats have rules of their own for that; what is said of an operator without a schema is not known.
     """
-    opset = min(opset_of(model), _NEWEST)
+    opset = opset_of(model)
     for node in all_nodes(model.graph.node):
         if not opset or domain_of(node) != "" or node.op_type in JUDGED or not onnx.defs.has(node.op_type, ""):
             continue
@@ -47,9 +46,8 @@ def check_arity(model: onnx.ModelProto) -> None:
 
 @cache
 def _arity(op_type: str, opset: int) -> Arity | None:
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, "")
-    except onnx.defs.SchemaError:
+    schema = schema_of(op_type, opset)
+    if schema is None:
         return None
     single = onnx.defs.OpSchema.FormalParameterOption.Single
     needed = tuple([parameter.option == single for parameter in schema.inputs])

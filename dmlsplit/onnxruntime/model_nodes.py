@@ -64,7 +64,7 @@ def read_model(
     try:
         import onnx  # noqa: F401
         from google.protobuf.message import DecodeError, EncodeError
-    except ImportError:
+    except ModuleNotFoundError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
     from dmlsplit.formats.limits import Budget
     from dmlsplit.formats.onnx import loading

@@ -15,8 +15,11 @@ from rich.text import Text
 from dmlsplit.checking.results import Result
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.streams import read_at_most
 from dmlsplit.report.table import Table
 from dmlsplit.report.text import SEVERITY_STYLES, Part, Tally, groups, node_diagnostics, node_table, result_parts
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 LAST_WIDTH: Final = 16
@@ -107,9 +110,8 @@ def _source_lines(file: str) -> list[str]:
     """The lines of a regular file that is not too long, empty for anything else; a byte that is no UTF-8 counts as a
     character."""
     try:
-        if not os.path.isfile(file) or os.path.getsize(file) > MAX_FILE:
-            return []
-        with open(file, encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-            return stream.read().split("\n")
-    except OSError:
+        with open_input(file) as stream:
+            data = read_at_most(stream, MAX_FILE)
+    except (OSError, InputError):
         return []
+    return [] if data is None else data.decode("utf-8-sig", "surrogateescape").split("\n")

@@ -162,7 +162,7 @@ def groups(results: Iterable[Result]) -> Iterator[Result | list[Judged]]:
     nodes: list[Judged] = []
     for result in results:
         node = result if isinstance(result, Judged) and result.node is not None else None
-        if nodes and (node is None or node.report.file != nodes[0].report.file):
+        if nodes and (node is None or _begins(node, nodes[0])):
             yield nodes
             nodes = []
         if node is None:
@@ -171,6 +171,12 @@ def groups(results: Iterable[Result]) -> Iterator[Result | list[Judged]]:
             nodes.append(node)
     if nodes:
         yield nodes
+
+
+def _begins(node: Judged, first: Judged) -> bool:
+    """Whether a node is the first of a model, which may be the model of `first` once more."""
+    one, other = node.report, first.report
+    return one.file != other.file or (one.index, one.judged_by) == (other.index, other.judged_by)
 
 
 def node_table(nodes: Sequence[Judged]) -> Table:

@@ -106,6 +106,15 @@ TENSOR_NULL: Final = GraphRule(
     releases="any",
     cure="describe the tensor",
 )
+TENSOR_SHORT: Final = GraphRule(
+    "graph/tensor-short",
+    "A tensor of the graph has fewer Sizes or Strides than its DimensionCount says.",
+    "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
+    (OURS,),
+    basis=Basis.OURS,
+    releases="any",
+    cure="give as many as there are dimensions",
+)
 NEIGHBOUR_RANK: Final = GraphRule(
     "graph/neighbour-rank",
     "A neighbour of a Split or Join has a number of dimensions that the build does not take.",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from dmlsplit.system.printable import printable
+
 
 class DmlSplitError(Exception):
     """Base class of the package's exceptions."""
@@ -66,6 +68,20 @@ class NativeError(DmlSplitError, RuntimeError):
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+
+def fault_of(error: Exception) -> InputError:
+    """The fault of a file, in one line, whose reading or judging an exception ended, foreseen or not."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, OSError):
+        return InputError(error.strerror or str(error))
+    if isinstance(error, MemoryError):
+        return InputError("there is not enough memory to judge it")
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):  # it has no class of its own
+        return InputError("a thread cannot be started: memory, or the number of processes, does not suffice")
+    said = f": {error}" if str(error) else ""
+    return InputError(f"it could not be judged: {type(error).__name__}{printable(said, 200)}")
 
 
 @contextmanager

@@ -151,11 +151,7 @@ class TestSplit:
         monkeypatch.chdir(tmp_path)
         np.save("x.npy", np.arange(4))
         monkeypatch.setattr("dmlsplit.native.file_split._copy", lambda *args: 1 / 0)
-        if fault == ["--sections", "2"]:
-            with pytest.raises(ZeroDivisionError):
-                cli("split", "x.npy", "--axis", "0", *fault, "-o", "p/q/r")
-        else:
-            assert cli("split", "x.npy", "--axis", "0", *fault, "-o", "p/q/r").status == 2
+        assert cli("split", "x.npy", "--axis", "0", *fault, "-o", "p/q/r").status == 2
         assert os.listdir() == ["x.npy"]
 
     def test_old_pieces_come_back_where_one_cannot_be_replaced(self, cli, tmp_path, monkeypatch):

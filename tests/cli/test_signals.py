@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -181,11 +184,12 @@ def test_outside_commands(tmp_path, name):
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="it looks for what processes have opened")
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", -15)])
 def test_processes_of_check_end_with_it(tmp_path, name, status):
-    """A pipe that nobody writes to keeps them from ending by themselves."""
+    """They are at work when the signal comes: each has a long file open."""
     for i in range(2):
-        os.mkfifo(tmp_path / f"{i}.jsonl")
+        (tmp_path / f"{i}.jsonl").write_text(f"{BAD}\n" * 100_000)
     (tmp_path / "out").write_text("old")
     child = subprocess.Popen(
         [sys.executable, "-m", "dmlsplit", "check", "0.jsonl", "1.jsonl", "--jobs", "2", "-o", "out"],
@@ -194,14 +198,24 @@ def test_processes_of_check_end_with_it(tmp_path, name, status):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    with open(tmp_path / "0.jsonl", "w"), open(tmp_path / "1.jsonl", "w"):  # both wait for text now
-        child.send_signal(getattr(signal, name))
-        # Its workers have the same streams: these end when all have ended.
-        _, err = child.communicate(timeout=60)
+    while child.poll() is None and not opened_somewhere(str(tmp_path / "0.jsonl"), str(tmp_path / "1.jsonl")):
+        time.sleep(0.01)
+    child.send_signal(getattr(signal, name))
+    # Its workers have the same streams: these end when all have ended.
+    _, err = child.communicate(timeout=60)
     assert child.returncode == status
     assert b"Traceback" not in err
     assert sorted(os.listdir(tmp_path)) == ["0.jsonl", "1.jsonl", "out"]
     assert (tmp_path / "out").read_text() == "old"
+
+
+def opened_somewhere(*paths):
+    """Whether some processes have each of these files open."""
+    found = set()
+    for link in glob.glob("/proc/[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(link))
+    return found.issuperset(paths)
 
 
 WHILE_IMPORTING = """

@@ -148,7 +148,7 @@ class TestNpy:
             (["object.npy", "--axis", "0", "--sections", "2", "-o", "d"], "object.npy: dtype object holds Python"),
             (["nested.npy", "--axis", "0", "--sections", "2", "-o", "d"], "is an array itself"),
             (["scalar.npy", "--axis", "0", "--sections", "1", "-o", "d"], "out of range for 0 dimensions"),
-            ([".", "--axis", "0", "--sections", "1", "-o", "d"], ".: it is not a regular file"),
+            ([".", "--axis", "0", "--sections", "1", "-o", "d"], ".: Is a directory"),
             (["x.npy", "--axis", "0", "--sections", "2", "-o", "x.npy"], "x.npy"),
             (["x.npy", "--axis", "0", "--sections", "2", "-o", "x.npy/d"], "x.npy"),
         ],

@@ -105,7 +105,7 @@ def test_size_in_bytes(write_model):
         ({"initialValuesDataType": "INT32", "initialValues": [1], "sizeInBytes": -1}, "expected an unsigned integer"),
         ({"initialValues": {"sourcePath": "a.jpg"}}, "images (.jpg) are not supported"),
         ({"initialValues": {"sourcePath": "none.npy"}}, "cannot read 'none.npy': No such file or directory"),
-        ({"initialValuesDataType": "INT8", "initialValues": {"sourcePath": "."}}, "not a regular file"),
+        ({"initialValuesDataType": "INT8", "initialValues": {"sourcePath": "."}}, "Is a directory"),
         ({"initialValues": {"sourcePath": 3}}, "sourcePath: expected a string, not 3"),
         ({"initialValues": {"sourcePath": "a\0b.npy"}}, "'a\\x00b.npy' is no file name"),
         ({"initialValues": {"sourcePath": "\ud800.npy"}}, "'\\ud800.npy'"),

@@ -210,3 +210,24 @@ def test_a_function_that_names_ai_onnx_or_does_not_write_an_output_is_not_loaded
     words = f"g (float[4,6] x) => (float[4,3] y, float[4,3] z) {{ {results} = {call}  y, z = Split<axis=1>(r) }}"
     found = on_onnxruntime(in_words(words, functions=function), VERSION)
     assert [str(each.answer.outcome) for each in found] == ["session-fails" if fails else "DML"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "name"),
+    [
+        ([SPLIT, node("Relu", ["b"], ["a"])], "a"),
+        ([SPLIT, node("Concat", ["a", "b"], ["x"], axis=1)], "x"),
+        ([node("Split", ["x"], ["a", "a"], axis=1)], "a"),
+        ([node("Transpose", ["x"], ["t"]), node("Split", ["t"], ["a", "b"]), node("Relu", ["b"], ["t"])], "t"),
+    ],
+)
+def test_a_name_that_is_computed_twice(nodes, name):
+    with pytest.raises(InputError, match=f"^{name} is computed twice"):
+        ask(nodes, [X], ["a"])
+
+
+def test_a_sigmoid_of_another_domain_has_any_outputs():
+    nodes = [SPLIT, node("Sigmoid", ["b"], [], domain="own"), node("Mul", ["a", "b"], ["y"])]
+    made = model(nodes, [X], ["y"])
+    made.opset_import.append(helper.make_opsetid("own", 1))
+    assert [str(found.answer.outcome) for found in on_onnxruntime(made, VERSION)] == ["unknown"]

@@ -179,3 +179,31 @@ def test_an_edge_from_a_part_beyond_the_count():
 def test_empty_and_single():
     assert dml.validate(desc(**ONE)).ok
     assert not dml.validate(desc([SPLIT])).ok
+
+
+@pytest.mark.parametrize("member", ["inputs", "outputs"])
+@pytest.mark.parametrize("strides", [(), (1,), (128, 16, 16), (128, 16, 16, 1, 1)])
+def test_strides_of_another_number_than_dimensions(member, strides):
+    """Fewer are a fault, what is beyond them is not read; at the graph's ends and at a neighbour's."""
+    tensor = dml.BufferTensorDesc(
+        dml.TensorDataType.FLOAT32, (1, 8, 1, 16), strides=strides, total_tensor_size_in_bytes=512
+    )
+    whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 1, 16))
+    at_node = dml.NeighbourOperatorDesc("ACTIVATION_RELU", **{"inputs": [whole], "outputs": [whole], member: [tensor]})
+    edges = {
+        "input_edges": [dml.InputGraphEdgeDesc(0, 0, 0)],
+        "output_edges": [dml.OutputGraphEdgeDesc(0, 0, 0)],
+    }
+    relu = dml.NeighbourOperatorDesc("ACTIVATION_RELU", [whole], [whole])
+    ends = {"inputs": [whole], "outputs": [whole]}
+    for graph in (
+        dml.GraphDesc(**ends, nodes=[at_node], **edges),
+        dml.GraphDesc(**{**ends, member: [tensor]}, nodes=[relu], **edges),
+    ):
+        for target in ({"directml": "1.15.4"}, {"directml": "1.0.200610"}, {"feature_level": "5_0"}):
+            found = dml.validate(graph, **target)
+            if len(strides) < 4:
+                assert [d.rule for d in found.diagnostics] == ["graph/tensor-short"]
+                assert found.outputs == ("unknown",)
+            else:
+                assert (found.diagnostics, found.outputs) == ((), ("right",))

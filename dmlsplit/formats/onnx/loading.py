@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from dmlsplit.formats.onnx.tensors import ReadExternal, check_rank, external_rea
 from dmlsplit.formats.onnx.wire import check_messages
 from dmlsplit.formats.streams import read_at_most
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.input_files import open_input
 
 MAX_FILE_BYTES: Final = Limit.ONNX_FILE.most
 """protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""
@@ -54,11 +54,10 @@ def of_source(
 def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """The model of a file, without external data, which is noted as being there. InputError for what is no model;
     OSError."""
-    with open(path, "rb") as stream:
-        status = os.fstat(stream.fileno())
-        if stat.S_ISREG(status.st_mode) and status.st_size > MAX_FILE_BYTES:
-            message = f"{status.st_size} bytes are more than a protobuf message holds; save it with external data"
-            raise InputError(message)
+    with open_input(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > MAX_FILE_BYTES:
+            raise InputError(f"{size} bytes are more than a protobuf message holds; save it with external data")
         data = read_at_most(stream, MAX_FILE_BYTES)
     if data is None:
         raise InputError(f"it is longer than {MAX_FILE_BYTES} bytes")

@@ -21,6 +21,11 @@ def domain_of(message: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdP
     return "" if domain in DEFAULT_DOMAINS else domain
 
 
+def operator_of(node: onnx.NodeProto) -> str:
+    """The operator of the default domain that a node is; "" where it is of another domain."""
+    return text(node.op_type) if domain_of(node) == "" else ""
+
+
 def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
     """The graphs in an attribute, in order."""
     if attribute.HasField("g"):

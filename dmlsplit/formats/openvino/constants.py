@@ -56,7 +56,7 @@ class Weights:
         """`size` bytes from `offset`. Raises InputError where the file does not hold them."""
         try:
             data, held = self._folders.read(self.name, offset, size)
-        except OSError as error:
+        except (OSError, InputError) as error:
             raise layer.error(f"its data is in '{printable(self.name)}': {reason(error)}") from None
         if len(data) != size or not 0 <= offset <= held:
             end = offset + size

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Position
 from dmlsplit.descriptors.location import Location
-from dmlsplit.formats.files import AllowedFolders, regular_file_size
+from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 from dmlsplit.formats.openvino.concats import Concat
@@ -21,6 +21,7 @@ from dmlsplit.formats.openvino.splits import Split, path_of
 from dmlsplit.formats.openvino.tensors import GivenShapes, Names, PortTensor, put_out
 from dmlsplit.rules import RULES
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 _OPERATIONS: Final = {"split": "Split", "variadicsplit": "VariadicSplit", "concat": "Concat"}
@@ -66,8 +67,7 @@ def read_model(
     name = os.fspath(path)
     try:
         weights = Weights(name, AllowedFolders(os.path.dirname(name), allow_paths))
-        regular_file_size(name)
-        with open(name, "rb") as stream:
+        with open_input(name) as stream:
             model = read_document(stream)
         symbols = [*(dims or ()), *(free_dimensions or ())]
         if symbols and require_known_names:

@@ -395,3 +395,23 @@ def test_new_nodes_have_names_of_their_own():
     given = [n.name for n in found.graph.node]
     assert len(set(given)) == len(given)
     assert {"a/merged", "b"} < set(given)
+
+
+@pytest.mark.parametrize("opset", [2**31 - 1, 2**31, 2**32 + 13, 2**63 - 1])
+def test_an_opset_beyond_all_measure(opset):
+    """Nobody knows what its operators are."""
+    inner = graph([node("Not", ["c"], ["t"])], [], [value("t", [], TensorProto.BOOL)])
+    nodes = [
+        node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2),
+        node("If", ["c"], ["y"], then_branch=inner, else_branch=inner),
+    ]
+    inputs = [value("x", [1, 4, 2, 2]), value("c", [], TensorProto.BOOL)]
+    made = model(nodes, inputs, ["a", "y"], opset=opset, ir_version=8)
+    with pytest.raises(NotLegalizedError, match=f"opset {opset} is newer than .* does not know it"):
+        front_end.legalize(made.SerializeToString(), onnxruntime="1.24.4")
+
+
+def test_a_split_that_is_not_valid_is_not_converted_either():
+    made = model([node("Split", [], ["a", "b"], num_outputs=2)], [value("x", [4, 4])], ["a"], opset=18, ir_version=8)
+    with pytest.raises(NotLegalizedError, match="not valid by ONNX"):
+        front_end.legalize(made.SerializeToString(), onnxruntime="1.10.0")

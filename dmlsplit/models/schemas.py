@@ -1,0 +1,24 @@
+"""The schemas of ONNX's own operators."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from onnx import defs
+
+_NEWEST: Final = 2**31 - 1
+"""The largest opset that schemas are looked up by: it is an int of C."""
+
+
+def schema_of(operator: str, opset: int) -> Any:
+    """The onnx.defs.OpSchema of an operator of the default domain at an opset; None where there is none."""
+    try:
+        return defs.get_schema(operator, min(opset, _NEWEST), "")
+    except (defs.SchemaError, TypeError):  # the latter of a negative opset beyond an int of C
+        return None
+
+
+def since(operator: str, opset: int) -> int | None:
+    """The version of an operator that an opset has; None where there is no such operator."""
+    schema = schema_of(operator, opset)
+    return None if schema is None else int(schema.since_version)

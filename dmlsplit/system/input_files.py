@@ -1,0 +1,44 @@
+"""The one place where input files are opened: regular files alone, since a FIFO blocks its reader, and a device need
+not end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO, Final
+
+from dmlsplit.system.errors import InputError
+
+NOT_REGULAR: Final = "it is not a regular file"
+_FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+
+def open_input(path: str | os.PathLike[str]) -> BinaryIO:
+    """A regular file, open for reading its bytes. What is none is not opened: InputError, or OSError."""
+    _check(os.stat(path), path)
+    stream = open(path, "rb", opener=_opener)  # noqa: SIM115  # it is the caller's
+    try:
+        _check(os.fstat(stream.fileno()), path)  # it may have become another one
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def input_size(path: str | os.PathLike[str]) -> int:
+    """The size of a regular file. Raises InputError for anything else, OSError."""
+    status = os.stat(path)
+    _check(status, path)
+    return status.st_size
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | _FLAGS)
+
+
+def _check(status: os.stat_result, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(NOT_REGULAR)
