@@ -216,14 +216,14 @@ def test_a_function_that_names_ai_onnx_or_does_not_write_an_output_is_not_loaded
     ("nodes", "name"),
     [
         ([SPLIT, node("Relu", ["b"], ["a"])], "a"),
-        ([SPLIT, node("Concat", ["a", "b"], ["x"], axis=1)], "x"),
+        ([SPLIT, node("Relu", ["b"], ["k"])], "k"),
         ([node("Split", ["x"], ["a", "a"], axis=1)], "a"),
         ([node("Transpose", ["x"], ["t"]), node("Split", ["t"], ["a", "b"]), node("Relu", ["b"], ["t"])], "t"),
     ],
 )
 def test_a_name_that_is_computed_twice(nodes, name):
     with pytest.raises(InputError, match=f"^{name} is computed twice"):
-        ask(nodes, [X], ["a"])
+        ask(nodes, [X, tensor("k", [4, 3])], ["a"])
 
 
 def test_a_sigmoid_of_another_domain_has_any_outputs():

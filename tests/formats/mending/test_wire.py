@@ -11,7 +11,7 @@ from dmlsplit.mending.assembling import assembled
 from dmlsplit.mending.fields import LENGTH_DELIMITED, encoded, fields, size_of
 from dmlsplit.mending.source import SourceModel, origin
 from dmlsplit.system.errors import InputError
-from tests.formats.mending.test_bytes import five_dimensions, with_branch, written
+from tests.formats.mending.small import five_dimensions, with_branch, written
 
 GRAPH, NODE, ATTRIBUTE, ATTRIBUTE_GRAPH = 7, 1, 5, 6
 
