@@ -218,7 +218,7 @@ def test_a_function_that_names_ai_onnx_or_does_not_write_an_output_is_not_loaded
         ([SPLIT, node("Relu", ["b"], ["a"])], "a"),
         ([SPLIT, node("Relu", ["b"], ["k"])], "k"),
         ([node("Split", ["x"], ["a", "a"], axis=1)], "a"),
-        ([node("Transpose", ["x"], ["t"]), node("Split", ["t"], ["a", "b"]), node("Relu", ["b"], ["t"])], "t"),
+        ([node("Transpose", ["x"], ["t"]), node("Split", ["t"], ["a", "b"]), node("Relu", ["x"], ["t"])], "t"),
     ],
 )
 def test_a_name_that_is_computed_twice(nodes, name):
