@@ -13,13 +13,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.streams import read_at_most
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.input_files import open_input
+from dmlsplit.system.printable import printable
 from dmlsplit.system.spelling import nearest
 
 OWN: Final = "dmlsplit.toml"
 SHARED: Final = "pyproject.toml"
-MAX_BYTES: Final = 1 << 20
+_PART: Final = r"""(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_LONG_KEY: Final = re.compile(rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{Limit.CONFIG_KEYS.most},}}")
+"""Keys that tomllib takes time and memory for with the square of their number."""
+_MOST_SHARED: Final = 1 << 20
+"""Bytes of a pyproject.toml."""
+_MOST_BRACKETS: Final = 16
+"""Of a pattern: fnmatch looks for the end of each."""
+_LARGEST: Final = 2**63 - 1
+"""The largest integer of TOML, and of a size in ONNX."""
 
 Table = Mapping[str, Any]
 
@@ -33,7 +44,7 @@ class ValueKind(NamedTuple):
 
 
 def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST
 
 
 def _is_texts(value: object) -> bool:
@@ -48,7 +59,7 @@ def _table_of(kind: ValueKind, words: str) -> ValueKind:
     )
 
 
-_SIZE: Final = {"type": "integer", "minimum": 0}
+_SIZE: Final = {"type": "integer", "minimum": 0, "maximum": _LARGEST}
 _TEXT: Final = ValueKind("a text", {"type": "string"}, lambda value: isinstance(value, str))
 _PATH: Final = ValueKind(
     "a path", {"type": "string", "pattern": "^[^\\u0000]*$"}, lambda value: isinstance(value, str) and "\0" not in value
@@ -168,41 +179,68 @@ def read(path: str) -> Configuration:
 
 def _read(path: str) -> Configuration | None:
     """None for a pyproject.toml without a table for us."""
-    import tomllib  # most projects have no such file
-
-    try:
-        with open_input(path) as file:
-            data = file.read(MAX_BYTES + 1)
-    except InputError as error:
-        raise error.in_file(path) from None
-    if len(data) > MAX_BYTES:
-        raise InputError(f"is larger than {MAX_BYTES} bytes", file=path)
-    try:
-        table: Any = tomllib.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
-        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        line, column = map(int, place.groups()) if place else (None, None)
-        raise InputError(
-            f"is no TOML: {str(error).partition(' (at ')[0]}", file=path, line=line, column=column
-        ) from None
-    if os.path.basename(path) == SHARED:
+    table = _table(path)
+    if not _is_own(path):
         tools = table.get("tool", {})
         table = tools.get("dmlsplit") if isinstance(tools, dict) else None
         if table is None:
             return None
     _check(table, KEYS, path, "")
     for pattern, inside in table.get("models", {}).items():
-        _check(inside, _OF_MODELS, path, f"models.{pattern!r}.")
+        _check(inside, _OF_MODELS, path, f"models.{_shown(pattern)}.")
+    for pattern in (*table.get("models", {}), *table.get("per-file-ignores", {})):
+        if len(pattern) > Limit.CONFIG_PATTERN.most or pattern.count("[") > _MOST_BRACKETS:
+            most = f"{Limit.CONFIG_PATTERN.most} characters, or {_MOST_BRACKETS} opening brackets"
+            raise InputError(f"the pattern {_shown(pattern)} has more than {most}", file=path)
     return Configuration(path, table)
+
+
+def _table(path: str) -> Any:
+    """The table in a file; the empty one for a pyproject.toml that does not name dmlsplit."""
+    import tomllib  # most projects have no such file
+
+    most = Limit.CONFIG_FILE.most
+    try:
+        with open_input(path) as file:
+            data = read_at_most(file, most if _is_own(path) else _MOST_SHARED)
+    except InputError as error:
+        raise error.in_file(path) from None
+    if data is not None and not _is_own(path) and b"dmlsplit" not in data:
+        return {}
+    if data is None or len(data) > most:
+        raise InputError(f"is larger than {most} bytes", file=path)
+    try:
+        text = data.decode("utf-8")
+        if (long := _LONG_KEY.search(text)) is None:
+            return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
+        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line, column = map(int, place.groups()) if place else (None, None)
+        raise InputError(
+            f"is no TOML: {printable(str(error).partition(' (at ')[0])}", file=path, line=line, column=column
+        ) from None
+    line = text.count("\n", 0, long.start()) + 1
+    raise InputError(f"joins more than {Limit.CONFIG_KEYS.most} keys by dots", file=path, line=line)
+
+
+def _is_own(path: str) -> bool:
+    return os.path.basename(path) != SHARED
 
 
 def _check(table: Any, keys: Mapping[str, ValueKind], path: str, prefix: str) -> None:
     if not isinstance(table, dict):
-        raise InputError(f"tool.dmlsplit is {table!r}; a table is expected", file=path)
+        raise InputError(f"tool.dmlsplit is {_shown(table)}; a table is expected", file=path)
     for name, value in table.items():
         if name not in keys:
             near = nearest(name, keys)
             suggestion = f"did you mean {near}?" if near else f"known: {', '.join(keys)}"
-            raise InputError(f"{prefix}{name} is no setting; {suggestion}", file=path)
+            raise InputError(f"{prefix}{printable(name)} is no setting; {suggestion}", file=path)
         if not keys[name].check(value):
-            raise InputError(f"{prefix}{name} is {value!r}; {keys[name].words} is expected", file=path)
+            raise InputError(f"{prefix}{name} is {_shown(value)}; {keys[name].words} is expected", file=path)
+
+
+def _shown(value: object) -> str:
+    try:
+        return printable(repr(value))
+    except (ValueError, RecursionError):  # an integer of more digits than Python writes; tables in one another
+        return "beyond what can be shown"

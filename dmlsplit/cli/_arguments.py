@@ -196,7 +196,7 @@ def _dim(text: str, option: str = "--dim") -> tuple[str, int]:
 
 def _size(text: str) -> int:
     size = parsed_integer(text)
-    if size < 0:
+    if not 0 <= size < 2**63:
         raise ValueError
     return size
 
@@ -249,7 +249,7 @@ def rule_filter(select: Iterable[str], ignore: Iterable[str]) -> Keep:
 
 def _rule_ids(names: Iterable[str], option: str) -> frozenset[str]:
     ids: set[str] = set()
-    for name in names:
+    for name in dict.fromkeys(names):
         found = [id for id in RULES if id.startswith(name)] if name.endswith("/") else []
         if not found:
             found = [known_rule_id(name, option)]

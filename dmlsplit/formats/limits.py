@@ -26,6 +26,9 @@ class Limit(Enum):
         """The limit for a file of `size` bytes."""
         return self.most + int(self.a_byte * size)
 
+    CONFIG_FILE = 256 << 10, "bytes", "dmlsplit.toml, or a pyproject.toml that names dmlsplit"
+    CONFIG_KEYS = 16, "keys", "keys in one another that dots join; a model's shapes in pyproject.toml have 5"
+    CONFIG_PATTERN = 1024, "characters", "a pattern of file names; 16 of them may be opening brackets"
     EXCERPT_FILE = 16 << 20, "bytes", "a file whose lines are shown below its faults on a terminal"
     REPORT_NAME = 1000, "characters", "an operator's name in a report; the middle of a longer one is left out"
     FILES_BUFFER = 2**40, "bytes", "a resource; a quarter of the machine's memory, where that is less"

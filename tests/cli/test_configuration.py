@@ -1,13 +1,14 @@
 """dmlsplit.toml and pyproject.toml: defaults of check, settings of single files, and clear errors."""
 
 import json
+import os
 import tomllib
 
 import jsonschema
 import pytest
 
 from dmlsplit.checking import configuration
-from tests.cli.conftest import BAD, GOOD, INT64
+from tests.cli.conftest import BAD, GOOD, INT64, posix
 
 
 def judges(result):
@@ -112,16 +113,93 @@ WRONG = {
     'fail-on = "note"': '"warning" or "error" is expected',
     "a = \nb = 1": ":1:5: is no TOML",
     "a = '\x00'": "is no TOML",
+    "dims = {batch = 0x8000000000000000}": "a table of sizes",
 }
 
+BEYOND = {
+    f"fail-on = 0x{'f' * 10_000}": "fail-on is beyond what can be shown",
+    f"dims = {{batch = 0x{'f' * 10_000}}}": "a table of sizes",
+    f"{'long' * 10_000} = 1": "is no setting",
+    f"ignore = '{'long' * 10_000}'": "a list of texts is expected",
+    f"select{'.a' * 15} = 1": "a list of texts is expected",
+    f"{'[' * 2000}": "is no TOML",
+    f"dims = {'{a=' * 2000}": "is no TOML",
+}
+"""Too large, or too deep, for a schema."""
 
-@pytest.mark.parametrize("text", WRONG)
+
+@pytest.mark.parametrize("text", [*WRONG, *BEYOND], ids=lambda text: text[:30])
 def test_errors_name_the_file(check, text):
     result = check(text)
     assert (result.status, result.out) == (2, "")
     assert "dmlsplit.toml" in result.err
-    assert WRONG[text] in result.err
+    assert {**WRONG, **BEYOND}[text] in result.err
     assert result.err.count("\n") == 1
+    assert len(result.err) < 600
+
+
+LONG_KEYS = {
+    "bare": "a" + ".a" * 30_000 + " = 1",
+    "spaced": "a" + " . a" * 30_000 + " = 1",
+    "quoted": '"a.b"' + '."a\\".b"' * 20_000 + " = 1",
+    "literal": "'a'" + ".'='" * 20_000 + " = 1",
+    "table": "[" + "a." * 30_000 + "b]",
+    "inline": "x = { a" + ".b" * 30_000 + " = 1 }",
+    "of models": "[models" + ".a" * 17 + "]\nx = 1",
+}
+
+
+@pytest.mark.parametrize("text", LONG_KEYS.values(), ids=LONG_KEYS)
+def test_keys_that_tomllib_takes_long_for_are_refused_before(check, text, monkeypatch):
+    monkeypatch.setattr(tomllib, "loads", lambda text: pytest.fail("it was parsed"))
+    result = check(f"\n{text}")
+    assert (result.status, result.out) == (2, "")
+    assert "dmlsplit.toml:2: joins more than 16 keys by dots" in result.err
+
+
+HARMLESS = {
+    "dots in texts": 'directml = ["1.8.0", "1.10.1"]\nignore = []  # a.b.c.d.e.f.g.h.i.j.k',
+    "no keys": "# " + "a" * 100_000,
+    "quotes": "#" + '"' * 100_000,
+    "escapes": '#"' + "\\" * 100_000,
+    "dots": "#" + "." * 100_000,
+    "spaces": "# a" + " " * 100_000 + "b",
+}
+
+
+@pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
+def test_the_search_for_long_keys_takes_time_with_the_size(text):
+    """A quadratic one would take minutes."""
+    assert configuration._LONG_KEY.search(text * 2) is None
+
+
+@pytest.mark.parametrize("name", ["dmlsplit.toml", "pyproject.toml"])
+def test_a_file_beyond_the_limit_is_not_parsed(check, name):
+    result = check("#" * (2**18 + 1) + "\n[tool.dmlsplit]", name=name)
+    assert (result.status, result.out) == (2, "")
+    assert f"{name}: is larger than 262144 bytes" in result.err
+
+
+def test_a_pyproject_that_does_not_name_us_is_not_parsed(check):
+    assert judges(check("no toml at all" + "#" * 2**19, name="pyproject.toml")) == ["directml 1.15.4"]
+
+
+@pytest.mark.parametrize("key", ["[" * 17, "x" * 1025])
+@pytest.mark.parametrize("table", ["models", "per-file-ignores"])
+def test_patterns_have_a_limit(check, key, table):
+    result = check(f'[{table}]\n"{key}" = {"{}" if table == "models" else "[]"}')
+    assert (result.status, result.out) == (2, "")
+    assert "has more than 1024 characters" in result.err
+
+
+@posix
+def test_a_pipe_is_no_configuration(cli, tmp_path):
+    (tmp_path / "good.json").write_text(GOOD)
+    os.mkfifo(tmp_path / "pipe")
+    assert cli("check", "good.json").status == 0
+    assert "it is not a regular file" in cli("check", "good.json", "--config", "pipe").err
+    (tmp_path / "dmlsplit.toml").symlink_to(tmp_path / "pipe")
+    assert "it is not a regular file" in cli("check", "good.json").err
 
 
 def test_a_link_that_leads_nowhere_is_no_missing_file(cli, tmp_path):
