@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
-from dmlsplit.onnxruntime.context import in_context, leading_out
-from dmlsplit.onnxruntime.counting import absorbed, stays
+from dmlsplit.graphs.traits import traits_of
+from dmlsplit.onnxruntime.context import in_context
 from dmlsplit.onnxruntime.creation import LOADING, OPTIMIZING, Failure, Place, with_failures
 from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
-from dmlsplit.onnxruntime.graph_refusals import refusals
+from dmlsplit.onnxruntime.fused import Part, SessionGraphs
+from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.neighbours import DOMAINS, FOUR_BITS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
-from dmlsplit.onnxruntime.partitions import PlacedNode, partitions
-from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, placement, predict
+from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, predict
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import Placed, SessionGraph
 from dmlsplit.system.printable import printable
@@ -34,16 +35,6 @@ class NodeOnRuntime:
     op: str
     facts: RuntimeFacts
     answer: RuntimeAnswer
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The fused graph that a node is in: `leading_out` of it, None where it is none, and its `_count`; `place` is the
-    node's own."""
-
-    leading: frozenset[int] | None
-    count: int | None
-    place: Place
 
 
 def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[NodeOnRuntime]:
@@ -83,25 +74,25 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     session from being made."""
     options = replace(graph.options, graph_fusion=graph.fuses)
     facts = facts_in(graph)
-    neighbours = graph.once("neighbours", lambda: [graph.placed(i) for i in graph.order() if i not in facts])
-    fused = frozenset(i for i, known in facts.items() if placement(known, graph.runtime, options=options).in_graph)
-    groups, failing = graph.once(("groups", fused), lambda: _groups(graph, place, neighbours, facts, fused))
-    failures += failing
-    refused = list(refusals(graph)) if graph.runtime.observed else []
-    for each in refused:
-        if each.certain and facts.keys().isdisjoint(each.members):
-            failures.append(Failure(min(groups[i].place.compilation for i in each.members), each.why))
-    against = {i: each for each in refused for i in each.members}
+    graphs = session_graphs(graph)
+    places = graph.once(("places", graphs), lambda: _places_in(graph, graphs, place))
+    parts = {index: part for part in graphs.parts for index in part.members}
+    against = _refusals(graph, graphs)
+    failures += graph.once(("failures", graphs), lambda: _failures(graph, graphs, facts, places))
+    for refused, (why, certain) in against.items():
+        if certain and facts.keys().isdisjoint(refused.members):
+            failures.append(Failure(places[refused.origins[0][0]].compilation, why))
     found = []
     for index, known in facts.items():
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
-        group = groups[kept]
-        answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=group.count)
-        answer = in_context(graph, kept, path, answer, group.leading, against.get(kept))
+        part = parts.get(kept)
+        count = _count(part)
+        answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=count)
+        answer = in_context(graph, kept, path, answer, part, None if part is None else against.get(part))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
             note = diagnostic("onnxruntime/computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
-        found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), group.place))
+        found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), places[kept]))
     return found
 
 
@@ -111,43 +102,46 @@ def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
     return kept, graph.path(index), first_run(graph, kept)
 
 
-def _groups(
-    graph: SessionGraph,
-    place: Place,
-    neighbours: Sequence[Placed],
-    facts: Mapping[int, RuntimeFacts],
-    fused: frozenset[int],
-) -> tuple[dict[int, _Group], list[Failure]]:
-    """The fused graph that each node is in, if any, and what fails of neighbours and of graphs without Splits."""
-    in_graph = {
-        **dict.fromkeys(facts, False),
-        **dict.fromkeys(fused, True),
-        **{n.index: n.in_graph for n in neighbours},
-    }
-    order = graph.order()
-    rows = [
-        PlacedNode(tuple(map(graph.source, graph.nodes[i].input)), tuple(graph.nodes[i].output), in_graph[i])
-        for i in order
-    ]
-    certain = [tuple([order[i] for i in group]) for group in partitions(rows)]
-    possible = [tuple([order[i] for i in group]) for group in partitions(rows, unknown=True)]
-    largest = {i: group for group in possible for i in group}
-    most = {i: count for group in possible for count in [_at_most(graph, group)] for i in group}
-    found = {i: _Group(None, None, replace(place, index=i)) for i in range(len(graph.nodes))}
-    failures = []
-    for number, group in enumerate(certain):
-        count, leading = _count(graph, group, most.get(group[0])), leading_out(graph, group)
-        positions = {index: position for position, index in enumerate(group)}
-        for index, position in positions.items():
-            reader = min((positions[i] for i in graph.followers(index) if i in positions), default=None)
-            found[index] = _Group(leading, count, replace(place, fused=number, index=position, reader=reader))
-        if group == largest.get(group[0]) and facts.keys().isdisjoint(group) and not leading:
-            why = f"nothing reads what the fused graph of {graph.path(group[0])} computes"
-            failures.append(Failure(found[group[0]].place.compilation, why))
-    failures += [Failure(OPTIMIZING, why) for why in _incomplete_gemms(graph)]
-    failures += [Failure(LOADING, why, certain=False) for why in map(partial(_doubt, graph), neighbours) if why]
-    failures += [Failure(found[n.index].place.kernel, rank) for n in neighbours if (rank := _beyond_rank(graph, n))]
-    return found, failures
+def _places_in(graph: SessionGraph, graphs: SessionGraphs, place: Place) -> dict[int, Place]:
+    """The place of each node of a graph; `place`: that of one that is not fused."""
+    found = {index: replace(place, index=index) for index in range(len(graph.nodes))}
+    for number, part in enumerate(graphs.parts):
+        for position, (origins, reader) in enumerate(zip(part.origins, part.first_readers, strict=True)):
+            found |= dict.fromkeys(origins, replace(place, fused=number, index=position, reader=reader))
+    return found
+
+
+def _count(part: Part | None) -> int | None:
+    """The nodes of a fused graph; None where it is not known on which side of 5 that is."""
+    if part is None or part.least < LEAST_NODES_FOR_VOLATILE <= part.most:
+        return None
+    return part.most
+
+
+def _failures(
+    graph: SessionGraph, graphs: SessionGraphs, facts: Container[int], places: Mapping[int, Place]
+) -> list[Failure]:
+    """What fails of neighbours, and of parts without Splits and Concats."""
+    found = []
+    for part in graphs.parts:
+        if part.complete and not part.leading and not any(index in facts for index in part.members):
+            why = f"nothing reads what the fused graph of {part.paths[0]} computes"
+            found.append(Failure(places[part.origins[0][0]].compilation, why))
+    for index in filter(graph.implemented, graphs.incomplete):
+        why = f"{graph.path(index)} has no C, and the activation behind it is put into it"
+        found.append(Failure(OPTIMIZING, why))
+    neighbours = [graph.placed(index) for index in graph.order() if index not in facts]
+    found += [Failure(LOADING, why, certain=False) for why in map(partial(_doubt, graph), neighbours) if why]
+    found += [Failure(places[n.index].kernel, rank) for n in neighbours if (rank := _beyond_rank(graph, n))]
+    return found
+
+
+def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]:
+    """The parts that CompileGraph refuses, or may refuse."""
+    if not graph.runtime.observed:
+        return {}
+    traits = traits_of(graph.runtime.release)
+    return {part: found for part in graphs.parts if (found := refusal(part, traits)) is not None}
 
 
 def _kept(graph: SessionGraph, index: int) -> int:
@@ -156,19 +150,6 @@ def _kept(graph: SessionGraph, index: int) -> int:
         return index
     origins = (graph.origin(name) for name in graph.nodes[index].output if name)
     return next((i for i in origins if i is not None and not graph.removed(i)), index)
-
-
-def _at_most(graph: SessionGraph, group: Sequence[int]) -> int:
-    return sum(not absorbed(graph, i) for i in group)
-
-
-def _count(graph: SessionGraph, certain: Sequence[int], most: int | None) -> int | None:
-    """The nodes of a fused graph; None where optimization or unknown nodes leave open on which side of 5 that is.
-
-    `most`: as many as it has with all nodes of which it is not known."""
-    most = _at_most(graph, certain) if most is None else most
-    least = sum(stays(graph, i) and not absorbed(graph, i) for i in certain)
-    return most if least >= LEAST_NODES_FOR_VOLATILE or most < LEAST_NODES_FOR_VOLATILE else None
 
 
 def _beyond_rank(graph: SessionGraph, place: Placed) -> str | None:
@@ -190,13 +171,3 @@ def _doubt(graph: SessionGraph, place: Placed) -> str:
     if place.on_dml is None and read and read[0] in FOUR_BITS:
         return f"whether there is a kernel for {path} is not known: {read[0]}"
     return ""
-
-
-def _incomplete_gemms(graph: SessionGraph) -> Iterator[str]:
-    """Each Gemm of two inputs that an activation is put into: what comes of that has to have three. Observed."""
-    for index, _ in graph.alive:
-        producer = graph.origin(graph.nodes[index].input[0]) if absorbed(graph, index) else None
-        if producer is None or graph.nodes[producer].op_type != "Gemm" or not graph.implemented(producer):
-            continue
-        if sum(name != "" for name in graph.nodes[producer].input) < 3:
-            yield f"{graph.path(producer)} has no C, and the activation behind it is put into it"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import replace
 from typing import NamedTuple
 
 from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.onnxruntime.fused import Part
 from dmlsplit.onnxruntime.graph_refusals import Refusal
 from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.onnxruntime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
@@ -23,16 +24,16 @@ class _Change(NamedTuple):
 
 
 def in_context(
-    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, leading: Set[int] | None, refusal: Refusal | None
+    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> RuntimeAnswer:
-    """The answer of a node in its graph; `leading`: `leading_out` of the fused graph that it is in, None where it is in
-    none; `refusal`: what CompileGraph says against that."""
+    """The answer of a node in its graph; `part`: the fused part that it is in, if any; `refusal`: why CompileGraph may
+    refuse that."""
     if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, index):
         note = diagnostic("onnxruntime/context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is not Outcome.DML or not answer.operators:
         return answer
-    changed = _change(graph, index, answer, leading, refusal)
+    changed = _change(graph, index, answer, part, refusal)
     if changed is None:
         return answer
     notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
@@ -43,7 +44,7 @@ def in_context(
 
 
 def _change(
-    graph: SessionGraph, index: int, answer: RuntimeAnswer, leading: Set[int] | None, refusal: Refusal | None
+    graph: SessionGraph, index: int, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> _Change | None:
     """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
     if index in graph.once("behind twins", lambda: _behind_twins(graph)):
@@ -51,18 +52,19 @@ def _change(
             return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
         message = "it is behind a Split of which another differs in its outputs only"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
-    fused = leading is not None and answer.compile is not None and answer.compile.call == "CompileGraph"
-    if fused and not leading:
+    if answer.compile is None or answer.compile.call != "CompileGraph":
+        part = None
+    if part is not None and not part.leading:
         message = "nothing reads what its fused graph computes"
         return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-without-outputs", message)
     if graph.options.optimization >= 1 and index in graph.transposed:
         message = "it stands between Transposes, which may be moved over it"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
-    if fused and refusal is not None:
+    if part is not None and refusal is not None:
         if not refusal.certain:
             return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", refusal.why)
         return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-refused", refusal.why)
-    if fused and leading is not None and index not in leading:
+    if part is not None and index not in part.leading:
         return _Change(Outcome.DML, "onnxruntime/not-read", "nothing reads what it computes")
     return None
 
@@ -99,15 +101,3 @@ def _found_twins(graph: SessionGraph) -> Set[int]:
             alike.setdefault(key, []).append(index)
     found = (group for group in alike.values() if len({len(graph.nodes[i].output) for i in group}) > 1)
     return {index for group in found for index in group}
-
-
-def leading_out(graph: SessionGraph, group: Sequence[int]) -> frozenset[int]:
-    """The nodes of a fused graph that are on a way to what it gives: none where nothing reads that."""
-    members = frozenset(group)
-    ends = [index for index in group if not members.issuperset(graph.followers(index))]
-
-    def before(index: int) -> list[int]:
-        origins = map(graph.origin, graph.reads[index])
-        return [origin for origin in origins if origin is not None and origin in members]
-
-    return frozenset(depth_first(ends, before))

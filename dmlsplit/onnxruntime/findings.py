@@ -67,7 +67,7 @@ def findings(
             continue
         parts = session_graphs(graph)
         if not fuses:
-            parts = replace(parts, dead=[], fused=[], doubtful=[])
+            parts = replace(parts, parts=[])
         found += _of_session(parts, runtime)
         for fused in parts.fused:
             found += _of_fused(fused, runtime, complete)

@@ -38,8 +38,6 @@ class FusedGraph:
     """Whether some constant is a node of its own."""
     behind_transposes: frozenset[int] = frozenset()
     """Nodes that ONNX Runtime may move a Transpose over."""
-    members: frozenset[int] = frozenset()
-    """The nodes of the model's graph that it comes of, by index."""
 
     once: Once = field(default_factory=Once, repr=False)
     compiled: Once = field(default_factory=Once, repr=False)
@@ -97,30 +95,71 @@ class FusedGraph:
         return (*(source for source, _ in self.sources.get(node, ())), *self.readers.get(node, ()))
 
 
-@dataclass(frozen=True, slots=True)
-class DoubtfulGraph:
-    """Nodes of which it is not known whether they are fused, or with what.
+@dataclass(eq=False, slots=True)
+class Part:
+    """The nodes of one graph that ONNX Runtime fuses, in the order in which it has them.
 
-    `paths` names them; `variants` are the graph without those that may not be in it, and with them: none where sizes
-    are not known.
+    `origins` are the nodes of the model's graph that each node comes of, by index: its own, and those that became part
+    of it. `first_readers` are the first nodes of the part that read what each gives. `leading` are the nodes of the
+    model's graph that lead to what leaves the part.
     """
 
     paths: tuple[str, ...]
+    """The name of each node."""
+    origins: tuple[tuple[int, ...], ...]
+    first_readers: tuple[int | None, ...]
+    leading: frozenset[int]
+    least: int
+    """The nodes that it has at least, and at most: optimization that is not followed here may make fewer of them, and
+    nodes of which it is not known may be in it."""
+    most: int
+    complete: bool
+    """Whether it is known which nodes are in it."""
+    sized: bool
+    """Whether all sizes are known."""
+    fails: bool
+    """Whether a Split in it fails before the graph is made."""
     variants: tuple[FusedGraph, ...]
+    """The graph that is handed to CompileGraph, none where nothing reads what it computes. Where it is not complete:
+    the graph without the nodes that may not be in it, and with them; none where sizes are not known."""
+
+    @property
+    def members(self) -> frozenset[int]:
+        """The nodes of the model's graph that it comes of."""
+        return frozenset(index for origins in self.origins for index in origins)
+
+    @property
+    def is_known(self) -> bool:
+        return self.complete and self.sized
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class SessionGraphs:
-    """The fused graphs of one graph of a model."""
+    """What one graph of a model becomes in a session."""
 
-    fused: list[FusedGraph] = field(default_factory=list)
-    dead: list[tuple[str, ...]] = field(default_factory=list)
-    """The nodes of each graph that nothing reads the results of: CompileGraph gets it without any node."""
+    parts: list[Part] = field(default_factory=list)
+    """In the order in which they are compiled."""
     unwritten: list[tuple[str, str, str]] = field(default_factory=list)
     """Outputs of the graph that nothing computes, with the node and the operator that made them."""
+    incomplete: list[int] = field(default_factory=list)
+    """The nodes with too few inputs for the activation that is put into them, by index."""
     judged: dict[str, None] = field(default_factory=dict)
     """The Splits and Concats, in order."""
-    doubtful: list[DoubtfulGraph] = field(default_factory=list)
+
+    @property
+    def fused(self) -> list[FusedGraph]:
+        """The graphs that are certainly handed to CompileGraph."""
+        return [part.variants[0] for part in self.parts if part.is_known and part.variants]
+
+    @property
+    def dead(self) -> list[tuple[str, ...]]:
+        """The nodes of each part that nothing reads the results of: CompileGraph gets it without any node."""
+        return [part.paths for part in self.parts if part.is_known and not part.leading and not part.fails]
+
+    @property
+    def doubtful(self) -> list[Part]:
+        """The parts of which it is not known which nodes are in them, or of which sizes."""
+        return [part for part in self.parts if not part.is_known and not part.fails]
 
     @property
     def anchor(self) -> str | None:

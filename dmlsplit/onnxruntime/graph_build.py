@@ -28,7 +28,7 @@ from dmlsplit.graphs.descriptors import (
     Value,
 )
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.onnxruntime.fused import DoubtfulGraph, FusedGraph, SessionGraphs
+from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.lowered import BROADCAST, IDENTITY, LOWERED, SLICE, UNKNOWN, Kind, Lowered
 from dmlsplit.onnxruntime.neighbours import NEIGHBOURS, TRANSPOSABLE
 from dmlsplit.onnxruntime.node_facts import facts_in
@@ -36,6 +36,7 @@ from dmlsplit.onnxruntime.optimizer import (
     SILU,
     Op,
     Optimized,
+    followed,
     fusible,
     neutral,
     permutation,
@@ -55,55 +56,96 @@ _UNKNOWN_TYPE: Final = 0xFFFFFFFF
 _OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
 """Types of tensors that graphs were observed with."""
 _WINDOW: Final = ("InputWindowOffsets", "InputWindowSizes", "InputWindowStrides")
+_UNBOUNDED: Final = 1 << 32
+"""Nodes of a part that Transposes may be moved in: there may be more of them then."""
 _SMALL: Final = 8
 """Bytes up to which a constant is a node of the graph, and not an input: below that."""
 
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
     """The DirectML graphs of one graph of a model, in a session of `graph.options`."""
-    if not graph.fuses:
-        return SessionGraphs()
     order = graph.once("optimized", lambda: _ordered(Optimized(graph)))
-    places = tuple([_in_graph(graph, op) for op in order])
+    places = tuple([_in_graph(graph, op) for op in order]) if graph.fuses else ()
     return graph.once(("graphs", places), lambda: _graphs(graph, order, places))
 
 
 def _graphs(graph: SessionGraph, order: Sequence[Op], places: Sequence[bool | None]) -> SessionGraphs:
-    """The same for nodes in an order, each of which can be in a fused graph, or cannot."""
-    found = SessionGraphs()
+    """The same for nodes in an order, each of which can be in a fused graph, or cannot; none can where there are no
+    `places`."""
     judged = [op for op in order if op.op_type in JUDGED]
-    found.judged = dict.fromkeys(graph.path(op.index) for op in sorted(judged, key=lambda op: op.index))
-    rows = [PlacedNode(tuple(op.inputs), tuple(op.outputs), place) for op, place in zip(order, places, strict=True)]
-    groups = partitions(rows)
-    possible = partitions(rows, unknown=True) if None in places else groups
-    largest = {i: group for group in possible for i in group}
-    readers = readers_of(order)
     lost = [(op.unwritten, op.absorbed[0]) for op in order if op.unwritten]
-    found.unwritten = [(name, graph.path(index), graph.nodes[index].op_type) for name, index in lost]
-
-    def made(group: Sequence[int]) -> tuple[bool, FusedGraph | None]:
-        """Whether the sizes of a group are known, and its graph where they are and something reads what it computes."""
-        ops = [order[i] for i in group]
-        sized = all(_is_sized(graph, op) for op in ops)
-        return sized, _Builder(graph, ops, readers).built() if sized else None
-
-    of_largest: dict[int, tuple[bool, FusedGraph | None]] = {}
-    for group in groups:
-        if any(_is_refused(graph, order[i]) for i in group):
-            continue
-        larger = largest[group[0]]
-        sized, built = made(group)
-        if larger != group or not sized:
-            if larger[0] not in of_largest:  # many may be in one of these
-                of_largest[larger[0]] = made(larger)
-            other_sized, other = of_largest[larger[0]]
-            variants = [each for each in (built, other) if each is not None] if sized and other_sized else []
-            found.doubtful.append(DoubtfulGraph(tuple([graph.path(order[i].index) for i in group]), tuple(variants)))
-        elif built is None:
-            found.dead.append(tuple([graph.path(order[i].index) for i in group]))
-        else:
-            found.fused.append(built)
+    found = SessionGraphs(
+        unwritten=[(name, graph.path(index), graph.nodes[index].op_type) for name, index in lost],
+        incomplete=[op.absorbed[0] for op in order if op.op_type == "Gemm" and op.absorbed and not all(_c_of(op))],
+        judged=dict.fromkeys(graph.path(op.index) for op in sorted(judged, key=lambda op: op.index)),
+    )
+    if places:
+        rows = [PlacedNode(tuple(op.inputs), tuple(op.outputs), place) for op, place in zip(order, places, strict=True)]
+        groups = partitions(rows)
+        possible = partitions(rows, unknown=True) if None in places else groups
+        largest = {i: group for group in possible for i in group}
+        parts = _Parts(graph, order)
+        found.parts = [parts.made(group, largest[group[0]]) for group in groups]
     return found
+
+
+class _Parts:
+    """The parts of a graph in the making."""
+
+    def __init__(self, graph: SessionGraph, order: Sequence[Op]) -> None:
+        self._graph = graph
+        self._order = order
+        self._readers = readers_of(order)
+        self._followed = followed(graph, order)
+        self._transposed = graph.transposed if graph.options.optimization >= 1 else set()
+        self._of_largest: dict[int, tuple[bool, FusedGraph | None]] = {}
+
+    def made(self, group: Sequence[int], largest: Sequence[int]) -> Part:
+        """The part of nodes that are certainly fused; `largest`: with all that may be fused with them."""
+        graph, ops = self._graph, [self._order[i] for i in group]
+        fails = any(_is_refused(graph, op) for op in ops)
+        builder = _Builder(graph, ops, self._readers)
+        alive = builder.alive()
+        sized = all(_is_sized(graph, op) for op in ops)
+        complete = tuple(largest) == tuple(group)
+        variants: list[FusedGraph] = []
+        if sized and not fails and complete:
+            variants = [builder.built(alive)] if alive else []
+        elif not fails and not complete:
+            if largest[0] not in self._of_largest:  # many may be in one of these
+                self._of_largest[largest[0]] = self._whole(largest)
+            other_sized, other = self._of_largest[largest[0]]
+            if sized and other_sized:
+                variants = [builder.built(alive)] * bool(alive) + ([other] if other is not None else [])
+        position = {op: i for i, op in enumerate(ops)}
+        readers = [
+            [position[r] for name in op.outputs for r in self._readers.get(name, ()) if r in position] for op in ops
+        ]
+        return Part(
+            tuple([graph.path(op.index) for op in ops]),
+            tuple([(op.index, *op.absorbed) for op in ops]),
+            tuple([min(each, default=None) for each in readers]),
+            frozenset(index for op in alive for index in (op.index, *op.absorbed)),
+            sum(op in self._followed for op in ops),
+            _UNBOUNDED if any(self._order[i].index in self._transposed for i in largest) else len(largest),
+            complete,
+            sized,
+            fails,
+            tuple(variants),
+        )
+
+    def _whole(self, group: Sequence[int]) -> tuple[bool, FusedGraph | None]:
+        """Whether the sizes of a group are known, and its graph where they are and something reads what it computes."""
+        ops = [self._order[i] for i in group]
+        builder = _Builder(self._graph, ops, self._readers)
+        alive = builder.alive()
+        sized = all(_is_sized(self._graph, op) for op in ops)
+        return sized, builder.built(alive) if sized and alive else None
+
+
+def _c_of(op: Op) -> Sequence[str]:
+    """The third input of a Gemm, "" in its place where there is none."""
+    return (*op.inputs, "", "", "")[2:3]
 
 
 def _is_refused(graph: SessionGraph, op: Op) -> bool:
@@ -179,11 +221,8 @@ class _Builder:
         self.exits = sorted(left, key=lambda name: name.encode("utf-8", "surrogatepass"))
         """The tensors that leave the graph: by name, in byte order."""
 
-    def built(self) -> FusedGraph | None:
-        """The graph; None where nothing reads what it computes."""
-        alive = self._alive()
-        if not alive:
-            return None
+    def built(self, alive: Sequence[Op]) -> FusedGraph:
+        """The graph of the nodes that lead to what leaves it."""
         rows = [row for op in alive for row in self._rows(op)]
         ends = {name: (number, k) for number, row in enumerate(rows) for k, name in enumerate(row.outputs) if name}
         inputs: dict[tuple[str, object], int] = {}
@@ -221,10 +260,9 @@ class _Builder:
             frozenset(self.graph.outputs & set(self.exits)),
             has_constants,
             self._behind_transposes(rows),
-            frozenset(index for op in self.group for index in (op.index, *op.absorbed)),
         )
 
-    def _alive(self) -> list[Op]:
+    def alive(self) -> list[Op]:
         """The nodes that lead to what leaves the graph."""
         producers = producers_of(self.group)
         ends = [producers[name] for name in self.exits]
@@ -242,10 +280,7 @@ class _Builder:
             yield _Row(Lowered(_SIGMOID, Kind.OBSERVED), op, inputs, (gate,), sigmoid, "Sigmoid")
             yield _Row(Lowered(_MULTIPLY, Kind.OBSERVED), op, (*inputs, gate), outputs, path, "Mul")
             return
-        row = LOWERED.get(op.op_type, UNKNOWN)
-        if op.op_type in ("Sum", "Mean", "Max", "Min") and len(inputs) != 2:
-            row = UNKNOWN  # several operators, or an identity
-        yield _Row(row, op, inputs, outputs, path, op.op_type)
+        yield _Row(LOWERED.get(op.op_type, UNKNOWN), op, inputs, outputs, path, op.op_type)
 
     def _tensors_of(self, op: Op) -> Sequence[str]:
         """The inputs that DirectML reads: not those that the CPU does."""

@@ -42,6 +42,8 @@ class Neighbour:
     cpu_inputs: tuple[int, ...] = ()
     """Inputs that have to be constants for a fused graph: the CPU reads them."""
     in_graph: bool = True
+    inputs_in_graph: int | None = None
+    """The number of inputs with which alone it can be in a fused graph."""
 
     def takes(self, data_type: str | None, opset: int, runtime: Runtime) -> bool | None:
         """Whether the execution provider takes a node; None where that is not known."""
@@ -66,14 +68,16 @@ NEIGHBOURS: Final[Mapping[str, Neighbour]] = {
         "Elu Selu HardSigmoid Softplus Softsign Round Sin Cos Tan Atan HardSwish Mish", Neighbour(_FLOATS, _CHANGED_22)
     ),
     **_rows("Conv MaxPool AveragePool GlobalAveragePool GlobalMaxPool", Neighbour(_FLOATS, _CHANGED_22)),
-    **_rows("Abs Neg Sign Add Sub Mul Div Max Min", Neighbour(_NUMBERS)),
+    **_rows("Abs Neg Sign Add Sub Mul Div", Neighbour(_NUMBERS)),
+    **_rows("Max Min", Neighbour(_NUMBERS, inputs_in_graph=2)),
     **_rows("ReduceSum", Neighbour(_NUMBERS, cpu_inputs=(1,))),
     **_rows("Clip", Neighbour(_NUMBERS, cpu_inputs=(1, 2))),
     **_rows("BatchNormalization Gemm LayerNormalization", Neighbour(_FLOATS)),
     **_rows("ConvTranspose InstanceNormalization", Neighbour(_FLOATS, _CHANGED_22)),
     **_rows("Resize", Neighbour(_FLOATS, _RESIZE, cpu_inputs=(1, 2, 3))),
     **_rows("TopK", Neighbour(_FLOATS, cpu_inputs=(1,))),
-    **_rows("LRN Sum Mean DepthToSpace SpaceToDepth", Neighbour(_FLOATS)),
+    **_rows("Sum Mean", Neighbour(_FLOATS, inputs_in_graph=2)),
+    **_rows("LRN DepthToSpace SpaceToDepth", Neighbour(_FLOATS)),
     **_rows("Pad", Neighbour(_FLOATS, _PAD, cpu_inputs=(1, 2, 3))),
     **_rows("Dropout", Neighbour(_FLOATS, in_graph=False)),
     **_rows("Where Gather", Neighbour(_SCALARS)),

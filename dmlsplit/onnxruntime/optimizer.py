@@ -20,7 +20,7 @@ from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.onnxruntime.lowered import FUSED_ADD
-from dmlsplit.onnxruntime.neighbours import ABSORBS
+from dmlsplit.onnxruntime.neighbours import ABSORBS, CPU_INPUTS, IN_PATTERNS, KEPT, STAYING
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
@@ -38,6 +38,12 @@ _REACH: Final = 3
 
 SILU: Final = "QuickGelu"
 """x * Sigmoid(x) as one node of ONNX Runtime's; two operators of DirectML's, as before."""
+
+
+_REACH_OF_WEIGHTS: Final = 6
+"""How many nodes away weights may be of an operator that optimization looks for with them."""
+_ALONE: Final = STAYING | KEPT | {"BatchNormalization", "Clip", "Gemm", "If", FUSED_ADD, SILU}
+"""Operators that are left alone beside one another, but for what is followed here."""
 
 
 @dataclass(eq=False, slots=True)
@@ -264,6 +270,29 @@ def readers_of(ops: Iterable[Op]) -> dict[str, dict[Op, None]]:
     return found
 
 
+def followed(graph: SessionGraph, ops: Sequence[Op]) -> set[Op]:
+    """The nodes that ONNX Runtime certainly has as they are in `ops`: optimization that is not followed here makes none
+    of them part of another."""
+    if graph.options.optimization < 1:
+        return set(ops)
+    producers, readers = producers_of(ops), readers_of(ops)
+    patterns = _around({op for op in ops if op.op_type in IN_PATTERNS}, producers, readers, _REACH_OF_WEIGHTS)
+    found = set()
+    for op in ops:
+        if op.op_type in KEPT:
+            found.add(op)
+            continue
+        on_cpu = CPU_INPUTS.get(op.op_type, ())
+        read = [name for i, name in enumerate(op.inputs) if name and i not in on_cpu]
+        if op in patterns and any(map(graph.is_constant, read)):
+            continue
+        beside = {op.op_type, *(producers[name].op_type for name in op.inputs if name in producers)}
+        beside.update(reader.op_type for name in op.outputs for reader in readers.get(name, ()))
+        if beside <= _ALONE:
+            found.add(op)
+    return found
+
+
 def constant(graph: SessionGraph, name: str) -> Array | None:
     """The elements of a small constant; None where they are not known."""
     return graph.scope.elements(name) if graph.is_constant(name) else None
@@ -285,12 +314,20 @@ def neutral(graph: SessionGraph, op: Op) -> int | None:
 
 def fusible(group: Sequence[Op]) -> set[Op]:
     """Nodes that ONNX Runtime may have made one operator of: a GELU around an Erf, a normalization around a mean."""
-    producers, readers = producers_of(group), readers_of(group)
-    found = {op for op in group if op.op_type in _CORES}
-    for _ in range(_REACH if found else 0):
-        around = {name for op in found for name in (*op.inputs, *op.outputs)}
-        found |= {op for name in around for op in readers.get(name, ())}
-        found |= {producers[name] for name in around if name in producers}
+    cores = {op for op in group if op.op_type in _CORES}
+    return _around(cores, producers_of(group), readers_of(group), _REACH)
+
+
+def _around(found: set[Op], producers: Mapping[str, Op], readers: Mapping[str, Iterable[Op]], reach: int) -> set[Op]:
+    """Nodes, and those that are at most `reach` nodes away from one of them."""
+    found = set(found)
+    new = found
+    for _ in range(reach):
+        names = {name for op in new for name in (*op.inputs, *op.outputs)}
+        near = {op for name in names for op in readers.get(name, ())}
+        near.update(producers[name] for name in names if name in producers)
+        new = near - found
+        found |= new
     return found
 
 

@@ -112,9 +112,13 @@ class OnnxSession:
         model, key = self._model_of(runtime, options, None), ("findings", runtime, options, complete)
         return model.once(key, lambda: findings(model, runtime, options, complete=complete))
 
+    def graphs(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> list[SessionGraph]:
+        """The graphs of the model, each behind those in its nodes."""
+        return SessionGraph.of_model(self._model_of(runtime, options, inputs), runtime, options)
+
     def paths(self, runtime: Runtime, options: SessionOptions) -> Iterator[tuple[str, onnx.NodeProto]]:
         """The nodes of all graphs, with the names that findings have for them."""
-        for graph in SessionGraph.of_model(self._model_of(runtime, options, None), runtime, options):
+        for graph in self.graphs(runtime, options):
             yield from ((graph.path(index), node) for index, node in enumerate(graph.nodes))
 
     def _placed(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> dict[NodeKey, NodeOnRuntime]:

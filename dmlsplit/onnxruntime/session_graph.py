@@ -341,6 +341,8 @@ class SessionGraph:
             return Placed(index, on_dml, False)
         cpu_inputs = known.cpu_inputs if known is not None else ()
         names = list(node.input)
+        if known is not None and known.inputs_in_graph not in (None, len(names)):
+            return Placed(index, on_dml, False)
         if any(names[i] and not self.is_initializer(names[i]) for i in cpu_inputs if i < len(names)):
             return Placed(index, on_dml, False)
         read = [name for i, name in enumerate(names) if name and i not in cpu_inputs]

@@ -1,0 +1,154 @@
+"""One session, one answer: the flags of a node follow from the graph that is built, and that is the recorded one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from onnx import parser
+
+from dmlsplit.descriptors.enums import ExecutionFlags
+from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.tensors import no_external_data
+from dmlsplit.formats.sessions import Inputs
+from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.targets.runtime_versions import find_runtime
+from dmlsplit.targets.session_options import DEFAULTS
+from dmlsplit.verdicts.runtime_answers import Outcome
+from tests.onnxruntime.recorded import lines, options_of, sample_of
+
+VOLATILE = ExecutionFlags.DESCRIPTORS_VOLATILE
+LEAST = 5
+"""Nodes of a part from which on it is compiled with other flags: those that ONNX Runtime has, not those of DirectML."""
+
+
+def compiled_graphs(model, version, options=DEFAULTS, inputs=None):
+    """For each node that gets into a CompileGraph: its flags, and the part that it is in."""
+    session = OnnxSession(loading.without_weights(model), no_external_data)
+    runtime, inputs = find_runtime(version), inputs or Inputs()
+    parts = {}
+    for graph in session.graphs(runtime, options, inputs):
+        parts |= {graph.path(index): part for part in session_graphs(graph).parts for index in part.members}
+    for node in session.nodes(runtime, options, inputs):
+        call = node.answer.compile
+        if call is not None and call.call == "CompileGraph":
+            yield call.flags, parts[node.path]
+
+
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_flags_follow_from_the_graph_that_is_built_and_recorded(step):
+    found = Counter()
+    for line in list(lines())[::step]:
+        sample, options = sample_of(line), options_of(line)
+        if sample is None or "DirectML.dll of" in line.get("env", ""):
+            continue
+        graphs = [call for call in line.get("calls", ()) if call.get("call") == "CompileGraph"]
+        recorded = Counter(call["nodes"] for call in graphs if call["at"] == "init" and call["hr"] == "0x00000000")
+        for version in line["ort"]:
+            free = Inputs(free_dimensions=sample.free_dimensions)
+            for flags, part in compiled_graphs(sample.model, version, options, free):
+                assert not part.least < LEAST <= part.most
+                assert flags == (VOLATILE if part.least >= LEAST or options.compute_only else 0), line["name"]
+                if part.is_known:
+                    (graph,) = part.variants
+                    assert recorded[len(graph.desc.nodes)], (line["name"], graph.ops)
+                    found["graph"] += 1
+                found["node"] += 1
+    assert found["node"] >= 3500 // step
+    assert found["graph"] >= 0.95 * found["node"]
+
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
+WEIGHTS = (
+    "<float[8,8,1,1] w = {"
+    + ",".join(["1"] * 64)
+    + "}, float[8] s = {1,2,3,4,5,6,7,8}, float[8] m = {1,2,3,4,5,6,7,8}>"
+)
+ROWS = "(float[2,6] x, float[2,3] y) => (float[?,?] o, float[?,?] b)"
+MODELS = {
+    "Conv, BatchNormalization, Relu": (
+        f"(float[1,8,4,4] x) => (float[?,?,?,?] o, float[?,?,?,?] u) {WEIGHTS} "
+        "{ c = Conv(x, w) n = BatchNormalization(c, s, s, m, s) r = Relu(n) p, q = Split<axis=1>(r) o = Neg(p) "
+        "u = Abs(q) }",
+        4,
+    ),
+    "Relu, Clip": (
+        f"{ROWS} <float l = {{0}}, float h = {{6}}> "
+        "{ r = Relu(x) c = Clip(r, l, h) a, b = Split<axis=1>(c) n = Neg(a) o = Abs(n) }",
+        4,
+    ),
+    "Relu, Clip and more": (
+        f"{ROWS} <float l = {{0}}, float h = {{6}}> "
+        "{ r = Relu(x) c = Clip(r, l, h) a, b = Split<axis=1>(c) n = Neg(a) k = Exp(n) e = Abs(k) o = Neg(e) }",
+        6,
+    ),
+    "times 1": (
+        f"{ROWS} <float one = {{1}}> {{ r = Neg(x) c = Mul(r, one) a, b = Split<axis=1>(c) n = Neg(a) o = Abs(n) }}",
+        4,
+    ),
+    "plus 0": (f"{ROWS} <float z = {{0}}> {{ a, b = Split<axis=1>(x) s = Add(a, z) n = Neg(s) o = Abs(n) }}", 3),
+    "Gemm, Relu": (
+        f"{ROWS} <float[3,3] w = {{1,2,3,4,5,6,7,8,9}}, float[3] c = {{1,2,3}}> "
+        "{ a, b = Split<axis=1>(x) s = Gemm(a, w, c) t = Relu(s) u = Cos(t) n = Neg(u) o = Abs(n) }",
+        5,
+    ),
+    "a Sum of two takes an activation": (
+        f"{ROWS} {{ a, b = Split<axis=1>(x) s = Sum(a, y) r = Relu(s) n = Neg(r) o = Abs(n) }}",
+        4,
+    ),
+    "a Sum of three is in no graph": (
+        f"{ROWS} {{ a, b = Split<axis=1>(x) s = Sum(a, y, y) r = Relu(s) n = Neg(r) o = Abs(n) }}",
+        1,
+    ),
+    "a Max of one is in no graph": (
+        f"{ROWS} {{ a, b = Split<axis=1>(x) s = Max(a) r = Relu(s) n = Neg(r) o = Abs(n) }}",
+        1,
+    ),
+    "a SiLU is two of DirectML's": (
+        f"{ROWS} {{ a, b = Split<axis=1>(x) s = Sigmoid(a) m = Mul(a, s) n = Neg(m) o = Abs(n) }}",
+        4,
+    ),
+    "what nothing reads counts": (
+        "(float[2,6] x) => (float[?,?] o) { a, b = Split<axis=1>(x) s = Sin(b) c = Cos(a) n = Neg(c) o = Abs(n) }",
+        5,
+    ),
+}
+"""A model, and how many nodes ONNX Runtime 1.24.4 has in the part of the Split. Observed."""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_flags_follow_from_the_nodes_that_are_left(name):
+    body, nodes = MODELS[name]
+    ((flags, part),) = compiled_graphs(parser.parse_model(HEAD + body), "1.24.4")
+    assert (part.least, part.most) == (nodes, nodes)
+    assert flags == (VOLATILE if nodes >= LEAST else 0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_flags_are_those_of_the_version(name, made, runtime):
+    """Asked live: the flags of the graph with the Split."""
+    from dmlsplit.library.sessions import Query
+
+    model = parser.parse_model(HEAD + MODELS[name][0])
+    events = runtime.ask(Query(model.SerializeToString()))["events"]
+    split = {
+        event["id"] for event in events if event["call"] == "CreateOperator" and event["desc"]["OperatorType"] == 62
+    }
+    recorded = [
+        event["flags"]
+        for event in events
+        if event["call"] == "CompileGraph" and any(node.get("id") in split for node in event["nodes"])
+    ]
+    assert recorded == [flags for flags, _ in compiled_graphs(model, made.version)]
+
+
+def test_a_part_whose_size_is_not_known_is_unknown():
+    """Of a GELU ONNX Runtime makes one node, which is not followed here."""
+    body = """(float[2,6] x) => (float[?,?] o, float[?,?] b) <float r = {1.5}, float one = {1}, float h = {0.5}>
+    { a, b = Split<axis=1>(x) d = Div(a, r) e = Erf(d) f = Add(e, one) g = Mul(a, f) o = Mul(g, h) }"""
+    model = parser.parse_model(HEAD + body)
+    assert list(compiled_graphs(model, "1.24.4")) == []
+    session = OnnxSession(loading.without_weights(model), no_external_data)
+    (node,) = session.nodes(find_runtime("1.24.4"), DEFAULTS)
+    assert node.answer.outcome is Outcome.UNKNOWN
