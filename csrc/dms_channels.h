@@ -42,6 +42,14 @@ const char *dms_refuse_equal(const dmlsplit_plan *plan);
 /* Copies the rows from first on by moves: what shuffles leave over. */
 void dms_move_channels(const dms_channels *channels, bool split, uint64_t first);
 
+/* Moves the pointers of rows without gaps on by so many rows. */
+static inline void dms_skip_rows(dms_channels *channels, uint64_t rows)
+{
+    channels->whole += rows * channels->row;
+    for (size_t i = 0; i < channels->count; i++)
+        channels->parts[i] += rows * channels->widths[i];
+}
+
 /* ---- Planes: one part between pixels and planes, a matrix with 2 to 16 rows or columns without gaps between them ---- */
 
 typedef struct dms_pixels {

@@ -3,13 +3,14 @@
 
 #include <stdlib.h>
 
-static dmlsplit_status check_pointers(const dmlsplit_plan *plan, const dms_buffers *buffers)
+/* Whether the pointers to the whole and to parts [first, last) are there. */
+static dmlsplit_status check_pointers(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     if (plan->bytes == 0)
         return DMLSPLIT_OK;
     if (buffers->whole == NULL || buffers->parts == NULL)
         return DMLSPLIT_NULL_POINTER;
-    for (uint64_t i = 0; i < plan->part_count; i++)
+    for (uint64_t i = first; i < last; i++)
         if (plan->parts[i].shape != NULL && dms_part_base(buffers, i) == NULL)
             return DMLSPLIT_NULL_POINTER;
     return DMLSPLIT_OK;
@@ -21,7 +22,7 @@ static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction directi
         return DMLSPLIT_NULL_POINTER;
     if (plan->direction != (uint32_t)direction)
         return DMLSPLIT_WRONG_DIRECTION;
-    const dmlsplit_status status = check_pointers(plan, buffers);
+    const dmlsplit_status status = check_pointers(plan, buffers, 0, plan->part_count);
     if (status != DMLSPLIT_OK || plan->bytes == 0)
         return status;
     if (threads > 1)
@@ -55,17 +56,34 @@ dmlsplit_status dmlsplit_join_threads(const dmlsplit_plan *plan, const void *con
 
 /* ---- Slices ---- */
 
-dmlsplit_status dmlsplit_run_slice(const dmlsplit_plan *plan, const void *whole, const void *parts, uint32_t index, uint32_t count)
+static dmlsplit_status run_slice(const dmlsplit_plan *plan, dmlsplit_direction direction, const dms_buffers *buffers, uint32_t index, uint32_t count)
 {
-    const dms_buffers buffers = {(void *)whole, parts};
     if (plan == NULL)
         return DMLSPLIT_NULL_POINTER;
+    if (plan->direction != (uint32_t)direction)
+        return DMLSPLIT_WRONG_DIRECTION;
     if (index >= count)
         return DMLSPLIT_BAD_SLICE;
-    const dmlsplit_status status = check_pointers(plan, &buffers);
-    if (status == DMLSPLIT_OK && plan->bytes > 0)
-        dms_run_slice(plan, &buffers, index, count);
+    if (plan->bytes == 0)
+        return DMLSPLIT_OK;
+    const dms_slices cut = dms_choose_slices(plan, count);
+    const dms_slice slice = dms_find_slice(plan, &cut, index);
+    const dmlsplit_status status = check_pointers(plan, buffers, slice.first_part, slice.last_part);
+    if (status == DMLSPLIT_OK)
+        dms_run_slice(plan, buffers, &cut, &slice);
     return status;
+}
+
+dmlsplit_status dmlsplit_split_slice(const dmlsplit_plan *plan, const void *whole, void *const *parts, uint32_t index, uint32_t count)
+{
+    const dms_buffers buffers = {(void *)whole, parts};
+    return run_slice(plan, DMLSPLIT_SPLIT, &buffers, index, count);
+}
+
+dmlsplit_status dmlsplit_join_slice(const dmlsplit_plan *plan, const void *const *parts, void *whole, uint32_t index, uint32_t count)
+{
+    const dms_buffers buffers = {whole, parts};
+    return run_slice(plan, DMLSPLIT_JOIN, &buffers, index, count);
 }
 
 /* ---- Ranges ---- */
@@ -127,7 +145,7 @@ dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void
     *fault = (dmlsplit_fault){DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION};
     if (plan == NULL)
         return DMLSPLIT_NULL_POINTER;
-    const dmlsplit_status status = check_pointers(plan, &buffers);
+    const dmlsplit_status status = check_pointers(plan, &buffers, 0, plan->part_count);
     if (status != DMLSPLIT_OK || plan->bytes == 0)
         return status;
     const interval of_whole = {(uintptr_t)whole + (uintptr_t)plan->begin, (uintptr_t)whole + (uintptr_t)plan->end, DMLSPLIT_WHOLE};

@@ -1,7 +1,7 @@
 /* dms_geometry.c - what can be said about a geometry before anything is planned */
 #include "dms_checked.h"
 #include "dms_internal.h"
-#include "dms_verdict.h"
+#include "dms_overlap.h"
 
 bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, int64_t *begin, int64_t *end,
                     uint32_t *dimension)
@@ -51,8 +51,6 @@ static bool lengths_fill_axis(const dmlsplit_geometry *g)
 
 dmlsplit_status dms_check_geometry(const dmlsplit_geometry *g, uint64_t *elements, dmlsplit_fault *fault)
 {
-    if (g->struct_size != sizeof *g)
-        return DMLSPLIT_BAD_STRUCT_SIZE;
     if (g->direction != DMLSPLIT_SPLIT && g->direction != DMLSPLIT_JOIN)
         return DMLSPLIT_BAD_DIRECTION;
     if ((g->flags & ~(uint32_t)DMLSPLIT_OVERLAP_ALLOWED) != 0)
@@ -99,7 +97,7 @@ dmlsplit_status dms_check_overlap(uint32_t rank, const uint64_t *sizes, const in
     }
     DMS_COUNT_STEPS(count);
     int32_t left = (int32_t)*budget;
-    const bool meet = dms_dimensions_meet(dims, count, element_size, &left);
+    const bool overlap = dms_dimensions_overlap(dims, count, element_size, &left);
     *budget = left > 0 ? (uint32_t)left : 0;
-    return meet ? DMLSPLIT_OUTPUT_OVERLAP : left < 0 ? DMLSPLIT_OVERLAP_UNDECIDED : DMLSPLIT_OK;
+    return overlap ? DMLSPLIT_OUTPUT_OVERLAP : left < 0 ? DMLSPLIT_OVERLAP_UNDECIDED : DMLSPLIT_OK;
 }

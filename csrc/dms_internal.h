@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #if defined(__x86_64__) || defined(__i386__) || (defined(_M_X64) && !defined(_M_ARM64EC)) || defined(_M_IX86)
 #define DMS_X86 1
@@ -41,7 +42,9 @@
 #define DMS_AVX2 0
 #define DMS_IF_AVX2(line)
 #endif
-#if DMS_AVX2 && !defined(DMLSPLIT_NO_AVX512)
+/* Not on macOS: XNU enables AVX-512 for a thread when it first uses it, so XCR0 answers differently from thread to thread, and has corrupted opmask
+ * registers in signal handlers. */
+#if DMS_AVX2 && !defined(DMLSPLIT_NO_AVX512) && !defined(__APPLE__)
 #define DMS_AVX512 1
 #define DMS_IF_AVX512(line) line
 #else
@@ -159,6 +162,7 @@ typedef struct dms_shape {
 typedef struct dms_part {
     const dms_shape *shape;             /* NULL: the part is empty */
     int64_t place;                      /* bytes from the whole's base pointer to the part's element with all indices 0 in the space */
+    uint64_t before;                    /* bytes of all parts before it */
 } dms_part;
 
 enum {                                  /* one index for each line of the kernel table */
@@ -180,6 +184,7 @@ struct dmlsplit_plan {
     uint64_t shape_count;
     dms_shape *shapes;
     dms_part *parts;                    /* [part_count] */
+    uint64_t unit;                      /* bytes: slices of less than so many times LEAST_STEPS could not be cut equal (dms_slices.c) */
     const dms_kernel *group;            /* copies all parts at once; NULL: every shape has its own kernel */
     void *tables;                       /* of the group kernel; NULL: it needs none */
     const char *refusals[DMS_KERNEL_COUNT]; /* why a kernel of the table was passed over; NULL: it was not, or not asked */
@@ -262,8 +267,25 @@ static inline bool dms_is_streamed(const dms_stores *stores)
 
 /* ---- Slices and threads (dms_slices.c, dms_threads.c, dms_execute.c) ---- */
 
-/* One of count slices. Those beyond dmlsplit_plan_slices(plan, count) are empty. */
-void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t index, uint32_t count);
+/* How a run is cut into slices: equal shares of the rows of all parts, or of their bytes, part after part. */
+typedef struct dms_slices {
+    uint64_t count;                     /* 1: the plan as a whole */
+    bool by_rows;
+} dms_slices;
+
+/* Rows or bytes [first, last), and the parts that they are in; last 0: nothing. */
+typedef struct dms_slice {
+    uint64_t first, last;
+    uint64_t first_part, last_part;
+} dms_slice;
+
+/* At most so many slices. Takes the same time for any plan. */
+dms_slices dms_choose_slices(const dmlsplit_plan *plan, uint64_t most);
+dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint64_t index);
+void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, const dms_slices *cut, const dms_slice *slice);
+
+/* Bytes of the smallest piece that slices are cut from in a part of this shape: a run, or a row of a matrix's shorter side. */
+uint64_t dms_least_unit(const dms_shape *shape);
 
 /* All of them on up to so many threads, the caller's among them. */
 void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads);
@@ -277,12 +299,15 @@ void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers);
 /* Makes dms_cpu_isa() answer (detected & mask) from now on: tests walk through older CPUs. Not thread-safe. */
 void dms_cpu_mask(uint32_t mask);
 
-/* The least bytes of a slice, for tests to lower; those that slices left to another kernel than the chosen one, so far; runs of each kernel; and strides
- * that planning looked at. */
+/* The least bytes of a slice, for tests to lower; those that slices left to another kernel than the chosen one, so far; runs of each kernel; and steps
+ * that planning took, over strides, bytes of tables, and parts of slices. */
+extern void (*dms_while_measuring)(void);       /* called before what was measured is kept; may be NULL */
 extern uint64_t dms_least_slice, dms_fallback_bytes, dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
 #define DMS_COUNT_RUN(kernel) ((void)dms_kernel_runs[(kernel) - dms_kernel_table]++)
 #define DMS_COUNT_STEPS(count) ((void)(dms_plan_steps += (count)))
+#define DMS_ASSERT(condition) ((condition) ? (void)0 : abort())
 #else
 #define DMS_COUNT_RUN(kernel) ((void)0)
 #define DMS_COUNT_STEPS(count) ((void)0)
+#define DMS_ASSERT(condition) ((void)0)
 #endif

@@ -94,9 +94,9 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 /* Where stores are plain, prefetchw of the line that is stored a little later spares them the wait for each line's old bytes. By CPUID it is part of
  * the oldest CPUs that a kernel with vectors of 32 bytes or more runs on, and does nothing on others. */
 #if DMS_X86 && DMS_MSVC
-#define DMS_CLAIM(address, distance) _m_prefetchw((const void *)((uintptr_t)(address) + (distance)))
+#define DMS_CLAIM(address, distance) _m_prefetchw((const void *)((uintptr_t)(address) + (uintptr_t)(distance)))
 #elif DMS_X86
-#define DMS_CLAIM(address, distance) __asm__ volatile("prefetchw %a0" : : "r"((const char *)((uintptr_t)(address) + (distance))))
+#define DMS_CLAIM(address, distance) __asm__ volatile("prefetchw %a0" : : "r"((const char *)((uintptr_t)(address) + (uintptr_t)(distance))))
 #else
 #define DMS_CLAIM(address, distance) ((void)(address))
 #endif

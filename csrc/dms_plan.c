@@ -1,5 +1,6 @@
 /* dms_plan.c - from a geometry to a plan */
 #include "dms_internal.h"
+#include "dms_struct.h"
 #include "dms_transpose.h"
 
 #include <stdlib.h>
@@ -204,6 +205,20 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
     shape->nest.stores = dms_is_fill(&shape->nest) ? plan->fills : dms_refuse_transpose(&shape->nest) == NULL ? plan->turns : plan->copies;
 }
 
+/* What slices are found by. */
+static void number_bytes(dmlsplit_plan *plan)
+{
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < plan->part_count; i++) {
+        plan->parts[i].before = before;
+        before += plan->parts[i].shape != NULL ? plan->parts[i].shape->bytes : 0;
+    }
+    for (uint64_t i = 0; i < plan->shape_count; i++) {
+        const uint64_t unit = dms_least_unit(&plan->shapes[i]);
+        plan->unit = unit > plan->unit ? unit : plan->unit;
+    }
+}
+
 static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, const char *kernel, dmlsplit_fault *fault)
 {
     uint64_t elements;
@@ -236,6 +251,7 @@ static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, co
         return DMLSPLIT_OUT_OF_MEMORY;
     for (uint64_t i = 0; i < plan->shape_count; i++)
         build_nest(plan, &plan->shapes[i], plan->loops + (size_t)i * plan->space.rank);
+    number_bytes(plan);
     return dms_choose_kernels(plan, kernel);
 }
 
@@ -252,7 +268,10 @@ dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *k
     dmlsplit_plan *built = calloc(1, sizeof *built);
     if (built == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
-    const dmlsplit_status status = build(built, geometry, kernel, fault);
+    dmlsplit_geometry known;
+    dmlsplit_status status = dms_take_struct(&known, sizeof known, geometry, geometry->struct_size, DMS_FIRST_GEOMETRY);
+    if (status == DMLSPLIT_OK)
+        status = build(built, &known, kernel, fault);
     if (status == DMLSPLIT_OK)
         *plan = built;
     else
@@ -302,6 +321,11 @@ dmlsplit_status dmlsplit_plan_part_range(const dmlsplit_plan *plan, uint64_t par
 uint64_t dmlsplit_plan_part_count(const dmlsplit_plan *plan)
 {
     return plan != NULL ? plan->part_count : 0;
+}
+
+dmlsplit_direction dmlsplit_plan_direction(const dmlsplit_plan *plan)
+{
+    return plan != NULL && plan->direction == DMLSPLIT_JOIN ? DMLSPLIT_JOIN : DMLSPLIT_SPLIT;
 }
 
 uint64_t dmlsplit_plan_bytes(const dmlsplit_plan *plan)

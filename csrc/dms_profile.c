@@ -2,6 +2,7 @@
 #define _CRT_SECURE_NO_WARNINGS         /* MSVC's name for getenv */
 #include "dms_cached.h"
 #include "dms_cpuid.h"
+#include "dms_struct.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,70 +90,109 @@ static void read_variables(dmlsplit_profile *profile)
     profile->reserved = measure != NULL && strcmp(measure, "0") == 0;  /* not to be measured */
 }
 
-/* The profile word by word, so that no thread waits for another. The first one, struct_size, is stored last: then all are there. */
-enum { WORDS = sizeof(dmlsplit_profile) / sizeof(uint32_t) };
-static dms_cached kept[WORDS];
+/* What is known, word by word, so that no thread waits for another. A profile that was measured or set has words of its own, so a measurement that ends
+ * late never overwrites a setting: it counts only if the state is still the one it began in. */
+typedef enum state { UNKNOWN, DETECTED, MEASURING, MEASURED, SET } state;
 
-static void keep(const dmlsplit_profile *profile)
+enum { WORDS = sizeof(dmlsplit_profile) / sizeof(uint32_t), STATES = 8 };
+
+static dms_cached now;                  /* a state, and above it how often dmlsplit_set_profile has been called */
+static dms_cached kept[SET + 1][WORDS];
+
+static dms_cached *words_of(uint32_t at)
+{
+    return kept[at % STATES == MEASURING ? DETECTED : at % STATES];
+}
+
+static void keep(state of, const dmlsplit_profile *profile)
 {
     uint32_t words[WORDS];
     memcpy(words, profile, sizeof words);
-    for (int i = WORDS; i-- > 0;)
-        dms_store_cached(&kept[i], words[i]);
+    for (int i = 0; i < WORDS; i++)
+        dms_store_cached(&kept[of][i], words[i]);
 }
 
-static void detect_all(void)
+static void keep_detected(void)
 {
     dmlsplit_profile profile;
     memset(&profile, 0, sizeof profile);
     profile.struct_size = sizeof profile;
     detect(&profile);
     read_variables(&profile);
-    keep(&profile);
+    keep(DETECTED, &profile);
 }
 
-static void recall(dmlsplit_profile *profile)
+/* Returns the state that the profile belongs to. */
+static uint32_t recall(dmlsplit_profile *profile)
 {
-    uint32_t words[WORDS];
-    if (dms_load_cached(&kept[0]) == 0)
-        detect_all();
+    uint32_t words[WORDS], at = dms_load_cached(&now);
+    if (at == UNKNOWN) {
+        keep_detected();
+        (void)dms_swap_cached(&now, UNKNOWN, DETECTED);     /* another thread may have set a profile meanwhile */
+        at = dms_load_cached(&now);
+    }
     for (int i = 0; i < WORDS; i++)
-        words[i] = dms_load_cached(&kept[i]);
+        words[i] = dms_load_cached(&words_of(at)[i]);
     memcpy(profile, words, sizeof words);
+    return at;
+}
+
+#ifdef DMS_TESTING
+void (*dms_while_measuring)(void);
+#endif
+
+/* Whatever is being measured does not count then. */
+static void enter(state next)
+{
+    dms_store_cached(&now, dms_load_cached(&now) / STATES * STATES + STATES + next);
 }
 
 dmlsplit_status dmlsplit_get_profile(dmlsplit_profile *profile)
 {
+    dmlsplit_profile found;
     if (profile == NULL)
         return DMLSPLIT_NULL_POINTER;
-    if (profile->struct_size != sizeof *profile)
+    if (!dms_is_struct_size(profile->struct_size, DMS_FIRST_PROFILE))
         return DMLSPLIT_BAD_STRUCT_SIZE;
-    recall(profile);
-    profile->reserved = 0;
+    (void)recall(&found);
+    found.reserved = 0;
+    dms_give_struct(profile, profile->struct_size, &found, sizeof found);
     return DMLSPLIT_OK;
 }
 
 dmlsplit_status dmlsplit_set_profile(const dmlsplit_profile *profile)
 {
+    dmlsplit_profile given;
     if (profile == NULL) {
-        detect_all();
+        keep_detected();
+        enter(DETECTED);
         return DMLSPLIT_OK;
     }
-    if (profile->struct_size != sizeof *profile)
-        return DMLSPLIT_BAD_STRUCT_SIZE;
-    dmlsplit_profile given = *profile;
+    const dmlsplit_status status = dms_take_struct(&given, sizeof given, profile, profile->struct_size, DMS_FIRST_PROFILE);
+    if (status != DMLSPLIT_OK)
+        return status;
     given.origin = DMLSPLIT_FROM_SETTINGS;
-    keep(&given);
+    keep(SET, &given);
+    enter(SET);
     return DMLSPLIT_OK;
 }
 
 void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile)
 {
     enum { LEAST_MEASURED = 8 << 20 };  /* bytes: smaller runs take less than the measurement gains them */
-    recall(profile);
+    const uint32_t at = recall(profile), measuring = at - DETECTED + MEASURING;
     if (!DMLSPLIT_MEASURE || traffic < LEAST_MEASURED || profile->origin != DMLSPLIT_FROM_CPUID || profile->reserved != 0)
         return;
+    if (at % STATES != DETECTED || !dms_swap_cached(&now, at, measuring))
+        return;                         /* another thread measures, or has */
     profile->origin = DMLSPLIT_FROM_MEASURING;
     dms_measure(profile);
-    keep(profile);
+#ifdef DMS_TESTING
+    if (dms_while_measuring != NULL)
+        dms_while_measuring();
+#endif
+    if (dms_load_cached(&now) == measuring)
+        keep(MEASURED, profile);
+    if (!dms_swap_cached(&now, measuring, at - DETECTED + MEASURED))
+        (void)recall(profile);          /* a profile was set meanwhile */
 }

@@ -87,6 +87,15 @@ static uint64_t unit_of(const dms_shape *shape, uint64_t slice)
     return lines * step;
 }
 
+uint64_t dms_least_unit(const dms_shape *shape)
+{
+    const dms_nest *nest = &shape->nest;
+    if (dms_refuse_transpose(nest) != NULL)
+        return lower(nest->run, DMS_LINE);
+    const dms_matrix m = dms_find_matrix(nest);
+    return lower(m.rows->size, m.columns->size) * nest->run;
+}
+
 /* The kernel that was chosen, or the next one after it that takes what is left of a matrix. */
 static const dms_kernel *find_kernel(const dms_kernel *chosen, const dms_nest *box)
 {
@@ -128,98 +137,134 @@ static void copy_some(const copy *c, uint64_t first, uint64_t last)
     }
 }
 
-/* ---- Runs ---- */
+/* ---- Slices ---- */
 
-typedef struct slices {
-    uint64_t count;
-    bool by_rows;                       /* of a group kernel; otherwise by bytes of all nests */
-} slices;
-
-static bool is_even(uint64_t rows, uint64_t count)
+/* The largest number of slices, up to `most`, of which each has the same number of rows, or all have LEAST_STEPS or more. */
+static uint64_t even_count(uint64_t rows, uint64_t most)
 {
-    return count < 2 || rows % count == 0 || rows / count >= LEAST_STEPS;
+    if (most <= rows / LEAST_STEPS)
+        return most;
+    for (uint64_t each = 1; each < LEAST_STEPS; each++)
+        if (rows % each == 0 && rows / each <= most)
+            return rows / each;
+    return rows / LEAST_STEPS;
 }
 
-/* Into how many slices a plan is cut, at most so many. */
-static slices choose(const dmlsplit_plan *plan, uint64_t most)
+dms_slices dms_choose_slices(const dmlsplit_plan *plan, uint64_t most)
 {
-    slices s = {lower(most, plan->bytes / LEAST_BYTES), plan->group != NULL};
-    if (s.by_rows && !is_even(plan->rows, s.count))
-        s.by_rows = plan->shapes[0].kernel == NULL || plan->bytes / plan->rows / plan->part_count < LONG_PIECE;
-    while (s.by_rows && !is_even(plan->rows, s.count))
-        s.count--;
-    for (uint64_t i = 0; i < plan->shape_count && !s.by_rows && s.count > 1; i++) {
-        const uint64_t unit = unit_of(&plan->shapes[i], plan->bytes / s.count);
-        s.count = lower(s.count, plan->bytes / LEAST_STEPS / unit);
+    dms_slices s = {lower(most, plan->bytes / LEAST_BYTES), plan->group != NULL};
+    if (s.by_rows) {
+        const uint64_t even = even_count(plan->rows, s.count);
+        s.by_rows = even == s.count || plan->shapes[0].kernel == NULL || plan->bytes / plan->rows / plan->part_count < LONG_PIECE;
+        s.count = s.by_rows ? even : s.count;
     }
+    if (!s.by_rows)
+        s.count = lower(s.count, plan->bytes / LEAST_STEPS / plan->unit);
     if (s.count < 1)
         s.count = 1;
     return s;
 }
 
-static void copy_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count)
+/* The part that has this byte of all parts, one after the other. */
+static uint64_t find_part(const dmlsplit_plan *plan, uint64_t byte)
 {
-    const uint64_t unit = plan->rows / count >= LEAST_STEPS * DMS_LINE ? DMS_LINE : 1, units = plan->rows / unit;  /* whole lines, if parts have them */
-    const uint64_t last = index + 1 == count ? plan->rows : share(units, index + 1, count) * unit;
-    plan->group->run_group(plan, buffers, share(units, index, count) * unit, last);
+    uint64_t first = 0, last = plan->part_count;        /* parts[first].before is at most byte, parts[last].before is not */
+    while (last - first > 1) {
+        const uint64_t middle = first + (last - first) / 2;
+        DMS_COUNT_STEPS(1);
+        *(plan->parts[middle].before <= byte ? &first : &last) = middle;
+    }
+    return first;
 }
 
-/* Where slices of so many bytes meet in a part, near this byte of it. */
-static uint64_t cut(const dms_shape *shape, uint64_t byte, uint64_t slice)
+dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint64_t index)
 {
-    const uint64_t unit = byte < shape->bytes ? unit_of(shape, slice) : 1;
-    return lower(byte, shape->bytes) / unit * unit;
+    dms_slice s = {0, plan->bytes, 0, plan->part_count};
+    if (index >= cut->count)
+        s.last = s.last_part = 0;       /* fewer slices than that have something to do */
+    if (index >= cut->count || cut->count == 1)
+        return s;
+    if (cut->by_rows) {                 /* whole lines, if parts have them */
+        const uint64_t unit = plan->rows / cut->count >= LEAST_STEPS * DMS_LINE ? DMS_LINE : 1, units = plan->rows / unit;
+        s.first = share(units, index, cut->count) * unit;
+        s.last = index + 1 == cut->count ? plan->rows : share(units, index + 1, cut->count) * unit;
+    } else {
+        s.first = share(plan->bytes, index, cut->count);
+        s.last = share(plan->bytes, index + 1, cut->count);
+        s.first_part = find_part(plan, s.first);
+        s.last_part = find_part(plan, s.last - 1) + 1;
+    }
+    return s;
 }
 
-static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t index, uint64_t count)
+/* Where slices of so many bytes meet in a part: at this byte or shortly before it. */
+static uint64_t cut_at(const dms_shape *shape, uint64_t byte, uint64_t slice)
 {
-    const uint64_t first = share(plan->bytes, index, count), last = share(plan->bytes, index + 1, count), slice = plan->bytes / count;
-    uint64_t before = 0, size;
-    for (uint64_t i = 0; i < plan->part_count && before < last; i++, before += size) {
-        const dms_shape *shape = plan->parts[i].shape;
-        size = shape == NULL ? 0 : shape->bytes;
-        if (size > 0 && before + size > first) {
-            const copy c = find_copy(plan, buffers, i);
-            copy_some(&c, first > before ? cut(shape, first - before, slice) : 0, cut(shape, last - before, slice));
-        }
+    if (byte >= shape->bytes)
+        return shape->bytes;
+    const uint64_t unit = unit_of(shape, slice);
+    DMS_ASSERT(dms_refuse_transpose(&shape->nest) != NULL || unit % dms_least_unit(shape) == 0);   /* the shorter side of a matrix stays whole */
+    return byte / unit * unit;
+}
+
+static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, const dms_slice *s, uint64_t slice)
+{
+    for (uint64_t i = s->first_part; i < s->last_part; i++) {
+        const dms_part *part = &plan->parts[i];
+        DMS_COUNT_STEPS(1);
+        if (part->shape == NULL)
+            continue;
+        const copy c = find_copy(plan, buffers, i);
+        copy_some(&c, s->first > part->before ? cut_at(part->shape, s->first - part->before, slice) : 0,
+                  cut_at(part->shape, s->last - part->before, slice));
     }
 }
+
+/* ---- Runs ---- */
+
+#if DMS_SSSE3
+/* Kernels that stream have at least SSSE3; the base architecture of this build may not even have the fence. */
+static DMS_TARGET_SSSE3 void fence(void)
+{
+    _mm_sfence();
+}
+#else
+static void fence(void)
+{
+}
+#endif
 
 /* What is done last: non-temporal stores become visible before those after them, as ordinary ones would; after many parts once, as each
  * such fence waits for memory (1,024 parts of 4 KB took 2.4 times memcpy's time, and 1.1). And MSVC leaves it to the program to clear the upper halves of
  * the registers, without which older instructions run slowly. */
 static void leave(const dmlsplit_plan *plan)
 {
-#if DMS_X86
-    if (dms_is_streamed(&plan->copies) || dms_is_streamed(&plan->turns))
-        _mm_sfence();
+    const uint32_t isa = dms_cpu_isa();
+    if ((isa & DMS_ISA_SSSE3) != 0 && (dms_is_streamed(&plan->copies) || dms_is_streamed(&plan->turns) || dms_is_streamed(&plan->fills)))
+        fence();
 #if DMS_MSVC && DMS_AVX2
-    if ((dms_cpu_isa() & DMS_ISA_AVX2) != 0)
+    if ((isa & DMS_ISA_AVX2) != 0)
         _mm256_zeroupper();
-#endif
-#else
-    (void)plan;
 #endif
 }
 
 uint32_t dmlsplit_plan_slices(const dmlsplit_plan *plan, uint32_t most)
 {
-    return plan == NULL || plan->bytes == 0 ? 1 : (uint32_t)choose(plan, most).count;
+    return plan == NULL || plan->bytes == 0 ? 1 : (uint32_t)dms_choose_slices(plan, most).count;
 }
 
-void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t index, uint32_t count)
+void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, const dms_slices *cut, const dms_slice *s)
 {
-    const slices s = choose(plan, count);
-    if (index >= s.count)
-        return;                         /* fewer slices than that have something to do */
-    if (s.count == 1) {
+    if (s->last == 0)
+        return;
+    if (cut->count == 1) {
         dms_run_all(plan, buffers);
         return;
     }
-    if (s.by_rows)
-        copy_rows(plan, buffers, index, s.count);
+    if (cut->by_rows)
+        plan->group->run_group(plan, buffers, s->first, s->last);
     else
-        copy_bytes(plan, buffers, index, s.count);
+        copy_bytes(plan, buffers, s, plan->bytes / cut->count);
     leave(plan);
 }
 

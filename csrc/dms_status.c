@@ -11,7 +11,7 @@ const char *dmlsplit_status_string(dmlsplit_status status)
     switch (status) {
     case DMLSPLIT_OK: return "no error";
     case DMLSPLIT_NULL_POINTER: return "a pointer that may not be NULL is";
-    case DMLSPLIT_BAD_STRUCT_SIZE: return "struct_size is not that of a known version of dmlsplit_geometry";
+    case DMLSPLIT_BAD_STRUCT_SIZE: return "struct_size is below that of the struct's first version, or there are bytes other than 0 behind what this version knows";
     case DMLSPLIT_BAD_DIRECTION: return "the direction is neither split nor join";
     case DMLSPLIT_BAD_FLAGS: return "an unknown flag is set";
     case DMLSPLIT_BAD_ELEMENT_SIZE: return "the element size is 0";

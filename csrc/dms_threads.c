@@ -45,6 +45,10 @@ typedef pthread_cond_t condition;
 
 enum { MOST_THREADS = 64, SLICES = 4, YIELDS = 200 };
 
+/* Bytes of a thread's stack. Copies take less than 48 KB of it; the rest is for what the system keeps there, thread-local variables among it. The default
+ * may be too little for them (128 KB in musl) or more than is worth reserving for 64 threads (8 MB in glibc). */
+#define STACK_BYTES ((size_t)512 << 10)
+
 /* Bytes that a thread copies: with less, waking it may take longer than it gains. On a Zen 5 two threads took 0.65 to 0.95 times as long as one for
  * matrices of 8 to 17 MB; for other copies of that size 0.65 to 0.8 times while the cores had a bus to themselves, and 1.05 to 1.2 while they had not. From
  * 24 MB on it was 0.55 to 0.75 and 0.9 to 1.0 times. Tests have less to copy. */
@@ -60,7 +64,8 @@ static uint64_t least_share(const dmlsplit_plan *plan)
 typedef struct task {
     const dmlsplit_plan *plan;
     const dms_buffers *buffers;
-    uint32_t count, taken, done;        /* slices: all, somebody's, copied */
+    dms_slices cut;
+    uint64_t taken, done;               /* slices: somebody's, copied */
     uint32_t helpers;                   /* threads that may still come */
     struct task *next;
 } task;
@@ -77,12 +82,13 @@ static struct pool {
 /* Takes slices until all are somebody's. The guard is locked before, between and after, but not while a slice is copied. */
 static void work(task *t)
 {
-    while (t->taken < t->count) {
-        const uint32_t index = t->taken++;
+    while (t->taken < t->cut.count) {
+        const uint64_t index = t->taken++;
         unlock(&pool.guard);
-        dms_run_slice(t->plan, t->buffers, index, t->count);
+        const dms_slice slice = dms_find_slice(t->plan, &t->cut, index);
+        dms_run_slice(t->plan, t->buffers, &t->cut, &slice);
         lock(&pool.guard);
-        if (++t->done == t->count)
+        if (++t->done == t->cut.count)
             wake_all(&pool.finished);
     }
 }
@@ -112,7 +118,9 @@ static bool start(thread *made)
 {
     HMODULE module;
     const DWORD pin = GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS;
-    *made = GetModuleHandleExA(pin, (LPCSTR)&pool, &module) ? CreateThread(NULL, 0, serve, NULL, 0, NULL) : NULL;
+    if (!GetModuleHandleExA(pin, (LPCSTR)&pool, &module))
+        return false;
+    *made = CreateThread(NULL, STACK_BYTES, serve, NULL, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
     return *made != NULL;
 }
 #else
@@ -121,6 +129,18 @@ static void forget(void)
 {
     static const struct pool fresh = {MUTEX, CONDITION, CONDITION, NULL, 0, 0, false, {0}};
     memcpy(&pool, &fresh, sizeof pool);
+}
+
+/* Sanitizers keep more on the stack than the copies do. */
+static bool create(thread *made)
+{
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    const bool sized = DMS_SANITIZED || pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0;
+    const bool created = sized && pthread_create(made, &attributes, serve, NULL) == 0;
+    (void)pthread_attr_destroy(&attributes);
+    return created;
 }
 
 /* Signals are for the threads of the host. */
@@ -133,7 +153,7 @@ static bool start(thread *made)
     registered = true;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(made, NULL, serve, NULL) == 0;
+    const bool started = create(made);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
@@ -150,37 +170,68 @@ __attribute__((destructor)) static void dismiss(void)
 }
 #endif
 
-void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads)
+/* A thread that is cancelled would unwind with the guard locked and its task, which lies on its stack, in the list. */
+#ifdef PTHREAD_CANCEL_DISABLE
+static void defer_cancellation(int *before)
 {
-    const uint64_t shares = plan->bytes / least_share(plan);
-    const uint32_t limit = threads < MOST_THREADS ? threads : MOST_THREADS, most = shares < limit ? (uint32_t)shares : limit;
-    task t = {plan, buffers, dmlsplit_plan_slices(plan, most > 1 ? most * SLICES : 1), 0, 0, 0, NULL};
-    const uint32_t helpers = (most < t.count ? most : t.count) - 1;     /* the caller is one, too */
-    if (t.count == 1) {
-        dms_run_all(plan, buffers);
-        return;
-    }
-    lock(&pool.guard);
-    t.helpers = helpers;
-    t.next = pool.tasks;
-    pool.tasks = &t;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, before);
+}
+
+static void allow_cancellation(int before)
+{
+    (void)pthread_setcancelstate(before, &before);
+}
+#else
+static void defer_cancellation(int *before)
+{
+    *before = 0;
+}
+
+static void allow_cancellation(int before)
+{
+    (void)before;
+}
+#endif
+
+/* Runs a task of several slices, with the guard locked. */
+static void run_task(task *t, uint32_t helpers)
+{
+    t->helpers = helpers;
+    t->next = pool.tasks;
+    pool.tasks = t;
     pool.needed += helpers;
     while (!pool.ending && pool.hired < pool.needed && pool.hired < MOST_THREADS && start(&pool.threads[pool.hired]))
         pool.hired++;
     for (uint32_t i = 0; i < helpers; i++)
         wake(&pool.posted);
-    work(&t);
-    for (int i = 0; i < YIELDS && t.done < t.count; i++) {  /* the last slices end at about the same time, sooner than a thread falls asleep */
+    work(t);
+    for (int i = 0; i < YIELDS && t->done < t->cut.count; i++) {    /* the last slices end at about the same time, sooner than a thread falls asleep */
         unlock(&pool.guard);
         yield();
         lock(&pool.guard);
     }
-    while (t.done < t.count)
+    while (t->done < t->cut.count)
         await(&pool.finished, &pool.guard);
     pool.needed -= helpers;
     task **link = &pool.tasks;
-    while (*link != &t)
+    while (*link != t)
         link = &(*link)->next;
-    *link = t.next;
+    *link = t->next;
+}
+
+void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads)
+{
+    const uint64_t shares = plan->bytes / least_share(plan);
+    const uint32_t limit = threads < MOST_THREADS ? threads : MOST_THREADS, most = shares < limit ? (uint32_t)shares : limit;
+    task t = {plan, buffers, dms_choose_slices(plan, most > 1 ? most * SLICES : 1), 0, 0, 0, NULL};
+    int cancellable;
+    if (t.cut.count == 1) {
+        dms_run_all(plan, buffers);
+        return;
+    }
+    defer_cancellation(&cancellable);
+    lock(&pool.guard);
+    run_task(&t, (most < t.cut.count ? most : (uint32_t)t.cut.count) - 1);      /* the caller is one, too */
     unlock(&pool.guard);
+    allow_cancellation(cancellable);
 }

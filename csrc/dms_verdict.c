@@ -5,6 +5,7 @@
  */
 #include "dms_verdict.h"
 
+#include "dms_struct.h"
 #include "dms_text.h"
 
 /* In the order of dms_member. */
@@ -221,7 +222,9 @@ static void judge(dms_judged *o)
 
 static dmlsplit_status answer(dms_judged *o, uint32_t target_number, dmlsplit_verdict *verdict)
 {
-    if (verdict->struct_size != sizeof *verdict)
+    enum { FIRST = DMS_SIZE_UP_TO(dmlsplit_verdict, index) };  /* size in version 0.1.0, but for padding */
+    dmlsplit_verdict found;
+    if (!dms_is_struct_size(verdict->struct_size, FIRST))
         return DMLSPLIT_BAD_STRUCT_SIZE;
     o->by = dms_find_target(target_number);
     if (o->by == NULL)
@@ -229,14 +232,15 @@ static dmlsplit_status answer(dms_judged *o, uint32_t target_number, dmlsplit_ve
     o->counts = o->op.split ? o->by->split_counts : o->by->join_counts;
     judge(o);
     const bool in_tensor = o->member != NO_MEMBER || o->part != DMLSPLIT_WHOLE || o->tensor == INPUT_TENSOR || o->tensor == OUTPUT_TENSOR;
-    verdict->ok = o->rule == NULL;
-    verdict->crashes = o->crashes;
-    verdict->hresult = o->crashes || !o->refused ? 0 : o->by->invalid_argument;
-    verdict->rule = o->rule;
-    verdict->tensor = o->rule == NULL || !in_tensor ? "" : member_names[o->tensor];
-    verdict->member = o->rule == NULL ? "" : member_names[in_tensor ? o->member : o->tensor];
-    verdict->part = o->rule == NULL ? DMLSPLIT_WHOLE : o->part;
-    verdict->index = o->rule == NULL ? DMLSPLIT_NO_DIMENSION : o->index;
+    found.ok = o->rule == NULL;
+    found.crashes = o->crashes;
+    found.hresult = o->crashes || !o->refused ? 0 : o->by->invalid_argument;
+    found.rule = o->rule;
+    found.tensor = o->rule == NULL || !in_tensor ? "" : member_names[o->tensor];
+    found.member = o->rule == NULL ? "" : member_names[in_tensor ? o->member : o->tensor];
+    found.part = o->rule == NULL ? DMLSPLIT_WHOLE : o->part;
+    found.index = o->rule == NULL ? DMLSPLIT_NO_DIMENSION : o->index;
+    dms_give_struct(verdict, verdict->struct_size, &found, sizeof found);
     return DMLSPLIT_OK;
 }
 

@@ -165,20 +165,4 @@ bool dms_is_nested(const DML_BUFFER_TENSOR_DESC *t);
 
 /* Whether two elements lie at one place. false where the search ended before it could tell, too: that is no fault. Strides are not 0 where a
  * size is above 1. */
-bool dms_elements_meet(const DML_BUFFER_TENSOR_DESC *t);
-
-/* ---- The search for it ---- */
-
-/* A dimension of more than one element; dms_dimensions_meet fills the last two. */
-typedef struct dms_dimension {
-    uint64_t stride, steps;             /* to the next element, and how many of these there are */
-    uint64_t reach;                     /* of the dimensions inside this one */
-    uint64_t divisor;                   /* of their strides; 0: there is none */
-} dms_dimension;
-
-/* Adds one to those that are there, in ascending order of strides. */
-void dms_add_dimension(dms_dimension *dims, uint32_t *count, uint64_t stride, uint64_t steps);
-
-/* Whether two elements, each of so many places, share one. No stride is 0. Each step of a search takes one from *budget; where it is below 0 after
- * false, the search ended before it could tell. */
-bool dms_dimensions_meet(dms_dimension *dims, uint32_t count, uint64_t width, int32_t *budget);
+bool dms_elements_overlap(const DML_BUFFER_TENSOR_DESC *t);

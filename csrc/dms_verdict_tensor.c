@@ -30,7 +30,7 @@ static void judge_strides(dms_judged *o, const dms_place *at, const DML_BUFFER_T
         dms_found_in(o, at, "tensor/output-span-wraps", STRIDES_MEMBER);
         *spoilt |= LAYOUT | SPAN;
     }
-    if ((*spoilt & LAYOUT) == 0 && !nested && dms_elements_meet(t))
+    if ((*spoilt & LAYOUT) == 0 && !nested && dms_elements_overlap(t))
         unsafe(o, at, "tensor/output-elements-overlap", STRIDES_MEMBER);
 }
 

@@ -4,6 +4,7 @@ import ctypes
 import importlib.util
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import dmlsplit as dml
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.descriptors.geometry import members_of
+from dmlsplit.descriptors.layout import OVERLAP_SEARCH_LIMIT
 from dmlsplit.formats import cstruct
 from dmlsplit.rules import RULES, DescriptorRule
 from dmlsplit.system.errors import DescriptorError
@@ -55,7 +57,8 @@ class Verdict(ctypes.Structure):
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     path = tmp_path_factory.mktemp("verdict") / "libverdict.so"
-    sources = [*(ROOT / "csrc").glob("dms_verdict*.c"), ROOT / "csrc" / "dms_text.c"]
+    names = ("dms_verdict*.c", "dms_overlap.c", "dms_text.c")
+    sources = [source for name in names for source in (ROOT / "csrc").glob(name)]
     command = ["cc", "-std=c11", "-O2", "-shared", "-fPIC", "-I", ROOT / "include", "-o", path, *sources]
     subprocess.run(command, check=True, timeout=300)
     found = ctypes.CDLL(str(path))
@@ -126,6 +129,11 @@ def test_the_targets_are_the_packages():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.TARGETS.read_text("utf-8") == module.text(), "run: python csrc/generate_targets.py"
+
+
+def test_both_searches_give_up_after_as_many_steps():
+    text = (ROOT / "csrc" / "dms_verdict_layout.c").read_text("utf-8")
+    assert re.findall(r"#define SEARCH_STEPS (\d+)", text) == [str(OVERLAP_SEARCH_LIMIT)]
 
 
 @pytest.mark.parametrize("name", ["random", "boundary", "systematic"])

@@ -34,13 +34,6 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector carry(vector v, vector rotation, __mm
     return line;
 }
 
-static void skip_rows(dms_channels *c, uint64_t rows)
-{
-    c->whole += rows * c->row;
-    for (size_t i = 0; i < c->count; i++)
-        c->parts[i] += rows * c->widths[i];
-}
-
 /* block: rows that are whole vectors in every target. The first of them, before which lines are not ours, and those that are no block, are copied as
  * a few, by stores to any address, as are blocks where vectors are not carried on. */
 static DMS_TARGET void copy_carried(const dms_channels *channels, const void *tables, bool split, uint64_t block, const dms_stores *stores, bool carries,
@@ -58,7 +51,7 @@ static DMS_TARGET void copy_carried(const dms_channels *channels, const void *ta
     if (ragged && left > block) {
         c.rows = block;
         copy_few(&c, tables, split, stores);
-        skip_rows(&c, block);
+        dms_skip_rows(&c, block);
         left -= block;
     }
     if (left >= block && (!ragged || c.whole != channels->whole)) {
@@ -68,7 +61,7 @@ static DMS_TARGET void copy_carried(const dms_channels *channels, const void *ta
         copy_blocks(&c, tables, split, fills % ROTATED == 0 ? stores : &plain, to, ragged);
         for (size_t i = 0; i < targets; i++)
             _mm512_mask_storeu_epi8((void *)to[i].line, to[i].filled, to[i].waiting);
-        skip_rows(&c, c.rows);
+        dms_skip_rows(&c, c.rows);
         left -= c.rows;
     }
     c.rows = left;

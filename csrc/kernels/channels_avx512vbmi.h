@@ -217,6 +217,7 @@ DMS_TARGET void dms_copy_channels_avx512vbmi(const dms_channels *c, const void *
     const step_tables *const tables = given;
 #define FUNCTIONS_FEW(count) {{join_##count##_plain, join_##count}, {split_##count##_plain, split_##count}},
 #define FUNCTIONS_MANY(count) {{join_##count, join_##count}, {split_##count, split_##count}},
+    DMS_ASSERT(tables->count >= 2);
     static carry_function *const functions[][2][2] = {FEW(FUNCTIONS_FEW) MANY(FUNCTIONS_MANY)};
     carry_function *const function = functions[tables->count - 2][split][stores->regime != DMS_PLAIN];
     copy_carried(c, tables, split, DMS_LINE >> tables->shift, stores, true, copy_few, function);

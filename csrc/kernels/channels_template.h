@@ -67,9 +67,11 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_block)(vector *v, vector 
         v[i] = shuffle_bytes(v[i], order[0][0], 0);
 }
 
-/* All rows: whole vectors of blocks, then what is left. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels *c, const equal_tables *t, unsigned count, size_t unit, bool split)
+/* All rows: whole vectors of blocks, then what is left. streamed (a constant): the parts of a split begin at lines, and are streamed. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels *c, const equal_tables *t, unsigned count, size_t unit, bool split,
+                                                              bool streamed, const dms_stores *stores)
 {
+    const uintptr_t ahead = dms_lines_ahead(stores, true);
     const size_t block = LANES * BLOCK / t->width, step = count * BLOCK;
     const uint64_t rows = c->rows / block * block;
     const bool wide = count * unit > BLOCK;         /* 4 parts of 8 bytes: vectors 0 and 2 of the whole have two, 1 and 3 the other two */
@@ -81,11 +83,17 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
     for (unsigned i = 0; i < count; i++)
         parts[i] = c->parts[i];
     for (uint64_t row = 0; row < rows; row += block) {
+        for (unsigned i = 0; i < count && streamed; i += DMS_LINE / VECTOR) {
+            DMS_PREFETCH_AT(whole + i * VECTOR, ahead);
+            DMS_FETCH_PAGE(whole + i * VECTOR, stores);
+        }
         for (unsigned i = 0; i < count; i++)
             v[i] = split ? load_lanes(whole + place[i] * BLOCK, step) : load(parts[i]);
         DMS_NAME(turn_block)(v, order, count, unit, split);
         for (unsigned i = 0; i < count; i++) {
-            if (split)
+            if (streamed)
+                stream(parts[i], v[i]);
+            else if (split)
                 store(parts[i], v[i]);
             else
                 store_lanes(whole + place[i] * BLOCK, step, v[i]);
@@ -96,20 +104,36 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
     dms_move_channels(c, split, rows);
 }
 
+#define COPY(split, streamed)                                                                            \
+    (t->count == 2   ? DMS_NAME(copy_equal)(c, t, 2, 8, split, streamed, stores)                        \
+     : t->count == 3 ? DMS_NAME(copy_equal)(c, t, 3, 1, split, streamed, stores)                        \
+     : t->unit == 4  ? DMS_NAME(copy_equal)(c, t, 4, 4, split, streamed, stores)                        \
+                     : DMS_NAME(copy_equal)(c, t, 4, 8, split, streamed, stores))
+
 static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     const equal_tables *t = tables;
-    (void)stores;
-#define COPY(count, unit) (split ? DMS_NAME(copy_equal)(c, t, count, unit, true) : DMS_NAME(copy_equal)(c, t, count, unit, false))
-    if (t->count == 2)
-        COPY(2, 8);
-    else if (t->count == 3)
-        COPY(3, 1);
-    else if (t->unit == 4)
-        COPY(4, 4);
+    if (split)
+        COPY(true, false);
     else
-        COPY(4, 8);
+        COPY(false, false);
+}
+
+static DMS_TARGET void DMS_NAME(stream_stretch)(const dms_channels *c, const void *tables, const dms_stores *stores)
+{
+    const equal_tables *t = tables;
+    COPY(true, true);
+}
 #undef COPY
+
+/* The rows before the parts' first whole lines. c->rows: their lines do not begin at the same rows, or not at a row. */
+static uint64_t rows_to_lines(const dms_channels *c)
+{
+    const size_t left = (0 - (uintptr_t)c->parts[0]) % DMS_LINE, rows = left / c->widths[0];
+    bool alike = left % c->widths[0] == 0 && rows < c->rows;
+    for (size_t i = 1; i < c->count; i++)
+        alike = alike && ((uintptr_t)c->parts[i] - (uintptr_t)c->parts[0]) % DMS_LINE == 0;
+    return alike ? rows : c->rows;
 }
 
 /* ---- The kernels ---- */
@@ -124,7 +148,17 @@ void *DMS_NAME(dms_prepare_channels)(const dmlsplit_plan *plan)
 
 DMS_TARGET void DMS_NAME(dms_copy_channels)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
-    DMS_NAME(copy_groups)(c, tables, split, PART_BYTES / c->widths[0], stores, DMS_NAME(copy_stretch));
+    const uint64_t head = split && dms_is_streamed(stores) ? rows_to_lines(c) : c->rows;
+    if (head == c->rows) {
+        DMS_NAME(copy_groups)(c, tables, split, PART_BYTES / c->widths[0], stores, DMS_NAME(copy_stretch));
+        return;
+    }
+    dms_channels rows = *c;             /* whole lines of every part, with nothing to stage */
+    rows.rows = head;
+    dms_move_channels(&rows, split, 0);
+    dms_skip_rows(&rows, head);
+    rows.rows = c->rows - head;
+    DMS_NAME(stream_stretch)(&rows, tables, stores);
 }
 
 const char *DMS_NAME(dms_accept_planes)(const dms_nest *nest)

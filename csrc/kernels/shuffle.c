@@ -51,6 +51,7 @@ static bool add_vector(dms_shuffle *s, const dms_channels *l, bool split, size_t
     if (s->vector_count == DMS_MOST_VECTORS)
         return false;
     s->vectors[s->vector_count++] = vector;
+    DMS_COUNT_STEPS(unit);
     for (size_t t = 0; t < unit; t++) {
         const size_t row = (offset + t) / width, column = (offset + t) % width;
         uint32_t part = split ? target : 0;
@@ -106,12 +107,14 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit)
         return "pieces of a row are of 12 bytes or more on average, with 64-byte vectors of 20: moves are as fast";
     if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && row >= 16)
         return "8 elements and 16 bytes a row or more: transposes are faster";
+    dms_channels l;
+    dms_lay_out_channels(plan, &l);
+    if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * rows_of_block(&l, unit))
+        return "there are too few rows for the tables to pay";
     if (!build(plan, unit, &shuffle) || shuffle.step_count > (wide ? FEW : MOST_STEPS) * shuffle.vector_count)
         return "too many vectors have to be looked at for one";
     if (wide && dms_is_streamed(&plan->copies) && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts || shuffle.rows > unit / 4 ||
                                  shuffle.rows * row > STREAMED_BLOCK))
         return "wide pieces had to be staged, and are not the parts of a split, of 8 bytes on average and a multiple of 4: moves are as fast";
-    if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * shuffle.rows)
-        return "there are too few rows for the tables to pay";
     return NULL;
 }

@@ -43,6 +43,7 @@ static DMS_TARGET void DMS_NAME(copy_groups)(const dms_channels *c, const void *
         copy(c, tables, split, stores);
         return;
     }
+    DMS_ASSERT(rows > 0 && rows * c->row <= MOST_STAGED);
     for (size_t i = 0, place = 0; streamed && i < targets; i++) {
         lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, staged + place);
         place += ((size_t)rows * (split ? c->widths[i] : c->row) + 2 * DMS_LINE - 1) / DMS_LINE * DMS_LINE;

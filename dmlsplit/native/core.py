@@ -150,7 +150,10 @@ class Plan:
 
     def run_slice(self, whole: Any, parts: Any, index: int, count: int) -> None:
         """One of count slices; all of them write what run() writes. They may run at the same time."""
-        _check(lib.dmlsplit_run_slice(self._pointer, whole, parts, index, count))
+        if self.direction == SPLIT:
+            _check(lib.dmlsplit_split_slice(self._pointer, whole, parts, index, count))
+        else:
+            _check(lib.dmlsplit_join_slice(self._pointer, parts, whole, index, count))
 
     @property
     def bytes(self) -> int:

@@ -9,7 +9,8 @@
     headers   each header alone as C99, C11 and C++11, and pointers.c; those of DirectML's structs after a DirectML.h;
               capture.c, which calls all of dmlsplit_capture.h, under the sanitizers
     cpp       test_hpp.cpp, which uses dmlsplit.hpp, as C++17 and C++20, under the sanitizers, without exceptions
-    switches  test_execute.c with the instruction sets left out, by DMLSPLIT_NO_..., test_profile.c without measuring
+    switches  test_execute.c with the instruction sets left out, by DMLSPLIT_NO_..., test_profile.c without measuring,
+              test_verdict.c without integers of 128 bits; the core compiled for i386 without SSE, and as on macOS
     kernels   every kernel compiled at -O2, as the documentation says, is what -O3 makes of it, byte by byte; and all
               that streams copies on x86 fetches pages (gcc drops prefetches that it thinks have no effect)
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
@@ -29,6 +30,7 @@ ended, and has failed. Exit status 1 where anything failed, and where a test lef
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -169,9 +171,35 @@ def switch_tests(_, folder):
         flags = [*mode.flags, TESTING, "-DDMLSPLIT_MEASURE=0"]
         run_built(mode, compile_program(mode, flags, HERE / "test_profile.c", folder))
 
+    def narrow():
+        mode = MODES["plain"]
+        flags = [*mode.flags, TESTING, "-U__SIZEOF_INT128__"]
+        run_built(mode, compile_program(mode, flags, HERE / "test_verdict.c", folder))
+
+    def bare_i386():
+        """The system's headers may be those of 64 bits only: what they lack is empty."""
+        (folder / "gnu").mkdir()
+        (folder / "gnu" / "stubs-32.h").touch()
+        command = [*CC, "-std=c11", "-m32", "-march=i686", "-O1", "-Werror=int-to-pointer-cast", *INCLUDE, "-isystem", folder]
+        multiarch = ["-isystem", f"/usr/include/{platform.machine()}-linux-gnu"]
+        for source in SOURCES:
+            run([*command, *multiarch, "-c", source, "-o", folder / "bare.o"])
+
+    def macos():
+        source = folder / "isa.c"
+        source.write_text('#include "dms_internal.h"\nint avx2 = DMS_AVX2, avx512 = DMS_AVX512;\n')
+        command = [*CC, "-E", *INCLUDE, "-I", ROOT / "csrc", source]
+        for flags, expected in ([], "avx2 = 1, avx512 = 1;"), (["-D__APPLE__"], "avx2 = 1, avx512 = 0;"):
+            if expected not in run([*command, *flags]):
+                raise Failure(f"{shlex.join(flags)}: not {expected}")
+
     for name in ("AVX512", "AVX2", "SSSE3", "NEON"):
         yield f"without {name}", lambda name=name: test(name)
     yield "without measuring", unmeasured
+    yield "without integers of 128 bits", narrow
+    if platform.machine() in ("x86_64", "AMD64"):
+        yield "i386 without SSE", bare_i386
+        yield "macOS without AVX512", macos
 
 
 def kernel_tests(_, folder):

@@ -69,7 +69,8 @@ static void geometries(void)
     WITH((void)0, DMLSPLIT_OK, NOWHERE);
     WITH(g.direction = DMLSPLIT_JOIN, DMLSPLIT_OK, NOWHERE);
     WITH(g.struct_size = 0, DMLSPLIT_BAD_STRUCT_SIZE, NOWHERE);
-    WITH(g.struct_size++, DMLSPLIT_BAD_STRUCT_SIZE, NOWHERE);
+    WITH(g.struct_size--, DMLSPLIT_BAD_STRUCT_SIZE, NOWHERE);
+    WITH(g.struct_size = UINT32_MAX, DMLSPLIT_BAD_STRUCT_SIZE, NOWHERE);
     WITH(g.direction = 2, DMLSPLIT_BAD_DIRECTION, NOWHERE);
     WITH(g.flags = 2, DMLSPLIT_BAD_FLAGS, NOWHERE);
     WITH(g.element_size = 0, DMLSPLIT_BAD_ELEMENT_SIZE, NOWHERE);
@@ -93,6 +94,38 @@ static void geometries(void)
     WITH(g.strides = minimum, DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
     WITH(g.strides = both_ways, DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 1);
     WITH(g.element_size = UINT32_MAX, DMLSPLIT_OK, NOWHERE);
+}
+
+/* The struct of a later version: what this one does not know has to be 0. */
+static void later_geometry(void)
+{
+    struct {
+        dmlsplit_geometry known;
+        uint64_t unknown;
+    } later;
+    memset(&later, 0, sizeof later);
+    later.known = legal();
+    later.known.struct_size = sizeof later;
+    expect("later", &later.known, DMLSPLIT_OK, NOWHERE);
+    later.unknown = (uint64_t)1 << 63;
+    expect("later and more", &later.known, DMLSPLIT_BAD_STRUCT_SIZE, NOWHERE);
+}
+
+/* Rows of 1 + 2 + 5 + 7 bytes: with 40 of them no table of shuffles is made, as moves take less than that. */
+static void few_rows(void)
+{
+    static const uint64_t ragged[] = {1, 2, 5, 7};
+    check_case = "few rows";
+    for (uint32_t direction = 0; direction < 2; direction++)
+        for (uint64_t rows = 40; rows <= 4000; rows *= 100) {
+            const uint64_t rows_of_15[] = {rows, 15};
+            const dmlsplit_geometry g = {sizeof g, direction, 1, 2, 1, 0, 4, rows_of_15, NULL, ragged, NULL};
+            dmlsplit_plan *plan = NULL;
+            dms_plan_steps = 0;
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            CHECK(rows == 40 ? dms_plan_steps < 100 : dms_plan_steps > 200 || dms_cpu_isa() == 0);
+            dmlsplit_plan_destroy(plan);
+        }
 }
 
 static void overlaps(void)
@@ -384,6 +417,8 @@ static void statuses(void)
 int main(void)
 {
     geometries();
+    later_geometry();
+    few_rows();
     overlaps();
     undecided();
     empty();

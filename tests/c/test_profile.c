@@ -1,6 +1,7 @@
 /* test_profile.c - what this machine is taken for: its kernels, and the sizes from which copies go past the caches */
 #include "check.h"
 #include "dms_internal.h"
+#include "dms_struct.h"
 
 #include <string.h>
 
@@ -157,6 +158,91 @@ static void measured(void)
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
+/* A profile that is set while another is measured stays, and the plan that measured has it; if it is NULL, all begins anew. */
+static dmlsplit_profile meanwhile;
+static int hooks;
+
+static void set_meanwhile(void)
+{
+    hooks++;
+    CHECK_EQUAL(dmlsplit_set_profile(&meanwhile), DMLSPLIT_OK);
+}
+
+static void begin_meanwhile(void)
+{
+    hooks++;
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
+static void set_while_measured(void)
+{
+    dmlsplit_profile used = {sizeof used, 0, 0, 0, 0, 0, 0, 0, 0}, kept = used;
+    check_case = "set while measured";
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+    meanwhile = used;
+    CHECK_EQUAL(dmlsplit_get_profile(&meanwhile), DMLSPLIT_OK);
+    if (meanwhile.origin != DMLSPLIT_FROM_CPUID || LARGE_ORIGIN != DMLSPLIT_FROM_MEASURING)
+        return;
+    meanwhile.stream_copies = 12345;
+    meanwhile.stream_turns = 23456;
+    meanwhile.claim = 34567;
+    dms_while_measuring = set_meanwhile;
+    dms_profile_for(UINT64_MAX, &used);
+    CHECK_EQUAL(hooks, 1);
+    CHECK_EQUAL(dmlsplit_get_profile(&kept), DMLSPLIT_OK);
+    CHECK(kept.stream_copies == 12345 && kept.stream_turns == 23456 && kept.claim == 34567 && kept.origin == DMLSPLIT_FROM_SETTINGS);
+    CHECK(memcmp(&used, &kept, sizeof used) == 0);
+    dms_profile_for(UINT64_MAX, &used);         /* is not measured again */
+    CHECK_EQUAL(hooks, 1);
+
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+    dms_while_measuring = begin_meanwhile;
+    dms_profile_for(UINT64_MAX, &used);
+    CHECK(hooks == 2 && used.origin == DMLSPLIT_FROM_CPUID);
+    dms_while_measuring = NULL;
+    dms_profile_for(UINT64_MAX, &used);
+    CHECK_EQUAL(used.origin, DMLSPLIT_FROM_MEASURING);
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
+/* A later version's struct has members behind those of this one; an earlier one lacks some. */
+static void sizes_of_structs(void)
+{
+    struct {
+        dmlsplit_profile known;
+        uint64_t unknown;
+    } later;
+    struct {
+        uint32_t struct_size, a, b;
+    } own = {0, 7, 7}, given = {8, 5, 9};
+    check_case = "sizes of structs";
+    memset(&later, 0, sizeof later);
+    later.known.struct_size = sizeof later;
+    later.unknown = 99;
+    CHECK_EQUAL(dmlsplit_get_profile(&later.known), DMLSPLIT_OK);
+    CHECK(later.known.struct_size == sizeof later && later.unknown == 99 && later.known.stream_copies > 0);
+    later.known.stream_copies = 4321;
+    CHECK_EQUAL(dmlsplit_set_profile(&later.known), DMLSPLIT_BAD_STRUCT_SIZE);
+    later.unknown = 0;
+    CHECK_EQUAL(dmlsplit_set_profile(&later.known), DMLSPLIT_OK);
+    later.known.stream_copies = 0;
+    CHECK_EQUAL(dmlsplit_get_profile(&later.known), DMLSPLIT_OK);
+    CHECK_EQUAL(later.known.stream_copies, 4321);
+    later.known.struct_size = sizeof(dmlsplit_profile) - 1;
+    CHECK_EQUAL(dmlsplit_set_profile(&later.known), DMLSPLIT_BAD_STRUCT_SIZE);
+    CHECK_EQUAL(dmlsplit_get_profile(&later.known), DMLSPLIT_BAD_STRUCT_SIZE);
+    later.known.struct_size = UINT32_MAX;       /* no size: nothing is looked at that far */
+    CHECK_EQUAL(dmlsplit_set_profile(&later.known), DMLSPLIT_BAD_STRUCT_SIZE);
+    CHECK_EQUAL(dmlsplit_get_profile(&later.known), DMLSPLIT_BAD_STRUCT_SIZE);
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+
+    CHECK_EQUAL(dms_take_struct(&own, sizeof own, &given, 8, 8), DMLSPLIT_OK);
+    CHECK(own.struct_size == sizeof own && own.a == 5 && own.b == 0);
+    own.b = 3;
+    dms_give_struct(&given, 8, &own, sizeof own);
+    CHECK(given.struct_size == 8 && given.a == 5 && given.b == 9);
+}
+
 int main(void)
 {
     listings();
@@ -164,5 +250,7 @@ int main(void)
     regimes();
     fills();
     measured();
+    set_while_measured();
+    sizes_of_structs();
     return check_report();
 }

@@ -135,6 +135,12 @@ static dmlsplit_plan *create(const shape *s, bool split)
     return plan;
 }
 
+static dmlsplit_status run_slice(const dmlsplit_plan *plan, void *whole, void *const *parts, uint32_t index, uint32_t count)
+{
+    return dmlsplit_plan_direction(plan) == DMLSPLIT_SPLIT ? dmlsplit_split_slice(plan, whole, parts, index, count)
+                                                           : dmlsplit_join_slice(plan, (const void *const *)parts, whole, index, count);
+}
+
 /* Runs the slices one by one: the bytes that each has written are those that are not SPOILT since. */
 static void run_slices(const dmlsplit_plan *plan, const dms_buffers *buffers, memory *written, uint32_t count)
 {
@@ -144,7 +150,7 @@ static void run_slices(const dmlsplit_plan *plan, const dms_buffers *buffers, me
     for (uint32_t i = 0; i < count; i++) {
         int twice = 0;
         uint64_t bytes = 0;
-        CHECK_EQUAL(dmlsplit_run_slice(plan, buffers->whole, buffers->parts, i, count), DMLSPLIT_OK);
+        CHECK_EQUAL(run_slice(plan, buffers->whole, buffers->parts, i, count), DMLSPLIT_OK);
         for (size_t line = 0; line < written->size; line += LINE) {
             if (memcmp(written->bytes + line, spoilt, LINE) == 0)
                 continue;
@@ -204,7 +210,7 @@ static uint32_t run_shape(const shape *s, bool split, uint32_t most, size_t skew
     if (count < most && regime == PLAIN) {    /* what is beyond is empty, and what is before is not missing */
         memset(written->bytes, SPOILT, written->size);
         for (uint32_t i = 0; i < most; i++)
-            CHECK_EQUAL(dmlsplit_run_slice(plan, buffers.whole, parts, i, most), DMLSPLIT_OK);
+            CHECK_EQUAL(run_slice(plan, buffers.whole, parts, i, most), DMLSPLIT_OK);
         CHECK(memcmp(written->bytes, written->expected, written->size) == 0);
     }
     release(&whole);
@@ -228,14 +234,15 @@ static void small(void)
     CHECK_EQUAL(dmlsplit_plan_slices(NULL, 8), 1);
     CHECK_EQUAL(dmlsplit_plan_slices(plan, 0), 1);
     CHECK_EQUAL(dmlsplit_plan_slices(plan, UINT32_MAX), 1);     /* too small for more */
-    CHECK_EQUAL(dmlsplit_run_slice(NULL, whole, parts, 0, 1), DMLSPLIT_NULL_POINTER);
-    CHECK_EQUAL(dmlsplit_run_slice(plan, NULL, parts, 0, 1), DMLSPLIT_NULL_POINTER);
-    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, NULL, 0, 1), DMLSPLIT_NULL_POINTER);
-    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 1, 1), DMLSPLIT_BAD_SLICE);
-    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 0, 0), DMLSPLIT_BAD_SLICE);
-    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 2, 3), DMLSPLIT_OK);     /* nothing is left for it */
+    CHECK_EQUAL(dmlsplit_split_slice(NULL, whole, parts, 0, 1), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_split_slice(plan, NULL, parts, 0, 1), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_split_slice(plan, whole, NULL, 0, 1), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_split_slice(plan, whole, parts, 1, 1), DMLSPLIT_BAD_SLICE);
+    CHECK_EQUAL(dmlsplit_split_slice(plan, whole, parts, 0, 0), DMLSPLIT_BAD_SLICE);
+    CHECK_EQUAL(dmlsplit_join_slice(plan, (const void *const *)parts, whole, 0, 1), DMLSPLIT_WRONG_DIRECTION);
+    CHECK_EQUAL(dmlsplit_split_slice(plan, whole, parts, 2, 3), DMLSPLIT_OK);     /* nothing is left for it */
     CHECK_EQUAL(part_c[0], 0);
-    CHECK_EQUAL(dmlsplit_run_slice(plan, whole, parts, 0, 3), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_split_slice(plan, whole, parts, 0, 3), DMLSPLIT_OK);
     CHECK(memcmp(part_a, whole, 2 * 4 * 4) == 0 && memcmp(part_c, whole, 2 * 5 * 4 * 4) == 0);
     dmlsplit_plan_destroy(plan);
     g.sizes = no_sizes;
@@ -243,8 +250,46 @@ static void small(void)
     g.part_count = 2;
     CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
     CHECK_EQUAL(dmlsplit_plan_slices(plan, 8), 1);
-    CHECK_EQUAL(dmlsplit_run_slice(plan, NULL, NULL, 0, 1), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_split_slice(plan, NULL, NULL, 0, 1), DMLSPLIT_OK);
     dmlsplit_plan_destroy(plan);
+}
+
+/* Slices of many parts of two lengths: what each looks at is its own parts, whatever the plan has. A NULL matters to the slice that needs it. */
+static void many_parts(void)
+{
+    enum { MANY = 60000, ROW = 100, COUNT = 64 };
+    static uint64_t lengths[MANY];
+    static void *parts[MANY];
+    uint64_t rows = 0;
+    check_case = "many parts";
+    use_regime(PLAIN);
+    for (uint64_t i = 0; i < MANY; i++)
+        rows += lengths[i] = i % 1000 == 7 ? 0 : 4 + i % 2;
+    const uint64_t sizes[] = {rows, ROW};
+    const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 2, 0, 0, MANY, sizes, NULL, lengths, NULL};
+    dmlsplit_plan *plan = NULL;
+    char *const whole = malloc(rows * ROW), *const block = calloc(rows, ROW);
+    if (whole == NULL || block == NULL)
+        abort();
+    for (uint64_t i = 0, row = 0; i < MANY; row += lengths[i++])
+        parts[i] = lengths[i] > 0 ? block + row * ROW : NULL;
+    for (uint64_t i = 0; i < rows * ROW; i++)
+        whole[i] = (char)(i % 251);
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_plan_slices(plan, COUNT), COUNT);
+    dms_plan_steps = 0;
+    for (uint32_t i = 0; i < COUNT; i++)
+        CHECK_EQUAL(dmlsplit_split_slice(plan, whole, parts, i, COUNT), DMLSPLIT_OK);
+    CHECK(dms_plan_steps >= MANY && dms_plan_steps < MANY + COUNT * 40);
+    CHECK(memcmp(whole, block, rows * ROW) == 0);
+    parts[MANY - 1] = NULL;
+    memset(block, 0, rows * ROW);
+    CHECK_EQUAL(dmlsplit_split_slice(plan, whole, parts, 0, COUNT), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_split_slice(plan, whole, parts, COUNT - 1, COUNT), DMLSPLIT_NULL_POINTER);
+    CHECK(block[0] == whole[0] && block[1] == whole[1] && block[rows * ROW - 6 * ROW] == 0);
+    dmlsplit_plan_destroy(plan);
+    free(whole);
+    free(block);
 }
 
 int main(void)
@@ -253,6 +298,7 @@ int main(void)
     enum { SKEWS = sizeof skews / sizeof skews[0] };
     memset(spoilt, SPOILT, sizeof spoilt);
     small();
+    many_parts();
     dms_least_slice = 2048;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (uint32_t count = 1; count <= 64; count++)

@@ -1,4 +1,5 @@
 /* test_threads.c - runs on several threads give what one thread gives, with every kernel, and from several threads at once */
+#define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include "dms_internal.h"
 
@@ -10,6 +11,7 @@
 #include <windows.h>
 #else
 #include <pthread.h>
+#include <unistd.h>
 #endif
 
 enum { RANK = 3, PARTS = 5, CALLERS = 2 };
@@ -142,6 +144,44 @@ static void call_every_kernel(void)
                 compare(&shapes[i], split == 1, dmlsplit_kernel_name(k), 3, (i * 7 + k) % 64);
 }
 
+/* Callers that are cancelled while they wait for others leave the pool as it was: the next run ends. */
+#ifdef PTHREAD_CANCEL_DISABLE
+static void *cancelled(void *given)
+{
+    memory *m = given;
+    dmlsplit_plan *plan = make_plan(&shapes[1], true, NULL);
+    const pthread_t self = pthread_self();
+    (void)pthread_cancel(self);         /* at the next cancellation point */
+    (void)run(plan, true, m, 3);
+    dmlsplit_plan_destroy(plan);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void call_cancelled(void)
+{
+    dmlsplit_plan *plan = make_plan(&shapes[1], true, NULL);
+    memory m = make_memory(&shapes[1], plan, true, 0);
+    check_case = "cancelled";
+    for (int i = 0; i < 100; i++) {
+        pthread_t thread;
+        void *result = NULL;
+        CHECK(pthread_create(&thread, NULL, cancelled, &m) == 0);
+        CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+        (void)alarm(60);
+        CHECK(run(plan, true, &m, 3) == DMLSPLIT_OK);
+        (void)alarm(0);
+    }
+    free_memory(&m);
+    dmlsplit_plan_destroy(plan);
+    check_case = "";
+}
+#else
+static void call_cancelled(void)
+{
+}
+#endif
+
 #ifdef _WIN32
 static DWORD WINAPI caller(LPVOID unused)
 {
@@ -162,6 +202,7 @@ int main(void)
 {
     call_chosen();
     call_every_kernel();
+    call_cancelled();
 #ifdef _WIN32
     HANDLE callers[CALLERS];
     for (int i = 0; i < CALLERS; i++)

@@ -73,8 +73,45 @@ static void verdicts(void)
     CHECK(v.crashes && strcmp(v.rule, "split/crash") == 0 && strcmp(path, "InputTensor") == 0);
 }
 
+/* The difference of two of its places takes more than 64 bits. */
+static void far_places(void)
+{
+    static const uint32_t places[] = {1, 1, 1u << 30, 3}, apart[] = {0, 0, 4294967294u, 2147483647u};
+    const DML_BUFFER_TENSOR_DESC in = {DML_TENSOR_DATA_TYPE_UINT8, DML_TENSOR_FLAG_NONE, 4, places, NULL, 3221225472u, 0};
+    DML_BUFFER_TENSOR_DESC out = in;
+    out.Strides = apart;
+    const DML_TENSOR_DESC input = {DML_TENSOR_TYPE_BUFFER, &in}, output = {DML_TENSOR_TYPE_BUFFER, &out};
+    const DML_SPLIT_OPERATOR_DESC split = {&input, 1, &output, 3};
+    dmlsplit_verdict v = {0};
+    char path[64];
+    check_case = "far places";
+    v.struct_size = sizeof v;
+    CHECK_EQUAL(dmlsplit_validate_split(&split, dmlsplit_find_release("1.15.4"), &v), DMLSPLIT_OK);
+    dmlsplit_verdict_path(&v, path, sizeof path);
+    CHECK(!v.ok && strcmp(v.rule, "tensor/output-elements-overlap") == 0 && strcmp(path, "OutputTensors[0].Strides") == 0);
+}
+
+static void sizes_of_structs(void)
+{
+    const DML_TENSOR_DESC whole = {DML_TENSOR_TYPE_BUFFER, &x}, part = {DML_TENSOR_TYPE_BUFFER, &x};
+    const DML_SPLIT_OPERATOR_DESC split = {&whole, 1, &part, 2};
+    struct {
+        dmlsplit_verdict known;
+        uint64_t unknown;
+    } later;
+    check_case = "sizes of structs";
+    memset(&later, 0xff, sizeof later);
+    later.known.struct_size = sizeof later;
+    CHECK_EQUAL(dmlsplit_validate_split(&split, 0x3000, &later.known), DMLSPLIT_OK);
+    CHECK(later.known.ok == 1 && later.known.struct_size == sizeof later && later.unknown == UINT64_MAX);
+    later.known.struct_size = offsetof(dmlsplit_verdict, index);
+    CHECK_EQUAL(dmlsplit_validate_split(&split, 0x3000, &later.known), DMLSPLIT_BAD_STRUCT_SIZE);
+}
+
 int main(void)
 {
+    far_places();
+    sizes_of_structs();
     verdicts();
     return check_report();
 }

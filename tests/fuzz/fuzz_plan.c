@@ -139,7 +139,8 @@ static dmlsplit_status run_plan(const dmlsplit_geometry *g, const dmlsplit_plan 
 {
     dmlsplit_status status = DMLSPLIT_OK;
     for (uint32_t i = slices; i-- > 0 && status == DMLSPLIT_OK;)
-        status = dmlsplit_run_slice(plan, whole, parts, i, slices);
+        status = g->direction == DMLSPLIT_SPLIT ? dmlsplit_split_slice(plan, whole, parts, i, slices)
+                                                : dmlsplit_join_slice(plan, (const void *const *)parts, whole, i, slices);
     if (slices > 0)
         return status;
     return g->direction == DMLSPLIT_SPLIT ? dmlsplit_split_threads(plan, whole, parts, threads)
