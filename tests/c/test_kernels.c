@@ -258,9 +258,9 @@ static bool build(kernel_case *c, const form *f, uint64_t rows, uint32_t directi
         if (!has_room(t))
             return false;
         memcpy(c->part_strides + i * RANK, t->strides, sizeof t->strides);
-        /* Every third draw has all parts on line boundaries, as allocators give them; every third at even addresses. */
+        /* Every third draw has all parts at one place in a line, as allocators give them; every third at even addresses. */
         const size_t shift = (size_t)((draw * 11 + i * 7) % 64);
-        place(t, &mappings[i], draw % 3 == 2 ? 0 : draw % 3 == 1 ? shift / 2 * 2 : shift, draw % 3 > 0 ? 0 : (draw >> 1 ^ i) & 1);
+        place(t, &mappings[i], draw % 3 == 2 ? (size_t)(draw / 3 % 4 * 16) : draw % 3 == 1 ? shift / 2 * 2 : shift, draw % 3 > 0 ? 0 : (draw >> 1 ^ i) & 1);
         paint(t, split, 40 * i + 1);
     }
     paint(&c->whole, !split, 0);
