@@ -180,7 +180,17 @@ def switch_tests(_, folder):
         """The system's headers may be those of 64 bits only: what they lack is empty."""
         (folder / "gnu").mkdir()
         (folder / "gnu" / "stubs-32.h").touch()
-        command = [*CC, "-std=c11", "-m32", "-march=i686", "-O1", "-Werror=int-to-pointer-cast", *INCLUDE, "-isystem", folder]
+        command = [
+            *CC,
+            "-std=c11",
+            "-m32",
+            "-march=i686",
+            "-O1",
+            "-Werror=int-to-pointer-cast",
+            *INCLUDE,
+            "-isystem",
+            folder,
+        ]
         multiarch = ["-isystem", f"/usr/include/{platform.machine()}-linux-gnu"]
         for source in SOURCES:
             run([*command, *multiarch, "-c", source, "-o", folder / "bare.o"])
