@@ -45,6 +45,7 @@ from dmlsplit.targets.releases import Release, releases
 
 if TYPE_CHECKING:
     from dmlsplit._version import __version__ as __version__
+    from dmlsplit.checking.files import check_files
     from dmlsplit.checking.judging import validate
     from dmlsplit.device import BindingDesc, BufferArrayBinding, BufferBinding, Capabilities, Device
     from dmlsplit.formats.json import dumps, loads
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
         NeighbourOperatorDesc,
         OutputGraphEdgeDesc,
     )
-    from dmlsplit.legalize import Legalization
+    from dmlsplit.legalize.result import Legalization
     from dmlsplit.native.arrays import join, split
     from dmlsplit.native.buffer import Buffer
     from dmlsplit.native.execution import BoundOperator, CompiledOperator, compile

@@ -38,6 +38,7 @@ def a_split(desc: dml.SplitOperatorDesc, array: npt.NDArray[np.float32], out: li
 
 def judged(desc: dml.OperatorDesc, graph: dml.GraphDesc) -> None:
     assert_type(dml.validate(desc, directml="1.15.4"), dml.Report)
+    assert_type([report.ok for report in dml.check_files(["model.onnx"])], list[bool])
     assert_type(dml.validate(graph, directml="1.15.4"), dml.GraphReport)
     assert_type(dml.validate(graph).outputs, tuple[Literal["right", "wrong", "unknown"], ...])
     dml.validate("graph")  # type: ignore[call-overload]

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 from click.core import ParameterSource
@@ -31,7 +31,18 @@ Command: TypeAlias = Callable[..., int]
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-class Integer(click.ParamType[int]):
+if TYPE_CHECKING:
+    from click import ParamType as ParamType
+else:
+
+    class ParamType(click.ParamType):
+        """click's own is generic from 8.4 on only."""
+
+        def __class_getitem__(cls, value_type: object) -> type[click.ParamType]:
+            return cls
+
+
+class Integer(ParamType[int]):
     """An option's value: an integer, `least` or more."""
 
     name = "integer"

@@ -14,7 +14,7 @@ import click
 
 from dmlsplit.checking.files import judge_entry
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import Integer, read_entries
+from dmlsplit.cli._arguments import Integer, ParamType, read_entries
 from dmlsplit.descriptors.descs import SplitOperatorDesc
 from dmlsplit.report import text
 from dmlsplit.system.errors import InputError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_OUTPUTS: Final = 100_000
 
 
-class _Lengths(click.ParamType[tuple[int, ...]]):
+class _Lengths(ParamType[tuple[int, ...]]):
     name = "lengths"
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> tuple[int, ...]:
@@ -40,7 +40,7 @@ class _Lengths(click.ParamType[tuple[int, ...]]):
             self.fail(f"'{value}' is not a list of integers such as 1,2,3", parameter, context)
 
 
-class _Threads(click.ParamType["NumThreads"]):
+class _Threads(ParamType["NumThreads"]):
     name = "threads"
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> NumThreads:

@@ -6,7 +6,6 @@ Nothing here reads or writes an element; every check happens before the first on
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from itertools import combinations
 from typing import Any, Final, NamedTuple
@@ -19,7 +18,7 @@ from dmlsplit.descriptors.layout import extent, is_packed
 from dmlsplit.native import core
 from dmlsplit.native.buffer import Buffer
 from dmlsplit.system.errors import BindingError
-from dmlsplit.system.foreign import as_array, is_foreign
+from dmlsplit.system.foreign import as_array, holds_objects, is_foreign
 
 NUMPY_DTYPE: Final[dict[int, np.dtype[Any]]] = {
     data_type: np.dtype(f"{kind}{size}") for (kind, size), data_type in DATA_TYPE_OF_NUMPY.items()
@@ -28,8 +27,6 @@ NUMPY_DTYPE: Final[dict[int, np.dtype[Any]]] = {
 
 FEW_OPERANDS: Final = 16
 """Up to so many, whose bytes are interleaved without a pattern, are compared in pairs."""
-_FIELD_NAME: Final = re.compile(":[^:]*:")
-"""In the format of a buffer, which has O for an object."""
 SHARING_WORK_LIMIT: Final = 1_000_000
 """Candidates after which numpy's exact search for a shared byte gives up."""
 
@@ -77,6 +74,7 @@ def bind(tensor: BoundTensor, value: object) -> BoundMemory:
         value = _foreign_array(tensor, value)
     if not isinstance(value, np.ndarray):
         return _bind_raw(tensor, value.array if isinstance(value, Buffer) else value)
+    value = np.asarray(value)  # a subclass may say of its memory what it likes
     is_bytes = value.ndim == 1 and value.dtype == np.uint8
     if value.shape != tensor.sizes:
         if is_bytes:
@@ -148,7 +146,7 @@ def _bind_raw(tensor: BoundTensor, value: object) -> BoundMemory:
         raise BindingError(f"{tensor.path}: {kind} is neither an ndarray nor a bytes-like object") from None
     if not view.c_contiguous:
         raise BindingError(f"{tensor.path}: raw memory has to be contiguous")
-    if "O" in _FIELD_NAME.sub("", view.format):
+    if holds_objects(view):
         raise BindingError(f"{tensor.path}: the memory holds references to Python objects")
     if view.nbytes < tensor.total:
         raise BindingError(

@@ -1,18 +1,24 @@
 """Tensors of other libraries as numpy arrays of the same memory, and arrays as tensors of those libraries.
 
-Memory that a library exports by DLPack (torch, jax, and all others with `__dlpack__`) or by `__array_interface__` is
-viewed and never copied. numpy.from_dlpack does the former, but knows no bfloat16, and takes every tensor for read-only
-whose exporter cannot say whether it is; so the capsule is read here.
+Memory that a library exports by DLPack (torch, jax, and all others with `__dlpack__`), by `__array_interface__` or by
+`__array_struct__` is viewed and never copied. What an exporter says of its memory is checked before an array is made of
+it, as far as it can be: numpy's own readers take elements of Python objects, and memory of their own for a null
+pointer. Nor does numpy.from_dlpack know bfloat16, and it takes every tensor for read-only whose exporter cannot say
+whether it is.
 
-Source: https://dmlc.github.io/dlpack/latest/c_api.html (versions 0 and 1) and the array API standard.
+Source: https://dmlc.github.io/dlpack/latest/c_api.html (versions 0 and 1), the array API standard, and
+https://numpy.org/doc/stable/reference/arrays.interface.html (version 3).
 """
 
 from __future__ import annotations
 
 import ctypes
+import operator
+import re
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,9 +27,21 @@ CPU: Final = 1
 _DEVICES: Final = {2: "CUDA", 3: "CUDA pinned", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}
 _KINDS: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 """DLDataTypeCode -> kind of a numpy dtype; elements that numpy has no type for, bfloat16 among them, are raw bytes."""
+_HANDLE: Final = 3
+"""DLDataTypeCode of pointers that only the exporter can follow."""
 _READ_ONLY: Final = 1
-_NAMES: Final = {b"dltensor": False, b"dltensor_versioned": True}
-"""Of capsules that nobody has taken over -> whether there is a version in front."""
+_NAMES: Final = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
+"""Of a capsule that nobody has taken over -> its name from then on."""
+_MOST_DIMENSIONS: Final = 64
+"""numpy's own limit."""
+_FIRST_PAGE: Final = 4096
+"""No system has memory at lower addresses: pointers there are null, or null and an offset."""
+_TYPE: Final = re.compile(r"[<>|=][biufcmMSUV]([0-9]+)(\[[^\]]*\])?")
+"""typestr of __array_interface__, but for objects (O) and bits (t)."""
+_FIELD_NAME: Final = re.compile(":[^:]*:")
+"""In the format of a buffer, which has O for an object."""
+_NOT_SWAPPED, _WRITEABLE, _HAS_DESCR = 0x200, 0x400, 0x800
+"""Flags of __array_struct__."""
 
 
 class _DLTensor(ctypes.Structure):
@@ -41,6 +59,10 @@ class _DLTensor(ctypes.Structure):
     )
 
 
+class _Managed(ctypes.Structure):
+    _fields_ = (("tensor", _DLTensor), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
 class _Versioned(ctypes.Structure):
     _fields_ = (
         ("major", ctypes.c_uint32),
@@ -52,39 +74,75 @@ class _Versioned(ctypes.Structure):
     )
 
 
+class _ArrayStruct(ctypes.Structure):
+    _fields_ = (
+        ("two", ctypes.c_int),
+        ("nd", ctypes.c_int),
+        ("typekind", ctypes.c_char),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),  # bytes; null: packed
+        ("data", ctypes.c_void_p),
+        ("descr", ctypes.py_object),
+    )
+
+
+class _Exported(NamedTuple):
+    """What an exporter says of its memory."""
+
+    address: int
+    """Of the first element, whatever the strides."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    """Bytes; None: packed."""
+    dtype: np.dtype[Any]
+    writable: bool
+    owner: object
+    """Keeps the memory alive."""
+
+
 def is_foreign(value: object) -> bool:
-    """Whether a value is no ndarray, and exports its memory by DLPack or as __array_interface__."""
-    if not (hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")):
+    """Whether a value is no ndarray, and exports its memory by DLPack, __array_interface__ or __array_struct__."""
+    if not any(_has(value, name) for name in ("__dlpack__", "__array_interface__", "__array_struct__")):
         return False
     import numpy as np
 
     return not isinstance(value, np.ndarray | np.generic)
 
 
+def _has(value: object, name: str) -> bool:
+    try:
+        return hasattr(value, name)
+    except Exception:
+        return True  # what it raises is said when it is asked for
+
+
 def as_array(value: Any) -> np.ndarray:
     """The same memory as an ndarray; it keeps the exporter's tensor alive. Elements that numpy has no type for are raw
     bytes (V2 for bfloat16). Read-only where the exporter says so, or knows how to say and does not.
 
-    TypeError for a tensor that lies on a device, or that its library does not export, with what it says.
+    TypeError for a tensor that lies on a device, that its library does not export, with what it says, or that it
+    describes wrongly: a null pointer, sizes or strides that no memory has, elements of Python objects.
     """
-    import numpy as np
-
-    name = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+    name = f"{str(type(value).__module__).partition('.')[0]}.{type(value).__name__}"
     device, number = CPU, 0
     try:
-        if not hasattr(value, "__dlpack__"):
-            array: np.ndarray = np.asarray(value)
-            return array
-        if hasattr(value, "__dlpack_device__"):
-            device, number = value.__dlpack_device__()
+        if not _has(value, "__dlpack__"):
+            exported = _of_interface(value) if _has(value, "__array_interface__") else _of_struct(value)
+            return _view(exported, value)
+        if _has(value, "__dlpack_device__"):
+            device, number = map(int, value.__dlpack_device__())
         if device == CPU:
             if _is_negated(value):
                 raise BufferError("its elements are negated when they are read, use tensor.resolve_neg()")
-            return _of_capsule(*_exported(value))
-    except (BufferError, RuntimeError, ValueError, AttributeError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
+            return _view(_of_capsule(*_capsule(value)), value)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a library raises
+        reason = str(error).partition("\n")[0] or type(error).__name__
         raise TypeError(f"a {name} that its library does not export: {reason}") from None
-    where = f"{_DEVICES.get(int(device), f'DLPack device type {int(device)}')} device {number}"
+    where = f"{_DEVICES.get(device, f'DLPack device type {device}')} device {number}"
     raise TypeError(f"a {name} on {where}; only memory of the CPU is read and written: copy it there first")
 
 
@@ -94,7 +152,7 @@ def _is_negated(value: Any) -> bool:
     return is_neg is not None and bool(is_neg())
 
 
-def _exported(value: Any) -> tuple[object, bool]:
+def _capsule(value: Any) -> tuple[object, bool]:
     """The capsule, and whether its exporter knows DLPack 1.0, in which a tensor can be read-only."""
     try:
         return value.__dlpack__(max_version=(1, 0)), True
@@ -102,53 +160,224 @@ def _exported(value: Any) -> tuple[object, bool]:
         return value.__dlpack__(), False
 
 
-def _of_capsule(capsule: object, knows_read_only: bool) -> np.ndarray:
-    """A view of what the capsule exports. It stays ours: as long as nobody takes it over, its own end releases it.
+class _Taken:
+    """A DLPack tensor that was taken over: its deleter is called once, when nobody refers to this any more."""
+
+    def __init__(self, capsule: object) -> None:
+        self._delete: Callable[[], object] = lambda: None
+        api = ctypes.pythonapi
+        api.PyCapsule_GetName.restype = ctypes.c_char_p
+        api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+        label = api.PyCapsule_GetName(capsule)
+        if label not in _NAMES:
+            raise BufferError(f"its capsule is named {label!r}")
+        address = _pointer_of(capsule, label)
+        kind = _Versioned if label == b"dltensor_versioned" else _Managed
+        self.managed: Any = ctypes.cast(address, ctypes.POINTER(kind)).contents
+        api.PyCapsule_SetName.restype = ctypes.c_int
+        api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        api.PyCapsule_SetName(capsule, _NAMES[label])  # which is not copied, and lives as long as the module
+        if self.managed.deleter:
+            # Not CFUNCTYPE, which lets other threads run: deleters give back references.
+            deleter = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.managed.deleter)
+            self._delete = lambda: deleter(address)
+
+    def __del__(self) -> None:
+        self._delete()
+
+
+def _pointer_of(capsule: object, name: bytes | None) -> int:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address: int = get(capsule, name)
+    return address
+
+
+def _of_capsule(capsule: object, knows_read_only: bool) -> _Exported:
+    """What a capsule of DLPack exports; it is taken over.
 
     A capsule of version 0 from an exporter that was asked for 1.0, and knows it, is not to be written: so jax exports
     its arrays, which never change.
     """
     import numpy as np
 
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    label = api.PyCapsule_GetName(capsule)
-    if label not in _NAMES:
-        raise BufferError(f"its capsule is named {label!r}")
-    address = api.PyCapsule_GetPointer(capsule, label)
-    if _NAMES[label]:
-        versioned = ctypes.cast(address, ctypes.POINTER(_Versioned)).contents
-        if versioned.major != 1:
-            raise BufferError(f"DLPack {versioned.major}.{versioned.minor} is not known")
-        tensor, writable = versioned.tensor, not versioned.flags & _READ_ONLY
-    else:
-        tensor, writable = ctypes.cast(address, ctypes.POINTER(_DLTensor)).contents, not knows_read_only
+    taken = _Taken(capsule)
+    managed = taken.managed
+    writable = not knows_read_only
+    if isinstance(managed, _Versioned):
+        if managed.major != 1:
+            raise BufferError(f"DLPack {managed.major}.{managed.minor} is not known")
+        writable = not managed.flags & _READ_ONLY
+    tensor: _DLTensor = managed.tensor
+    if tensor.device_type != CPU:
+        raise BufferError(f"its tensor lies on DLPack device type {tensor.device_type}")
     if tensor.lanes != 1 or tensor.bits % 8 or not tensor.bits:
         raise BufferError(f"its elements have {tensor.bits} bits and {tensor.lanes} lanes")
+    if tensor.code == _HANDLE:
+        raise BufferError("its elements are handles")
     size = tensor.bits // 8
     try:
         dtype = np.dtype(f"{_KINDS.get(tensor.code, 'V')}{size}")
     except TypeError:  # complex numbers of two halves
         dtype = np.dtype(f"V{size}")
-    shape = tuple(tensor.shape[: tensor.ndim])
-    if 0 in shape:
+    shape = _numbers(tensor.shape, tensor.ndim)
+    strides = tuple(stride * size for stride in _numbers(tensor.strides, tensor.ndim)) if tensor.strides else None
+    address = (tensor.data or 0) + tensor.byte_offset if tensor.data else 0
+    return _Exported(address, shape, strides, dtype, writable, taken)
+
+
+def _numbers(pointer: Any, count: int) -> tuple[int, ...]:
+    if not 0 <= count <= _MOST_DIMENSIONS:
+        raise BufferError(f"it has {count} dimensions")
+    if count and not pointer:
+        raise BufferError(f"it has {count} dimensions and no shape")
+    return tuple(pointer[:count]) if count else ()
+
+
+def _of_interface(value: Any) -> _Exported:
+    """What `__array_interface__` says; its data may be an address or a buffer, or missing: the value is the buffer."""
+    interface = value.__array_interface__
+    if not isinstance(interface, dict):
+        raise BufferError(f"its __array_interface__ is {type(interface).__name__}, not a dict")
+    if interface.get("mask") is not None:
+        raise BufferError("it is masked")
+    shape = tuple(map(operator.index, interface["shape"]))
+    given = interface.get("strides")
+    strides = None if given is None else tuple(map(operator.index, given))
+    dtype = _dtype(interface["typestr"], interface.get("descr"))
+    data = interface.get("data")
+    if isinstance(data, tuple):
+        address, read_only = data
+        return _Exported(operator.index(address), shape, strides, dtype, not read_only, value)
+    view = memoryview(value if data is None else data)
+    if holds_objects(view):
+        raise BufferError("its memory holds references to Python objects")
+    begin, end = _bounds(view)
+    exported = _Exported(
+        begin + operator.index(interface.get("offset", 0)), shape, strides, dtype, not view.readonly, view
+    )
+    _check_within(exported, begin, end)
+    return exported
+
+
+def _of_struct(value: Any) -> _Exported:
+    """What the C struct behind `__array_struct__` says."""
+    capsule = value.__array_struct__
+    struct = ctypes.cast(_pointer_of(capsule, None), ctypes.POINTER(_ArrayStruct)).contents
+    if struct.two != 2:
+        raise BufferError("its __array_struct__ is none")
+    kind = struct.typekind.decode("latin-1")
+    size = struct.itemsize // 4 if kind == "U" else struct.itemsize
+    order = "=" if struct.flags & _NOT_SWAPPED else (">" if sys.byteorder == "little" else "<")
+    dtype = _dtype(f"{order}{kind}{size}", struct.descr if struct.flags & _HAS_DESCR else None)
+    if dtype.itemsize != struct.itemsize:
+        raise BufferError(f"its elements of {struct.itemsize} bytes are of kind {kind}")
+    shape = _numbers(struct.shape, struct.nd)
+    strides = _numbers(struct.strides, struct.nd) if struct.strides else None
+    return _Exported(struct.data or 0, shape, strides, dtype, bool(struct.flags & _WRITEABLE), (capsule, value))
+
+
+def _dtype(text: object, fields: object) -> np.dtype[Any]:
+    """The dtype of a typestr, and of the fields that a void may have: BufferError for Python objects and bits."""
+    import numpy as np
+
+    text = text.decode("latin-1") if isinstance(text, bytes) else text
+    match = _TYPE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise BufferError(f"its typestr is {text!r}; elements that are Python objects or bits are not copied")
+    dtype: np.dtype[Any] = np.dtype(match[0])
+    if dtype.itemsize != int(match[1]) * (4 if dtype.kind == "U" else 1):
+        raise BufferError(f"its typestr is {text!r}")
+    if dtype.kind == "V" and isinstance(fields, list) and fields != [("", text)]:
+        structured: np.dtype[Any] = np.dtype(fields)
+        if structured.itemsize != dtype.itemsize:
+            raise BufferError(f"its descr has {structured.itemsize} bytes, its typestr is {text!r}")
+        dtype = structured
+    if dtype.hasobject:
+        raise BufferError(f"its dtype is {dtype}, which holds Python objects")
+    return dtype
+
+
+def _view(exported: _Exported, value: object) -> np.ndarray:
+    """An array of the memory; BufferError for sizes and strides that no memory has, or not the one that is known."""
+    import numpy as np
+
+    shape, dtype = exported.shape, exported.dtype
+    if len(shape) > _MOST_DIMENSIONS or (exported.strides is not None and len(exported.strides) != len(shape)):
+        raise BufferError(f"it has {len(shape)} sizes and {len(exported.strides or ())} strides")
+    if any(not 0 <= n <= sys.maxsize for n in shape):
+        raise BufferError(f"its shape is {shape}")
+    if 0 in shape or dtype.itemsize == 0:
         return np.empty(shape, dtype)
-    strides = [size] * tensor.ndim
-    for i in range(tensor.ndim - 2, -1, -1):
-        strides[i] = strides[i + 1] * shape[i + 1]
-    if tensor.strides:
-        strides = [stride * size for stride in tensor.strides[: tensor.ndim]]
-    spans = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
-    before = -sum(span for span in spans if span < 0)
-    length = before + sum(span for span in spans if span > 0) + size
-    memory = (ctypes.c_char * length).from_address(tensor.data + tensor.byte_offset - before)
-    memory.exporter = capsule  # the array refers to the memory, and this to what it belongs to
-    array = np.ndarray(shape, dtype, buffer=memory, offset=before, strides=strides)
-    array.flags.writeable = writable
+    strides = exported.strides
+    if strides is None:
+        strides = _packed(shape, dtype.itemsize)
+    exported = exported._replace(strides=strides)
+    begin, end = _extent(exported)
+    if begin < _FIRST_PAGE:
+        raise BufferError(f"its data pointer is null, or its strides lead there; its shape is {shape}")
+    if end > 1 << 8 * ctypes.sizeof(ctypes.c_void_p) or end - begin > sys.maxsize:
+        raise BufferError(f"its shape is {shape}, its strides are {strides} bytes: more than there is memory")
+    for low, high, has_objects in _known_memory(value):
+        if begin < high and end > low:
+            _check_within(exported, low, high)
+            if has_objects:
+                raise BufferError("its memory holds references to Python objects")
+    memory: Any = (ctypes.c_char * (end - begin)).from_address(begin)
+    memory.exporter = exported.owner  # the array refers to the memory, and this to what it belongs to
+    array = np.ndarray(shape, dtype, buffer=memory, offset=exported.address - begin, strides=strides)
+    array.flags.writeable = exported.writable
     return array
+
+
+def _packed(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    strides = [size] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * shape[i + 1]
+    return tuple(strides)
+
+
+def _extent(exported: _Exported) -> tuple[int, int]:
+    """The addresses of the first byte of all elements, and behind the last one."""
+    strides = exported.strides if exported.strides is not None else _packed(exported.shape, exported.dtype.itemsize)
+    spans = [(n - 1) * stride for n, stride in zip(exported.shape, strides, strict=True)]
+    begin = exported.address + sum(span for span in spans if span < 0)
+    return begin, exported.address + sum(span for span in spans if span > 0) + exported.dtype.itemsize
+
+
+def _check_within(exported: _Exported, low: int, high: int) -> None:
+    if 0 in exported.shape:
+        return
+    begin, end = _extent(exported)
+    if begin < low or end > high:
+        raise BufferError(f"its elements lie from {begin - low} to {end - low} in a memory of {high - low} bytes")
+
+
+def _known_memory(value: object) -> Iterator[tuple[int, int, bool]]:
+    """The bounds of the memory that a value exports as a buffer, or that its `base` does, as numpy's views have one,
+    and whether it holds Python objects."""
+    for owner in (value, getattr(value, "base", None)):
+        with suppress(TypeError, ValueError, BufferError, NotImplementedError):
+            view = memoryview(owner)  # type: ignore[arg-type]
+            yield *_bounds(view), holds_objects(view)
+
+
+def _bounds(view: memoryview) -> tuple[int, int]:
+    """The addresses of a buffer's first byte and behind its last one."""
+    import numpy as np
+
+    if not view.nbytes:
+        return 0, 0
+    array = np.asarray(view)
+    spans = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    address = array.__array_interface__["data"][0]
+    low = address + sum(span for span in spans if span < 0)
+    return low, address + sum(span for span in spans if span > 0) + array.itemsize
+
+
+def holds_objects(view: memoryview) -> bool:
+    """Whether a buffer has references to Python objects among its elements."""
+    return "O" in _FIELD_NAME.sub("", view.format)
 
 
 def tensor_maker(value: Any) -> Callable[[np.ndarray], Any]:
