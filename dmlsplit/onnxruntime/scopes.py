@@ -29,20 +29,30 @@ _FIRST_WITH_DEFAULTS = 4
 
 _ROUNDS = 8
 """Inferences of a model, each of which knows what is computed from the shapes of the one before."""
-_FOR_LENGTHS: Final[Mapping[str, Sizes]] = {"Split": (1,)}
-"""Inputs that say of which sizes outputs are, as far as ONNX Runtime folds them before it makes the session.
-
-It folds a Shape of what is static as a whole, and nothing at optimization level 0: inference finds Constants itself.
-"""
-_FOR_SHAPES: Final[Mapping[str, Sizes]] = {
-    **_FOR_LENGTHS,
-    **dict.fromkeys(("Reshape", "Expand", "Tile"), (1,)),
+_SHAPING: Final[Mapping[str, Sizes]] = {
+    **dict.fromkeys(
+        (
+            "Expand",
+            "OneHot",
+            "Pad",
+            "ReduceSum",
+            "Reshape",
+            "Split",
+            "Squeeze",
+            "Tile",
+            "TopK",
+            "Unsqueeze",
+            "Upsample",
+        ),
+        (1,),
+    ),
     "ConstantOfShape": (0,),
     "Range": (0, 1, 2),
     "Slice": (1, 2, 3, 4),
     "Resize": (2, 3),
 }
-"""The same of a Run, which has them all."""
+"""Inputs whose elements say of which sizes outputs are. A Run has them all. A session that is optimized has those that
+it folds: what is computed of constants, and of shapes that are static as a whole; then it infers sizes again."""
 
 _SHAPED_AS: Final = {
     **dict.fromkeys(("QuickGelu", "Gelu", "FastGelu", "BiasGelu", "SkipLayerNormalization"), "Identity"),
@@ -97,8 +107,8 @@ class SessionModel:
         self._budget = budget
         self._inference = inference or Inference()
         self.defaults = _defaults(proto)
-        lengths = _FOR_LENGTHS if habits.optimized else {}
-        self.session = self._scope(_without(proto, self.defaults), {}, lengths, partly=False)
+        folded = _SHAPING if habits.optimized else {}
+        self.session = self._scope(_without(proto, self.defaults), {}, folded, partly=False)
         self.run: Scope | None = None
         # Overridden dimensions have their sizes already.
         dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
@@ -108,7 +118,7 @@ class SessionModel:
             constants = given.constants(run, inputs.values)
             _put_values(run.graph, inputs.values)
             _forget_symbols(run.graph)
-            self.run = self._scope(run, constants, _FOR_SHAPES, partly=True)
+            self.run = self._scope(run, constants, _SHAPING, partly=True)
 
     def _scope(
         self,

@@ -262,3 +262,37 @@ def test_no_branch_is_taken_for_sizes_of_a_shape_that_is_known_in_part(sizes, pa
     words += " else_branch = f () => (float[?,?] o) { o = Concat<axis=0>(x, x) }> }"
     found = on_onnxruntime(in_words(f"g (float[6,4] x, float[{sizes}] y) => (float[?,?] b) {words}"), VERSION)
     assert [each.path.rpartition("/")[2] for each in found] == paths
+
+
+HALF = "sh = Shape(r) g = Gather<axis=0>(sh, o) h = Div(g, t) "
+SIZED = {
+    "two slices": ("m = Slice(r, z, h, o) n = Slice(r, h, g, o) w = Concat<axis=0>(n, m)", (4, 4)),
+    "a slice of a slice": (
+        "m = Slice(r, z, h, o) s2 = Shape(m) g2 = Gather<axis=0>(s2, o) h2 = Div(g2, t) w = Slice(m, z, h2, o)",
+        (2, 2),
+    ),
+    "a quotient of floats": (
+        "c = Cast<to=1>(g) d = Div(c, two) e = Floor(d) i = Cast<to=7>(e) w = Slice(r, z, i, o)",
+        (2, 4),
+    ),
+    "Reshape": ("s = Concat<axis=0>(h, h) w = Reshape(r, s)", (4, 4)),
+    "Expand": ("u = ReduceSum<keepdims=1>(r, o) s = Concat<axis=0>(t, h) w = Expand(u, s)", (2, 4)),
+    "Tile": ("s = Concat<axis=0>(o, h) w = Tile(r, s)", (2, 32)),
+    "ConstantOfShape": ("s = Concat<axis=0>(h, h) k = ConstantOfShape(s) n = Reshape(r, s) w = Add(n, k)", (4, 4)),
+    "Pad": ("q = Concat<axis=0>(z, z) p = Concat<axis=0>(q, h) y = Concat<axis=0>(p, h) w = Pad(r, y)", (6, 12)),
+    "TopK": ("w, i = TopK(r, h)", (2, 4)),
+    "Shape, Slice": ("s = Slice(sh, o, t) i = Div(s, t) w = Slice(r, z, i, o)", (2, 4)),
+}
+"""What comes before a Split of axis 1, and the sizes that the Split reads."""
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_sizes_that_are_computed_of_static_shapes_are_known(name):
+    """ONNX Runtime folds them from optimization level 1 on, and infers sizes again."""
+    body, sizes = SIZED[name]
+    head = "g (float[2,8] x) => (float[?,?] a, float[?,?] b) <int64[1] z = {0}, int64[1] o = {1}, int64[1] t = {2}, "
+    text = f"{head} float two = {{2}}> {{ r = Relu(x) {HALF} {body} a, b = Split<axis=1>(w) }}"
+    (split,) = [found for found in on_onnxruntime(in_words(text), VERSION) if found.op == "Split"]
+    assert split.facts.shapes == (sizes,)
+    opened = on_onnxruntime(in_words(text.replace("[2,8]", "[2,N]")), VERSION)
+    assert [found.answer.at for found in opened if found.op == "Split"] == ["run"]
