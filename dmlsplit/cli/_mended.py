@@ -70,7 +70,7 @@ def _write_page(path: str, file: str, found: Mending, target: Target) -> None:
     from dmlsplit.report import html
 
     pieces = html.mended(file, found, target.name)
-    with _streams.output(path) as write:
+    with _streams.output(path, colons_meant=True) as write:
         for piece in pieces:
             write(piece)
 

@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Final, TextIO, TypeAlias
 
 import click
@@ -16,7 +17,7 @@ import click
 from dmlsplit.report.table import WIDTH
 from dmlsplit.system.atomic_files import atomic_files, same_file
 from dmlsplit.system.errors import naming
-from dmlsplit.system.printable import printable
+from dmlsplit.system.printable import inert, printable
 
 Write: TypeAlias = Callable[[str], object]
 
@@ -46,27 +47,28 @@ def width() -> int:
     return shutil.get_terminal_size((WIDTH, 24)).columns
 
 
-def write(text: str) -> None:
-    """Writes to standard output; an OSError names it."""
+def write(text: str, *, colons_meant: bool = False) -> None:
+    """Writes to standard output, which may be the log of a server that takes commands from it: see `inert`. An OSError
+    names it."""
     with naming(_STANDARD_OUTPUT):
-        _stdout().write(text)
+        _stdout().write(inert(text, colons_meant=colons_meant))
 
 
 def complain(message: object) -> None:
     """One line on standard error. Where that is closed or full, nothing can be done about it."""
     with suppress(OSError, AttributeError):
-        sys.stderr.write(f"dmlsplit: {printable(str(message), None)}\n")
+        sys.stderr.write(inert(f"dmlsplit: {printable(str(message), None)}\n"))
 
 
 @contextmanager
-def output(path: str | None) -> Iterator[Write]:
-    """A function that writes to `path`, or to standard output where that is None or "-".
+def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
+    """A function that writes to `path`, or as `write` does to standard output where that is None or "-".
 
     A regular file is replaced when all is written, links followed: on any failure the old one stays, and nothing else.
     A device or a pipe is written as it is. An OSError names the path.
     """
     if path in (None, "-"):
-        yield write
+        yield partial(write, colons_meant=colons_meant)
         flush()
         return
     with ExitStack() as stack:

@@ -158,7 +158,7 @@ class CheckOptions:
 
             terminal.show(results, console, target_count)
             return
-        with _streams.output(self.out) as write:
+        with _streams.output(self.out, colons_meant=self.format_ in ("github", "html")) as write:
             for chunk in FORMATS[self.format_].render(results, target_count):
                 write(chunk)
             if self.write_baseline is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
-from typing import Final, Literal, TextIO
+from typing import Any, Final, Literal, TextIO, cast
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -20,7 +20,7 @@ from dmlsplit.report.table import Table
 from dmlsplit.report.text import SEVERITY_STYLES, Part, Tally, groups, node_diagnostics, node_table, result_parts
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.input_files import open_input
-from dmlsplit.system.printable import printable
+from dmlsplit.system.printable import inert, printable
 
 LAST_WIDTH: Final = 16
 """Cells that the last column of a table keeps before the others are folded."""
@@ -33,7 +33,20 @@ def console(stream: TextIO) -> Console:
     """A console that takes text as it is: no markup, no emoji codes, no highlighting; no style either with NO_COLOR."""
     plain = bool(os.environ.get("NO_COLOR"))  # no-color.org; rich leaves out colours, but not bold and dim
     colors: Literal["auto"] | None = None if plain else "auto"
-    return Console(file=stream, markup=False, emoji=False, highlight=False, color_system=colors)
+    return Console(file=cast(TextIO, _Inert(stream)), markup=False, emoji=False, highlight=False, color_system=colors)
+
+
+class _Inert:
+    """A stream none of whose lines is a command, whatever wrote it: a job may have a terminal, too."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(inert(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def show(results: Iterable[Result], console: Console, targets: int = 1) -> None:
