@@ -44,9 +44,12 @@ from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import Release, releases
 
 if TYPE_CHECKING:
+    from dmlsplit import library
     from dmlsplit._version import __version__ as __version__
     from dmlsplit.checking.files import check_files
     from dmlsplit.checking.judging import validate
+    from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+    from dmlsplit.descriptors.schema import OperatorSchema, find_operator, operators
     from dmlsplit.device import BindingDesc, BufferArrayBinding, BufferBinding, Capabilities, Device
     from dmlsplit.formats.json import dumps, loads
     from dmlsplit.graphs import (
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from dmlsplit.verdicts.validation import minimum_feature_level, supported_feature_levels, supported_releases
 
 __all__ = [
+    "AnyOperatorDesc",
     "Basis",
     "BindingDesc",
     "BindingError",
@@ -95,6 +99,7 @@ __all__ = [
     "NeighbourOperatorDesc",
     "NotLegalizedError",
     "OperatorDesc",
+    "OperatorSchema",
     "OperatorType",
     "OutputGraphEdgeDesc",
     "Release",
@@ -111,11 +116,14 @@ __all__ = [
     "check_files",
     "compile",
     "dumps",
+    "find_operator",
     "find_release",
     "join",
     "legalize",
+    "library",
     "loads",
     "minimum_feature_level",
+    "operators",
     "releases",
     "split",
     "supported_feature_levels",
@@ -129,10 +137,13 @@ notebook.install()
 _LAZY = {
     name: module
     for module, names in {
+        "dmlsplit": ("library",),
         "dmlsplit._version": ("__version__",),
         "dmlsplit.native.arrays": ("join", "split"),
         "dmlsplit.native.buffer": ("Buffer",),
         "dmlsplit.checking.files": ("check_files",),
+        "dmlsplit.descriptors.any_operator": ("AnyOperatorDesc",),
+        "dmlsplit.descriptors.schema": ("OperatorSchema", "find_operator", "operators"),
         "dmlsplit.device": ("BindingDesc", "BufferArrayBinding", "BufferBinding", "Capabilities", "Device"),
         "dmlsplit.native.execution": ("BoundOperator", "CompiledOperator", "compile"),
         "dmlsplit.formats.json": ("dumps", "loads"),
@@ -156,6 +167,8 @@ _LAZY = {
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _LAZY[name] == __name__:  # a package
+        return importlib.import_module(f"{__name__}.{name}")
     value = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value

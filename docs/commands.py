@@ -25,4 +25,7 @@ def sections() -> list[str]:
         command = cli.commands[name]
         context = click.Context(command, parent=root, info_name=name, **width)
         lines += [f"## dmlsplit {name}", "", "```text", command.get_help(context), "```", ""]
+        for inner in command.list_commands(context) if isinstance(command, click.Group) else ():
+            below = click.Context(command.commands[inner], parent=context, info_name=inner, **width)
+            lines += ["```text", command.commands[inner].get_help(below), "```", ""]
     return lines

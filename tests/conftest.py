@@ -31,6 +31,7 @@ def pytest_collection_finish():
 TOGETHER = {
     "tests/directml/": "live",  # wine's prefix is used by one at a time
     "tests/onnxruntime/": "live",
+    "tests/library/test_asking": "live",
     "tests/graphs/test_executions.py": "graphs executed",  # what a fixture takes long to make is made once
     "tests/formats/onnx_graphs/test_executions.py": "models executed",
     "tests/report/html/test_browser.py": "browser",

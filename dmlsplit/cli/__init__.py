@@ -25,12 +25,14 @@ _YOUNG_OBJECTS: Final = 50_000
 """After so many new objects Python looks for unused ones: by default after 700, which took half the time of a large
 model, nearly all of whose objects are in use until it is judged."""
 COMMANDS: Final = {
+    "ask": "Ask the real DirectML or ONNX Runtime.",
     "check": "Judge the operators of files.",
     "config": "Show how a C or C++ program is compiled with the library.",
     "doctor": "Show what this installation has and lacks.",
     "draw": "Draw the operators of a file as SVG.",
     "legalize": "Rewrite operators for a lower feature level or release.",
     "levels": "Show what feature levels or releases take.",
+    "library": "Fetch, list and remove the libraries that ask asks.",
     "plan": "Show how operators would run.",
     "rule": "List the rules, or explain one.",
     "run": "Execute a DxDispatch model on the CPU.",

@@ -10,9 +10,9 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
+from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.descriptors.enums import TensorType
 from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, find_operator, suggestion
 from dmlsplit.system.errors import DescriptorError
@@ -289,3 +289,30 @@ def _shown(value: object) -> str:
     if isinstance(value, str):
         return f"'{printable(value, 60)}'"
     return str(value) if isinstance(value, float) else type(value).__name__
+
+
+def widened(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mapping[str, Value]]:
+    """The schema and the members of a descriptor, of a Split or Join too."""
+    if isinstance(desc, AnyOperatorDesc):
+        return desc.operator, desc.members
+    if isinstance(desc, SplitOperatorDesc):
+        whole: dict[str, Value] = {"InputTensor": desc.input_tensor, "OutputCount": desc.output_count}
+        return find_operator("SPLIT"), whole | {"OutputTensors": desc.output_tensors, "Axis": desc.axis}
+    if isinstance(desc, JoinOperatorDesc):
+        parts: dict[str, Value] = {"InputCount": desc.input_count, "InputTensors": desc.input_tensors}
+        return find_operator("JOIN"), parts | {"OutputTensor": desc.output_tensor, "Axis": desc.axis}
+    raise TypeError(f"{type(desc).__name__} is no descriptor of an operator")
+
+
+def narrowed(desc: AnyOperatorDesc) -> AnyOperatorDesc | OperatorDesc:
+    """A Split as a SplitOperatorDesc, a Join as a JoinOperatorDesc, any other operator as it is."""
+    members: Mapping[str, Any] = desc.members
+    if desc.operator.name == "SPLIT":
+        return SplitOperatorDesc(
+            members["InputTensor"], members["OutputTensors"], members["Axis"], members["OutputCount"]
+        )
+    if desc.operator.name == "JOIN":
+        return JoinOperatorDesc(
+            members["InputTensors"], members["OutputTensor"], members["Axis"], members["InputCount"]
+        )
+    return desc

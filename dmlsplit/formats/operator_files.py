@@ -9,7 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias
@@ -26,6 +26,7 @@ from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 if TYPE_CHECKING:
+    from dmlsplit.descriptors.any_operator import AnyOperatorDesc
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.graphs import GraphDesc
@@ -58,6 +59,8 @@ class Entry:
     """The name of a node without descriptor."""
     graph: GraphDesc | None = None
     """A DML_GRAPH, in the place of an operator."""
+    any_operator: Callable[[], AnyOperatorDesc | OperatorDesc] | None = None
+    """Reads the operator by its schema, whichever it is; raises InputError."""
 
 
 def read_operators(
@@ -207,6 +210,8 @@ def _note_sources(model: dict[str, object], file: str) -> None:
 def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
     """The entry of one operator, or of a graph; in a model its key path ends in the dispatchable's name."""
     name = str(key_path[-1]) if key_path else None
+    whole_model = name is not None
+    by_schema = partial(_by_schema, text, key_path, whole_model)
     try:
         value = text.get(key_path)
         if isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH:
@@ -214,13 +219,19 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
 
             locate = partial(located, text, key_path)
             return Entry(file, index, name, None, None, (), locate, graph=read_graph(text, key_path))
-        operator = read_operator(text, key_path, whole_model=name is not None)
+        operator = read_operator(text, key_path, whole_model=whole_model)
     except OtherOperatorError as other:
         given, judged = printable(other.type_name), "DML_OPERATOR_SPLIT or DML_OPERATOR_JOIN"
         note = RULES["input/operator-not-judged"].diagnostic(
             Location(), f"{given} is not judged", expected=judged, actual=given, line=other.line, column=other.column
         )
-        return Entry(file, index, name, None, None, (note,), _everywhere(other))
+        return Entry(file, index, name, None, None, (note,), _everywhere(other), any_operator=by_schema)
     except InputError as error:
-        return failed(file, index, error, name)
-    return Entry(file, index, name, operator.descriptor, None, operator.notes, operator.locate)
+        return replace(failed(file, index, error, name), any_operator=by_schema)
+    return Entry(file, index, name, operator.descriptor, None, operator.notes, operator.locate, any_operator=by_schema)
+
+
+def _by_schema(text: JsonText, key_path: KeyPath, whole_model: bool) -> AnyOperatorDesc | OperatorDesc:
+    from dmlsplit.formats.any_operator_json import read_any  # files have Splits and Joins, mostly
+
+    return read_any(text, key_path, whole_model=whole_model)

@@ -3,9 +3,58 @@
     import dmlsplit as dml
 
     dml.library.add("torch-directml-0.2.5.dev240914")
-    print(dml.library.ask(dml.loads(text), directml="torch-directml-0.2.5.dev240914"))
+    print(dml.library.ask(dml.AnyOperatorDesc("CAST", {"InputTensor": x, "OutputTensor": y})))
 
-DirectML judges descriptors on the CPU. A program without a GPU, of which the sources come with the package, loads
-a build over a Direct3D 12 device that is none: builds for Linux as they are, builds for Windows under wine. Nothing is
+DirectML judges descriptors on the CPU. A program without a GPU, of which the sources come with the package, loads a
+build over a Direct3D 12 device that is none: builds for Linux as they are, builds for Windows under wine. Nothing is
 fetched unasked, and nothing of Microsoft's is in the package.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dmlsplit.library import fetching
+from dmlsplit.library.asking import LibraryAnswer, ask, ask_all
+from dmlsplit.library.catalogue import Build, find_build, known_builds
+from dmlsplit.library.errors import BuildError, HarnessError, NotAdded, Unavailable
+from dmlsplit.library.models import CompiledGraph, ModelAnswer, ask_model
+
+__all__ = [
+    "Build",
+    "BuildError",
+    "CompiledGraph",
+    "HarnessError",
+    "LibraryAnswer",
+    "ModelAnswer",
+    "NotAdded",
+    "Unavailable",
+    "add",
+    "ask",
+    "ask_all",
+    "ask_model",
+    "builds",
+    "known_builds",
+    "remove",
+]
+
+
+def builds() -> tuple[Build, ...]:
+    """The builds that are on this machine; `known_builds()` are all that can be added."""
+    return tuple([build for build in known_builds() if fetching.is_added(build)])
+
+
+def add(version: str) -> Path:
+    """Fetches a build with pip, where it is not there yet, and returns the folder that it lies in with its licences.
+
+    `version` is a DirectML release ("1.15.4", "torch-directml-0.2.5.dev240914"), a version of ONNX Runtime
+    ("onnxruntime-1.24.4"), or "debug-layer", which says why DirectML refuses an operator. Who calls this accepts the
+    terms of the package. ValueError for an unknown version, Unavailable where it cannot be fetched, BuildError where
+    its files have other SHA-256 than those that were observed.
+    """
+    return fetching.add(find_build(version))
+
+
+def remove(version: str) -> bool:
+    """Deletes a build from this machine; whether it was there. ValueError for an unknown version."""
+    return fetching.remove(find_build(version))

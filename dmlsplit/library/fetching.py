@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
-from dmlsplit.library.builds import DEBUG_LAYER, DIRECTML, Build, debug_layer
+from dmlsplit.library.catalogue import DEBUG_LAYER, DIRECTML, Build, debug_layer
 from dmlsplit.library.errors import BuildError, NotAdded, Unavailable
 from dmlsplit.library.places import directory_of, made_whole, require_platform
 
@@ -61,11 +61,16 @@ def added(build: Build) -> Path:
     """The directory of a build's libraries; NotAdded, with the command that fetches it, where it is not there."""
     require_platform()
     if not is_added(build):
-        name = DEBUG_LAYER if build == debug_layer() else build.name
-        size = f", {megabytes(build.size)}" if build.size else ""
-        raise NotAdded(f"{build} is not here; 'dmlsplit library add {name}' fetches it{size} (terms: {build.terms})")
+        raise not_added(build)
     _check(build, directory_of(build))
     return directory_of(build)
+
+
+def not_added(build: Build) -> NotAdded:
+    """The error that a build is not here: it says what fetches it, how large it is, and under which terms."""
+    name = DEBUG_LAYER if build == debug_layer() else build.name
+    size = f", {megabytes(build.size)}" if build.size else ""
+    return NotAdded(f"{build} is not here; 'dmlsplit library add {name}' fetches it{size} (terms: {build.terms})")
 
 
 def megabytes(size: int) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from dmlsplit.library import wine
-from dmlsplit.library.builds import LINUX, WINDOWS, Platform
+from dmlsplit.library.catalogue import LINUX, WINDOWS, Platform
 from dmlsplit.library.errors import BuildError, Unavailable
 from dmlsplit.library.places import cache_directory, made_whole, require_platform
 

@@ -9,9 +9,9 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from dmlsplit.descriptors.any_operator import AnyOperatorDesc, data_type_of, scalar_format
-from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.descriptors.schema import Member, OperatorSchema, find_operator
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc, data_type_of, scalar_format, widened
+from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc, TensorDesc
+from dmlsplit.descriptors.schema import Member, OperatorSchema
 
 POINTER: Final = 8
 _NUMBERS: Final = {"uint": "I", "uint64": "Q", "int": "i", "bool": "I", "enum": "I", "float": "f"}
@@ -46,7 +46,7 @@ class Image:
         """An array of DML_OPERATOR_DESC."""
         block, array = self._new()
         for desc in descs:
-            schema, members = _members_of(desc)
+            schema, members = widened(desc)
             array.number("I", schema.number, POINTER)
             array.pointer(self._operator_desc(schema, members))
         return block
@@ -125,26 +125,6 @@ class _Struct:
         if block is not None:
             self._links.append((len(self.data), block))
         self.data.extend(bytes(POINTER))
-
-
-def _members_of(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mapping[str, Any]]:
-    if isinstance(desc, AnyOperatorDesc):
-        return desc.operator, desc.members
-    if isinstance(desc, SplitOperatorDesc):
-        return find_operator("SPLIT"), {
-            "InputTensor": desc.input_tensor,
-            "OutputCount": desc.output_count,
-            "OutputTensors": desc.output_tensors,
-            "Axis": desc.axis,
-        }
-    if isinstance(desc, JoinOperatorDesc):
-        return find_operator("JOIN"), {
-            "InputCount": desc.input_count,
-            "InputTensors": desc.input_tensors,
-            "OutputTensor": desc.output_tensor,
-            "Axis": desc.axis,
-        }
-    raise TypeError(f"{type(desc).__name__} is no descriptor of an operator")
 
 
 def image(desc: AnyOperatorDesc | OperatorDesc) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dmlsplit.library.builds import ONNXRUNTIME, Build
+from dmlsplit.library.catalogue import ONNXRUNTIME, Build
 from dmlsplit.library.errors import Unavailable
 
 

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import OperatorDesc
-from dmlsplit.library.builds import Build
+from dmlsplit.library.catalogue import Build
 from dmlsplit.library.errors import HarnessError, SilentEnd
 from dmlsplit.library.fetching import added
 from dmlsplit.library.harness import Harness, harness
@@ -29,6 +29,8 @@ COMMAND_SECONDS: Final = 20
 START_SECONDS: Final = 40
 CRASH: Final = "crash "
 TIMEOUT: Final = "timeout"
+SAID: Final = " | "
+"""Between an answer and what the debug layer says."""
 
 
 class Library:
@@ -127,7 +129,7 @@ class Library:
     def explain(self, descs: Iterable[AnyOperatorDesc | OperatorDesc]) -> list[tuple[Answer, str]]:
         """The same with what the debug layer says, of a build that has one and was asked for it by debug-layer=1."""
         answers = self.answers([f"explain {image(desc)}" for desc in descs])
-        words = [(None, "", "") if answer is None else answer.partition(" ") for answer in answers]
+        words = [(None, "", "") if answer is None else answer.partition(SAID) for answer in answers]
         return [(None if code is None else int(code, 16), message) for code, _, message in words]
 
     def sessions(self, programs: Iterable[Sequence[str]]) -> list[list[str] | None]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from dmlsplit.library.builds import WINDOWS
+from dmlsplit.library.catalogue import WINDOWS
 from dmlsplit.library.errors import HarnessError
 from dmlsplit.library.harness import harness
 from dmlsplit.library.pipes import Pipes

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import dmlsplit as dml
 from dmlsplit import OperatorDesc, Report
 from dmlsplit.formats.json import dumps
-from dmlsplit.library.builds import LINUX, WINDOWS, Build, directml_builds
+from dmlsplit.library.catalogue import LINUX, WINDOWS, Build, directml_builds
 from dmlsplit.library.errors import BuildError, HarnessError, Unavailable
 from dmlsplit.library.fetching import add
 from dmlsplit.library.process import Answer, Library, opened

@@ -19,7 +19,7 @@ from dmlsplit import find_release
 from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.graphs.traits import GraphTraits, traits_of
-from dmlsplit.library.builds import Build
+from dmlsplit.library.catalogue import Build
 from dmlsplit.library.errors import BuildError, HarnessError, Unavailable
 from dmlsplit.library.process import Library
 from tests.directml.compare import fetched, selected

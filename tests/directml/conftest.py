@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dmlsplit.library.builds import LINUX, Build, Platform, directml_builds
+from dmlsplit.library.catalogue import LINUX, Build, Platform, directml_builds
 from dmlsplit.library.errors import Unavailable
 from dmlsplit.library.fetching import library as fetched
 from dmlsplit.library.harness import Harness

@@ -9,19 +9,15 @@ from typing import Final
 
 import dmlsplit as dml
 from dmlsplit import graphs
-from dmlsplit.descriptors.any_operator import AnyOperatorDesc
-from dmlsplit.descriptors.schema import find_operator
 from dmlsplit.formats.graph_json import dumps
 from dmlsplit.graphs.descriptors import node_tensors
 from dmlsplit.graphs.examples import End, Sketch
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Crash, Refused, Unmodelled
 from dmlsplit.graphs.traits import GraphTraits
-from dmlsplit.library.image import image
+from dmlsplit.library.asking import graph_steps
 from dmlsplit.library.process import Library
 
-SCRATCH: Final = 1 << 26
-"""Bytes of the buffer for temporary resources."""
 VECTOR: Final = 16
 """Views begin at a multiple of it; what lies between is in the shader's constants."""
 
@@ -72,11 +68,11 @@ def _view(region: BufferView, offset: int) -> View:
 def compiled(library: Library, descs: Sequence[graphs.GraphDesc]) -> list[Compiled]:
     """What the library makes of graphs whose operators it creates."""
     found = []
-    for desc, answer in zip(descs, library.sessions([steps(desc) for desc in descs]), strict=True):
+    for desc, answer in zip(descs, library.sessions([graph_steps(desc) for desc in descs]), strict=True):
         if answer is None:
             found.append(Compiled("crash"))
             continue
-        *_, result, removed, recorded = answer
+        *_, result, _, removed, recorded = answer
         if result == "00000000" and removed != result:
             raise AssertionError(f"the dispatch of {dumps(desc)} removes the device: {removed}")
         dispatches = recorded.split(";")[:-1] if result == "00000000" else []
@@ -96,54 +92,6 @@ def _recorded(words: str, desc: graphs.GraphDesc) -> tuple[View, ...]:
             name = f"input {index}" if index < inputs else f"output {index - inputs}"
             views.append((name, int(offset) // VECTOR * VECTOR))
     return tuple(views)
-
-
-def steps(desc: graphs.GraphDesc) -> list[str]:
-    """A session (harness/session.h): buffers for the graph's ends, its operators, CompileGraph, a recorded dispatch."""
-    sizes = [tensor.total_tensor_size_in_bytes for tensor in (*desc.inputs, *desc.outputs) if tensor]
-    words = [f"buffer {size}" for size in (*sizes, SCRATCH)]
-    first = len(words)
-    words += [f"operator {operator_words(node)}" for node in desc.nodes]
-    numbers = [first + i for i in range(len(desc.nodes))]
-    edges = [
-        [(e.graph_input_index, e.to_node_index, e.to_node_input_index) for e in desc.input_edges],
-        [(e.from_node_index, e.from_node_output_index, e.graph_output_index) for e in desc.output_edges],
-        [
-            (e.from_node_index, e.from_node_output_index, e.to_node_index, e.to_node_input_index)
-            for e in desc.intermediate_edges
-        ],
-    ]
-    lists = [_list(numbers), *(" ".join([str(len(side)), *(_words(edge) for edge in side)]) for side in edges)]
-    words.append(f"graph {len(desc.inputs)} {len(desc.outputs)} {' '.join(lists)} 0")
-    ranges = [f"{i} 0 {size}" for i, size in enumerate(sizes)]
-    inputs, outputs = ranges[: len(desc.inputs)], ranges[len(desc.inputs) :]
-    bound = f"{len(inputs)} {' '.join(inputs)} {len(outputs)} {' '.join(outputs)} {len(sizes)}"
-    return [*words, f"run {first + len(desc.nodes)} {' '.join(bound.split())}", "recorded"]
-
-
-def operator_words(node: graphs.GraphNode) -> str:
-    """A node's descriptor in the words of harness/wire.h; a number that the node does not say is 1."""
-    if not isinstance(node, graphs.NeighbourOperatorDesc):
-        return image(node)
-    schema = find_operator(node.type)
-    inputs, outputs = iter(node.inputs), iter(node.outputs)
-    members: dict[str, object] = {}
-    for member in schema.members:
-        if member.type == "tensor":
-            members[member.name] = next(inputs if member.role == "input" else outputs)
-        elif member.name in node.members:
-            members[member.name] = node.members[member.name]
-        elif not member.optional:
-            members[member.name] = 1
-    return image(AnyOperatorDesc(schema, members))
-
-
-def _words(numbers: Sequence[object]) -> str:
-    return " ".join(map(str, numbers))
-
-
-def _list(numbers: Sequence[object]) -> str:
-    return " ".join([str(len(numbers)), *map(str, numbers)])
 
 
 UNARY: Final = ("ACTIVATION_RELU", "ACTIVATION_SIGMOID", "ACTIVATION_TANH", "ELEMENT_WISE_EXP", "ELEMENT_WISE_ABS")

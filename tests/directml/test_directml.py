@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.library.builds import directml_builds
+from dmlsplit.library.catalogue import directml_builds
 from dmlsplit.library.errors import HarnessError
 from dmlsplit.library.image import image
 from dmlsplit.library.process import Library

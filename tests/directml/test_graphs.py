@@ -7,10 +7,11 @@ import pytest
 import dmlsplit as dml
 from dmlsplit import find_release
 from dmlsplit.graphs import EXAMPLES
+from dmlsplit.library.asking import graph_steps
 from dmlsplit.rules.graph import GRAPH_RULES
 from tests.directml.compare_graphs import compare, is_observed, representatives, shrunk, traits
 from tests.directml.conftest import COUNT, FRESH
-from tests.directml.graphs import compiled, modelled, random_graph, steps
+from tests.directml.graphs import compiled, modelled, random_graph
 from tests.graphs.structure import ACCEPTED, REFUSED
 
 pytestmark = pytest.mark.directml
@@ -45,7 +46,7 @@ def test_random_graphs(observed, library, seed, compared):
 def test_structure(observed, library):
     cases = [case[1] for case in (*REFUSED.values(), *ACCEPTED.values()) if case[1].nodes and case[1].outputs]
     # Up to CompileGraph: what it accepts cannot always be bound.
-    for desc, answer in zip(cases, library.sessions([steps(desc)[:-2] for desc in cases]), strict=True):
+    for desc, answer in zip(cases, library.sessions([graph_steps(desc)[:-3] for desc in cases]), strict=True):
         report = dml.validate(desc, directml=find_release(observed.name))
         if any(d.rule == "graph/unknown" for d in report.diagnostics):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.library.builds import debug_layer
+from dmlsplit.library.catalogue import debug_layer
 from dmlsplit.library.errors import Unavailable
 from dmlsplit.rules._debug_layer import MESSAGES
 from tests.directml.compare import fetched

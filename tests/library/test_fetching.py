@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dmlsplit.library import fetching, harness, places, wine
-from dmlsplit.library.builds import LINUX, ONNXRUNTIME, WINDOWS, Build
+from dmlsplit.library.catalogue import LINUX, ONNXRUNTIME, WINDOWS, Build
 from dmlsplit.library.errors import BuildError, NotAdded, Unavailable
 
 CONTENT = b"not Microsoft's library"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dmlsplit.library.builds import Build, onnxruntime_builds
+from dmlsplit.library.catalogue import Build, onnxruntime_builds
 from dmlsplit.library.errors import Unavailable
 from dmlsplit.library.fetching import add
 from dmlsplit.library.sessions import OnnxRuntime

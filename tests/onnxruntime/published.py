@@ -22,7 +22,7 @@ from onnx import TensorProto
 
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.formats import json as operator_json
-from dmlsplit.library.builds import find_build
+from dmlsplit.library.catalogue import find_build
 from dmlsplit.library.fetching import add
 from dmlsplit.library.sessions import OnnxRuntime
 from tests.onnxruntime.compare import Compiled, Observed, Submitted, observed

@@ -21,7 +21,7 @@ from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.geometry import members_of
 from dmlsplit.formats import json as operator_json
 from dmlsplit.formats.onnx.tensors import type_of
-from dmlsplit.library.builds import onnxruntime_builds
+from dmlsplit.library.catalogue import onnxruntime_builds
 from dmlsplit.library.errors import Unavailable
 from dmlsplit.library.fetching import add
 from dmlsplit.library.sessions import OnnxRuntime

@@ -5,8 +5,9 @@
 // One command a line on standard input; an empty line, or the end, asks for the answers: one line each, in order.
 //
 //     create OPERATOR        CreateOperator; the form of OPERATOR stands in wire.h
-//     explain OPERATOR       the same; behind the HRESULT what the debug layer says (option debug-layer=1)
+//     explain OPERATOR       the same; behind " | " what the debug layer says (option debug-layer=1)
 //     session STEPS          a program on a device of its own; the form of STEPS stands in session.h
+//     messages STEPS         the same; behind " | " what the debug layer says
 //
 //     80070057               the HRESULT; of a session one word for each step
 //     crash 11               the library ended the process with that signal (Windows: exception)
@@ -77,9 +78,13 @@ std::string Harness::execute(const std::string& command) {
         void* object = nullptr;
         answer = answerOf(device_->CreateOperator(desc, iidDmlOperator, &object));
         if (object != nullptr) static_cast<Unknown*>(object)->Release();
-        if (name == "explain") answer += " " + takeMessages();
+        if (name == "explain") answer += " | " + takeMessages();
     } else if (name == "session") {
         answer = executeSession(words, *newDevice(), d3d12Device_, memory_);
+    } else if (name == "messages") {
+        takeMessages();
+        answer = executeSession(words, *newDevice(), d3d12Device_, memory_);
+        answer += " | " + takeMessages();
     } else {
         throw MalformedLine("unknown command: " + command);
     }

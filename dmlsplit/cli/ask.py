@@ -1,0 +1,188 @@
+"""dmlsplit ask: the real library's own answer to any operator, graph or model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dmlsplit.cli import _streams
+from dmlsplit.cli._arguments import complete_release, completing, expanded, refuse_closed_input
+from dmlsplit.formats.operator_files import Entry, folder_pattern, read_operators
+from dmlsplit.report import asked as report
+from dmlsplit.system.errors import DmlSplitError, InputError
+
+if TYPE_CHECKING:
+    from dmlsplit.library.asking import LibraryAnswer, Question
+    from dmlsplit.library.catalogue import Build
+
+BATCH = 500
+"""Operators that one process of a build is asked about; then what it answered is written."""
+
+
+def _onnxruntimes() -> list[str]:
+    from dmlsplit.library.catalogue import onnxruntime_builds
+
+    return [build.version for build in onnxruntime_builds()]
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option(
+    "--directml",
+    metavar="R",
+    multiple=True,
+    shell_complete=complete_release,
+    help="Ask this DirectML release; may be given several times. Without it the newest one that is here is asked.",
+)
+@click.option(
+    "--onnxruntime",
+    metavar="V",
+    multiple=True,
+    shell_complete=completing(_onnxruntimes),
+    help="Ask this version of ONNX Runtime what it does with a model; may be given several times.",
+)
+@click.option("--compile", "compile_", is_flag=True, help="Compile the operators, too, and record a dispatch.")
+@click.option("--explain", is_flag=True, help="Ask the debug layer why an operator is refused (needs wine).")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "jsonl"]),
+    default="text",
+    show_default=True,
+    help="json: one array of answers; jsonl: one answer a line.",
+)
+def ask(
+    files: tuple[str, ...],
+    directml: tuple[str, ...],
+    onnxruntime: tuple[str, ...],
+    compile_: bool,
+    explain: bool,
+    format_: str,
+) -> int:
+    """Ask the real library about FILE...: operators, graphs and models.
+
+    FILE is .json (one operator of any type, a graph, or a DxDispatch model), .jsonl (one operator a line), - (standard
+    input), or an ONNX model, of which a version of ONNX Runtime is asked. DirectML answers on the CPU, without a GPU: a
+    build for Linux as it is, a build for Windows under wine. What ends the process is an answer. 'dmlsplit library'
+    says which builds are here, and fetches others.
+
+    \b
+    Examples:
+      dmlsplit ask operator.json
+      dmlsplit ask operators.jsonl --directml 1.15.4 --directml 1.8.0 --explain
+      dmlsplit ask graph.json --compile --format json
+      dmlsplit ask model.onnx --onnxruntime 1.24.4
+
+    Exit status: 0 everything was accepted; 1 something was refused, or ended the process; 2 wrong usage, unreadable
+    input, or no library.
+    """
+    names = expanded(files)
+    refuse_closed_input(names)
+    for name in names:
+        if os.path.isdir(name):
+            raise click.UsageError(f"{name} is a folder; name the files in it: {folder_pattern(name)}")
+    models = [name for name in names if name.lower().endswith(".onnx")]
+    operators = [name for name in names if name not in models]
+    if models and not onnxruntime:
+        raise click.UsageError(f"{models[0]}: a model is asked of a version of ONNX Runtime: --onnxruntime 1.24.4")
+    if operators and onnxruntime and not directml:
+        raise click.UsageError(f"{operators[0]}: operators are asked of a DirectML release: --directml")
+    asking = _Asking(compile_, explain)
+    try:
+        for piece in report.WRITERS[format_](asking.all(operators, models, directml, onnxruntime)):
+            _streams.write(piece)
+    except ValueError as error:
+        if isinstance(error, DmlSplitError):
+            raise
+        raise click.UsageError(str(error)) from None
+    if asking.unexplained and explain:
+        from dmlsplit.library.catalogue import debug_layer
+        from dmlsplit.library.fetching import not_added
+
+        _streams.complain(f"no reason is known: {not_added(debug_layer())}")
+    return asking.status
+
+
+class _Asking:
+    """The answers to files, one by one, and the exit status that they come to."""
+
+    def __init__(self, compile: bool, explain: bool) -> None:
+        self._compile, self._explain = compile, explain
+        self.status = 0
+        self.unexplained = False
+
+    def all(
+        self, operators: Sequence[str], models: Sequence[str], directml: Sequence[str], onnxruntime: Sequence[str]
+    ) -> Iterator[report.Asked]:
+        if operators:
+            from dmlsplit.library.asking import build_of
+
+            builds = [build_of(name) for name in directml or (None,)]
+            for batch in _batches(self._questions(operators)):
+                yield from self._answers(batch, builds)
+        for version in onnxruntime if models else ():
+            yield from self._models(models, version)
+
+    def _questions(self, files: Iterable[str]) -> Iterator[tuple[Entry, Question]]:
+        for file in files:
+            for entry in read_operators(file):
+                try:
+                    if entry.graph is not None:
+                        yield entry, entry.graph
+                    elif entry.any_operator is not None:
+                        yield entry, entry.any_operator()
+                    elif entry.error is not None:
+                        raise entry.error
+                except InputError as error:
+                    self._failed(error.in_file(entry.file))
+
+    def _failed(self, error: DmlSplitError) -> None:
+        self.status = 2
+        _streams.complain(error)
+
+    def _answers(self, batch: Sequence[tuple[Entry, Question]], builds: Sequence[Build]) -> Iterator[report.Answered]:
+        from dmlsplit.library.asking import ask_all, checked
+
+        sound = []
+        for entry, question in batch:
+            try:
+                checked(question)
+            except ValueError as error:
+                self._failed(InputError(str(error), file=entry.file))
+            else:
+                sound.append((entry, question))
+        questions = [question for _, question in sound]
+        of_builds = [ask_all(questions, build, compile=self._compile, explain=self._explain) for build in builds]
+        for i, (entry, question) in enumerate(sound):
+            for answers in of_builds:
+                self._count(answers[i])
+                yield report.Answered(entry.file, entry.index, entry.name, report.type_of(question), answers[i])
+
+    def _count(self, answer: LibraryAnswer) -> None:
+        from dmlsplit.library.catalogue import debug_layer
+        from dmlsplit.library.fetching import is_added
+
+        if not answer.accepted:
+            self.status = max(self.status, 1)
+            self.unexplained |= answer.reason is None and not is_added(debug_layer())
+
+    def _models(self, models: Sequence[str], version: str) -> Iterator[Any]:
+        from dmlsplit.library.models import ask_models
+
+        for file, answer in ask_models(models, version):
+            if isinstance(answer, DmlSplitError):
+                self._failed(answer)
+                continue
+            if not answer.created:
+                self.status = max(self.status, 1)
+            yield report.ModelAnswered(file, answer)
+
+
+def _batches(questions: Iterator[tuple[Entry, Question]]) -> Iterator[list[tuple[Entry, Question]]]:
+    from itertools import islice
+
+    while batch := list(islice(questions, BATCH)):
+        yield batch

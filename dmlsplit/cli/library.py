@@ -1,0 +1,109 @@
+"""dmlsplit library: the real libraries that can be asked on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from dmlsplit.cli import _streams
+from dmlsplit.cli._arguments import completing
+
+if TYPE_CHECKING:
+    from dmlsplit.library.catalogue import Build
+
+
+def _names() -> list[str]:
+    from dmlsplit.library.catalogue import DEBUG_LAYER, known_builds
+
+    return [*(build.name for build in known_builds()), DEBUG_LAYER]
+
+
+def _version(command: Callable[..., int]) -> Callable[..., int]:
+    return click.argument("version", metavar="VERSION", shell_complete=completing(_names))(command)
+
+
+@click.group()
+def library() -> None:
+    """The real DirectML and ONNX Runtime on this machine, which 'dmlsplit ask' asks.
+
+    They are Microsoft's, and nothing of them is part of dmlsplit: 'add' fetches a package with pip when you say so, as
+    anyone installs it, and you accept its terms. VERSION is a DirectML release (1.15.4 or, of a package,
+    torch-directml-0.2.5.dev240914), a version of ONNX Runtime (onnxruntime-1.24.4), or debug-layer, which says why
+    DirectML refuses an operator.
+
+    \b
+    Examples:
+      dmlsplit library list
+      dmlsplit library add torch-directml-0.2.5.dev240914
+      dmlsplit library remove torch-directml-0.2.5.dev240914
+    """
+
+
+@library.command("list")
+def list_() -> int:
+    """Show which builds can be asked, and which of them are here."""
+    from dmlsplit.library.catalogue import DEBUG_LAYER, debug_layer, known_builds
+    from dmlsplit.library.fetching import is_added, megabytes
+    from dmlsplit.library.places import cache_directory
+
+    rows = [("VERSION", "DIRECTML", "LEVEL", "RUNS ON", "HERE")]
+    for build in known_builds():
+        size = f"no ({megabytes(build.size)} to fetch)" if build.size else "no"
+        name = DEBUG_LAYER if build == debug_layer() else build.name
+        here = "yes" if is_added(build) else size
+        system = "Linux" if build.platform.name == "linux" else "wine"
+        rows.append((name, build.release.directml, str(build.feature_level), system, here))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    _streams.write("\n".join([*lines, "", f"They lie in {cache_directory()}"]) + "\n")
+    return 0
+
+
+@library.command()
+@_version
+def add(version: str) -> int:
+    """Fetch one package with pip, check the SHA-256 of its libraries, and keep them with their licences."""
+    from dmlsplit.library.fetching import add as fetch
+    from dmlsplit.library.fetching import is_added, megabytes
+    from dmlsplit.library.places import directory_of
+
+    build = _build(version)
+    if is_added(build):
+        _streams.write(f"{build} is here already: {fetch(build)}\n")
+        return 0
+    program = "pip" if build.python else "npm"
+    size = f", {megabytes(build.size)}" if build.size else ""
+    _streams.write(f"{program} fetches {build.package} {build.version}{size}; by fetching it you accept its terms:\n")
+    _streams.write(f"  {build.terms}\n")
+    _streams.flush()
+    fetch(build)
+    kept = sum(file.stat().st_size for file in directory_of(build).iterdir())
+    _streams.write(
+        f"The SHA-256 of {' and '.join(build.files)} is the known one; {megabytes(kept)} are kept, with the\n"
+    )
+    _streams.write(f"licence files, in {directory_of(build)}\n")
+    return 0
+
+
+@library.command()
+@_version
+def remove(version: str) -> int:
+    """Delete a build from this machine."""
+    from dmlsplit.library.fetching import remove as delete
+    from dmlsplit.library.places import directory_of
+
+    build = _build(version)
+    gone = delete(build)
+    _streams.write(f"{directory_of(build)} is removed\n" if gone else f"{build} is not here\n")
+    return 0
+
+
+def _build(version: str) -> Build:
+    from dmlsplit.library.catalogue import find_build
+
+    try:
+        return find_build(version)
+    except ValueError as unknown:
+        raise click.UsageError(str(unknown)) from None

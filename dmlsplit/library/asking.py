@@ -1,0 +1,325 @@
+"""Questions to a DirectML build: does it create this operator, compile it, compile this graph; and why not."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Final, TypeAlias
+
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc, MemberError, widened
+from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
+from dmlsplit.descriptors.enums import FeatureLevel
+from dmlsplit.descriptors.schema import find_operator
+from dmlsplit.graphs import GraphDesc, NeighbourOperatorDesc
+from dmlsplit.graphs.descriptors import GraphNode, described
+from dmlsplit.library.catalogue import DIRECTML, LINUX, Build, debug_layer, directml_builds, find_build
+from dmlsplit.library.errors import Unavailable
+from dmlsplit.library.fetching import added, is_added
+from dmlsplit.library.harness import harness
+from dmlsplit.library.image import image
+from dmlsplit.library.process import COMMAND_SECONDS, CRASH, SAID, TIMEOUT, opened
+from dmlsplit.targets.releases import Release
+
+Question: TypeAlias = AnyOperatorDesc | OperatorDesc | GraphDesc
+DirectMLLike: TypeAlias = Build | Release | str | None
+
+SCRATCH_BYTES: Final = 1 << 40
+"""Of the buffer for temporary and persistent resources, which has no memory behind it."""
+LAYER_KNOWS: Final = FeatureLevel.FL_5_1
+"""The debug layer, of DirectML 1.9.0, knows the operators of this level and of those below."""
+_OK: Final = "00000000"
+_EXCEPTIONS: Final = {
+    "C0000005": "an access violation",
+    "C0000094": "a division by zero",
+    "C00000FD": "a stack overflow",
+    "C0000409": "__fastfail",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryAnswer:
+    """What a build answers about one descriptor.
+
+    `hresult` is what `call` returned: CreateOperator; CompileOperator, CompileGraph or RecordDispatch where that was
+    asked as well, or the first of them that fails. None where the process ended, or where there was no answer in time.
+    `reason` is what DirectML's debug layer says of a refusal, or how the process ended; None where nothing is known.
+    `compiled`, `temporary_bytes`, `persistent_bytes` and `dispatches` are None where compiling was not asked, or where
+    it did not come to that. `node` is the node of a graph that is not created.
+    """
+
+    hresult: int | None
+    ended_the_process: bool
+    reason: str | None
+    compiled: bool | None = None
+    temporary_bytes: int | None = None
+    persistent_bytes: int | None = None
+    dispatches: int | None = None
+    build: str = ""
+    call: str = "CreateOperator"
+    node: int | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether every call succeeded."""
+        return self.hresult == 0
+
+
+def build_of(directml: DirectMLLike = None) -> Build:
+    """The build that a caller names; without a name the newest one that has been added and can be asked here.
+
+    ValueError for an unknown name, NotAdded where it has not been fetched, Unavailable where it cannot be asked.
+    """
+    if isinstance(directml, Build):
+        build = directml
+    elif directml is not None:
+        build = find_build(directml.name if isinstance(directml, Release) else directml)
+    else:
+        build = _newest()
+    if build.kind != DIRECTML:
+        raise ValueError(f"{build} is ONNX Runtime, which is asked about models")
+    added(build)
+    return build
+
+
+def _newest() -> Build:
+    here = [build for build in directml_builds() if is_added(build)]
+    for build in sorted(here, key=lambda build: (build.feature_level, build.platform is LINUX), reverse=True):
+        try:
+            harness(build.platform)
+        except Unavailable:
+            if build == here[0]:
+                raise
+        else:
+            return build
+    recommended = [build for build in directml_builds() if build.platform is LINUX][-1]
+    added(recommended)
+    return recommended
+
+
+def ask(desc: Question, directml: DirectMLLike = None, *, compile: bool = False, explain: bool = True) -> LibraryAnswer:
+    """What a DirectML build answers to CreateOperator, or of a graph to CompileGraph.
+
+    `directml` names the build (dmlsplit.library.builds() has those that are here), the newest one here is asked without
+    it. `compile`: CompileOperator, too, and a dispatch is recorded. `explain`: where the build refuses, the debug layer
+    is asked for its reason if it has been added ("debug-layer").
+
+    NotAdded where the build has not been fetched, Unavailable where it cannot be asked here, ValueError for what no C
+    struct holds.
+    """
+    (answer,) = ask_all([desc], directml, compile=compile, explain=explain)
+    return answer
+
+
+def ask_all(
+    descs: Iterable[Question], directml: DirectMLLike = None, *, compile: bool = False, explain: bool = True
+) -> list[LibraryAnswer]:
+    """The same of several descriptors, by one process."""
+    build = build_of(directml)
+    asked = [_Asked(desc, compile) for desc in descs]
+    with opened(build) as library:
+        replies = library.replies([each.command for each in asked])
+        ended = [i for i, reply in enumerate(replies) if _is_no_answer(reply) and asked[i].compiles]
+        creations = library.replies([asked[i].creation for i in ended])
+    answers = [each.answer(reply, build.name) for each, reply in zip(asked, replies, strict=True)]
+    for i, creation in zip(ended, creations, strict=True):
+        if not _is_no_answer(creation):
+            answers[i] = replace(answers[i], call=asked[i].compiling)
+    if explain:
+        _explain(asked, answers, build)
+    return answers
+
+
+def checked(desc: Question) -> None:
+    """ValueError for a descriptor that no C struct holds: its path, and why."""
+    if not isinstance(desc, GraphDesc):
+        image(desc)
+        return
+    for i, node in enumerate(desc.nodes):
+        image(node_desc(node, i))
+
+
+def _is_no_answer(reply: str) -> bool:
+    return reply == TIMEOUT or reply.startswith(CRASH)
+
+
+def _explain(asked: Sequence[_Asked], answers: list[LibraryAnswer], build: Build) -> None:
+    """Puts in reasons: that the build is older than the operator, else what the debug layer says, as far as it knows
+    the operators and refuses the same, by the same call."""
+    refused = []
+    for i, answer in enumerate(answers):
+        if not answer.hresult:
+            continue
+        newer = [each for each in asked[i].schemas if each.since > build.feature_level]
+        if newer and answer.call == "CreateOperator":
+            said = f"{newer[0].c_name} came with feature level {newer[0].since}, the build has {build.feature_level}"
+            answers[i] = replace(answer, reason=said)
+        elif all(each.since <= LAYER_KNOWS for each in asked[i].schemas):
+            refused.append(i)
+    if not refused or not is_added(debug_layer()):
+        return
+    try:
+        layer = opened(debug_layer(), {"debug-layer": 1})
+    except Unavailable:  # wine is not here
+        return
+    with layer:
+        replies = layer.replies([asked[i].explanation for i in refused])
+    for i, reply in zip(refused, replies, strict=True):
+        results, _, message = reply.partition(SAID)
+        if message and not _is_no_answer(reply):
+            there = asked[i].answer(results, "")
+            if there.hresult and (there.call, there.node) == (answers[i].call, answers[i].node):
+                answers[i] = replace(answers[i], reason=message)
+
+
+class _Asked:
+    """One question in the harness's words, and what its answers mean."""
+
+    def __init__(self, desc: Question, compile: bool) -> None:
+        self._is_graph = isinstance(desc, GraphDesc)
+        nodes = [node_desc(node, i) for i, node in enumerate(desc.nodes)] if isinstance(desc, GraphDesc) else [desc]
+        self.schemas = [widened(node)[0] for node in nodes]
+        self.compiles = compile or self._is_graph
+        self.compiling = "CompileGraph" if self._is_graph else "CompileOperator"
+        if isinstance(desc, GraphDesc):
+            self._steps = graph_steps(desc)
+        else:
+            self._steps = _operator_steps(desc) if compile else [f"operator {image(desc)}"]
+
+    @property
+    def command(self) -> str:
+        """The question as the harness takes it."""
+        return (
+            f"session {' ; '.join(self._steps)}" if self.compiles else self._steps[0].replace("operator", "create", 1)
+        )
+
+    @property
+    def creation(self) -> str:
+        """Of the question what its operators ask."""
+        return f"session {' ; '.join(step for step in self._steps if step.startswith('operator'))}"
+
+    @property
+    def explanation(self) -> str:
+        """The question with what the debug layer says."""
+        return (
+            f"messages {' ; '.join(self._steps)}" if self.compiles else self._steps[0].replace("operator", "explain", 1)
+        )
+
+    def answer(self, reply: str, build: str) -> LibraryAnswer:
+        """What a reply to the question means."""
+        if reply == TIMEOUT:
+            return LibraryAnswer(None, False, f"no answer within {COMMAND_SECONDS} seconds", build=build)
+        if reply.startswith(CRASH):
+            return LibraryAnswer(None, True, ended_by(reply.removeprefix(CRASH)), build=build)
+        results = [(step.split(" ", 1)[0], word) for step, word in zip(self._steps, reply.split(" "), strict=True)]
+        for i, word in enumerate([word for step, word in results if step == "operator"]):
+            if word != _OK:
+                return LibraryAnswer(int(word, 16), False, None, build=build, node=i if self._is_graph else None)
+        if not self.compiles:
+            return LibraryAnswer(0, False, None, build=build)
+        words = dict(results)
+        made = words["graph" if self._is_graph else "compile"]
+        if made != _OK:
+            return LibraryAnswer(int(made, 16), False, None, compiled=False, build=build, call=self.compiling)
+        _, temporary, persistent = map(int, words["properties"].split(","))
+        memory = LibraryAnswer(0, False, None, True, temporary, persistent, build=build, call=self.compiling)
+        if words["run"] != _OK:
+            return replace(memory, hresult=int(words["run"], 16), call="RecordDispatch")
+        return replace(memory, dispatches=words["recorded"].count(";"))
+
+
+def ended_by(word: str) -> str:
+    """How a process ended: by a signal, or on Windows by an exception."""
+    if word.isdigit() and len(word) < 4:
+        try:
+            return f"the process ended by {signal.Signals(int(word)).name}"
+        except ValueError:
+            return f"the process ended by signal {word}"
+    name = _EXCEPTIONS.get(word)
+    return f"the process ended by {f'{name} (0x{word})' if name else f'exception 0x{word}'}"
+
+
+def _operator_steps(desc: AnyOperatorDesc | OperatorDesc) -> list[str]:
+    """A session: the operator, compiled, with a dispatch recorded on buffers as large as its tensors."""
+    schema, members = widened(desc)
+    sides: dict[str, list[TensorDesc | None]] = {"input": [], "output": [], "attribute": []}
+    for member in schema.members:
+        value = members[member.name]
+        entries = value if isinstance(value, tuple) else (value,)
+        sides[member.role] += [each if isinstance(each, TensorDesc) else None for each in entries]
+    ends = _Ends(sides["input"], sides["output"])
+    first = len(ends.buffers)
+    return [
+        *ends.buffers,
+        f"operator {image(desc)}",
+        f"compile {first} 0",
+        f"properties {first + 1}",
+        *ends.run(first + 1),
+    ]
+
+
+class _Ends:
+    """What a dispatch is bound to: a buffer for each input and output, in their order, and one for its own memory."""
+
+    def __init__(self, inputs: Sequence[TensorDesc | None], outputs: Sequence[TensorDesc | None]) -> None:
+        self._sides = (inputs, outputs)
+        sizes = [_size(tensor) or 0 for side in self._sides for tensor in side]
+        self.buffers = [f"buffer {size}" for size in (*sizes, SCRATCH_BYTES)]
+
+    def run(self, dispatchable: int) -> list[str]:
+        """The steps that record a dispatch. Inputs that DirectML owns, and tensors that are absent, are not bound."""
+        words: list[str] = []
+        number = 0
+        for side in self._sides:
+            words.append(str(len(side)))
+            for tensor in side:
+                size = _size(tensor)
+                owned = side is self._sides[0] and tensor is not None and tensor.desc is not None and tensor.flags & 1
+                words.append("none" if size is None or owned else f"{number} 0 {size}")
+                number += 1
+        return [f"run {dispatchable} {' '.join(words)} {number}", "recorded"]
+
+
+def _size(tensor: TensorDesc | None) -> int | None:
+    return tensor.total_tensor_size_in_bytes if tensor is not None and tensor.desc is not None else None
+
+
+def node_desc(node: GraphNode, index: int) -> AnyOperatorDesc | OperatorDesc:
+    """A node's descriptor. MemberError where a NeighbourOperatorDesc does not say all of it."""
+    if not isinstance(node, NeighbourOperatorDesc):
+        return node
+    try:
+        schema = find_operator(node.type)
+        inputs, outputs = iter(node.inputs), iter(node.outputs)
+        members: dict[str, object] = dict(node.members)
+        for member in schema.members:
+            if member.type == "tensor":
+                members[member.name] = next(inputs if member.role == "input" else outputs, None)
+        return AnyOperatorDesc(schema, members)
+    except MemberError as error:
+        raise MemberError(("Nodes", index, *error.path), error.said) from None
+    except ValueError as unknown:
+        raise MemberError(("Nodes", index, "Type"), str(unknown)) from None
+
+
+def graph_steps(desc: GraphDesc) -> list[str]:
+    """A session (harness/session.h): buffers for the graph's ends, its operators, CompileGraph, a recorded dispatch.
+
+    The buffers are numbered as the ends are, inputs first; behind them comes the one for temporary memory.
+    """
+    graph = described(desc)
+    ends = _Ends(graph.inputs, graph.outputs)
+    first, count = len(ends.buffers), len(desc.nodes)
+    operators = [f"operator {image(node_desc(node, i))}" for i, node in enumerate(desc.nodes)]
+    numbers = [(first + i,) for i in range(count)]
+    edges = [
+        [astuple(edge) for edge in side] for side in (desc.input_edges, desc.output_edges, desc.intermediate_edges)
+    ]
+    lists = " ".join([_list(each) for each in (numbers, *edges)])
+    compiling = f"graph {len(desc.inputs)} {len(desc.outputs)} {lists} 0"
+    return [*ends.buffers, *operators, compiling, f"properties {first + count}", *ends.run(first + count)]
+
+
+def _list(entries: Sequence[tuple[int, ...]]) -> str:
+    """A count and the entries, as harness/graph.h has it."""
+    return " ".join(map(str, [len(entries), *(number for entry in entries for number in entry)]))

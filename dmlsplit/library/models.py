@@ -1,0 +1,209 @@
+"""Questions to ONNX Runtime: is a session made of a model, where does each node run, what is DirectML given."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dmlsplit.descriptors.schema import known_operator
+from dmlsplit.library.catalogue import ONNXRUNTIME, Build, find_build
+from dmlsplit.library.fetching import added
+from dmlsplit.library.sessions import OnnxRuntime, Query
+from dmlsplit.system.errors import DmlSplitError, InputError
+
+if TYPE_CHECKING:
+    import onnx
+
+FOLDED: Final = "folded"
+PROVIDERS: Final[Mapping[str, str]] = {"DmlExecutionProvider": "DML", "CPUExecutionProvider": "CPU"}
+_NO_FUSION: Final = {"ep.dml.disable_graph_fusion": "1"}
+_EXTERNAL: Final = "session.model_external_initializers_file_folder_path"
+_PLACED: Final = re.compile(r"placed on \[(\w+)\]")
+_NODE: Final = re.compile(r"  (?P<op>\S+) \((?P<name>.*)\)$")
+_ON_CPU: Final = "dmlsplit: on the CPU"
+"""A node that the copy of a model has besides: ONNX Runtime says "all nodes" where there is none on the CPU."""
+_STRING: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledGraph:
+    """A graph that CompileGraph was given: its nodes, as ONNX Runtime names them, and what was returned."""
+
+    nodes: tuple[str, ...]
+    inputs: int
+    outputs: int
+    hresult: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """What a version of ONNX Runtime does with a model while it makes a session.
+
+    `created`: whether there is one; `failure` is ONNX Runtime's own message where there is none. `nodes` are the
+    model's by name (unnamed ones as Operator@index, those of branches behind the path of their node): DML, CPU, another
+    provider, or "folded" where the session's graph has no such node any more: folded, fused into another, or removed;
+    empty where there is no session. `added` are nodes that the optimizer made. `operators` are those that DirectML was
+    asked to create, by name, with how often; `refused` those that it refused. `graphs` are those that were compiled.
+    """
+
+    version: str
+    created: bool
+    failure: str | None
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    added: Mapping[str, str] = field(default_factory=dict)
+    operators: Mapping[str, int] = field(default_factory=dict)
+    refused: tuple[tuple[str, int], ...] = ()
+    graphs: tuple[CompiledGraph, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """The answer as JSON has it."""
+        return {
+            "onnxruntime": self.version,
+            "created": self.created,
+            "failure": self.failure,
+            "nodes": dict(self.nodes),
+            "added": dict(self.added),
+            "operators": dict(self.operators),
+            "refused": [{"operator": name, "hresult": f"0x{code:08X}"} for name, code in self.refused],
+            "graphs": [
+                {
+                    "nodes": list(graph.nodes),
+                    "inputs": graph.inputs,
+                    "outputs": graph.outputs,
+                    "hresult": f"0x{graph.hresult:08X}",
+                }
+                for graph in self.graphs
+            ],
+        }
+
+
+def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelAnswer | DmlSplitError]]:
+    """What a version ("1.24.4") does with the models of files, one after another.
+
+    ValueError for a version that cannot be asked, NotAdded where it has not been fetched, Unavailable where it cannot
+    be asked here. A file that cannot be read is an error in the place of its answer.
+    """
+    build = _runtime(version)
+    with OnnxRuntime(added(build)) as runtime:
+        for file in files:
+            try:
+                yield file, _asked(runtime, build, file)
+            except DmlSplitError as error:
+                yield file, error
+            except OSError as error:
+                yield file, InputError(error.strerror or str(error), file=file)
+
+
+def ask_model(file: str, version: str) -> ModelAnswer:
+    """The same of one model; InputError where it cannot be read."""
+    ((_, answer),) = ask_models([file], version)
+    if isinstance(answer, DmlSplitError):
+        raise answer
+    return answer
+
+
+def _runtime(version: str) -> Build:
+    name = version if version.startswith(ONNXRUNTIME) else f"{ONNXRUNTIME}-{version}"
+    build = find_build(name)
+    if build.kind != ONNXRUNTIME:
+        raise ValueError(f"{version} is no version of ONNX Runtime")
+    return build
+
+
+def _asked(runtime: OnnxRuntime, build: Build, file: str) -> ModelAnswer:
+    with open(file, "rb") as stream:  # says what is wrong with the name
+        stream.read(1)
+    path = Path(file).resolve()
+    named, names = _named(path)
+    record = runtime.ask(Query(path))
+    crash = record.get("crash")
+    failure = f"the process ended: {crash}" if crash else record.get("error")
+    nodes: Mapping[str, str] = {}
+    made: Mapping[str, str] = {}
+    if record.get("session"):
+        folder = f"Z:{path.parent}".replace("/", "\\")
+        placed = runtime.ask(Query(named, config={**_NO_FUSION, _EXTERNAL: folder}))
+        if placed.get("session"):
+            providers = _providers(placed["placement"])
+            nodes = {name: providers.get(name, FOLDED) for name in names}
+            made = {name: provider for name, provider in providers.items() if name not in nodes and name != _ON_CPU}
+    events = record.get("events", [])
+    created = [event for event in events if event["call"] == "CreateOperator"]
+    operators = Counter(_operator(event) for event in created)
+    refused = tuple((_operator(event), int(event["hr"], 16)) for event in created if int(event["hr"], 16))
+    graphs = tuple([_graph(event) for event in events if event["call"] == "CompileGraph"])
+    return ModelAnswer(
+        build.version, bool(record.get("session")), failure, nodes, made, dict(operators), refused, graphs
+    )
+
+
+def _graph(event: Mapping[str, Any]) -> CompiledGraph:
+    names = tuple([node.get("name", "") for node in event["nodes"]])
+    return CompiledGraph(names, event["inputs"], event["outputs"], int(event["hr"], 16))
+
+
+def _operator(event: Mapping[str, Any]) -> str:
+    number: int = event["desc"]["OperatorType"]
+    known = known_operator(number)
+    return known.c_name if known else f"DML_OPERATOR_TYPE({number})"
+
+
+def _providers(log: Sequence[str]) -> dict[str, str]:
+    """Where each node runs, by the log of a session."""
+    found: dict[str, str] = {}
+    provider = ""
+    for line in log:
+        placed, node = _PLACED.search(line), _NODE.match(line)
+        if placed:
+            provider = PROVIDERS.get(placed[1], placed[1])
+        elif node and provider:
+            found[node["name"]] = provider
+    return found
+
+
+def _named(path: Path) -> tuple[bytes, list[str]]:
+    """A copy of a model in which every node has a name of its own, with one more node that runs on the CPU; and the
+    names."""
+    model = _loaded(path)
+    names: list[str] = []
+    _name_nodes(model.graph, "", names)
+    graph = model.graph
+    node = graph.node.add()
+    node.op_type, node.name = "Identity", _ON_CPU
+    node.input.append(f"{_ON_CPU}, input")
+    node.output.append(f"{_ON_CPU}, output")
+    for values, name in ((graph.input, node.input[0]), (graph.output, node.output[0])):
+        value = values.add()
+        value.name = name
+        value.type.tensor_type.elem_type = _STRING
+        value.type.tensor_type.shape.dim.add().dim_value = 1
+    return model.SerializeToString(), names
+
+
+def _loaded(path: Path) -> onnx.ModelProto:
+    try:
+        import onnx
+    except ImportError:
+        raise InputError("to ask about models needs onnx: pip install 'dmlsplit[onnx]'", file=str(path)) from None
+    from google.protobuf.message import DecodeError
+
+    try:
+        return onnx.load(path, load_external_data=False)
+    except (DecodeError, ValueError) as error:
+        raise InputError(f"it is no ONNX model: {error}", file=str(path)) from None
+
+
+def _name_nodes(graph: onnx.GraphProto, path: str, names: list[str]) -> None:
+    """Gives each node of a graph, and of the graphs in it, a name of its own; notes it."""
+    taken = Counter(node.name for node in graph.node)
+    for index, node in enumerate(graph.node):
+        own = node.name if node.name and taken[node.name] == 1 else f"{node.op_type}@{index}"
+        node.name = f"{path}{own}"
+        names.append(node.name)
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                _name_nodes(inner, f"{node.name}/{attribute.name}/", names)
