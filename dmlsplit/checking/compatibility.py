@@ -40,6 +40,8 @@ class Columns(NamedTuple):
     key: str
     noun: str
     columns: tuple[Column, ...]
+    heading: str
+    """What stands above the columns in a page."""
     not_observed: str = ""
     """The remark on a column that was not observed."""
 
@@ -63,6 +65,7 @@ LEVELS: Final = Columns(
         Column(str(level), target_of(level), level in observed_levels(), (target_of(level).name,))
         for level in FeatureLevel
     ),
+    "Feature level",
     "no build of this level was observed: it rests on documentation alone",
 )
 RELEASES: Final = Columns(
@@ -72,13 +75,22 @@ RELEASES: Final = Columns(
         Column(version, target_of(find_release(version)), True, tuple(build.judged_by for build in builds))
         for version, builds in directml_versions().items()
     ),
+    "DirectML release",
 )
 RUNTIMES: Final = Columns(
     "runtimes",
     "version of ONNX Runtime",
     tuple(Column(each.version, target_of(each), each.observed, (target_of(each).name,)) for each in runtimes()),
+    "ONNX Runtime",
     "this version was not observed: of models nothing is predicted",
 )
+
+
+def runtime_columns(targets: Iterable[Target]) -> Columns:
+    """The versions of ONNX Runtime among these targets."""
+    found = [(target, target.runtime) for target in targets if target.runtime is not None]
+    columns = [Column(target.short_name, target, runtime.observed, (target.name,)) for target, runtime in found]
+    return RUNTIMES._replace(noun="ONNX Runtime version", columns=tuple(columns))
 
 
 class Compatibility(NamedTuple):
@@ -88,6 +100,8 @@ class Compatibility(NamedTuple):
     use: Use
     report: Report
     legalization: Legalization | None
+    said: str = ""
+    """The answer in words, with its conditions, about a node whose sizes are open."""
 
 
 @lru_cache(256)

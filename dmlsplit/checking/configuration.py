@@ -70,8 +70,12 @@ _TEXT_OR_TEXTS: Final = ValueKind(
     {"anyOf": [_TEXT.schema, _TEXTS.schema]},
     lambda value: isinstance(value, str) or _is_texts(value),
 )
-_SEVERITY: Final = ValueKind(
-    '"warning" or "error"', {"enum": ["warning", "error"]}, lambda value: value in ("warning", "error")
+FAILING: Final = ("error", "warning", "unknown")
+"""What `fail-on` takes."""
+_FAILING: Final = ValueKind(
+    '"error", "warning", "unknown" or a list of these',
+    {"anyOf": [{"enum": [*FAILING]}, {"type": "array", "items": {"enum": [*FAILING]}}]},
+    lambda value: value in FAILING or (_is_texts(value) and set(value) <= set(FAILING)),
 )
 _SHAPE: Final = ValueKind(
     "a list of sizes, with ? for one that is unknown",
@@ -89,7 +93,7 @@ KEYS: Final[Mapping[str, ValueKind]] = {
     "assume": _TEXTS,
     "select": _TEXTS,
     "ignore": _TEXTS,
-    "fail-on": _SEVERITY,
+    "fail-on": _FAILING,
     "baseline": _PATH,
     **_OF_MODELS,
     "per-file-ignores": _table_of(_TEXTS, 'a table of lists of rules: "old/*.onnx" = ["node/"]'),
@@ -126,12 +130,10 @@ class Configuration:
     def defaults(self) -> dict[str, Any]:
         """The options of `dmlsplit check` that stand for it, as click takes them."""
         found: dict[str, Any] = {}
-        for name in ("feature-level", "directml", "onnxruntime", "assume", "select", "ignore"):
+        for name in ("feature-level", "directml", "onnxruntime", "assume", "select", "ignore", "fail-on"):
             if name in self.table:
                 value = self.table[name]
                 found[name.replace("-", "_")] = [value] if isinstance(value, str) else value
-        if "fail-on" in self.table:
-            found["fail_on"] = self.table["fail-on"]
         if "baseline" in self.table:
             found["baseline"] = os.path.join(os.path.dirname(self.path), self.table["baseline"])
         return found

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from dmlsplit.checking.compatibility import Columns, Compatibility, compatibility
 from dmlsplit.checking.results import Judged, Note, NotJudged, NotRead, Result, answers
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import GRAPH
@@ -47,13 +48,14 @@ def keep_all(rule: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question about every file: its targets, what is given of models, which rules are wanted, and whether a
-    refusal that a rewriting gets around says so."""
+    """The question about every file: its targets, what is given of models, which rules are wanted, whether a refusal
+    that a rewriting gets around says so, and which columns are asked of each node of a model, besides the targets."""
 
     targets: tuple[Target, ...] = field(default_factory=lambda: (find_target(),))
     given: Given | None = None
     keep: Keep = field(default=keep_all)
     name_fixes: bool = False
+    columns: tuple[Columns, ...] = ()
 
 
 class FileResults(NamedTuple):
@@ -140,12 +142,30 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
     try:
         for entry in read_entries(file, question.given):
             for target in question.targets:
-                yield _with_fix(judge_entry(entry, target, question.keep), entry, target, question)
+                result = _with_fix(judge_entry(entry, target, question.keep), entry, target, question)
+                yield _with_columns(result, entry, question) if target is question.targets[0] else result
             judged += 1
         return
     except Exception as error:
         fault = fault_of(error)
     yield from _failed(file, judged, fault, question)
+
+
+def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
+    """The answers of levels, releases or versions of ONNX Runtime about an entry; none where it stands for nothing that
+    they can be asked about."""
+    if entry.node is not None:
+        from dmlsplit.checking import node_verdicts
+
+        return node_verdicts.columns_of(entry.node, entry.descriptor, asked)
+    desc = entry.descriptor or entry.graph
+    return () if desc is None else compatibility(desc, asked)
+
+
+def _with_columns(result: Result, entry: Entry, question: Question) -> Result:
+    if not question.columns or entry.node is None or not isinstance(result, Judged):
+        return result
+    return result._replace(columns=tuple([columns_of(entry, asked) for asked in question.columns]))
 
 
 def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Result]:
@@ -175,7 +195,7 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
     if verdict is None:
         return Judged(report, name, position, entry.descriptor, graph=entry.graph)
-    return Judged(report, name, position, verdict.descriptor, node=verdict.summary, open_node=verdict.open_node)
+    return Judged(report, name, position, verdict.descriptor, node=verdict.summary, of_nodes=entry.of_nodes)
 
 
 def _node_verdict(entry: Entry, target: Target) -> NodeVerdict | None:

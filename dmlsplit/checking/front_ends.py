@@ -85,7 +85,7 @@ def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
 def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
     """The operators of a model that was read from `file`."""
     for index, item in enumerate(model.items):
-        yield _entry(file, index, item)
+        yield replace(_entry(file, index, item), of_nodes=model.of_nodes)
     if not model.items:
         note = RULES["input/no-split"].diagnostic(Location(), "there is no Split and no Concat")
         yield Entry(file, -1, None, None, None, (note,), _place_of(()))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from dmlsplit.checking.compatibility import Columns, Compatibility, compatibility
 from dmlsplit.checking.open_sizes import OpenNode
-from dmlsplit.checking.results import NodeSummary
+from dmlsplit.checking.results import NodeSummary, in_graph
 from dmlsplit.descriptors.descs import OperatorDesc
-from dmlsplit.descriptors.diagnostics import Report, Severity
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.joins import JoinNode
@@ -21,14 +23,16 @@ from dmlsplit.rules import RULES
 from dmlsplit.targets.target import Target, Use
 from dmlsplit.verdicts.validation import minimum_feature_level
 
+if TYPE_CHECKING:
+    from dmlsplit.graphs.execution import Correctness
+
 
 class NodeVerdict(NamedTuple):
-    """The report, the row of a table, the operator that the node is, and the node itself where sizes are open."""
+    """The report, the row of a table, and the operator that the node is."""
 
     report: Report
     summary: NodeSummary
     descriptor: OperatorDesc | None = None
-    open_node: OpenNode | None = None
 
 
 def judge_node(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
@@ -81,9 +85,52 @@ def _with_graphs(verdict: NodeVerdict, node: SplitNode | JoinNode, target: Targe
         else:
             message = f"{found[twin].message} ({diagnostic.rule}: {diagnostic.message})"
             found[twin] = replace(found[twin], message=message)
-    fails = any(each.severity is Severity.ERROR for each in found)
     report = replace(verdict.report, diagnostics=(*kept, *found))
-    return verdict._replace(report=report, summary=verdict.summary._replace(graph_fails=fails))
+    return verdict._replace(report=report, summary=verdict.summary._replace(graph=_correctness(found)))
+
+
+def _correctness(found: Iterable[Diagnostic]) -> Correctness:
+    """What comes of a graph with these findings."""
+    if any(each.severity is Severity.ERROR for each in found):
+        return "wrong"
+    return "unknown" if any(each.rule == "graph/unknown" for each in found) else "right"
+
+
+def columns_of(
+    node: SplitNode | JoinNode, descriptor: OperatorDesc | None, asked: Columns
+) -> tuple[Compatibility, ...]:
+    """The answer of each level, release or version of ONNX Runtime about a node, its graph included.
+
+    None of a level or release that has none, since the node stands for no operator, whatever its sizes are.
+    """
+    answers = {} if descriptor is None else {each.column: each for each in compatibility(descriptor, asked)}
+    open_node = None if descriptor is not None else OpenNode.of(node)
+    found = []
+    for column in asked.columns:
+        if column.target.runtime is not None and node.in_session is not None:
+            verdict = judge_node(node, descriptor, column.target)
+            use = verdict.summary.outcome if verdict.report.ok else Use.REFUSED
+            found.append(Compatibility(column, use, verdict.report, None))
+            continue
+        answer = answers.get(column)
+        if open_node is not None:
+            of_sizes = open_node.answer(column.target)
+            report = Report((), column.target.name, None, node.report.operator)
+            answer = Compatibility(column, of_sizes.main, report, None, str(of_sizes))
+        if answer is not None:
+            found.append(_in_graph(answer, node))
+    return tuple(found)
+
+
+def _in_graph(answer: Compatibility, node: SplitNode | JoinNode) -> Compatibility:
+    """The answer with what its target makes of the graph that the node becomes part of."""
+    if not node.report.ok or node.in_session is None:
+        return answer
+    found = graph_diagnostics(node, answer.column.target)
+    if not found:
+        return answer
+    report = replace(answer.report, diagnostics=(*answer.report.diagnostics, *found))
+    return answer._replace(use=in_graph(answer.use, _correctness(found)), report=report)
 
 
 _SAME_FAULT: Final = {
@@ -105,11 +152,10 @@ def _judge_open(node: SplitNode | JoinNode, target: Target, open_node: OpenNode)
         here, f"{answer.head}{answer.rest}", expected=hints, actual=answer.head, line=place[0], column=place[1]
     )
     summary = _summary(node, answer.main)._replace(
-        is_warned=any(d.severity is Severity.WARNING for d in kept),
         minimum_level=open_node.lowest_level,
         condition=answer.condition,
     )
-    return NodeVerdict(Report((*kept, said), target.name, None, own.operator), summary, None, open_node)
+    return NodeVerdict(Report((*kept, said), target.name, None, own.operator), summary)
 
 
 @lru_cache(maxsize=256)
@@ -123,16 +169,14 @@ def _judge_in_session(node: SplitNode | JoinNode, descriptor: OperatorDesc | Non
     report, answer = judged_in_session(node, target)
     use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
     summary = _summary(node, use)._replace(runtime=str(answer.outcome))
-    open_node = None
     if descriptor is not None:
         summary = summary._replace(minimum_level=_minimum_level(descriptor))
     elif open_node := OpenNode.of(node):
         summary = summary._replace(minimum_level=open_node.lowest_level)
-    return NodeVerdict(report, summary, descriptor, open_node)
+    return NodeVerdict(report, summary, descriptor)
 
 
 def _summary(node: SplitNode | JoinNode, use: Use) -> NodeSummary:
     operator = f"{node.op} {node.version}" if node.version else node.op
-    warned = any(d.severity is Severity.WARNING for d in node.report.diagnostics)
     shape, lengths = node.whole_shape, node.lengths
-    return NodeSummary(node.path, operator, node.data_type, shape, node.axis, lengths, warned, use)
+    return NodeSummary(node.path, operator, node.data_type, shape, node.axis, lengths, use)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Position, Report
 from dmlsplit.descriptors.enums import FeatureLevel
-from dmlsplit.targets.target import Use
+from dmlsplit.targets.target import RUNS, Use
 
 if TYPE_CHECKING:
-    from dmlsplit.checking.open_sizes import OpenNode
+    from dmlsplit.checking.compatibility import Compatibility
     from dmlsplit.descriptors.dims import Shape
     from dmlsplit.graphs import GraphDesc
+    from dmlsplit.graphs.execution import Correctness
 
 
 class Verdict(enum.StrEnum):
@@ -24,23 +25,32 @@ class Verdict(enum.StrEnum):
 
     OK = "ok"
     NOT_OK = "not ok"
+    UNKNOWN = "unknown"
+    """Nothing is known to be wrong, and too little is known to say that nothing is."""
     NOT_JUDGED = "not judged"
     """Neither a Split nor a Join."""
     NOT_READ = "not read"
 
 
 def verdict_of(report: Report) -> Verdict:
-    """The verdict that a report by itself stands for."""
+    """The verdict that a report by itself stands for, without what is known of its node."""
     if report.hresult is None and report.operator is None:
         return Verdict.NOT_JUDGED if report.ok else Verdict.NOT_READ
     return Verdict.OK if report.ok else Verdict.NOT_OK
 
 
+def in_graph(use: Use, graph: Correctness) -> Use:
+    """The use of a node, of which this comes in the graph that it becomes part of."""
+    if graph == "wrong" and use is not Use.NOT_ASKED:
+        return Use.REFUSED
+    return Use.UNKNOWN if graph == "unknown" and use in RUNS else use
+
+
 class NodeSummary(NamedTuple):
     """A node of a framework's model, by a target: what a table says of it.
 
-    `is_warned`: its framework's rules have warnings; `minimum_level` is the lowest feature level that takes it as it
-    is, None where none does or nobody asked; `rewriting` says what the target runs in its place.
+    `minimum_level` is the lowest feature level that takes it as it is, None where none does or nobody asked;
+    `rewriting` says what the target runs in its place.
     """
 
     path: str
@@ -49,7 +59,6 @@ class NodeSummary(NamedTuple):
     shape: Shape | None
     axis: int | None
     lengths: Shape | None
-    is_warned: bool
     use: Use
     minimum_level: FeatureLevel | None = None
     rewriting: str = ""
@@ -57,8 +66,23 @@ class NodeSummary(NamedTuple):
     """Of sizes that the model leaves open: where the target does so."""
     runtime: str = ""
     """The outcome in a version of ONNX Runtime, in a word or two; "" of any other target."""
-    graph_fails: bool = False
-    """The DirectML graph that it becomes part of comes out wrong, or is refused."""
+    graph: Correctness = "right"
+    """What comes of the DirectML graph that it becomes part of; "right" where there is none."""
+
+    @property
+    def outcome(self) -> Use:
+        """The use of the node in its model: what the target makes of it by itself and of the graph around it."""
+        return in_graph(_OUTCOMES[self.runtime] if self.runtime else self.use, self.graph)
+
+
+_OUTCOMES: Final = {
+    "DML": Use.AS_IT_IS,
+    "CPU": Use.ON_CPU,
+    "session-fails": Use.REFUSED,
+    "run-fails": Use.REFUSED,
+    "unknown": Use.UNKNOWN,
+}
+"""The use that an outcome in ONNX Runtime stands for."""
 
 
 class Judged(NamedTuple):
@@ -75,13 +99,19 @@ class Judged(NamedTuple):
     descriptor: OperatorDesc | None = None
     fix: str | None = None
     node: NodeSummary | None = None
-    open_node: OpenNode | None = None
-    """The node, where its model leaves sizes open and no more."""
     graph: GraphDesc | None = None
+
+    of_nodes: int = 0
+    """How many nodes the model has; 0 where that is not known."""
+    columns: tuple[tuple[Compatibility, ...], ...] = ()
+    """Of a node, the answers of all levels, of all releases, or of other columns that the question has."""
 
     @property
     def verdict(self) -> Verdict:
-        return Verdict.OK if self.report.ok else Verdict.NOT_OK
+        if not self.report.ok:
+            return Verdict.NOT_OK
+        unknown = (self.node is not None and self.node.outcome is Use.UNKNOWN) or self.report.is_unknown
+        return Verdict.UNKNOWN if unknown else Verdict.OK
 
 
 class _Unanswered(NamedTuple):

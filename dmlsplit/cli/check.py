@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dmlsplit.checking.configuration import FAILING
 from dmlsplit.checking.files import Question, judge_files
 from dmlsplit.checking.front_ends import Given, is_model
 from dmlsplit.checking.results import NotRead, Result, Verdict
@@ -29,6 +30,7 @@ from dmlsplit.formats.operator_files import folder_pattern
 from dmlsplit.report import text
 from dmlsplit.report.baseline import Baseline
 from dmlsplit.report.formats import FORMATS
+from dmlsplit.report.shown import Shown
 from dmlsplit.report.text import Tally
 from dmlsplit.system.atomic_files import refuse_input
 from dmlsplit.system.errors import InputError
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rich.console import Console
+
+    from dmlsplit.checking.compatibility import Columns
 
 
 @click.command()
@@ -65,10 +69,12 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--fail-on",
-    type=click.Choice(["warning", "error"]),
-    default="error",
+    multiple=True,
+    type=click.Choice(FAILING),
+    default=["error"],
     show_default=True,
-    help="The lowest severity for which the exit status is 1.",
+    help="What the exit status is 1 for: errors, and also warnings, or operators of which it is not known whether they "
+    "are right. May be given several times.",
 )
 @click.option(
     "--config",
@@ -82,6 +88,8 @@ if TYPE_CHECKING:
 @click.option(
     "--write-baseline", metavar="FILE", help="Write the errors and warnings found to FILE; they do not count this time."
 )
+@click.option("--verbose", is_flag=True, help="In text, each note and warning by itself, and names in full.")
+@click.option("--only-problems", is_flag=True, help="In text, leave out operators that are ok and have no warnings.")
 @click.option(
     "--jobs", metavar="N", type=Integer(least=1), default=1, help="Read N files at once, in processes of their own."
 )
@@ -119,7 +127,9 @@ class CheckOptions:
     out: str | None
     select: tuple[str, ...]
     ignore: tuple[str, ...]
-    fail_on: str
+    fail_on: tuple[str, ...]
+    verbose: bool
+    only_problems: bool
     baseline: str | None
     write_baseline: str | None
     jobs: int
@@ -143,6 +153,14 @@ class CheckOptions:
                 raise InputError("is not there; check --write-baseline makes it", file=self.baseline) from None
             return Baseline(self.baseline)
 
+    def columns(self, targets: Sequence[Target]) -> tuple[Columns, ...]:
+        """The columns that each node of a model is asked for: those of a page."""
+        if self.format_ != "html":
+            return ()
+        from dmlsplit.report.html.build import page_columns
+
+        return page_columns(targets)
+
     def console(self) -> Console | None:
         """Where a person reads the report, if one does."""
         if self.format_ != "text" or self.out is not None or not _streams.person_reads(sys.stdout):
@@ -151,15 +169,17 @@ class CheckOptions:
 
         return terminal.console(sys.stdout)
 
-    def show(self, results: Iterable[Result], target_count: int, console: Console | None) -> None:
+    def show(self, results: Iterable[Result], targets: tuple[Target, ...], console: Console | None) -> None:
         """Writes the report."""
+        runtimes = tuple([target for target in targets if target.runtime is not None])
+        shown = Shown(self.verbose, self.only_problems, runtimes)
         if console is not None:
             from dmlsplit.report import terminal
 
-            terminal.show(results, console, target_count)
+            terminal.show(results, console, len(targets), shown)
             return
         with _streams.output(self.out, colons_meant=self.format_ in ("github", "html")) as write:
-            for chunk in FORMATS[self.format_].render(results, target_count):
+            for chunk in FORMATS[self.format_].render(results, len(targets), shown):
                 write(chunk)
             if self.write_baseline is not None:
                 refuse_input(self.write_baseline)  # before the report gets its name
@@ -170,14 +190,14 @@ class CheckOptions:
             return 2
         if self.write_baseline is not None:
             return 0
-        severities = [Severity.ERROR, Severity.WARNING] if self.fail_on == "warning" else [Severity.ERROR]
-        return int(any(tally.severities[severity] for severity in severities))
+        counts = {"error": 0, "warning": tally.severities[Severity.WARNING], "unknown": tally.unknown}
+        return int(tally.severities[Severity.ERROR] + sum(counts[what] for what in self.fail_on) > 0)
 
 
 def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: CheckOptions) -> int:
     given = replace(given, require_known_names=sum(map(is_model, names)) == 1)
     keep = rule_filter(options.select, options.ignore)
-    question = Question(targets, given, keep, name_fixes=options.format_ == "text")
+    question = Question(targets, given, keep, name_fixes=options.format_ == "text", columns=options.columns(targets))
     of_file = _configuration.questions(question)
     refuse_closed_input(names)
     options.refuse_to_replace(names)
@@ -192,7 +212,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
             results = found.watch(results)
         if known is not None:
             results = known.without_known(results)
-        options.show(tally.watch(results), len(targets), console)
+        options.show(tally.watch(results), targets, console)
     if found is not None:
         with _streams.output(options.write_baseline) as write:
             write(found.document())

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility, compatibility
-from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility
+from dmlsplit.checking.files import columns_of, judge_entry
 from dmlsplit.checking.front_ends import Given, without_nodes
-from dmlsplit.checking.open_sizes import answer_by
 from dmlsplit.checking.results import Answer, Judged, Note, NotJudged, NotRead
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judging_of, model_options, read_with_nodes
@@ -21,12 +21,13 @@ from dmlsplit.cli._tensor_support import print_levels, print_releases, print_run
 from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.legalize import in_words
 from dmlsplit.report import text
+from dmlsplit.report.alike import NAMES_SHOWN
+from dmlsplit.report.shown import Shown
 from dmlsplit.report.table import wrapped
+from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import Use
 
 if TYPE_CHECKING:
-    from dmlsplit.formats.joins import JoinNode
-    from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.formats.operator_files import Entry
 
 
@@ -39,8 +40,18 @@ if TYPE_CHECKING:
     "--runtimes", "by_runtime", is_flag=True, help="The versions of ONNX Runtime with its DirectML execution provider."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--verbose", is_flag=True, help="In text, each node of a model by itself, and every fault.")
+@click.option("--only-problems", is_flag=True, help="In text, leave out operators that all of them take as they are.")
 @model_options
-def levels(file: str | None, by_release: bool, by_runtime: bool, as_json: bool, given: Given) -> int:
+def levels(
+    file: str | None,
+    by_release: bool,
+    by_runtime: bool,
+    as_json: bool,
+    verbose: bool,
+    only_problems: bool,
+    given: Given,
+) -> int:
     """Show the tensor support of Split and Join, or which feature levels take the operators of FILE.
 
     Instead of feature levels, releases of DirectML or versions of ONNX Runtime are asked, which of an ONNX model may
@@ -63,12 +74,18 @@ def levels(file: str | None, by_release: bool, by_runtime: bool, as_json: bool, 
     if file is None:
         (print_runtimes if by_runtime else print_releases if by_release else print_levels)(as_json)
         return 0
+    asked = RUNTIMES if by_runtime else RELEASES if by_release else LEVELS
     with judging_of(file):
-        return _print_answers(file, given, RUNTIMES if by_runtime else RELEASES if by_release else LEVELS, as_json)
+        answers, status = _answers(file, given, asked)
+    if as_json:
+        _streams.write(json.dumps([_answer_json(found, asked) for found in answers], indent=2) + "\n")
+    else:
+        _print_text(answers, asked, Shown(verbose, only_problems))
+    return status
 
 
-class RefusedColumns(NamedTuple):
-    """Consecutive columns that refuse an operator for the same reasons."""
+class ColumnReasons(NamedTuple):
+    """Columns that refuse an operator, or leave it unknown, for the same reasons."""
 
     labels: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -84,11 +101,17 @@ class Answered(NamedTuple):
 
     answer: Answer
     taken: tuple[str, ...] = ()
-    refusals: Sequence[RefusedColumns] = ()
+    refusals: Sequence[ColumnReasons] = ()
     rewritten: Mapping[str, str] = {}
     unknown: tuple[str, ...] = ()
     open_sizes: Mapping[str, str] = {}
     on_cpu: tuple[str, ...] = ()
+    is_asked: bool = False
+    """Whether columns could be asked at all."""
+    doubts: Sequence[ColumnReasons] = ()
+    """The columns of which it is not known, and why."""
+    of_nodes: int = 0
+    """How many nodes the model has, of a node."""
 
     @property
     def is_graph(self) -> bool:
@@ -97,102 +120,102 @@ class Answered(NamedTuple):
     @property
     def is_unknown(self) -> bool:
         """Whether too little is known of a node for a descriptor, and nothing is wrong with it."""
-        if not isinstance(self.answer, Judged) or self.is_graph or self.open_sizes:
-            return False
-        return self.answer.descriptor is None and self.answer.report.ok
+        return isinstance(self.answer, Judged) and not self.is_asked and self.answer.report.ok
 
 
-def _answered(entry: Entry, node: SplitNode | JoinNode | None, asked: Columns) -> Answered | None:
+def _answered(read: Entry, asked: Columns) -> Answered | None:
     """None for what only says something of the file."""
+    in_sessions = asked is RUNTIMES and read.node is not None and read.node.in_session is not None
+    entry = read if in_sessions else without_nodes(read)
     newest = judge_entry(entry, asked.columns[-1].target)
     if isinstance(newest, Note):
         return None
-    desc = entry.descriptor or entry.graph
-    if desc is None:
-        return Answered(newest) if node is None else _open(newest, node, asked)
-    found = compatibility(desc, asked)
+    found = columns_of(read, asked)
+
+    def taking(use: Use) -> tuple[str, ...]:
+        return tuple([each.column.label for each in found if each.use is use])
+
+    rewritten = {}
+    for each in found:
+        if each.said and each.use is Use.REWRITTEN:
+            rewritten[each.column.label] = each.said
+        elif each.legalization is not None and each.legalization.ok and each.use is Use.REWRITTEN:
+            rewritten[each.column.label] = in_words.summary(each.legalization)
     return Answered(
         newest,
-        tuple([c.column.label for c in found if c.use is Use.AS_IT_IS]),
+        taking(Use.AS_IT_IS),
         list(_refusals(found, entry)),
-        {c.column.label: in_words.summary(c.legalization) for c in found if c.use is Use.REWRITTEN and c.legalization},
-        tuple([c.column.label for c in found if c.use is Use.UNKNOWN]),
+        rewritten,
+        taking(Use.UNKNOWN),
+        {each.column.label: each.said for each in found if each.said and not each.report.errors},
+        taking(Use.ON_CPU),
+        bool(found),
+        list(_doubts(found)),
+        read.of_nodes,
     )
 
 
-def _in_sessions(read: Entry, asked: Columns) -> Answered:
-    """The answers of versions of ONNX Runtime about a node of an ONNX model."""
-    answers = {column.label: judge_entry(read, column.target) for column in asked.columns}
-    labels: dict[str, list[str]] = {}
-    for label, answer in answers.items():
-        if answer.report.ok and isinstance(answer, Judged) and answer.node is not None:
-            labels.setdefault(answer.node.runtime, []).append(label)
-    refusals = [
-        RefusedColumns(tuple(label for label, _ in run), reasons)
-        for reasons, run in groupby(answers.items(), lambda item: item[1].report.errors)
-        if reasons
-    ]
-    newest = next(reversed(answers.values()))
-    assert not isinstance(newest, Note)
-    taken, unknown, on_cpu = (tuple(labels.get(outcome, ())) for outcome in ("DML", "unknown", "CPU"))
-    return Answered(newest, taken, refusals, unknown=unknown, on_cpu=on_cpu)
-
-
-def _open(newest: Answer, node: SplitNode | JoinNode, asked: Columns) -> Answered:
-    """The answers of the columns about a node for all sizes that its model leaves open, if no more is open."""
-    answers = {column.label: answer_by(node, column.target) for column in asked.columns}
-    found = {label: answer for label, answer in answers.items() if answer is not None and answer.cases}
-    return Answered(
-        newest,
-        tuple([label for label, answer in found.items() if answer.main is Use.AS_IT_IS]),
-        rewritten={label: answer.head for label, answer in found.items() if answer.main is Use.REWRITTEN},
-        unknown=tuple([label for label, answer in found.items() if answer.main is Use.UNKNOWN]),
-        open_sizes={label: str(answer) for label, answer in found.items()},
-    )
-
-
-def _refusals(found: Iterable[Compatibility], entry: Entry) -> Iterator[RefusedColumns]:
+def _refusals(found: Iterable[Compatibility], entry: Entry) -> Iterator[ColumnReasons]:
     def errors(answer: Compatibility) -> tuple[Diagnostic, ...]:
         return answer.report.located(entry.locate).errors
 
     for reasons, run in groupby(found, errors):
         if reasons:
-            yield RefusedColumns(tuple([answer.column.label for answer in run]), reasons)
+            yield ColumnReasons(tuple([answer.column.label for answer in run]), reasons)
 
 
-def _print_answers(file: str, given: Given, asked: Columns, as_json: bool) -> int:
+def _doubts(found: Iterable[Compatibility]) -> Iterator[ColumnReasons]:
+    """The columns of which it is not known, by their reasons."""
+    labels: dict[tuple[Diagnostic, ...], list[str]] = {}
+    for answer in found:
+        column = answer.column
+        if answer.use is Use.UNKNOWN and not answer.said:
+            # The remark below the matrix is about versions of ONNX Runtime that were not observed.
+            reasons = tuple([d for d in answer.report.diagnostics if d.rule != "onnxruntime/version-not-observed"])
+            labels.setdefault(reasons, []).append(column.label)
+    return (ColumnReasons(tuple(of), reasons) for reasons, of in labels.items())
+
+
+def _answers(file: str, given: Given, asked: Columns) -> tuple[list[Answered], int]:
+    """The answers about all operators of a file, and the exit status that they stand for."""
     status = 0
     answers = []
     for read in read_with_nodes(file, given):
-        entry = without_nodes(read)
-        if entry.error is not None:
-            _streams.complain(entry.error)
+        if read.error is not None:
+            _streams.complain(read.error)
             status = 2
-        in_sessions = asked is RUNTIMES and read.node is not None and read.node.in_session is not None
-        found = _in_sessions(read, asked) if in_sessions else _answered(entry, read.node, asked)
+        found = _answered(read, asked)
         if found is None:
             continue
-        judged_by_all = entry.descriptor is not None or entry.graph is not None or bool(found.open_sizes) or in_sessions
         takers = (*found.taken, *found.unknown, *found.on_cpu)
-        refused = not takers if judged_by_all else not found.answer.report.ok
+        refused = not takers if found.is_asked else not found.answer.report.ok
         status = max(status, int(refused))
         answers.append(found)
-    if as_json:
-        _streams.write(json.dumps([_answer_json(found, asked) for found in answers], indent=2) + "\n")
-        return status
-    shown = [found for found in answers if not isinstance(found.answer, NotRead)]
-    for found in shown:
-        _streams.write(_answer_text(found, asked))
-    operators = [found for found in shown if isinstance(found.answer, Judged)]
+    return answers, status
+
+
+def _print_text(answers: Sequence[Answered], asked: Columns, shown: Shown) -> None:
+    """What is said of each operator, and a matrix of all; of nodes of a model of which the same is said, once."""
+    kept = [found for found in answers if not isinstance(found.answer, NotRead)]
+    if shown.only_problems:
+        problems = [found for found in kept if len(found.taken) < len(asked.columns)]
+        if len(problems) < len(kept):
+            _streams.write(f"{len(kept) - len(problems)} taken by all {asked.noun}s left out\n")
+        kept = problems
+    groups: dict[object, list[Answered]] = {}
+    for i, found in enumerate(kept):
+        lines = tuple(_answer_lines(found, asked, shown.verbose))
+        groups.setdefault(lines if found.of_nodes and not shown.verbose else i, []).append(found)
+    for group in groups.values():
+        _streams.write(_group_text(group, asked, shown.verbose))
+    operators = [group for group in groups.values() if isinstance(group[0].answer, Judged)]
     for chunk in _matrix(operators, asked, _streams.width()):
         _streams.write(chunk)
-    return status
 
 
 def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
-    item, taken, refusals, rewritten, unknown, _, on_cpu = answered
-    by_all = isinstance(item, Judged) and (item.descriptor is not None or item.graph is not None)
-    unjudged = () if by_all or answered.open_sizes or asked is RUNTIMES else item.report.diagnostics
+    item, taken, refusals, rewritten, unknown, _, on_cpu, is_asked, *_ = answered
+    unjudged = () if is_asked else item.report.diagnostics
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "file": item.report.file,
@@ -217,17 +240,28 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
     return found
 
 
-def _answer_text(answered: Answered, asked: Columns) -> str:
-    subject = text.plain(text.subject_parts(answered.answer))
-    if isinstance(answered.answer, NotJudged):
-        return f"{subject}: not judged\n"
-    lines = [f"{subject}: {_headline(answered, asked)}"]
-    if answered.open_sizes:
-        for what, where in _alike(answered.open_sizes).items():
-            lines += _wrapped(f"{asked.spans(where)}: {what}", 2)
+def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str:
+    """What is said of operators alike."""
+    first = group[0].answer
+    if len(group) == 1:
+        subject = text.plain(text.subject_parts(first))
     else:
-        lines += _details(answered, asked)
-    return "\n".join(lines) + "\n"
+        names = ", ".join(printable(found.answer.name or "", 60) for found in group[:NAMES_SHOWN])
+        more = ", ..." if len(group) > NAMES_SHOWN else ""
+        of = f" of {group[0].of_nodes}"
+        subject = f"{text.place(first.report.file, None)}: {len(group)}{of} nodes ({names}{more})"
+    head, *rest = _answer_lines(group[0], asked, verbose)
+    return "\n".join([f"{subject}: {head}", *rest]) + "\n"
+
+
+def _answer_lines(answered: Answered, asked: Columns, verbose: bool) -> list[str]:
+    """The answer about an operator, and its reasons."""
+    if isinstance(answered.answer, NotJudged):
+        return ["not judged"]
+    lines = [_headline(answered, asked)]
+    for what, where in _alike(answered.open_sizes).items():
+        lines += _wrapped(f"{asked.spans(where)}: {what}", 2)
+    return [*lines, *_details(answered, asked, verbose)]
 
 
 def _headline(answered: Answered, asked: Columns) -> str:
@@ -241,22 +275,20 @@ def _headline(answered: Answered, asked: Columns) -> str:
     return f"{by} no {asked.noun}"
 
 
-def _details(answered: Answered, asked: Columns) -> Iterator[str]:
+def _details(answered: Answered, asked: Columns, verbose: bool) -> Iterator[str]:
     """The reasons of columns that do not take the operator, and what else columns do with it."""
-    _, taken, refusals, rewritten, unknown, _, on_cpu = answered
-    if not taken and not refusals:
-        for diagnostic in answered.answer.report.diagnostics:
-            yield from _reason(diagnostic)
-    for refusal in refusals:
+    if not answered.is_asked:
+        yield from _reasons(answered.answer.report.diagnostics, verbose)
+    for refusal in answered.refusals:
         refused = "wrong or refused on" if answered.is_graph else "refused by"
         yield from _wrapped(f"{refused} {asked.spans(refusal.labels)}:", 2)
-        for diagnostic in refusal.diagnostics:
-            yield from _reason(diagnostic)
-    if unknown and (taken or refusals):
-        yield from _wrapped(f"not known of {asked.spans(unknown)}", 2)
-    if on_cpu:
-        yield from _wrapped(f"on the CPU with {asked.spans(on_cpu)}", 2)
-    for summary, takers in _alike(rewritten).items():
+        yield from _reasons(refusal.diagnostics, verbose)
+    for unsure in answered.doubts:
+        yield from _wrapped(f"not known of {asked.spans(unsure.labels)}{':' if unsure.diagnostics else ''}", 2)
+        yield from _reasons(unsure.diagnostics, verbose)
+    if answered.on_cpu:
+        yield from _wrapped(f"on the CPU with {asked.spans(answered.on_cpu)}", 2)
+    for summary, takers in _alike(answered.rewritten).items() if not answered.open_sizes else ():
         yield from _wrapped(f"with rewriting taken by {asked.spans(takers)}, as {summary}", 2)
 
 
@@ -265,26 +297,42 @@ def _alike(said: Mapping[str, str]) -> dict[str, list[str]]:
     return {answer: [label for label in said if said[label] == answer] for answer in dict.fromkeys(said.values())}
 
 
-def _reason(diagnostic: Diagnostic) -> list[str]:
-    return _wrapped(text.plain(text.diagnostic_parts(replace(diagnostic, line=None, column=None), None)), 4)
+def _reasons(diagnostics: Sequence[Diagnostic], verbose: bool) -> Iterator[str]:
+    """A line for each, or for each rule the first and how many more there are."""
+    counts = Counter(diagnostic.rule for diagnostic in diagnostics)
+    firsts = list({diagnostic.rule: diagnostic for diagnostic in reversed(diagnostics)}.values())[::-1]
+    for diagnostic in diagnostics if verbose else firsts:
+        more = "" if verbose else f"; and {counts[diagnostic.rule] - 1} more like it"
+        # The line above names the node.
+        where = replace(diagnostic.location, node="")
+        said = text.plain(text.diagnostic_parts(replace(diagnostic, location=where, line=None, column=None), None))
+        yield from _wrapped(said + (more if counts[diagnostic.rule] > 1 else ""), 4)
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
     return wrapped(line, _streams.width(), " " * indent, " " * (indent + 2))
 
 
-def _matrix(answers: Sequence[Answered], asked: Columns, columns: int) -> Iterator[str]:
-    """Levels or releases down, operators across; as many blocks as the columns of the terminal make necessary."""
+def _matrix(groups: Sequence[Sequence[Answered]], asked: Columns, columns: int) -> Iterator[str]:
+    """Levels or releases down, operators across, those of which the same is said as one; as many blocks as the columns
+    of the terminal make necessary."""
     width = max(len(column.label) for column in asked.columns) + 2
     per_block = max(1, (columns - width) // 6)
+    answers = [group[0] for group in groups]
+    places = accumulate((len(group) for group in groups), initial=0)
+    heads = [
+        (f"#{place}", f"x{len(group)}" if len(group) > 1 else "") for place, group in zip(places, groups, strict=False)
+    ]
     for start in range(0, len(answers), per_block):
-        block = answers[start : start + per_block]
+        block, of_block = answers[start : start + per_block], heads[start : start + per_block]
         yield "\n"
         if any(answered.rewritten for answered in block):
             yield "(yes): with rewriting, as dmlsplit legalize shows\n"
         if any(answered.is_unknown or answered.unknown for answered in block):
             yield "?: too little is known\n"
-        yield " " * width + "".join(f"{f'#{start + i}':>6}" for i in range(len(block))) + "\n"
+        yield " " * width + "".join(f"{head:>6}" for head, _ in of_block) + "\n"
+        if any(count for _, count in of_block):
+            yield " " * width + "".join(f"{count:>6}" for _, count in of_block) + "\n"
         for column in asked.columns:
             label = column.label if column.observed else f"{column.label}*"
             cells = [_cell(column, answered) for answered in block]

@@ -101,6 +101,11 @@ class Report:
         return not any(d.severity is Severity.ERROR for d in (*self.diagnostics, *self.hidden))
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether too little is known for a verdict, as far as the report says."""
+        return False
+
+    @property
     def errors(self) -> tuple[Diagnostic, ...]:
         return tuple(d for d in self.diagnostics if d.severity is Severity.ERROR)
 

@@ -101,6 +101,8 @@ class ModelNodes:
     """The nodes that a front end found in a model, in its order."""
 
     items: tuple[SplitNode | JoinNode | OtherNode, ...]
+    of_nodes: int = 0
+    """How many nodes the model has in all; 0 where that is not known."""
 
     @property
     def judged(self) -> tuple[SplitNode | JoinNode, ...]:

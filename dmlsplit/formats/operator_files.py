@@ -61,6 +61,8 @@ class Entry:
     """A DML_GRAPH, in the place of an operator."""
     any_operator: Callable[[], AnyOperatorDesc | OperatorDesc] | None = None
     """Reads the operator by its schema, whichever it is; raises InputError."""
+    of_nodes: int = 0
+    """How many nodes the model has that the node is of."""
 
 
 def read_operators(

@@ -51,6 +51,10 @@ class GraphReport(Report):
         return {**Report.to_dict(self), "graph": graph, **runtime}
 
     @property
+    def is_unknown(self) -> bool:
+        return "unknown" in self.outputs or self.compiles is None
+
+    @property
     def cure(self) -> str:
         """The cure where the graph itself is right and CompileGraph compiles it wrongly."""
         rules = [GRAPH_RULES[d.rule] for d in self.errors if d.rule in GRAPH_RULES]

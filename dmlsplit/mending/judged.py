@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.cures import Fault
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.predict import placement
+from dmlsplit.onnxruntime.reports import runtime_of_graphs
 from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
 from dmlsplit.targets.session_options import options_of
@@ -50,18 +50,6 @@ def session_of(target: Target) -> tuple[Runtime, bool]:
     if runtime is None and target.release is not None:
         runtime = runtime_of_release(target.release)
     return (NEWEST, False) if runtime is None else (runtime, True)
-
-
-def runtime_of_graphs(target: Target) -> Runtime | None:
-    """The version whose graphs a model's nodes become: the newest one that ships the release, or any of the level."""
-    runtime = target.runtime
-    if runtime is None and target.release is not None:
-        runtime = runtime_of_release(target.release)
-    elif runtime is None:
-        of_level = [each for each in runtimes() if each.release.max_feature_level == target.feature_level]
-        runtime = max(of_level, key=lambda each: each.key, default=None)
-    # The graphs of a version that was not observed are taken to be those of the ones that were.
-    return None if runtime is None else replace(runtime, observed=True)
 
 
 def observed(runtime: Runtime) -> Runtime:

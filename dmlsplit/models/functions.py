@@ -42,6 +42,7 @@ class Functions:
             for other in set(called):
                 callers.setdefault(other, []).append(key)
         self._costs: dict[Key, Cost] = {}
+        self._counts: dict[Key, int] = {}
         self._add_costs(callers)
         self._splitting: set[Key] = set()
         splitting = [key for key, function in self._functions.items() if self.splits(function.node)]
@@ -65,6 +66,14 @@ class Functions:
             return node.op_type in LOOKED_FOR if key is None else key in self._splitting
 
         return any(map(splits, all_nodes(nodes)))
+
+    def count(self, nodes: Iterable[onnx.NodeProto]) -> int:
+        """How many nodes there are, those of graphs and of functions, at each call, among them; ENDLESS at most.
+
+        A call of a function that calls itself is one node.
+        """
+        keys = map(self.key_of, all_nodes(nodes))
+        return min(sum(1 if key is None else self._counts.get(key, 1) for key in keys), ENDLESS)
 
     def called_by(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.FunctionProto]:
         """The functions called by nodes, by their graphs and by these functions.
@@ -114,6 +123,7 @@ class Functions:
             }
             own = cost.own + sum(copied.values())
             self._costs[key] = Cost(min(own, ENDLESS), cost.copies)
+            self._counts[key] = self.count(function.node)
             for caller in callers.get(key, ()):
                 left[caller].discard(key)
                 if not left[caller]:

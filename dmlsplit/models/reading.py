@@ -56,6 +56,8 @@ class Reader:
         self._read_external = read_external
         self._calls = 0
         self._options = _options(model.graph)
+        self.node_count = self._functions.count(model.graph.node)
+        """The nodes of the model, those of a function once for each call."""
         self._given = given
         self._outdated = resized
 

@@ -88,7 +88,7 @@ def read_model(
         session = OnnxSession(
             asked, read_external, inputs, require_known_names=require_known_names, inference=inference
         )
-        return ModelNodes(tuple(in_session(session, reader.items(model, constants))))
+        return ModelNodes(tuple(in_session(session, reader.items(model, constants))), reader.node_count)
     except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
         raise InputError("its graphs are nested too deeply") from None
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats import json as operator_json
 from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.system.errors import InputError
-from dmlsplit.targets.runtime_versions import Runtime, runtime_of_release, runtimes
+from dmlsplit.targets.release_names import version_key
+from dmlsplit.targets.releases import WINDOWS
+from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
 from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
@@ -62,28 +64,56 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
 def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagnostic, ...]:
     """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
 
-    A release or a level stands for the newest ONNX Runtime that ships it. Where none does nothing is said. What keeps
-    ONNX Runtime from loading the model makes its graphs unknown; of a runtime that is asked for its answer says so.
+    Of a level that no ONNX Runtime ships as the highest one, graph/unknown where the newest ONNX Runtime, whose
+    DirectML has the level, too, makes a faulty graph. What keeps ONNX Runtime from loading the model makes its graphs
+    unknown; of a runtime that is asked for its answer says so.
     """
-    runtime = target.runtime or _shipping(target)
-    if node.in_session is None or runtime is None:
+    runtime = runtime_of_graphs(target)
+    if node.in_session is None or (runtime is None and target.release is not None):
         return ()
-    # The graphs of a version that was not observed are taken to be those of the ones that were.
-    runtime = replace(runtime, observed=True)
     try:
-        return node.in_session.session.graph_diagnostics(node.in_session.place, runtime, options_of(target))
+        ask = node.in_session.session.graph_diagnostics
+        found = ask(node.in_session.place, runtime or NEWEST, options_of(target))
     except InputError as error:
         if target.runtime is not None:
             return ()
         message = f"what comes of its graph is not known: {error.message}"
         return (GRAPH_RULES["graph/unknown"].diagnostic(Location(node=node.path), message),)
+    if runtime is not None:
+        return found
+    return tuple([_of_newest(each) for each in found])
 
 
-def _shipping(target: Target) -> Runtime | None:
-    if target.release is not None:
-        return runtime_of_release(target.release)
-    found = [each for each in runtimes() if each.release.max_feature_level == target.feature_level]
-    return max(found, key=lambda runtime: runtime.key, default=None)
+def _of_newest(found: Diagnostic) -> Diagnostic:
+    """A finding about the graphs of the newest ONNX Runtime, as a level has it that no version stands for."""
+    if found.severity is not Severity.ERROR:
+        return found
+    message = (
+        f"no known ONNX Runtime has this feature level as its highest; with {NEWEST.judged_by}, which has it, too, "
+        f"{found.message} [{found.rule}]"
+    )
+    return GRAPH_RULES["graph/unknown"].diagnostic(found.location, message)
+
+
+def runtime_of_graphs(target: Target) -> Runtime | None:
+    """The version whose graphs a model's nodes become, with the DirectML that compiles them.
+
+    Of a release, the newest one that ships it; where none does, the newest one of an older DirectML, or the oldest of
+    all, with this DirectML beside it. Of a level, the newest one whose DirectML has no higher level; None where there
+    is none, and for a release that no ONNX Runtime can load.
+    """
+    release, runtime = target.release, target.runtime
+    if runtime is None and release is not None:
+        runtime = runtime_of_release(release)
+        if runtime is None and release.platform == WINDOWS:
+            key = version_key(release.directml)
+            older = [each for each in runtimes() if version_key(each.directml) < key]
+            runtime = replace([*runtimes()[:1], *older][-1], directml=release.directml)
+    elif runtime is None:
+        of_level = [each for each in runtimes() if each.release.max_feature_level == target.feature_level]
+        runtime = of_level[-1] if of_level else None
+    # The graphs of a version that was not observed are taken to be those of the ones that were.
+    return None if runtime is None else replace(runtime, observed=True)
 
 
 def answer_json(answer: RuntimeAnswer) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.checking.results import Result
+from dmlsplit.report.shown import Shown
 
-Render: TypeAlias = Callable[[Iterable[Result], int], Iterator[str]]
+Render: TypeAlias = Callable[[Iterable[Result], int, Shown], Iterator[str]]
 """Text piece by piece. The answers of several targets, whose number it gets, to one operator follow one another."""
 
 

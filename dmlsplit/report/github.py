@@ -11,12 +11,13 @@ from typing import Final
 from dmlsplit.checking.results import Note, Result
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.report import text
+from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.system.printable import printable
 
 _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def chunks(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
+def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
     """An annotation for each diagnostic, then a line that counts, as the text report has it."""
     tally = text.Tally(targets)
     for result in tally.watch(results):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from dmlsplit.checking.results import Result, answers
 from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.report.shown import AS_USUAL, Shown
 
 
 def answer(report: Report) -> str:
@@ -14,13 +15,13 @@ def answer(report: Report) -> str:
     return json.dumps(report.to_dict())
 
 
-def lines(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
+def lines(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
     """One answer a line, piece by piece."""
     for result in answers(results):
         yield answer(result.report) + "\n"
 
 
-def document(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
+def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
     """One JSON array of all answers, piece by piece."""
     separator = "[\n"
     for result in answers(results):

@@ -13,13 +13,15 @@ from xml.sax.saxutils import quoteattr
 from dmlsplit.checking.results import Note, Result, Verdict
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.report import text
+from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.system.printable import printable
 
 _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def document(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
-    """One suite with a case for each answer. What is wrong is a failure, what could not be read an error."""
+def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
+    """One suite with a case for each answer. What is wrong is a failure, what could not be read an error; what is not
+    judged or not known is skipped."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n<testsuite name="dmlsplit">\n'
     for result in results:
         yield from _case(result)
@@ -33,8 +35,10 @@ def _case(result: Result) -> Iterator[str]:
     name = " ".join(part for part in (*map(printable, known), report.judged_by) if part)
     yield f"<testcase name={_quoted(f'{name} [{report.index}]')} classname={_quoted(report.file or 'dmlsplit')}"
     lines = text.lines(result)
-    if verdict is Verdict.NOT_JUDGED:
+    if verdict in (Verdict.NOT_JUDGED, Verdict.UNKNOWN):
         inside = f"<skipped message={_quoted(lines[0])}/>"
+        if verdict is Verdict.UNKNOWN and len(lines) > 1:
+            inside += f"<system-out>{_text(lines[1:])}</system-out>"
     elif report.errors or verdict is Verdict.NOT_READ:
         kind = "error" if verdict is Verdict.NOT_READ else "failure"
         first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)

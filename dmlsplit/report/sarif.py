@@ -14,6 +14,7 @@ from dmlsplit._version import __version__
 from dmlsplit.checking.results import Judged, Note, NotRead, Result
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report
 from dmlsplit.onnxruntime.reports import RuntimeReport, answer_json
+from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.rules import RULES, Rule
 from dmlsplit.system.printable import printable
 
@@ -23,7 +24,7 @@ _MARKED: Final = re.compile(r"[\[\]\\]")
 _INDEX: Final = {id: i for i, id in enumerate(RULES)}
 
 
-def document(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
+def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
     """One log with one run, piece by piece; a result for each diagnostic, a place in the file or a node's name."""
     driver = {
         "name": "dmlsplit",
@@ -66,6 +67,7 @@ def _result(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
         "locations": [_location(diagnostic, result)],
         "properties": {
             "judgedBy": result.report.judged_by,
+            "verdict": None if isinstance(result, Note) else str(result.verdict),
             "index": result.report.index,
             "expected": diagnostic.expected,
             "actual": diagnostic.actual,

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TextIO, cast
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -16,8 +17,9 @@ from dmlsplit.checking.results import Result
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.streams import read_at_most
+from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.report.table import Table
-from dmlsplit.report.text import SEVERITY_STYLES, Part, Tally, groups, node_diagnostics, node_table, result_parts
+from dmlsplit.report.text import SEVERITY_STYLES, Part, blocks
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import inert, printable
@@ -49,22 +51,24 @@ class _Inert:
         return getattr(self._stream, name)
 
 
-def show(results: Iterable[Result], console: Console, targets: int = 1) -> None:
+def show(results: Iterable[Result], console: Console, targets: int = 1, shown: Shown = AS_USUAL) -> None:
     """Prints many operators and a summary, as `text.chunks` has them."""
-    tally = Tally(targets)
-    for group in groups(tally.watch(results)):
-        if isinstance(group, list):
-            show_table(node_table(group), console)
-            for parts in node_diagnostics(group):
-                print_parts(console, parts)
-            continue
-        for parts in result_parts(group, partial(_excerpt_of, file=group.report.file, width=console.width)):
-            print_parts(console, parts)
-    print_parts(console, [(tally.summary(), "bold")])
+    for block in blocks(results, targets, shown, partial(_excerpt_of, width=console.width)):
+        if isinstance(block, Table):
+            show_table(block, console)
+        else:
+            print_parts(console, block)
 
 
 def show_table(table: Table, console: Console) -> None:
     """Prints a table with rules between its columns; where there is no room, without them and with cells folded."""
+    for part in table.parts(console.width):
+        _show_part(part, console)
+    for remark in table.remarks:
+        console.print(Padding(Text(remark), (0, 0, 0, 2)))
+
+
+def _show_part(table: Table, console: Console) -> None:
     widths = [max(map(cell_len, column)) for column in zip(table.header, *table.rows, strict=True)]
     room = console.width - sum(widths[:-1]) - 3 * len(widths) - 1 >= min(widths[-1], LAST_WIDTH)
     grid = RichTable(title=Text(table.title) if table.title else None, title_justify="left")

@@ -7,32 +7,31 @@ Whatever comes from a file is made printable: escape codes, line breaks and lone
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Final, TypeAlias
 
-from dmlsplit.checking.results import Answer, Judged, NodeSummary, Note, Result, Verdict
+from dmlsplit.checking.results import Answer, Judged, Note, Result, Verdict
 from dmlsplit.descriptors.diagnostics import Diagnostic, Position, Severity
 from dmlsplit.descriptors.enums import HResult
-from dmlsplit.descriptors.location import Location
+from dmlsplit.report.alike import Alike, Line, is_grouped
+from dmlsplit.report.node_table import NodeTable
+from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.report.table import Table
-from dmlsplit.rules import RULES
 from dmlsplit.system.printable import printable
-from dmlsplit.targets.target import Use
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
 
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
-UPGRADE_NODES: Final = 4
-"""Nodes that are named where an upgrade changes what becomes of them."""
-NODE_WIDTH: Final = 132
-"""Columns of a table of nodes, as far as their names leave room."""
-_NODE_COLUMNS: Final = ("Node", "Operator", "Whole", "Axis", "Lengths", "Verdict", "Level")
+Below: TypeAlias = Callable[[Diagnostic, str | None], Iterable[list[Part]]]
+"""The lines that go below a diagnostic about a file."""
+TABLE_WIDTH: Final = 132
+"""Columns of a table of nodes where nobody knows how many there are."""
 _VERDICT_STYLES: Final = {
     Verdict.OK: "bold green",
     Verdict.NOT_OK: "bold red",
+    Verdict.UNKNOWN: "bold yellow",
     Verdict.NOT_JUDGED: "bold cyan",
     Verdict.NOT_READ: "bold red",
 }
@@ -97,37 +96,50 @@ def plain(parts: Iterable[Part]) -> str:
 
 def lines(result: Result) -> list[str]:
     """An operator's verdict and its diagnostics; of a file's note, what it says."""
-    return [plain(parts) for parts in result_parts(result, lambda diagnostic: ())]
+    head = [] if isinstance(result, Note) else [plain(verdict_parts(result))]
+    found = [plain(diagnostic_parts(d, result.report.file)) for d in result.report.diagnostics]
+    return [*head, *found, *map(plain, _fix_parts(result))]
 
 
-def result_parts(result: Result, below: Callable[[Diagnostic], Iterable[list[Part]]]) -> Iterator[list[Part]]:
-    """The lines of a result; `below` gives those that go below a diagnostic."""
-    if not isinstance(result, Note):
-        yield verdict_parts(result)
-    for diagnostic in result.report.diagnostics:
-        yield diagnostic_parts(diagnostic, result.report.file)
-        yield from below(diagnostic)
+def _fix_parts(result: Result) -> Iterator[list[Part]]:
     if isinstance(result, Judged) and result.fix:
         yield [*_place_parts(result.report.file, result.position), ("fix", "bold green"), (f": {result.fix}", "")]
 
 
 class Tally:
-    """Counts verdicts and diagnostics; the answers of several targets to one operator come one after the other."""
+    """Counts verdicts and diagnostics; the answers of several targets to one operator come one after the other.
+
+    What several targets say alike of a node of a model is shown, and counted, once.
+    """
 
     def __init__(self, targets: int = 1) -> None:
         self._targets = targets
         self.verdicts: Counter[Verdict] = Counter()
         self.severities: Counter[Severity] = Counter()
+        self.unknown = 0
+        """Operators of which it is not known whether they are right, and not all that is said of it is hidden."""
         self._oks: list[bool] = []
+        self._said: set[Diagnostic] = set()
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
         """The same results, counted as they pass."""
         for result in results:
             if not isinstance(result, Note):
-                self.verdicts[result.verdict] += 1
-                self.severities.update([d.severity for d in result.report.diagnostics])
-                self._oks.append(result.report.ok)
+                if len(self._oks) % self._targets == 0:
+                    self._said.clear()
+                self._count(result)
             yield result
+
+    def _count(self, result: Answer) -> None:
+        report = result.report
+        self.verdicts[result.verdict] += 1
+        if result.verdict is Verdict.UNKNOWN and (report.diagnostics or not report.hidden):
+            self.unknown += 1
+        new = [d for d in report.diagnostics if d not in self._said]
+        if isinstance(result, Judged) and result.node is not None:
+            self._said.update(new)
+        self.severities.update([d.severity for d in new])
+        self._oks.append(report.ok)
 
     def summary(self) -> str:
         """One line: `3 operators: 2 ok, 1 not ok; 1 error, 2 warnings`."""
@@ -145,165 +157,82 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def chunks(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
+Block: TypeAlias = Table | list[Part]
+"""A table, or a line."""
+
+
+def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
     """The text of many operators piece by piece, with a summary at the end."""
+    for block in blocks(results, targets, shown, lambda diagnostic, file: ()):
+        yield block.plain(None if shown.verbose else TABLE_WIDTH) if isinstance(block, Table) else plain(block) + "\n"
+
+
+def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) -> Iterator[Block]:
+    """The tables and lines of many operators, with a summary at the end; `below` gives what goes below a diagnostic."""
     tally = Tally(targets)
-    for group in groups(tally.watch(results)):
-        if isinstance(group, list):
-            yield node_table(group).plain(NODE_WIDTH)
-            yield from (plain(parts) + "\n" for parts in node_diagnostics(group))
+    for (file, _), of_file in groupby(tally.watch(results), _Files()):
+        nodes: list[Judged] = []
+        alike = Alike("operator")
+        for result in of_file:
+            if isinstance(result, Judged) and result.node is not None:
+                nodes.append(result)
+            elif not (shown.only_problems and _is_ok(result)):
+                yield from _of_result(result, shown, alike, below)
+        yield from _of_lines(alike.lines(), file, below)
+        if nodes:
+            table = NodeTable(nodes, shown)
+            yield table.table(place(file, None))
+            for change in table.changes():
+                word = ("breaks", "bold red") if change.breaks else ("changes", "bold cyan")
+                yield [*_place_parts(file, None), word, (f": {change.said}", "")]
+            yield from _of_lines(table.lines(), file, below)
+    yield [(tally.summary(), "bold")]
+
+
+class _Files:
+    """The file of each result that follows, with a number that tells it from the same file read again."""
+
+    def __init__(self) -> None:
+        self._first: object = None
+        self._number = 0
+        self._file: str | None = None
+
+    def __call__(self, result: Result) -> tuple[str | None, int]:
+        report = result.report
+        place = report.file, report.index, report.judged_by
+        if self._first is None or report.file != self._file or place == self._first:
+            self._first, self._file = place, report.file
+            self._number += 1
+        return report.file, self._number
+
+
+def _is_ok(result: Result) -> bool:
+    warned = any(d.severity is Severity.WARNING for d in result.report.diagnostics)
+    return isinstance(result, Judged) and result.verdict is Verdict.OK and not warned
+
+
+def _of_result(result: Result, shown: Shown, alike: Alike, below: Below) -> Iterator[Block]:
+    """The verdict on an operator with its errors and, where each is to be shown, what else is said of it."""
+    file = result.report.file
+    alone: list[Line] = []
+    for diagnostic in result.report.diagnostics:
+        if isinstance(result, Note) or shown.verbose or not is_grouped(diagnostic):
+            alone.append(Line(diagnostic))
         else:
-            yield "\n".join([*lines(group), ""])
-    yield tally.summary() + "\n"
+            alike.add(diagnostic, _name(result))
+    if not isinstance(result, Note):
+        yield verdict_parts(result)
+    yield from _of_lines(alone, file, below)
+    yield from _fix_parts(result)
 
 
-def groups(results: Iterable[Result]) -> Iterator[Result | list[Judged]]:
-    """The nodes of each model as a list, everything else by itself."""
-    nodes: list[Judged] = []
-    for result in results:
-        node = result if isinstance(result, Judged) and result.node is not None else None
-        if nodes and (node is None or _begins(node, nodes[0])):
-            yield nodes
-            nodes = []
-        if node is None:
-            yield result
-        else:
-            nodes.append(node)
-    if nodes:
-        yield nodes
+def _name(answer: Answer) -> str:
+    """The name of an operator, or its place in the file."""
+    return answer.name or ":".join(map(str, answer.position or (answer.report.index,)))
 
 
-def _begins(node: Judged, first: Judged) -> bool:
-    """Whether a node is the first of a model, which may be the model of `first` once more."""
-    one, other = node.report, first.report
-    return one.file != other.file or (one.index, one.judged_by) == (other.index, other.judged_by)
-
-
-def node_table(nodes: Sequence[Judged]) -> Table:
-    """The nodes of one model: what they are, the verdict, the lowest level, and each target's answer."""
-    targets = dict.fromkeys(node.report.judged_by for node in nodes)
-    found: dict[int, list[tuple[Judged, NodeSummary]]] = {}
-    for judged in nodes:
-        if judged.node is not None:
-            found.setdefault(judged.report.index, []).append((judged, judged.node))
-    rows = []
-    for answers in found.values():
-        cells = NodeCells.of(answers[0][1])
-        verdict = _verdict_text([judged for judged, _ in answers], answers[0][1].is_warned)
-        rows.append((*cells[:5], verdict, cells.level, *(_use_text(node) for _, node in answers)))
-    title = f"{place(nodes[0].report.file, None)}: {_counted(len(rows), 'node')}"
-    return Table(title, (*_NODE_COLUMNS, *targets), rows)
-
-
-def _verdict_text(answers: Sequence[Judged], is_warned: bool) -> str:
-    """The verdict of all targets together."""
-    verdicts = {judged.verdict for judged in answers}
-    if len(verdicts) > 1:
-        return "depends"
-    return "ok, warned" if is_warned and verdicts == {Verdict.OK} else str(*verdicts)
-
-
-class NodeCells(NamedTuple):
-    """A node in the words of a table."""
-
-    path: str
-    operator: str
-    whole: str
-    axis: str
-    lengths: str
-    level: str
-
-    @classmethod
-    def of(cls, node: NodeSummary) -> NodeCells:
-        from dmlsplit.descriptors.dims import shape_text
-        from dmlsplit.formats.nodes import lengths_text
-
-        return cls(
-            node.path,
-            node.operator,
-            printable(f"{node.data_type or '?'} {shape_text(node.shape)}", 48),
-            "?" if node.axis is None else str(node.axis),
-            lengths_text(node.lengths),
-            str(node.minimum_level or _NO_LEVEL.get(node.use, "none")),
-        )
-
-
-_NO_LEVEL: Final = {Use.NOT_ASKED: "-", Use.UNKNOWN: "?"}
-
-
-def _use_text(node: NodeSummary) -> str:
-    graph = ", graph not ok" if node.graph_fails else ""
-    if node.runtime:
-        return node.runtime + graph
-    rewriting = f": {node.rewriting}" if node.rewriting else ""
-    return f"{node.use.value}{rewriting}{f' ({node.condition})' if node.condition else ''}{graph}"
-
-
-def _upgrades(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
-    """The changes from one target to the next: a line for each, with the nodes that it happens to."""
-    answers: dict[str, dict[int, tuple[str, bool, str]]] = {}
-    for judged in nodes:
-        if judged.node is not None:
-            answer = _use_text(judged.node), judged.report.ok, judged.node.path
-            answers.setdefault(judged.report.judged_by, {})[judged.report.index] = answer
-    for (old, before), (new, after) in pairwise(answers.items()):
-        changed: dict[tuple[str, str, bool], list[str]] = {}
-        for index in sorted(before.keys() & after.keys()):
-            (was, was_ok, path), (is_, is_ok, _) = before[index], after[index]
-            if (was, was_ok) != (is_, is_ok):
-                changed.setdefault((was, is_, was_ok and not is_ok), []).append(path)
-        for (was, is_, breaks), paths in changed.items():
-            shown = ", ".join(paths[:UPGRADE_NODES]) + (", ..." if len(paths) > UPGRADE_NODES else "")
-            word = ("breaks", "bold red") if breaks else ("changes", "bold cyan")
-            count = _counted(len(paths), "node")
-            said = f": {count} from {was} with {old} to {is_} with {new}: {shown}"
-            yield [*_place_parts(nodes[0].report.file, None), word, (said, "")]
-
-
-def _together(said: Mapping[Diagnostic, list[str]]) -> dict[Diagnostic, list[str]]:
-    """The same, with one warning for all tensors of which the same is not known."""
-    found: dict[Diagnostic, list[str]] = {}
-    first: dict[tuple[str, tuple[str, ...]], list[Diagnostic]] = {}
-    for diagnostic, targets in said.items():
-        if diagnostic.rule == "node/shape-unknown":
-            first.setdefault((diagnostic.message, tuple(targets)), []).append(diagnostic)
-    for diagnostic, targets in said.items():
-        alike = first.get((diagnostic.message, tuple(targets)), [diagnostic])
-        if diagnostic is alike[0]:
-            more = f" (and of {_counted(len(alike) - 1, 'other tensor')})" if len(alike) > 1 else ""
-            found[replace(diagnostic, message=f"{diagnostic.message}{more}")] = targets
-    return found
-
-
-def node_diagnostics(nodes: Sequence[Judged]) -> Iterator[list[Part]]:
-    """The lines below such a table: what changes from target to target, and the diagnostics, what several targets say
-    alike once."""
-    yield from _upgrades(nodes)
-    everybody = len({node.report.judged_by for node in nodes})
-    said: dict[Diagnostic, list[str]] = {}
-    open_sizes: dict[tuple[str, str], set[int]] = {}
-    waiting: dict[str, dict[Diagnostic, None]] = {}
-    for node in nodes:
-        for diagnostic in node.report.diagnostics:
-            if diagnostic.rule == "node/sizes-open":
-                rest = diagnostic.message.removeprefix(str(diagnostic.actual))
-                open_sizes.setdefault((rest, str(diagnostic.expected)), set()).add(node.report.index)
-            elif diagnostic.rule == "onnxruntime/sizes-unknown":
-                waiting.setdefault(diagnostic.message, {})[diagnostic] = None
-            else:
-                said.setdefault(diagnostic, []).append(node.report.judged_by)
-    # The table has the answers; what else there is to say of open sizes is mostly one line for all nodes.
-    for (rest, hint), indices in open_sizes.items():
-        count = _counted(len(indices), "node")
-        message = f"{count} of open sizes{rest.replace(';', ':', 1)}{f'; {hint}' if hint else ''}"
-        said[RULES["node/sizes-open"].diagnostic(Location(), message)] = [""] * everybody
-    for message, alike in waiting.items():
-        first, *more = alike
-        if more:
-            first = replace(first, location=Location(), message=f"{_counted(len(alike), 'node')}: {message}")
-        said[first] = [""] * everybody
-    for diagnostic, targets in _together(said).items():
-        parts = diagnostic_parts(diagnostic, nodes[0].report.file)
-        if len(targets) < everybody:
-            parts.append((f" ({', '.join(targets)})", "dim"))
-        yield parts
+def _of_lines(lines: Iterable[Line], file: str | None, below: Below) -> Iterator[Block]:
+    for diagnostic, by in lines:
+        by_some = [(f" ({', '.join(by)})", "dim")] if by else []
+        yield [*diagnostic_parts(diagnostic, file), *by_some]
+        yield from below(diagnostic, file)

@@ -31,9 +31,14 @@ class Use(enum.Enum):
     REWRITTEN = "rewritten"
     REFUSED = "no"
     UNKNOWN = "unknown"
+    ON_CPU = "CPU"
+    """ONNX Runtime runs it on the CPU."""
     NOT_ASKED = "-"
     """The node is wrong by its framework's own rules."""
 
+
+RUNS: Final = (Use.AS_IT_IS, Use.REWRITTEN)
+"""The uses in which DirectML runs the operator."""
 
 _OPERATORS: Final = (OperatorType.SPLIT, OperatorType.JOIN)
 

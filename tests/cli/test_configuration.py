@@ -110,7 +110,7 @@ WRONG = {
     '[models."a"]\nshape = 1': "models.'a'.shape is no setting; did you mean shapes?",
     "[models]\na = 1": "a table of tables",
     'baseline = "a\\u0000"': "baseline is 'a\\x00'; a path is expected",
-    'fail-on = "note"': '"warning" or "error" is expected',
+    'fail-on = "note"': '"error", "warning", "unknown" or a list of these is expected',
     "a = \nb = 1": ":1:5: is no TOML",
     "a = '\x00'": "is no TOML",
     "dims = {batch = 0x8000000000000000}": "a table of sizes",

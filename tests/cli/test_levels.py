@@ -7,7 +7,10 @@ import json
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
+from tests.formats.onnx_models import model as onnx_model
+from tests.formats.onnx_models import node, value
 
 
 class TestLevels:
@@ -121,3 +124,70 @@ class TestLevels:
     def test_status(self, cli, tmp_path, text, status):
         (tmp_path / "a.json").write_text(text)
         assert cli("levels", "a.json").status == status
+
+
+GLU = onnx_model(
+    [
+        node("Split", ["x"], ["p", "q"], axis=1, num_outputs=2, name="cut"),
+        node("Sigmoid", ["q"], ["gate"], name="s"),
+        node("Mul", ["p", "gate"], ["a"], name="m"),
+        node("Split", ["y"], ["b", "c"], axis=1, num_outputs=2, name="alone"),
+    ],
+    [value("x", (1, 8, 4, 4)), value("y", (1, 8, 4, 4))],
+    ["a", "b", "c"],
+    ir_version=8,
+)
+
+
+class TestGraphs:
+    """A node whose graph comes out wrong is shown as one that is refused."""
+
+    @pytest.fixture
+    def glu(self, cli, tmp_path):
+        (tmp_path / "glu.onnx").write_bytes(GLU.SerializeToString())
+        return "glu.onnx"
+
+    @pytest.mark.parametrize(
+        ("option", "asked"),
+        [([], LEVELS), (["--releases"], RELEASES), (["--runtimes"], RUNTIMES)],
+        ids=["levels", "releases", "runtimes"],
+    )
+    def test_each_column_says_what_check_says(self, cli, glu, option, asked):
+        answers = json.loads(cli("levels", glu, *option, "--json").out)
+        for column in asked.columns:
+            name = f"--{column.target.kind.replace('_', '-')}"
+            checked = json.loads(cli("check", glu, name, column.label, "--format", "json").out)
+            for answer, found in zip(answers, checked, strict=True):
+                refused = {label: item["diagnostics"] for item in answer["refused"] for label in item[asked.key]}
+                rules = [d["rule"] for d in found["diagnostics"] if d["severity"] == "error"]
+                assert [d["rule"] for d in refused.get(column.label, [])] == rules
+                unknown = not rules and any(d["rule"] in UNKNOWN for d in found["diagnostics"])
+                assert (column.label in answer["unknown"]) == unknown
+                taken = (*answer[asked.key], *answer.get("on_cpu", ()))
+                assert (column.label in taken) == (not rules and not unknown)
+
+    def test_the_releases_that_fuse_wrongly(self, cli, glu):
+        cut, alone = json.loads(cli("levels", glu, "--releases", "--json").out)
+        wrong = ["1.13.1", "1.14.1", "1.14.2", "1.15.1", "1.15.2", "1.15.4"]
+        assert [item["releases"] for item in cut["refused"]] == [wrong]
+        assert cut["releases"] == [label for label in RELEASES.labels if label not in wrong]
+        assert alone["releases"] == RELEASES.labels
+
+    def test_of_a_level_that_no_runtime_stands_for_it_is_not_known(self, cli, glu):
+        cut, _ = json.loads(cli("levels", glu, "--json").out)
+        assert cut["feature_levels"] == ["3_1", "5_0", "5_2", "6_1"]
+        assert [item["feature_levels"] for item in cut["refused"]] == [["6_2", "6_3", "6_4"]]
+        assert "4_1" in cut["unknown"]
+        out = cli("levels", glu).out
+        assert "not known of 1_0-3_0, 4_0-4_1, 5_1, 6_0:" in out
+        assert "graph/unknown" in out
+
+    def test_the_text_has_the_reason(self, cli, glu):
+        status, out, _ = cli("levels", glu, "--releases")
+        assert status == 0
+        assert "refused by 1.13.1 to 1.15.4:" in out
+        assert "graph/fused-wrongly" in out
+        assert cli("levels", glu, "--runtimes").status == 0, "the versions that were not observed are not known"
+
+
+UNKNOWN = {"graph/unknown", "onnxruntime/version-not-observed", "onnxruntime/context-unknown"}

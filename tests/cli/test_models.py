@@ -35,7 +35,7 @@ def test_a_table_the_diagnostics_and_a_summary(cli, models):
     status, out, err = cli("check", "good.onnx", "bad.onnx", "--feature-level", "1_0")
     lines = out.splitlines()
     assert (status, err) == (1, "")
-    assert lines[0] == "good.onnx: 1 node"
+    assert lines[0].startswith("good.onnx: 1 of 1 node ")
     assert lines[1].split() == [
         "Node",
         "Operator",
@@ -97,10 +97,11 @@ def test_open_sizes_are_answered_for_all_of_them(cli, models):
     status, out, _ = cli("check", "several.onnx", "--feature-level", "3_0", "--fail-on", "warning")
     table = " ".join(out.split())
     assert status == 0
-    assert "3_0 as it is (n at least 2, at most 4,294,967,295 elements)" in table
+    assert "3_0 as it is if [1]" in table
+    assert "[1] n at least 2, at most 4,294,967,295 elements" in table
     assert "shape-unknown" not in out
     assert out.count("node/sizes-open") == 1
-    assert "2 nodes of open sizes: rewritten where a size is 0" in out
+    assert "2 nodes (u, c): open sizes; rewritten where a size is 0" in out
     answers = json.loads(cli("check", "several.onnx", "--feature-level", "2_0", "--format", "json").out)
     for answer in answers:
         [diagnostic] = answer["diagnostics"]

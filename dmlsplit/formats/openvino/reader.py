@@ -74,13 +74,14 @@ def read_model(
             raise InputError(f"there is no symbolic dimension '{printable(symbols[0])}'; an IR has none")
         given = GivenShapes(shapes or {})
         found = sorted(_items(model, weights, given), key=lambda item: item[0])
+        of_nodes = _layer_count(model)
         if require_known_names:
             given.check_used(model)
     except InputError as error:
         raise error.in_file(name) from None
     except OSError as error:
         raise InputError(error.strerror or str(error), file=name) from None
-    return ModelNodes(tuple([_in_file(item, name, i) for i, (_, item) in enumerate(found)]))
+    return ModelNodes(tuple([_in_file(item, name, i) for i, (_, item) in enumerate(found)]), of_nodes)
 
 
 def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple[Position, Item]]:
@@ -104,6 +105,16 @@ def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple
                 first = [tensors[source] for source in sources if source is not None]
                 tensors.update(put_out(graph, layer, first[0] if first else None, given))
             graphs += layer.bodies
+
+
+def _layer_count(model: Graph) -> int:
+    """The layers in the model and in the bodies inside it."""
+    graphs, count = [model], 0
+    while graphs:
+        layers = graphs.pop().layers.values()
+        count += len(layers)
+        graphs += [body for layer in layers for body in layer.bodies]
+    return count
 
 
 def _other(graph: Graph, layer: Layer) -> OtherNode:

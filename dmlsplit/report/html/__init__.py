@@ -15,12 +15,12 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from dmlsplit.checking.compatibility import LEVELS, RELEASES
 from dmlsplit.checking.results import Answer, Note, Result, verdict_of
 from dmlsplit.descriptors.diagnostics import Report, Severity
 from dmlsplit.report.html.build import PREFIX, Builder
 from dmlsplit.report.html.view import LOOKS
 from dmlsplit.report.rule import examples
+from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.report.svg import canvas
 from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.system.printable import printable
@@ -35,13 +35,13 @@ class MissingPackageError(DmlSplitError):
     """jinja2 is not installed."""
 
 
-def chunks(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
+def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
     """The page piece by piece; the answers of several targets to one operator come one after the other.
 
     MissingPackageError where jinja2 is missing, before a result is asked for; all are read before the first piece.
     """
     template = _environment().get_template("page.html.j2")
-    builder = Builder()
+    builder = Builder(shown.runtimes)
     answers: list[Answer] = []
     for result in results:
         if isinstance(result, Note):
@@ -58,8 +58,6 @@ def chunks(results: Iterable[Result], targets: int = 1) -> Iterator[str]:
         script=script,
         policy=_policy(style=style, script=script),
         patterns=ET.tostring(canvas.definitions(PREFIX), "unicode"),
-        levels=LEVELS.columns,
-        releases=RELEASES.columns,
         severities=list(Severity),
         examples=examples,
         looks=LOOKS,
@@ -100,6 +98,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["printable"] = lambda text: printable(text, None)
     environment.filters["anchor"] = lambda id: re.sub(r"[^a-z0-9]+", "-", id)
+    environment.filters["sentence"] = lambda text: text[:1].upper() + text[1:]
     environment.filters["number"] = lambda value: f"{value:,}"
     return environment
 

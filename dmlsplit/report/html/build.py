@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
-from dmlsplit.checking.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility
-from dmlsplit.checking.open_sizes import OpenNode
+from dmlsplit.checking.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility, runtime_columns
 from dmlsplit.checking.results import Answer, Judged, NodeSummary, Note
 from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
@@ -19,11 +19,12 @@ from dmlsplit.legalize import Legalization
 from dmlsplit.onnxruntime.reports import RuntimeReport
 from dmlsplit.report import svg
 from dmlsplit.report.html.view import Detail, File, Page, Rewritten, Row, TargetVerdict, TensorRow, Tensors
+from dmlsplit.report.node_table import NodeCells
 from dmlsplit.report.svg.subject import numbers_text, subject, type_text
-from dmlsplit.report.text import NodeCells, place
+from dmlsplit.report.text import place
 from dmlsplit.rules import RULES
 from dmlsplit.system.printable import printable
-from dmlsplit.targets.target import Use
+from dmlsplit.targets.target import RUNS, Target, Use
 
 PREFIX: Final = "pic-"
 """The prefix of the ids of all pictures' patterns."""
@@ -38,14 +39,19 @@ RULES_SHOWN: Final = 3
 JSON_SHOWN: Final = 4000
 """Characters of a rewritten operator's JSON; longer ones are left to `dmlsplit legalize`."""
 _NUMBERS_SHOWN: Final = 8
-_RUNS: Final = (Use.AS_IT_IS, Use.REWRITTEN)
+
+
+def page_columns(targets: Iterable[Target]) -> tuple[Columns, ...]:
+    """The columns of a page's matrix: levels, releases, and the versions of ONNX Runtime among the targets."""
+    runtimes = runtime_columns(targets)
+    return (LEVELS, RELEASES, runtimes) if runtimes.columns else (LEVELS, RELEASES)
 
 
 class Builder:
-    """Collects operators into a Page."""
+    """Collects operators into a Page; `runtimes` are the targets that are versions of ONNX Runtime."""
 
-    def __init__(self) -> None:
-        self.page = Page()
+    def __init__(self, runtimes: Sequence[Target] = ()) -> None:
+        self.page = Page(asked=page_columns(runtimes))
         self._files: dict[str | None, File] = {}
         self._known: dict[object, Detail] = {}
         self._pictures = 0
@@ -75,6 +81,7 @@ class Builder:
             first.report.operator,
             node and node[1:],
             tuple(replace(d, line=None, column=None) for d in diagnostics),
+            _graphs(first),
         )
         detail = self._known.get(key)
         if detail is None:
@@ -94,11 +101,11 @@ class Builder:
     def finish(self) -> Page:
         """The page of all that was added."""
         self.page.rules = [rule for id, rule in RULES.items() if id in self._used]
-        taken = [d for d in self.page.details if any(cell.use in _RUNS for cell in d.cells)]
+        taken = [d for d in self.page.details if any(cell.use in RUNS for cell in d.cells)]
         self.page.left_out = self.page.count - sum(len(d.occurrences) for d in taken)
         if taken:
             outcomes = [{cell.label: cell.use for cell in d.cells} for d in taken]
-            self.page.common = [_common(asked, outcomes) for asked in (LEVELS, RELEASES)]
+            self.page.common = [_common(asked, outcomes) for asked in self.page.asked]
         return self.page
 
     def _row(
@@ -165,30 +172,23 @@ class Builder:
             located,
             len(diagnostics) - len(located),
         )
-        if isinstance(answer, Judged) and answer.open_node is not None:
-            return self._open(detail, answer.open_node)
-        if desc is None:
-            return detail
-        levels, releases = compatibility(desc, LEVELS), compatibility(desc, RELEASES)
-        for asked, found in ((LEVELS, levels), (RELEASES, releases)):
-            detail.add(asked, [(answer.column.label, answer.use, _lines(answer)) for answer in found])
+        columns = answer.columns if isinstance(answer, Judged) else ()
+        if desc is not None and not columns:
+            columns = tuple([compatibility(desc, asked) for asked in self.page.asked])
+        for asked, found in zip(self.page.asked, columns, strict=bool(columns)):
+            detail.add(asked, [(each.column.label, each.use, _lines(each)) for each in found])
         if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
             return detail
         detail.tensors = _tensors(desc)
         # A node's report speaks of the node; the picture marks members of its descriptor.
-        own = (a.report for a in (*levels, *releases) if report.judged_by in a.column.speaks_for)
+        answers = list(chain.from_iterable(columns))
+        own = (a.report for a in answers if report.judged_by in a.column.speaks_for)
         detail.picture = self._picture(desc, next(own, report))
-        chosen = _chosen(report, (*levels, *releases))
+        chosen = _chosen(report, answers)
         if chosen is not None and chosen.legalization is not None:
-            targets = _targets(chosen, levels, LEVELS) or _targets(chosen, releases, RELEASES)
-            detail.rewritten = self._rewritten(desc, chosen.legalization, targets)
-        return detail
-
-    def _open(self, detail: Detail, node: OpenNode) -> Detail:
-        """The matrix of a node for all sizes that its model leaves open."""
-        for asked in (LEVELS, RELEASES):
-            found = [(column.label, node.answer(column.target)) for column in asked.columns]
-            detail.add(asked, [(label, answer.main, (str(answer),)) for label, answer in found])
+            of_each = (_targets(chosen, found, asked) for asked, found in zip(self.page.asked, columns, strict=True))
+            target = next(filter(None, of_each), "")
+            detail.rewritten = self._rewritten(desc, chosen.legalization, target)
         return detail
 
     def _picture(self, desc: OperatorDesc, report: Report) -> str | None:
@@ -211,6 +211,12 @@ class Builder:
         return Rewritten(target, legalization.steps, operators, len(legalization.operators) - len(operators))
 
 
+def _graphs(answer: Answer) -> object:
+    """What sets nodes apart whose descriptors are equal: how their graphs come out, and on what."""
+    columns = answer.columns if isinstance(answer, Judged) else ()
+    return tuple([(each.column.label, each.use, _lines(each)) for found in columns for each in found])
+
+
 def _kind(operator: str | None) -> str:
     """Split for DML_OPERATOR_SPLIT, Graph for DML_GRAPH."""
     return (operator or NOTHING).removeprefix("DML_").removeprefix("OPERATOR_").capitalize()
@@ -218,7 +224,7 @@ def _kind(operator: str | None) -> str:
 
 def _common(asked: Columns, outcomes: Sequence[Mapping[str, Use]]) -> tuple[str, str, str]:
     runs = [label for label in asked.labels if all(found[label] is Use.AS_IT_IS for found in outcomes)]
-    helped = [label for label in asked.labels if all(found[label] in _RUNS for found in outcomes)]
+    helped = [label for label in asked.labels if all(found[label] in RUNS for found in outcomes)]
     return f"{asked.noun}s", asked.spans(runs) or "none", asked.spans(helped) or "none"
 
 
@@ -281,6 +287,8 @@ def _members(tensor: TensorDesc | None) -> tuple[str, ...]:
 
 def _lines(answer: Compatibility) -> tuple[str, ...]:
     """The reasons for the outcome, shortened."""
+    if answer.said and not answer.report.errors:
+        return (answer.said,)
     errors = Counter(d.rule for d in answer.report.errors)
     firsts = {d.rule: d for d in reversed(answer.report.errors)}
     lines = []

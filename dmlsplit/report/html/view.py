@@ -24,7 +24,7 @@ class TargetVerdict(NamedTuple):
     @property
     def kind(self) -> str:
         """The class of its badge."""
-        return {"ok": "good", "not ok": "bad", "not read": "bad"}.get(self.word, "plain")
+        return {"ok": "good", "not ok": "bad", "unknown": "warn", "not read": "bad"}.get(self.word, "plain")
 
 
 class Look(NamedTuple):
@@ -41,6 +41,8 @@ LOOKS: Final = {
     Use.REWRITTEN: Look("runs rewritten", "↻", "w", "again"),
     Use.REFUSED: Look("refused", "✕", "n", "bad"),
     Use.UNKNOWN: Look("not known", "?", "u", "plain"),
+    Use.ON_CPU: Look("runs on the CPU", "CPU", "u", "plain"),
+    Use.NOT_ASKED: Look("wrong", "✕", "n", "bad"),
 }
 
 
@@ -153,6 +155,8 @@ class File:
 class Page:
     """All that the template needs."""
 
+    asked: Sequence[Columns] = ()
+    """The columns of the matrix: levels, releases, versions of ONNX Runtime."""
     files: list[File] = field(default_factory=list)
     details: list[Detail] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
@@ -160,7 +164,8 @@ class Page:
     verdicts: Counter[str] = field(default_factory=Counter)
     severities: Counter[Severity] = field(default_factory=Counter)
     common: Sequence[tuple[str, str, str]] = ()
-    """For levels and for releases: what takes every operator as it is, and rewritten; but for those left out."""
+    """For levels, releases and versions of ONNX Runtime: what takes every operator as it is, and rewritten; but for
+    those left out."""
     left_out: int = 0
     """Operators that nothing takes, not even rewritten, that were not read, or of which too little is known."""
 

@@ -243,6 +243,7 @@ def test_several_judges():
 def test_nodes_of_a_model(tmp_path):
     onnx = pytest.importorskip("onnx")
     from dmlsplit.checking.files import Question, judge_file
+    from dmlsplit.report.html.build import page_columns
 
     make, float_ = onnx.helper, onnx.TensorProto.FLOAT
     nodes = [
@@ -259,7 +260,7 @@ def test_nodes_of_a_model(tmp_path):
     graph = make.make_graph(nodes, "g", inputs, outputs)
     path = tmp_path / "m.onnx"
     onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 18)], ir_version=9), path)
-    items = list(judge_file(str(path), Question()))
+    items = list(judge_file(str(path), Question(columns=page_columns(()))))
     page = view(items)
     known, open_, unknown = page.files[0].rows
     assert (known.name, known.op, known.whole, known.axis) == (

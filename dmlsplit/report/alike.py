@@ -1,0 +1,80 @@
+"""Notes and warnings of one rule in one line: how many there are, the first that they are about, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
+from dmlsplit.descriptors.location import Location
+from dmlsplit.system.printable import printable
+
+NAMES_SHOWN: Final = 3
+_NAME: Final = 60
+
+
+class Line(NamedTuple):
+    """A diagnostic to show, `by` the targets that it is from where these are not all; the place in the file is that of
+    the only one that it stands for."""
+
+    diagnostic: Diagnostic
+    by: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Diagnostics of one rule: of as many as there may be, little is kept."""
+
+    first: Diagnostic
+    message: str | None
+    """What all of them say; None where they differ."""
+    count: int = 0
+    names: list[str] = field(default_factory=list)
+    named: int = 0
+    last: str | None = None
+    by: dict[str, None] = field(default_factory=dict)
+
+
+class Alike:
+    """Collects the notes and warnings about the operators of a file; `noun` is what they are about."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+        self._of_rule: dict[str, _Alike] = {}
+
+    def add(self, diagnostic: Diagnostic, name: str, by: tuple[str, ...] = ()) -> None:
+        """Adds one about the operator of this name; those about one operator come one after another."""
+        found = self._of_rule.setdefault(diagnostic.rule, _Alike(diagnostic, diagnostic.message))
+        found.count += 1
+        found.by.update(dict.fromkeys(by))
+        if diagnostic.message != found.message:
+            found.message = None
+        if name != found.last and name not in found.names:
+            found.named += 1
+            if len(found.names) < NAMES_SHOWN:
+                found.names.append(name)
+        found.last = name
+
+    def lines(self) -> Iterator[Line]:
+        """One line for each rule."""
+        for found in self._of_rule.values():
+            yield Line(found.first if found.count == 1 else self._merged(found), tuple(found.by))
+
+    def _merged(self, found: _Alike) -> Diagnostic:
+        names = ", ".join(printable(name, _NAME) for name in found.names) + (
+            ", ..." if found.named > NAMES_SHOWN else ""
+        )
+        where = f"{found.named} {self._noun}s ({names})" if found.named > 1 else names
+        if found.count > found.named:
+            where = f"{found.count} times at {where}"
+        said = found.message
+        if said is None:
+            path = f"{found.first.path}: " if found.first.path else ""
+            said = f"{path}{found.first.message} (--verbose shows all)"
+        return replace(found.first, location=Location(), message=f"{where}: {said}", line=None, column=None)
+
+
+def is_grouped(diagnostic: Diagnostic) -> bool:
+    """Whether a diagnostic shares its line: errors do not."""
+    return diagnostic.severity is not Severity.ERROR
