@@ -26,6 +26,7 @@ from dmlsplit.report import json as json_report
 from dmlsplit.report import sarif, text
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.target import find_target
+from tests.fuzz import commands
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_MESSAGE = 2000
@@ -79,14 +80,28 @@ def examine(seed: int, path: Path) -> None:
                 raise Fault(traceback.format_exc()) from None
         if seed % 16 == 0:
             _run_command(path, random.Random(seed).choice(("text", "json", "jsonl", "sarif", "html")))
-    if warned:
-        raise Fault(f"warned: {warned[0].message}")
-    if opened:
-        raise Fault("opened: " + "; ".join(sorted(opened)))
+    _check_watched(warned, opened)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        command = commands.Command(path, random.Random(seed))
+        with _watched(path.parent, path.parent / "out") as opened:
+            command.run()
+    try:
+        command.check()
+    except commands.CommandFault as fault:
+        raise Fault(f"{command.arguments}: {fault}") from None
+    _check_watched(warned, opened)
     if answers[0] != answers[1]:
         pairs = zip(*(answer.splitlines() for answer in answers), strict=False)
         differing = next(pair for pair in pairs if pair[0] != pair[1])
         raise Fault("the current directory decides:\n{}\n{}".format(*differing))
+
+
+def _check_watched(warned: list[warnings.WarningMessage], opened: set[str]) -> None:
+    if warned:
+        raise Fault(f"warned: {warned[0].message}")
+    if opened:
+        raise Fault("opened: " + "; ".join(sorted(opened)))
 
 
 _TOGETHER = ("node/shape-unknown", "node/sizes-open")
@@ -140,9 +155,11 @@ _READ_BY_PYTHON = tuple(
     for path in {str(ROOT), sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path}
     if path
 )
+_WORKERS = ("_worker.py", "_converter.py")
 _STARTED = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "socket.bind")
 _CHANGED = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
-_watching: tuple[str, set[str]] | None = None
+_watching: tuple[str, str | None, set[str]] | None = None
+"""The folder that may be read, one that may be written, and what was done beyond that."""
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -151,21 +168,27 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "open" and not isinstance(arguments[0], int):
         fault = _opened(os.fsdecode(arguments[0]), *arguments[1:])
     elif event in _STARTED:
-        fault = "" if "_worker.py" in str(arguments) else f"{event}{arguments}"
+        fault = "" if any(worker in str(arguments) for worker in _WORKERS) else f"{event}{arguments}"
     elif event in _CHANGED:
-        fault = f"{event}{arguments}"
+        paths = [os.path.realpath(each) for each in arguments if isinstance(each, (str, bytes))]
+        fault = "" if all(map(_is_writable, map(os.fsdecode, paths))) else f"{event}{arguments}"
     else:
         return
     if fault:
-        _watching[1].add(fault)
+        _watching[2].add(fault)
+
+
+def _is_writable(path: str) -> bool:
+    assert _watching is not None
+    return _watching[1] is not None and _within(path, _watching[1])
 
 
 def _opened(path: str, mode: str | None, flags: int) -> str:
     assert _watching is not None
     real = os.path.realpath(path)
     if flags & (os.O_WRONLY | os.O_RDWR):
-        return "" if real == os.devnull else f"{path} for writing"
-    if real == os.devnull or _within(real, _watching[0]):
+        return "" if real == os.devnull or _is_writable(real) else f"{path} for writing"
+    if real == os.devnull or _within(real, _watching[0]) or real.endswith("/dmlsplit.toml"):
         return ""
     # Modules, where they are imported late, and what they bring along.
     return "" if any(_within(real, root) for root in _READ_BY_PYTHON) else path
@@ -176,11 +199,12 @@ def _within(path: str, folder: str) -> bool:
 
 
 @contextlib.contextmanager
-def _watched(folder: Path) -> Iterator[set[str]]:
-    """The files outside of `folder` that are opened, and all else that reading a model has no need of."""
+def _watched(folder: Path, writable: Path | None = None) -> Iterator[set[str]]:
+    """The files outside of `folder` that are opened, and all else that reading a model has no need of, or writing into
+    a folder."""
     global _watching
     found: set[str] = set()
-    _watching = (os.path.realpath(folder), found)
+    _watching = (os.path.realpath(folder), None if writable is None else os.path.realpath(writable), found)
     try:
         yield found
     finally:

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from onnx import AttributeProto, TensorProto, helper
 
 from tests.formats.onnx_models import graph, node, with_reference
+from tests.fuzz import wire
 from tests.fuzz.onnx_seeds import FUNCTIONS, OPERATORS, OPSET, SEEDS
 from tests.fuzz.values import INTEGERS, LOCATIONS, long_name, strange_name
 
@@ -263,6 +264,56 @@ class Mutator:
             else:
                 dim.dim_value = self.rng.choice(INTEGERS)
 
+    def join_names(self) -> None:
+        """A node writes what another one writes or reads: one name twice, or a cycle."""
+        nodes = self.messages(onnx.NodeProto)
+        if nodes:
+            names = [name for node in nodes for name in (*node.output, *node.input)]
+            written = [node for node in nodes if node.output]
+            if names and written:
+                node = self.rng.choice(written)
+                node.output[self.rng.randrange(len(node.output))] = self.rng.choice(names)
+
+    def feed_back(self) -> None:
+        """A node reads what it writes, or what one behind it does."""
+        graph = self.pick(onnx.GraphProto)
+        if isinstance(graph, onnx.GraphProto) and graph.node:
+            first = self.rng.randrange(len(graph.node))
+            later = self.rng.choice(graph.node[first:])
+            if graph.node[first].input and later.output:
+                graph.node[first].input[0] = self.rng.choice(later.output)
+
+    def strip(self) -> None:
+        """Nodes without names, without outputs or without inputs, and graphs that give nothing."""
+        message, what = self.pick(self.rng.choice((onnx.NodeProto, onnx.GraphProto))), self.rng.random()
+        if isinstance(message, onnx.GraphProto) and what < 0.5:
+            del message.output[:]
+        elif isinstance(message, onnx.NodeProto):
+            del (message.output if what < 0.5 else message.input)[:]
+        else:
+            for node in self.messages(onnx.NodeProto):
+                node.ClearField("name")
+
+    def train(self) -> None:
+        """Training information, with weights of its own."""
+        graph, tensor = self.pick(onnx.GraphProto), self.pick(TensorProto)
+        if isinstance(graph, onnx.GraphProto) and self.may_grow():
+            copy = onnx.GraphProto()
+            copy.CopyFrom(graph)
+            added = self.model.training_info.add()
+            added.algorithm.CopyFrom(copy)
+            if isinstance(tensor, TensorProto):
+                added.initialization.initializer.add().CopyFrom(tensor)
+
+    def make_sparse(self) -> None:
+        """An initializer becomes a sparse one."""
+        graph = self.pick(onnx.GraphProto)
+        if isinstance(graph, onnx.GraphProto) and graph.initializer:
+            tensor = graph.initializer[self.rng.randrange(len(graph.initializer))]
+            added = graph.sparse_initializer.add(dims=tensor.dims)
+            added.values.CopyFrom(tensor)
+            added.indices.CopyFrom(helper.make_tensor("", TensorProto.INT64, [1], [0]))
+
     def import_opset(self) -> None:
         self.rng.choice(self.model.opset_import or [onnx.OperatorSetIdProto()]).version = self.rng.choice(
             (1, 2, 7, 11, 13, 18, 21, self.rng.choice(INTEGERS))
@@ -288,6 +339,11 @@ CHANGES = (
     Mutator.tower,
     Mutator.resize,
     Mutator.import_opset,
+    *(Mutator.join_names,) * 2,
+    Mutator.feed_back,
+    Mutator.strip,
+    Mutator.train,
+    Mutator.make_sparse,
 )
 
 
@@ -298,7 +354,11 @@ def write(rng: random.Random, folder: Path) -> Path:
     for _ in range(rng.choice((0, 1, 1, 2, 3, 5, 8, 20))):
         mutator.mutate()
     data = bytearray(made.SerializeToString(deterministic=True))
-    if rng.random() < 0.05:  # what protobuf itself would not write: names that are no UTF-8, lengths that are wrong
+    if rng.random() < 0.25:
+        data = bytearray(wire.changed(bytes(data), made.DESCRIPTOR, rng))
+    if (
+        data and rng.random() < 0.05
+    ):  # what protobuf itself would not write: names that are no UTF-8, lengths that are wrong
         for _ in range(rng.randint(1, 3)):
             data[rng.randrange(len(data))] = rng.randrange(256)
     path = folder / "model.onnx"

@@ -118,6 +118,67 @@ def plain(opset: int, *inputs: str, **attributes: object) -> onnx.ModelProto:
     return model(nodes, [value("x", [4, 6])], ["b", "d"], opset=opset, initializers=[ints("l", 2, 2)])
 
 
+def gated(opset: int = 17, join: bool = False) -> onnx.ModelProto:
+    """What DirectML fuses wrongly: a gate of the halves of a Split, and a Concat of what is read again."""
+    nodes = [
+        node("Split", ["x"], ["a", "b"], name="s", axis=1, **({"num_outputs": 2} if opset >= 18 else {})),
+        node("Sigmoid", ["b"], ["g"], name="sigmoid"),
+        node("Mul", ["a", "g"], ["m"], name="gate"),
+        node("Tanh", ["m"], ["t"]),
+        node("Concat", ["m", "t"], ["j"], name="join", axis=1),
+        node("Relu", ["j"], ["y"]),
+    ]
+    outputs = [value("y", [1, 8, 2, 2]), *([value("t", [1, 4, 2, 2])] if join else [])]
+    return model(nodes, [value("x", [1, 8, 2, 2])], outputs, opset=opset, initializers=[ints("w", 1)], ir_version=8)
+
+
+def gated_within() -> onnx.ModelProto:
+    """The same in a function that is called twice, in an If, a Loop and a Scan."""
+    inner = gated().graph
+    function = helper.make_function("f", "gate", ["x"], ["y"], list(inner.node), [helper.make_opsetid("", 17)])
+    branch = graph([node("gate", ["x"], ["y"], domain="f")], [], [value("y", [1, 8, 2, 2])], name="branch")
+    other = graph([node("Relu", ["x"], ["z"])], [], [value("z", [1, 8, 2, 2])], name="other")
+    body = graph(
+        [
+            node("Identity", ["go"], ["on"]),
+            node("Split", ["s"], ["p", "q"], axis=1),
+            node("Concat", ["q", "p"], ["r"], axis=1),
+        ],
+        [value("i", [], INT64), value("go", [], BOOL), value("s", [1, 8, 2, 2])],
+        [value("on", [], BOOL), value("r", [1, 8, 2, 2])],
+        name="body",
+    )
+    scanned = graph(
+        [node("Split", ["e"], ["h", "k"], axis=0), node("Concat", ["k", "h"], ["n"], axis=0)],
+        [value("e", [8, 2, 2])],
+        [value("n", [8, 2, 2])],
+        name="scanned",
+    )
+    nodes = [
+        node("gate", ["x"], ["u"], domain="f", name="call"),
+        node("If", ["c"], ["v"], then_branch=branch, else_branch=other, name="if"),
+        node("Loop", ["count", "c", "x"], ["w"], body=body, name="loop"),
+        node("Scan", ["x"], ["scan"], body=scanned, num_scan_inputs=1, name="scan"),
+    ]
+    inputs = [value("x", [1, 8, 2, 2]), value("c", [], BOOL)]
+    count = helper.make_tensor("count", INT64, [], [3])
+    more = {"initializers": [count], "functions": [function], "domains": ["f"], "ir_version": 8}
+    return model(nodes, inputs, ["u", "v", "w", "scan"], opset=17, **more)
+
+
+def trained() -> onnx.ModelProto:
+    """Training information that has a file of its own, and sparse weights."""
+    made = gated()
+    sparse = helper.make_sparse_tensor(helper.make_tensor("v", FLOAT, [1], [2.0]), ints("i", 1), [2])
+    made.graph.sparse_initializer.append(sparse)
+    info = made.training_info.add()
+    info.initialization.name = "start"
+    info.initialization.initializer.append(external("weights", "sub/w.bin"))
+    info.algorithm.CopyFrom(graph([node("Relu", ["x"], ["y"])], [value("x", [2])], ["y"], [external("w", "w.bin")]))
+    made.graph.node.append(node("Constant", [], ["unused"], value=external("", "w.bin")))
+    return made
+
+
 SEEDS: tuple[Callable[[], onnx.ModelProto], ...] = (
     functions,
     functions,
@@ -127,6 +188,13 @@ SEEDS: tuple[Callable[[], onnx.ModelProto], ...] = (
     computed,
     folded_external,
     folded_external,
+    gated,
+    gated,
+    lambda: gated(18, join=True),
+    gated_within,
+    gated_within,
+    trained,
+    trained,
     lambda: plain(18, num_outputs=2, axis=1),
     lambda: plain(13, "l"),
     lambda: plain(11, split=[2, 2], axis=-2),

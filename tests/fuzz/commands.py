@@ -1,0 +1,172 @@
+"""The commands that a model is given to, and what none of them may do to files."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Final
+
+import onnx
+
+from dmlsplit.checking.configuration import KEYS
+from dmlsplit.cli import main
+from dmlsplit.targets.releases import releases
+from dmlsplit.targets.runtime_versions import runtimes
+
+LEVELS: Final = ("1_0", "2_0", "2_1", "3_0", "5_0", "6_4")
+RELEASES: Final = tuple(release.label for release in releases())
+RUNTIMES: Final = tuple(runtime.version for runtime in runtimes())
+MAX_LINES: Final = 3
+"""On standard error: what is wrong, and that something is not written for it."""
+
+
+_VALUES: Final = (
+    *('"3_0"', '"1.15.4"', '["1.24.4"]', '["node/"]', '"error"', '"warning"', "1", "-1", "1.5", "true", "[]", "{}"),
+    *("{ x = [1, '?'] }", "{ n = 4 }", "{ n = -1 }", "{ '*.onnx' = ['node/'] }", "[[[]]]", "nan", '"\\u0000"'),
+    *("9" * 30, "1979-05-27", '"' + "n" * 5000 + '"', "[" * 200 + "]" * 200, "'unclosed"),
+)
+"""Of settings: right, of another type, nested, huge, no TOML."""
+
+
+class CommandFault(Exception):
+    """What a command may not do; the text says what it did."""
+
+
+class Command:
+    """A command on a model, and the files before it."""
+
+    def __init__(self, path: Path, rng: random.Random) -> None:
+        self.path = path
+        self.out = path.parent / rng.choice(("out", "out/in/there"))
+        self.arguments = _arguments(path, self.out, rng)
+        self._before = _tree(path.parent.parent)
+        self.status: int | None = None
+        self.said = self.complained = ""
+
+    def run(self) -> None:
+        said, complained = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+            self.status = main(self.arguments)
+        self.said, self.complained = said.getvalue(), complained.getvalue()
+
+    def check(self) -> None:
+        """Raises CommandFault; removes what was written."""
+        self._check_words()
+        self._check_files()
+        shutil.rmtree(self.path.parent / "out", ignore_errors=True)
+
+    def _check_words(self) -> None:
+        text = self.said + self.complained
+        if self.status not in (0, 1, 2):
+            raise CommandFault(f"exit status {self.status}")
+        if "Traceback" in text or "could not be judged" in text or "internal error" in text:
+            raise CommandFault(text[-2000:])
+        if self.complained.count("\n") > MAX_LINES or (self.status == 2 and not self.complained):
+            raise CommandFault(f"exit status {self.status}; standard error: {self.complained!r}")
+        if not all(line.isprintable() for line in text.split("\n") if "\t" not in line):
+            raise CommandFault(f"what cannot be printed: {text!r}")
+
+    def _check_files(self) -> None:
+        after, top = _tree(self.path.parent.parent), self.path.parent.parent
+        new = {name for name in after if self._before.get(name) != after[name]} | self._before.keys() - after.keys()
+        outside = {name for name in new if not _is_within(top / name, self.path.parent / "out")}
+        if outside:
+            raise CommandFault(f"it changed {sorted(outside)}")
+        if "--dry-run" in self.arguments and new:
+            raise CommandFault(f"it wrote {sorted(new)}")
+        if any(name.endswith((".tmp", ".old")) for name in new):
+            raise CommandFault(f"it left {sorted(new)}")
+        fixed = self.out / "fixed.onnx"
+        if fixed.exists():
+            if self.status:
+                raise CommandFault(f"it wrote a model, and its status is {self.status}")
+            onnx.ModelProto.FromString(fixed.read_bytes())
+        elif any(name.endswith(".bin") for name in new):
+            raise CommandFault(f"it wrote {sorted(new)}, and no model")
+        elif self.status == 0 and str(fixed) in self.arguments and "--dry-run" not in self.arguments:
+            raise CommandFault("it wrote no model")
+
+
+def _tree(folder: Path) -> dict[str, str]:
+    """What is in a folder and below: names, and what stands for the content."""
+    found = {}
+    for root, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(root, name)
+            status = path.lstat()
+            text = ""
+            if path.is_file() and not path.is_symlink():
+                text = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[str(path.relative_to(folder))] = f"{status.st_mode} {status.st_ino if text else ''} {text}"
+    return found
+
+
+def _is_within(path: Path, folder: Path) -> bool:
+    return Path(os.path.normpath(path)).is_relative_to(folder)
+
+
+def _arguments(path: Path, out: Path, rng: random.Random) -> list[str]:
+    """A command line; what it writes is in `out`."""
+    target = rng.choice(
+        (
+            ["--feature-level", rng.choice(LEVELS)],
+            ["--directml", rng.choice(RELEASES)],
+            *(["--onnxruntime", rng.choice(RUNTIMES)],) * 3,
+        )
+    )
+    command = rng.choice(("legalize",) * 6 + ("levels",) * 2 + ("check",) * 3 + ("configuration",) * 2)
+    if command == "levels":
+        more = rng.choice(([], ["--releases"], ["--runtimes"], ["--runtimes", "--json"], ["--json"]))
+        return ["levels", str(path), *more]
+    if command == "check":
+        form = rng.choice(("text", "json", "jsonl", "sarif", "html", "junit", "github"))
+        return ["check", str(path), *target, "--format", form, *rng.choice(([], _sizes(rng)))]
+    if command == "configuration":
+        settings = path.parent.parent / "dmlsplit.toml"
+        settings.write_bytes(configuration(rng))
+        return ["check", str(path), "--config", str(settings)]
+    if path.suffix != ".onnx":
+        return ["legalize", str(path), *target, *rng.choice(([], ["-o", str(out / "fixed.json")]))]
+    more = rng.choice(
+        (
+            *(["-o", str(out / "fixed.onnx"), "--copy-data"],) * 3,
+            ["-o", str(path.parent / "out" / "fixed.onnx"), "--copy-data", "--diff"],
+            ["-o", str(out / "fixed.onnx")],
+            ["--dry-run"],
+            ["--diff"],
+            ["--page", str(path.parent / "out" / "page.html")],
+            ["-o", str(out / "fixed.json")],
+            [],
+        )
+    )
+    if any(each.endswith((".json", ".html")) for each in more):
+        out.mkdir(parents=True)
+    return ["legalize", str(path), *target, *more]
+
+
+def _sizes(rng: random.Random) -> list[str]:
+    option, value = rng.choice(
+        (
+            ("--dim", f"n={rng.choice((0, 1, 4, 2**31, 2**64))}"),
+            ("--shape", f"x:{rng.choice(('4,6', '?', '1,2,3', ''))}"),
+        )
+    )
+    return [option, value]
+
+
+def configuration(rng: random.Random) -> bytes:
+    """A configuration: settings that are right, of another type, unknown, nested, huge or no TOML."""
+    keys = (*KEYS, "nothing", "a.b.c", "models.'*.onnx'.dims", "per-file-ignores.'*'", ".".join("a" * 60))
+    lines = []
+    for _ in range(rng.choice((0, 1, 1, 2, 4))):
+        key, value = rng.choice(keys), rng.choice((*_VALUES, f"0x{'f' * rng.choice((8, 16, 4000))}"))
+        lines.append(f"{key} = {value}")
+    data = bytearray("\n".join(lines).encode())
+    if data and rng.random() < 0.2:
+        data[rng.randrange(len(data))] = rng.randrange(256)
+    return bytes(data)
