@@ -79,7 +79,7 @@ def mended_model(
         import onnx
     except ModuleNotFoundError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
-    from dmlsplit.formats.onnx.loading import note_external_data
+    from dmlsplit.formats.onnx.loading import note_references
     from dmlsplit.formats.onnx.tensors import external_reader, no_external_data
     from dmlsplit.mending.mending import mended
     from dmlsplit.mending.source import SourceModel, mapped
@@ -93,7 +93,7 @@ def mended_model(
     with ExitStack() as opened:
         try:
             read = SourceModel(opened.enter_context(mapped(source)))
-            note_external_data(read.model, source)
+            note_references(read.locations, source)
             found = mended(read, target, external_reader(AllowedFolders(folder, allow_paths)))
         except InputError as error:
             raise InputError(f"{printable(os.fspath(source), None)}: {error}") from None

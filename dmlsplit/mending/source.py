@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 import onnx
 
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.loading import parse
+from dmlsplit.formats.onnx.loading import external_locations, parse
 from dmlsplit.formats.onnx.protobuf import graphs_of
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.fields import (
@@ -43,12 +43,14 @@ ATTRIBUTE: Final = 5
 GRAPH_OF_ATTRIBUTE: Final = 6
 GRAPHS_OF_ATTRIBUTE: Final = 11
 _TRAINING: Final = 20
+_EXTERNAL_DATA: Final = 13
 _TENSOR_KEPT: Final = (1, 2, 8)
 """Dimensions, data type and name."""
 _DATA_LOCATION: Final = 14
 
 _HOLDING: Final[Mapping[str, Mapping[int, str]]] = {
     "model": {GRAPH: "graph", FUNCTION: "function"},
+    "training": {1: "graph", 2: "graph"},
     "graph": {NODE_OF_GRAPH: "node", 5: "tensor", 15: "sparse"},
     "function": {NODE_OF_FUNCTION: "node", 11: "attribute"},
     "node": {ATTRIBUTE: "attribute"},
@@ -72,10 +74,13 @@ class SourceModel:
         """InputError for what is no model."""
         self.data = data
         self.size = len(data)
+        self._left_out: list[str] = []
         reduced = self._reduced("model", 0, self.size)
         self.model = parse(b"".join(self.bytes_of(part) for part in joined(reduced)))
         """Without large tensors' data; `doc_string` of each node is its place, which `origin` reads."""
         self._mark_nodes()
+        self.locations: Sequence[str] = list(dict.fromkeys([*external_locations(self.model), *self._left_out]))
+        """The files that hold external data of any tensor, as the model names them, each once."""
 
     def bytes_of(self, part: Part) -> bytes:
         return part if isinstance(part, bytes) else self.data[part.start : part.end]
@@ -109,15 +114,32 @@ class SourceModel:
             return [Span(start, end)]
         found: list[Part] = []
         if kind == "tensor":
+            self._left_out += self._locations_in(kind, start, end)
             kept = [f for f in fields(self.data, start, end) if f.number in _TENSOR_KEPT]
             return [*(Span(f.start, f.end) for f in kept), integer(_DATA_LOCATION, onnx.TensorProto.EXTERNAL)]
         for field in fields(self.data, start, end):
             inside = _HOLDING[kind].get(field.number) if field.kind == LENGTH_DELIMITED else None
             if inside is not None:
                 found += message(field.number, self._reduced(inside, field.content, field.end))
-            elif kind != "model" or field.number != _TRAINING:
+            elif kind == "model" and field.is_message(_TRAINING):
+                self._left_out += self._locations_in("training", field.content, field.end)
+            else:
                 found.append(Span(field.start, field.end))
         return found
+
+    def _locations_in(self, kind: str, start: int, end: int) -> Iterator[str]:
+        """The files of external data that tensors in a message name, found in its bytes."""
+        todo = [(kind, start, end)]
+        while todo:
+            kind, start, end = todo.pop()
+            for field in fields(self.data, start, end):
+                if kind == "tensor" and field.is_message(_EXTERNAL_DATA):
+                    entry = onnx.StringStringEntryProto.FromString(self.data[field.content : field.end])
+                    if entry.key == "location" and entry.value:
+                        yield text(entry.value)
+                inside = _HOLDING.get(kind, {}).get(field.number)
+                if inside is not None and field.kind == LENGTH_DELIMITED:
+                    todo.append((inside, field.content, field.end))
 
     def _mark_nodes(self) -> None:
         graph = _only(list(messages(self.data, 0, self.size, GRAPH)), "the model's graph")

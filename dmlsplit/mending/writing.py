@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 
 from dmlsplit.formats.files import AllowedFolders
-from dmlsplit.formats.onnx.loading import external_locations
 from dmlsplit.mending.mending import Mending
 from dmlsplit.system.atomic_files import AtomicFiles, atomic_files, same_file
 from dmlsplit.system.errors import InputError, naming
@@ -14,25 +15,32 @@ from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 _COPIED_AT_ONCE: Final = 1 << 22
+_DEVICES: Final = frozenset(
+    {
+        *("CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"),
+        *(f"{port}{number}" for port in ("COM", "LPT") for number in "123456789\xb9\xb2\xb3"),
+    }
+)
+"""The names that Windows has in every folder, with any suffix."""
 
 
 def write(mending: Mending, file: str, out: str, folders: AllowedFolders, *, copy_data: bool = False) -> list[str]:
     """Writes what became of the model in `file`, whole or not at all, and gives the names of the files.
 
     External data stays where it is: `out` is in the same folder, else InputError; with `copy_data` it is copied to the
-    same places beside `out`, from `folders`. Raises OSError.
+    same places beside `out`, from `folders`, and never out of the folder of `out`. Raises OSError.
     """
     target = os.path.realpath(out)
     folder, here = os.path.dirname(target), os.path.dirname(os.path.realpath(file))
-    data = [] if folder == here else external_locations(mending.source.model)
+    data = [] if folder == here else mending.source.locations
     if data and not copy_data:
         message = (
             f"the model's external data ({printable(data[0])}) is beside {printable(file)}: write it into that folder"
         )
         raise InputError(f"{message}, or copy the data with --copy-data")
     with atomic_files() as files:
-        for location in data:
-            _copy_data(files, folders.beside(location), os.path.join(folder, location))
+        for copy, source in _copies(data, folders, target).items():
+            _copy(files, source, copy)
         files.make_folder(folder)
         with naming(out), open(files.create(target), "wb") as stream:
             for piece in mending.copied():
@@ -40,12 +48,45 @@ def write(mending: Mending, file: str, out: str, folders: AllowedFolders, *, cop
     return [*(os.path.join(os.path.dirname(out), location) for location in data), out]
 
 
-def _copy_data(files: AtomicFiles, source: str, target: str) -> None:
+def _copies(locations: Iterable[str], folders: AllowedFolders, model: str) -> dict[str, str]:
+    """The files that external data is copied to, beside `model`, and those that it is copied from. InputError where a
+    location leads out of the folder, links resolved, or is another file beside the copy."""
+    inside = AllowedFolders(os.path.dirname(model))
+    found: dict[str, str] = {}
+    for location in locations:
+        shown = f"external data '{printable(location)}'"
+        source = folders.beside(location)
+        try:
+            copy = inside.beside(location)
+        except InputError:
+            copy = ""
+        if not copy or not is_relative_everywhere(location):
+            raise InputError(f"{shown} would not be copied into the folder of {printable(model)}")
+        if same_file(copy, model):
+            raise InputError(f"{shown} would be copied to {printable(model)}, the model that is written")
+        if not same_file(found.setdefault(copy, source), source):
+            raise InputError(f"{shown} and other data would be copied to '{printable(copy)}'")
+    return found
+
+
+def is_relative_everywhere(location: str) -> bool:
+    """Whether no system takes a location for a drive, a root or a device; a folder above is not looked for."""
+    windows = PureWindowsPath(location)
+    if windows.drive or windows.root or PurePosixPath(location).root:
+        return False
+    return not any(part.partition(".")[0].strip(" ").upper() in _DEVICES for part in windows.parts)
+
+
+def _copy(files: AtomicFiles, source: str, target: str) -> None:
     if os.path.lexists(target):
         if same_file(source, target):
             return
         raise InputError(f"'{printable(target)}' is there already, where external data would be copied to")
     files.make_folder(os.path.dirname(target))
-    with naming(source), open_input(source) as read, naming(target), open(files.create(target), "wb") as stream:
+    try:
+        read = open_input(source)
+    except InputError as error:
+        raise error.in_file(source) from None
+    with read, naming(target), open(files.create(target), "wb") as stream:
         while piece := read.read(_COPIED_AT_ONCE):
             stream.write(piece)

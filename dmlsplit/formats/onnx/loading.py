@@ -63,7 +63,7 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
         raise InputError(f"it is longer than {MAX_FILE_BYTES} bytes")
     model = parse(data)
     if b"location" in data:
-        note_external_data(model, path)
+        note_references(external_locations(model), path)
     return model
 
 
@@ -80,10 +80,10 @@ def parse(data: bytes) -> onnx.ModelProto:
     return model
 
 
-def note_external_data(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
-    """Notes the external data of the model in a file, which no output is to replace."""
+def note_references(locations: Iterable[str], path: str | os.PathLike[str]) -> None:
+    """Notes the files of external data that the model in a file names, which no output is to replace."""
     folder = os.path.dirname(os.path.abspath(path))
-    for location in external_locations(model):
+    for location in locations:
         note_reference(os.path.join(folder, location), os.fspath(path))
 
 
