@@ -7,13 +7,15 @@ of the inner one: it gets other names.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from copy import deepcopy
 
 import onnx
 
 from dmlsplit.formats.onnx.protobuf import Names, all_nodes, computed, refill, rename_tensors, subgraphs
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 
 
 def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]:
@@ -45,17 +47,22 @@ def _computed_again(graph: onnx.GraphProto, known: _Known) -> Iterator[str]:
             add(node.output)
 
 
-def computed_twice(graph: onnx.GraphProto) -> Iterator[str]:
-    """The names that a graph, or one in its nodes, computes though it has them already, as inputs, initializers or
-    outputs of other nodes: ONNX Runtime loads no such model."""
+def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> None:
+    """InputError for a name that a graph, or one in its nodes, computes though it has it already, and for one that a
+    node reads and nothing gives: ONNX Runtime loads no such model."""
     known = {value.name for value in (*graph.input, *graph.initializer)}
+    known |= {tensor.values.name for tensor in graph.sparse_initializer}
+    for name in (name for node in graph.node for name in node.output if name):
+        if name in known:
+            raise InputError(f"{printable(name, 60)} is computed twice, and ONNX Runtime loads no such model")
+        known.add(name)
+    around = (known, *outer)
     for node in graph.node:
-        for name in filter(None, node.output):
-            if name in known:
-                yield name
-            known.add(name)
+        for name in node.input:
+            if name and not any(name in names for names in around):
+                raise InputError(f"nothing gives {printable(name, 60)}, and ONNX Runtime loads no such model")
         for inner in subgraphs(node) if node.attribute else ():
-            yield from computed_twice(inner)
+            check_names(inner, around)
 
 
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable, shortened
 
 _LONGEST_NAME = 60
+_NEWEST = 2**31 - 1
 
 
 class Arity(NamedTuple):
@@ -30,9 +31,9 @@ def check_arity(model: onnx.ModelProto) -> None:
 
     Splits and Concats have rules of their own for that; what is said of an operator without a schema is not known.
     """
-    opset = opset_of(model)
+    opset = opset_of(model) or _NEWEST  # the domain's newest, where the model does not say
     for node in all_nodes(model.graph.node):
-        if not opset or domain_of(node) != "" or node.op_type in JUDGED or not onnx.defs.has(node.op_type, ""):
+        if domain_of(node) != "" or node.op_type in JUDGED or not onnx.defs.has(node.op_type, ""):
             continue
         known = _arity(node.op_type, opset)
         if known is None:

@@ -30,7 +30,6 @@ from dmlsplit.onnxruntime.neighbours import INFERRED_FROM
 from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
-from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 from dmlsplit.targets.session_options import SessionOptions
@@ -144,8 +143,7 @@ class OnnxSession:
         read = with_overloads_as_read(self._proto, habits.overloads) if self._has_overloads else self._proto
         proto, written = inlined(read, budget)
         check_arity(proto)
-        for name in shadowing.computed_twice(proto.graph):
-            raise InputError(f"{printable(name, 60)} is computed twice, and ONNX Runtime loads no such model")
+        shadowing.check_names(proto.graph)
         if inputs.free_dimensions:
             proto = deepcopy(proto)
             given.fill_in(proto, {}, inputs.free_dimensions, require_known_names)

@@ -231,3 +231,27 @@ def test_a_sigmoid_of_another_domain_has_any_outputs():
     made = model(nodes, [X], ["y"])
     made.opset_import.append(helper.make_opsetid("own", 1))
     assert [str(found.answer.outcome) for found in on_onnxruntime(made, VERSION)] == ["unknown"]
+
+
+def test_a_name_that_nothing_gives():
+    with pytest.raises(InputError, match="^nothing gives missing"):
+        ask([SPLIT, node("Concat", ["a", "missing"], ["y"], axis=1)], [X], ["y"])
+
+
+def test_a_name_that_nothing_gives_within_a_branch():
+    """What is around a branch is known in it, and what is in another one is not."""
+    one = helper.make_graph([node("Relu", ["a"], ["r"])], "one", [], [onnx.ValueInfoProto(name="r")])
+    other = helper.make_graph([node("Relu", ["r"], ["s"])], "other", [], [onnx.ValueInfoProto(name="s")])
+    inputs = [X, tensor("k", [], TensorProto.BOOL)]
+    with pytest.raises(InputError, match="^nothing gives r"):
+        ask([SPLIT, node("If", ["k"], ["y"], then_branch=one, else_branch=other)], inputs, ["y"])
+    found = ask([SPLIT, node("If", ["k"], ["y"], then_branch=one, else_branch=one)], inputs, ["y"])
+    assert [str(each.answer.outcome) for each in found] == ["DML"]
+
+
+def test_numbers_of_tensors_where_the_model_imports_no_opset():
+    made = model([SPLIT, node("Identity", ["a"], [])], [X], ["b"])
+    del made.opset_import[:]
+    made.opset_import.append(helper.make_opsetid("own", 1))
+    with pytest.raises(InputError, match="Identity writes 0 tensors"):
+        on_onnxruntime(made, VERSION)
