@@ -234,7 +234,7 @@ def test_a_sigmoid_of_another_domain_has_any_outputs():
 
 
 def test_a_name_that_nothing_gives():
-    with pytest.raises(InputError, match="^nothing gives missing"):
+    with pytest.raises(InputError, match=r"^nothing gives missing"):
         ask([SPLIT, node("Concat", ["a", "missing"], ["y"], axis=1)], [X], ["y"])
 
 
@@ -243,7 +243,7 @@ def test_a_name_that_nothing_gives_within_a_branch():
     one = helper.make_graph([node("Relu", ["a"], ["r"])], "one", [], [onnx.ValueInfoProto(name="r")])
     other = helper.make_graph([node("Relu", ["r"], ["s"])], "other", [], [onnx.ValueInfoProto(name="s")])
     inputs = [X, tensor("k", [], TensorProto.BOOL)]
-    with pytest.raises(InputError, match="^nothing gives r"):
+    with pytest.raises(InputError, match=r"^nothing gives r"):
         ask([SPLIT, node("If", ["k"], ["y"], then_branch=one, else_branch=other)], inputs, ["y"])
     found = ask([SPLIT, node("If", ["k"], ["y"], then_branch=one, else_branch=one)], inputs, ["y"])
     assert [str(each.answer.outcome) for each in found] == ["DML"]
