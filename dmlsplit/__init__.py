@@ -6,173 +6,184 @@
     d = dml.SplitOperatorDesc.from_lengths(x, axis=2, lengths=(2, 1, 3))
     print(dml.validate(d, feature_level="3_0"))
 
-Descriptors and validation are plain Python. The rules, and all that needs numpy or the C extension, are imported at
-first use.
+Graphs, the emulated device, ONNX models and ONNX Runtime have modules of their own: dml.graphs, dml.device, dml.onnx,
+dml.onnxruntime. Everything is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
-import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
-from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, DirectMLError, Report, Severity, ValidationError
-from dmlsplit.descriptors.enums import (
-    BindingType,
-    ExecutionFlags,
-    FeatureLevel,
-    HResult,
-    OperatorType,
-    TensorDataType,
-    TensorFlags,
-    TensorType,
-)
-from dmlsplit.descriptors.layout import calc_buffer_tensor_size
-from dmlsplit.legalize import legalize
-from dmlsplit.report import notebook
-from dmlsplit.system.errors import (
-    BindingError,
-    DescriptorError,
-    DirectMLWarning,
-    DmlSplitError,
-    InputError,
-    NativeError,
-    NotLegalizedError,
-)
-from dmlsplit.targets.feature_levels import TensorSupport, tensor_support
-from dmlsplit.targets.release_names import find_release
-from dmlsplit.targets.releases import Release, releases
+from dmlsplit.descriptors import notebook
+from dmlsplit.system.lazy import lazy
 
 if TYPE_CHECKING:
-    from dmlsplit import library
+    from dmlsplit import device as device
+    from dmlsplit import graphs as graphs
+    from dmlsplit import library as library
+    from dmlsplit import onnx as onnx
+    from dmlsplit import onnxruntime as onnxruntime
     from dmlsplit._version import __version__ as __version__
     from dmlsplit.checking.files import check_files
     from dmlsplit.checking.judging import validate
     from dmlsplit.descriptors.any_operator import AnyOperatorDesc
-    from dmlsplit.descriptors.schema import OperatorSchema, find_operator, operators
-    from dmlsplit.device import BindingDesc, BufferArrayBinding, BufferBinding, Capabilities, Device
-    from dmlsplit.formats.json import dumps, loads
-    from dmlsplit.graphs import (
-        GraphDesc,
-        GraphReport,
-        InputGraphEdgeDesc,
-        IntermediateGraphEdgeDesc,
-        NeighbourOperatorDesc,
-        OutputGraphEdgeDesc,
+    from dmlsplit.descriptors.descs import (
+        BufferTensorDesc,
+        JoinOperatorDesc,
+        OperatorDesc,
+        SplitOperatorDesc,
+        TensorDesc,
     )
-    from dmlsplit.legalize.result import Legalization
+    from dmlsplit.descriptors.diagnostics import Basis as Basis
+    from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity, ValidationError
+    from dmlsplit.descriptors.diagnostics import DirectMLError as DirectMLError
+    from dmlsplit.descriptors.enums import BindingType as BindingType
+    from dmlsplit.descriptors.enums import ExecutionFlags as ExecutionFlags
+    from dmlsplit.descriptors.enums import FeatureLevel, OperatorType, TensorDataType, TensorFlags
+    from dmlsplit.descriptors.enums import HResult as HResult
+    from dmlsplit.descriptors.enums import TensorType as TensorType
+    from dmlsplit.descriptors.layout import calc_buffer_tensor_size as calc_buffer_tensor_size
+    from dmlsplit.descriptors.schema import OperatorSchema, find_operator, operators
+    from dmlsplit.device import BindingDesc as BindingDesc
+    from dmlsplit.device import BufferArrayBinding as BufferArrayBinding
+    from dmlsplit.device import BufferBinding as BufferBinding
+    from dmlsplit.device import Capabilities as Capabilities
+    from dmlsplit.device import Device as Device
+    from dmlsplit.formats.json import dumps, loads
+    from dmlsplit.graphs import GraphDesc as GraphDesc
+    from dmlsplit.graphs import GraphReport as GraphReport
+    from dmlsplit.graphs import InputGraphEdgeDesc as InputGraphEdgeDesc
+    from dmlsplit.graphs import IntermediateGraphEdgeDesc as IntermediateGraphEdgeDesc
+    from dmlsplit.graphs import NeighbourOperatorDesc as NeighbourOperatorDesc
+    from dmlsplit.graphs import OutputGraphEdgeDesc as OutputGraphEdgeDesc
+    from dmlsplit.legalize import legalize
+    from dmlsplit.legalize.result import Legalization as Legalization
     from dmlsplit.native.arrays import join, split
-    from dmlsplit.native.buffer import Buffer
-    from dmlsplit.native.execution import BoundOperator, CompiledOperator, compile
+    from dmlsplit.native.buffer import Buffer as Buffer
+    from dmlsplit.native.execution import BoundOperator as BoundOperator
+    from dmlsplit.native.execution import CompiledOperator as CompiledOperator
+    from dmlsplit.native.execution import compile
+    from dmlsplit.system.errors import BindingError, DmlSplitError, InputError, NotLegalizedError
+    from dmlsplit.system.errors import DescriptorError as DescriptorError
+    from dmlsplit.system.errors import DirectMLWarning as DirectMLWarning
+    from dmlsplit.system.errors import NativeError as NativeError
+    from dmlsplit.targets.feature_levels import TensorSupport as TensorSupport
+    from dmlsplit.targets.feature_levels import tensor_support as tensor_support
+    from dmlsplit.targets.release_names import find_release
+    from dmlsplit.targets.releases import Release, releases
+    from dmlsplit.targets.runtime_versions import Runtime, find_runtime, runtimes
+    from dmlsplit.targets.session_options import SessionOptions
+    from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
     from dmlsplit.verdicts.validation import minimum_feature_level, supported_feature_levels, supported_releases
 
 __all__ = [
     "AnyOperatorDesc",
-    "Basis",
-    "BindingDesc",
     "BindingError",
-    "BindingType",
-    "BoundOperator",
-    "Buffer",
-    "BufferArrayBinding",
-    "BufferBinding",
     "BufferTensorDesc",
-    "Capabilities",
-    "CompiledOperator",
-    "DescriptorError",
-    "Device",
     "Diagnostic",
-    "DirectMLError",
-    "DirectMLWarning",
     "DmlSplitError",
-    "ExecutionFlags",
     "FeatureLevel",
-    "GraphDesc",
-    "GraphReport",
-    "HResult",
     "InputError",
-    "InputGraphEdgeDesc",
-    "IntermediateGraphEdgeDesc",
     "JoinOperatorDesc",
-    "Legalization",
-    "NativeError",
-    "NeighbourOperatorDesc",
     "NotLegalizedError",
     "OperatorDesc",
     "OperatorSchema",
     "OperatorType",
-    "OutputGraphEdgeDesc",
     "Release",
     "Report",
+    "Runtime",
+    "RuntimeAnswer",
+    "SessionOptions",
     "Severity",
     "SplitOperatorDesc",
     "TensorDataType",
     "TensorDesc",
     "TensorFlags",
-    "TensorSupport",
-    "TensorType",
     "ValidationError",
-    "calc_buffer_tensor_size",
     "check_files",
     "compile",
     "dumps",
     "find_operator",
     "find_release",
+    "find_runtime",
     "join",
     "legalize",
-    "library",
     "loads",
     "minimum_feature_level",
     "operators",
     "releases",
+    "runtimes",
     "split",
     "supported_feature_levels",
     "supported_releases",
-    "tensor_support",
     "validate",
 ]
 
-notebook.install()
-
-_LAZY = {
-    name: module
-    for module, names in {
-        "dmlsplit": ("library",),
-        "dmlsplit._version": ("__version__",),
-        "dmlsplit.native.arrays": ("join", "split"),
-        "dmlsplit.native.buffer": ("Buffer",),
-        "dmlsplit.checking.files": ("check_files",),
-        "dmlsplit.descriptors.any_operator": ("AnyOperatorDesc",),
-        "dmlsplit.descriptors.schema": ("OperatorSchema", "find_operator", "operators"),
-        "dmlsplit.device": ("BindingDesc", "BufferArrayBinding", "BufferBinding", "Capabilities", "Device"),
-        "dmlsplit.native.execution": ("BoundOperator", "CompiledOperator", "compile"),
-        "dmlsplit.formats.json": ("dumps", "loads"),
-        "dmlsplit.graphs": (
-            "GraphDesc",
-            "GraphReport",
-            "InputGraphEdgeDesc",
-            "IntermediateGraphEdgeDesc",
-            "NeighbourOperatorDesc",
-            "OutputGraphEdgeDesc",
-        ),
-        "dmlsplit.checking.judging": ("validate",),
-        "dmlsplit.legalize.result": ("Legalization",),
-        "dmlsplit.verdicts.validation": ("minimum_feature_level", "supported_feature_levels", "supported_releases"),
-    }.items()
-    for name in names
+_NAMES = {
+    "_version": "__version__",
+    "checking.files": "check_files",
+    "checking.judging": "validate",
+    "descriptors.any_operator": "AnyOperatorDesc",
+    "descriptors.descs": "BufferTensorDesc JoinOperatorDesc OperatorDesc SplitOperatorDesc TensorDesc",
+    "descriptors.diagnostics": "Basis Diagnostic DirectMLError Report Severity ValidationError",
+    "descriptors.enums": "BindingType ExecutionFlags FeatureLevel HResult OperatorType TensorDataType TensorFlags"
+    " TensorType",
+    "descriptors.layout": "calc_buffer_tensor_size",
+    "descriptors.schema": "OperatorSchema find_operator operators",
+    "device": "BindingDesc BufferArrayBinding BufferBinding Capabilities Device",
+    "formats.json": "dumps loads",
+    "graphs": "GraphDesc GraphReport InputGraphEdgeDesc IntermediateGraphEdgeDesc NeighbourOperatorDesc"
+    " OutputGraphEdgeDesc",
+    "legalize": "legalize",
+    "legalize.result": "Legalization",
+    "native.arrays": "join split",
+    "native.buffer": "Buffer",
+    "native.execution": "BoundOperator CompiledOperator compile",
+    "system.errors": "BindingError DescriptorError DirectMLWarning DmlSplitError InputError NativeError"
+    " NotLegalizedError",
+    "targets.feature_levels": "TensorSupport tensor_support",
+    "targets.release_names": "find_release",
+    "targets.releases": "Release releases",
+    "targets.runtime_versions": "Runtime find_runtime runtimes",
+    "targets.session_options": "SessionOptions",
+    "verdicts.runtime_answers": "RuntimeAnswer",
+    "verdicts.validation": "minimum_feature_level supported_feature_levels supported_releases",
 }
-"""Name -> module that defines it; imported when the name is first asked for."""
+"""Module -> the names of it that the package has; those that are not in __all__ stand in dml.graphs and dml.device."""
 
+_LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}
+_MODULES = ("device", "graphs", "library", "onnx", "onnxruntime")
 
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if _LAZY[name] == __name__:  # a package
-        return importlib.import_module(f"{__name__}.{name}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy(__name__, _LAZY, _MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_MODULES})
+
+
+class _Package(ModuleType):
+    """The module of the package: `legalize` is a function of it, also once the package of that name is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "legalize" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def _picture(desc: OperatorDesc) -> str:
+    from dmlsplit.report import svg
+
+    return svg.picture(desc)
+
+
+def _table(report: Report) -> str | None:
+    from dmlsplit.report import html
+
+    return html.notebook(report)
+
+
+notebook.picture, notebook.table = _picture, _table

@@ -35,7 +35,7 @@ from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.legalize import movable_types
 from dmlsplit.rules import valid_where
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
-from dmlsplit.targets.target import LevelLike, ReleaseLike, Target, Use, find_target, target_of
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, Use, find_target, target_of
 
 if TYPE_CHECKING:
     from dmlsplit.formats.element_types import ElementType
@@ -114,14 +114,19 @@ class OpenAnswer:
 
 
 def open_answer(
-    node: SplitNode | JoinNode, feature_level: LevelLike = None, *, directml: ReleaseLike = None
+    node: SplitNode | JoinNode,
+    feature_level: LevelLike = None,
+    *,
+    directml: ReleaseLike = None,
+    onnxruntime: RuntimeLike = None,
 ) -> OpenAnswer | None:
-    """The answer of a feature level or a release about a node, for all of its open sizes.
+    """The answer of a feature level or a release about a node, for all of its open sizes. A version of ONNX Runtime
+    stands for the release that it ships.
 
     None where none is open, where more than sizes is (the rank, the axis, the element type), and where the node is
-    wrong whatever they are. Raises ValueError for an unknown level or release or for both at once.
+    wrong whatever they are. Raises ValueError for an unknown level, release or version or for several at once.
     """
-    return answer_by(node, find_target(feature_level, directml))
+    return answer_by(node, find_target(feature_level, directml, onnxruntime))
 
 
 def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:

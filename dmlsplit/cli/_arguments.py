@@ -86,7 +86,7 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             "--onnxruntime",
             metavar="V",
             multiple=True,
-            shell_complete=completing(lambda: [each.version for each in runtimes()]),
+            shell_complete=complete_runtime,
             help="Judge by this version of ONNX Runtime with its DirectML execution provider: "
             f"{NEWEST_RUNTIME.version}, or {NEWEST_RUNTIME.version.rpartition('.')[0]} for its newest patch; of a "
             "descriptor, by the DirectML in it."
@@ -274,6 +274,7 @@ def completing(names: Callable[[], Iterable[str]]) -> Complete:
 
 
 complete_rule: Final = completing(lambda: RULES)
+complete_runtime: Final = completing(lambda: [each.version for each in runtimes()])
 complete_release: Final = completing(lambda: [name for each in releases() for name in (each.label, each.name)])
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import allow_path_option, complete_release
-from dmlsplit.targets.release_names import find_release
+from dmlsplit.cli._arguments import allow_path_option, complete_release, complete_runtime
+from dmlsplit.targets.target import find_target_release
 
 
 @click.command()
@@ -18,7 +18,13 @@ from dmlsplit.targets.release_names import find_release
     shell_complete=complete_release,
     help="The release whose device is emulated; the newest known by default.",
 )
-def run(model: str, allow_path: tuple[str, ...], directml: str | None) -> int:
+@click.option(
+    "--onnxruntime",
+    metavar="V",
+    shell_complete=complete_runtime,
+    help="Emulate a device of the DirectML that this version of ONNX Runtime ships.",
+)
+def run(model: str, allow_path: tuple[str, ...], directml: str | None, onnxruntime: str | None) -> int:
     """Execute a DxDispatch model on the CPU and print what DxDispatch prints.
 
     The model runs on the emulated device of a DirectML release. The exit status is 1 where it refuses an operator
@@ -33,7 +39,7 @@ def run(model: str, allow_path: tuple[str, ...], directml: str | None) -> int:
     from dmlsplit.report import text
 
     try:
-        release = None if directml is None else find_release(directml)
+        release = find_target_release(directml, onnxruntime)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     result = dxdispatch.run(dxdispatch.read(model, allow_path), _streams.write, _streams.complain, release)

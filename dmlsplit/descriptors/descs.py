@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from dmlsplit.descriptors import notebook
 from dmlsplit.descriptors.enums import UINT64_MAX, UINT_MAX, TensorDataType, TensorFlags, TensorType
 from dmlsplit.descriptors.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.system.errors import DescriptorError
@@ -266,6 +267,9 @@ class SplitOperatorDesc:
         axis, parts = _packed_parts(input_tensor, axis, lengths, "OutputTensors")
         return cls(input_tensor, parts, axis)
 
+    def _repr_svg_(self) -> str | None:
+        return notebook.picture(self)
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class JoinOperatorDesc:
@@ -301,6 +305,9 @@ class JoinOperatorDesc:
         """
         axis, parts = _packed_parts(output_tensor, axis, lengths, "InputTensors")
         return cls(parts, output_tensor, axis)
+
+    def _repr_svg_(self) -> str | None:
+        return notebook.picture(self)
 
 
 OperatorDesc: TypeAlias = SplitOperatorDesc | JoinOperatorDesc

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from dmlsplit.descriptors import notebook
 from dmlsplit.descriptors.enums import HResult
 from dmlsplit.descriptors.location import Location
 from dmlsplit.system.errors import DmlSplitError
@@ -154,6 +155,9 @@ class Report:
         if self.remark:
             head += f"; {self.remark}"
         return "\n".join([head, *(f"  {d}" for d in self.diagnostics)])
+
+    def _repr_html_(self) -> str | None:
+        return notebook.table(self)
 
 
 class ValidationError(DmlSplitError, ValueError):

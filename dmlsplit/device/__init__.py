@@ -8,7 +8,8 @@ table.bind_inputs([dml.BufferBinding(source, 0, 48)])
 device.record_dispatch(op, table)
 """
 
-from dmlsplit.device.bindings import Binding, BindingDesc, BufferArrayBinding, BufferBinding
+from dmlsplit.device.bindings import Binding as Binding
+from dmlsplit.device.bindings import BindingDesc, BufferArrayBinding, BufferBinding
 from dmlsplit.device.device import Capabilities, Device
 from dmlsplit.device.dispatchables import (
     BindingProperties,
@@ -21,7 +22,6 @@ from dmlsplit.device.dispatchables import (
 from dmlsplit.device.table import BindingTable
 
 __all__ = [
-    "Binding",
     "BindingDesc",
     "BindingProperties",
     "BindingTable",

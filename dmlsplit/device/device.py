@@ -36,9 +36,17 @@ from dmlsplit.rules.device import (
     NOT_INITIALIZED,
 )
 from dmlsplit.system.errors import DirectMLWarning
-from dmlsplit.targets.release_names import find_release
-from dmlsplit.targets.releases import NEWEST, Release
-from dmlsplit.targets.target import NO_FLOAT64, NO_TYPED_UAV_LOADS, Target, lacking, target_of
+from dmlsplit.targets.releases import Release
+from dmlsplit.targets.target import (
+    NO_FLOAT64,
+    NO_TYPED_UAV_LOADS,
+    ReleaseLike,
+    RuntimeLike,
+    Target,
+    find_target_release,
+    lacking,
+    target_of,
+)
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
@@ -71,10 +79,10 @@ class Capabilities:
 class Device:
     """A DirectML device of one release (the newest known if none is given), for Split and Join.
 
-    `directml`: a DirectML version or the name of a package, as for `validate`. `minimum_feature_level`: as passed to
-    DMLCreateDevice1, a level or any other number; None is DMLCreateDevice. It does not narrow what the build accepts.
-    `on_warning` is told what a dispatch does although DirectML's documentation forbids it, or promises no outcome; left
-    out, a Python warning (DirectMLWarning) says so.
+    `directml`: a DirectML version or the name of a package, as for `validate`; `onnxruntime`: a version, whose DirectML
+    it is. `minimum_feature_level`: as passed to DMLCreateDevice1, a level or any other number; None is DMLCreateDevice.
+    It does not narrow what the build accepts. `on_warning` gets a Diagnostic of each dispatch that does what DirectML's
+    documentation forbids, or promises no outcome of; left out, a Python warning (DirectMLWarning) says so.
 
     The names are DirectML's, in snake case. Calls that return a failing HRESULT raise DirectMLError, which carries it
     and the reasons. Calls that return nothing remove the device where DirectML does: `removed_reason` tells why, every
@@ -90,13 +98,14 @@ class Device:
 
     def __init__(
         self,
-        directml: Release | str | None = None,
+        directml: ReleaseLike = None,
         minimum_feature_level: FeatureLevel | int | str | None = None,
         capabilities: Capabilities | None = None,
         *,
+        onnxruntime: RuntimeLike = None,
         on_warning: Callable[[Diagnostic], object] | None = None,
     ) -> None:
-        release = NEWEST if directml is None else find_release(directml)
+        release = find_target_release(directml, onnxruntime)
         self.release = release
         self.capabilities = Capabilities() if capabilities is None else capabilities
         if not isinstance(self.capabilities, Capabilities):

@@ -3,10 +3,13 @@
 descriptors   the graph and its edges, which never judge themselves
 operators     the neighbours of a Split or Join that were observed
 structure     what every graph must be: edges, indices, counts
-releases      how builds of DirectML differ in compiling graphs
-reading       the model, from here on: the nodes and tensors (program) that its passes work on
-passes        which nodes are fused, taken out and cut
-memory        the dispatches that are left, and the memory that each one touches
+traits        how builds of DirectML differ in compiling graphs
+reading       a Program: the nodes and tensors (program) that the steps below work on
+fusion        products with sigmoids that become one dispatch
+views         identities and Splits that are taken out
+dimensions    what shaders of four dimensions make of five
+placement     where inputs of Joins and graph outputs lie
+memory        compile_graph: the dispatches that are left, and the memory that each one touches
 regions       whether regions of memory meet
 execution     what the dispatches compute, without numbers
 validation    evaluate_graph(graph, target): the report
@@ -17,23 +20,21 @@ In JSON graphs are read and written by dmlsplit.formats.graph_json.
 
 from dmlsplit.graphs.descriptors import (
     GraphDesc,
-    GraphNode,
     InputGraphEdgeDesc,
     IntermediateGraphEdgeDesc,
     NeighbourOperatorDesc,
     OutputGraphEdgeDesc,
 )
-from dmlsplit.graphs.examples import EXAMPLES
-from dmlsplit.graphs.validation import GraphReport, evaluate_graph
+from dmlsplit.graphs.descriptors import GraphNode as GraphNode
+from dmlsplit.graphs.examples import EXAMPLES as EXAMPLES
+from dmlsplit.graphs.validation import GraphReport
+from dmlsplit.graphs.validation import evaluate_graph as evaluate_graph
 
 __all__ = [
-    "EXAMPLES",
     "GraphDesc",
-    "GraphNode",
     "GraphReport",
     "InputGraphEdgeDesc",
     "IntermediateGraphEdgeDesc",
     "NeighbourOperatorDesc",
     "OutputGraphEdgeDesc",
-    "evaluate_graph",
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dmlsplit.descriptors.call_types import DescT
 from dmlsplit.descriptors.enums import OperatorType, TensorDataType
+from dmlsplit.system.lazy import lazy
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 
 if TYPE_CHECKING:
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized", "movable_types"]
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"dmlsplit.legalize.{'result' if name == 'Legalization' else 'regions'}"), name)
+_LAZY = {
+    "BufferKind": "dmlsplit.legalize.regions",
+    "Legalization": "dmlsplit.legalize.result",
+    "Region": "dmlsplit.legalize.regions",
+}
+
+__getattr__ = lazy(__name__, _LAZY)
 
 
 def legalize(

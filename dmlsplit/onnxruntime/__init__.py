@@ -1,29 +1,54 @@
-"""ONNX Runtime with its DirectML execution provider: which versions there are, and what each makes of a node.
+"""ONNX Runtime with its DirectML execution provider: the versions that are known, and what each makes of a model.
 
-answer = predict(RuntimeFacts(...), find_runtime("1.24.4"), first_run=FirstRun(((1, 6),)))
-answer.outcome, answer.at, answer.operators, answer.hresults, answer.compile
+for node in dml.onnxruntime.on_onnxruntime("model.onnx", "1.24.4", run_shapes={"images": (1, 3, 640, 640)}):
+    print(node.path, node.answer.outcome, node.answer.at, node.answer.compile)
 """
 
 from __future__ import annotations
 
-from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts
-from dmlsplit.onnxruntime.predict import predict
-from dmlsplit.targets.runtime_versions import NEWEST, Runtime, find_runtime, runtime_of_release, runtimes
-from dmlsplit.targets.session_options import SessionOptions
-from dmlsplit.verdicts.runtime_answers import CompileCall, Outcome, RuntimeAnswer
+from typing import TYPE_CHECKING
+
+from dmlsplit.system.lazy import lazy
+
+if TYPE_CHECKING:
+    from dmlsplit.onnxruntime.answers import NodeOnRuntime
+    from dmlsplit.onnxruntime.facts import FirstRun as FirstRun
+    from dmlsplit.onnxruntime.facts import LengthsFrom as LengthsFrom
+    from dmlsplit.onnxruntime.facts import RuntimeFacts as RuntimeFacts
+    from dmlsplit.onnxruntime.prediction import on_onnxruntime
+    from dmlsplit.onnxruntime.reports import RuntimeReport
+    from dmlsplit.targets.runtime_versions import NEWEST as NEWEST
+    from dmlsplit.targets.runtime_versions import Runtime, find_runtime, runtimes
+    from dmlsplit.targets.runtime_versions import runtime_of_release as runtime_of_release
+    from dmlsplit.targets.session_options import SessionOptions
+    from dmlsplit.verdicts.runtime_answers import CompileCall, Outcome, RuntimeAnswer
 
 __all__ = [
-    "NEWEST",
     "CompileCall",
-    "FirstRun",
-    "LengthsFrom",
+    "NodeOnRuntime",
     "Outcome",
     "Runtime",
     "RuntimeAnswer",
-    "RuntimeFacts",
+    "RuntimeReport",
     "SessionOptions",
     "find_runtime",
-    "predict",
-    "runtime_of_release",
+    "on_onnxruntime",
     "runtimes",
 ]
+
+_NAMES = {
+    "onnxruntime.answers": "NodeOnRuntime",
+    "onnxruntime.facts": "FirstRun LengthsFrom RuntimeFacts",
+    "onnxruntime.prediction": "on_onnxruntime",
+    "onnxruntime.reports": "RuntimeReport",
+    "targets.runtime_versions": "NEWEST Runtime find_runtime runtime_of_release runtimes",
+    "targets.session_options": "SessionOptions",
+    "verdicts.runtime_answers": "CompileCall Outcome RuntimeAnswer",
+}
+_LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}
+
+__getattr__ = lazy(__name__, _LAZY)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -17,8 +17,8 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-from dmlsplit.targets.release_names import find_release, version_key
-from dmlsplit.targets.releases import Release
+from dmlsplit.targets.release_names import version_key
+from dmlsplit.targets.target import ReleaseLike, RuntimeLike, find_target_release
 
 
 class Fault(enum.StrEnum):
@@ -137,12 +137,14 @@ MOVABLE: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", 
 rounding at most, wherever it stands."""
 
 
-def cures_of(fault: Fault, directml: Release | str | None = None) -> tuple[Cure, ...]:
-    """The cures of a fault that help with a DirectML release (None: with every one), the cheapest first.
+def cures_of(fault: Fault, directml: ReleaseLike = None, *, onnxruntime: RuntimeLike = None) -> tuple[Cure, ...]:
+    """The cures of a fault that help with a DirectML release, or with the one that a version of ONNX Runtime ships, the
+    cheapest first; those that help with every one where neither is given.
 
-    ValueError for an unknown release.
+    ValueError for an unknown release or version, or for both at once.
     """
-    release = None if directml is None else find_release(directml)
+    asked = directml is not None or onnxruntime is not None
+    release = find_target_release(directml, onnxruntime) if asked else None
 
     def helps(cure: Cure) -> bool:
         if release is None or not cure.first_wrong:

@@ -213,3 +213,13 @@ def find_target(
         return target
     build = target.release if target.release is not None else release_of_level(target.feature_level)
     return Target(by, lacking(assumed, build), compute_only=COMPUTE_ONLY in assumed)
+
+
+def find_target_release(directml: ReleaseLike = None, onnxruntime: RuntimeLike = None) -> Release:
+    """The release that is named, or that a version of ONNX Runtime ships; the newest where neither is given.
+
+    ValueError as of find_target.
+    """
+    release = find_target(None, directml, onnxruntime).release
+    assert release is not None  # only levels have none
+    return release

@@ -42,7 +42,7 @@ from dmlsplit.native.buffer import Buffer
 from dmlsplit.system.atomic_files import write_file
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
-from dmlsplit.targets.releases import Release
+from dmlsplit.targets.target import ReleaseLike, RuntimeLike
 
 MAX_DIMENSIONS: Final = 32
 """Of a written .npy file: what every numpy release reads."""
@@ -73,20 +73,24 @@ def run(
     model: Model,
     write: Callable[[str], object],
     on_failure: Callable[[InputError], object] = lambda error: None,
-    directml: Release | str | None = None,
+    directml: ReleaseLike = None,
+    *,
+    onnxruntime: RuntimeLike = None,
 ) -> RunResult:
-    """Executes the commands of a model on the emulated device of a release (the newest known if none is given).
+    """Executes the commands of a model on the emulated device of a release, or of the one that a version of ONNX
+    Runtime ships (the newest known if none is given).
 
     `write` gets the lines that DxDispatch prints, each with its newline. The model is not changed and may be run again.
     `on_failure` is told of a file that could not be written as it happens. Raises InputError, with the place in the
     model, where bindings do not fit their operator (the device is removed then, as DirectML's would be, or refuses the
-    dispatch), a resource cannot be printed, or there is not enough memory; ValueError for an unknown release.
+    dispatch), a resource cannot be printed, or there is not enough memory; ValueError for an unknown release or
+    version.
 
     Departures from what DxDispatch prints: 8-bit integers as numbers instead of characters; no timings; the path of a
     written file as the model spells it. Floats are spelled as libstdc++ does, `-nan` included.
     """
     found: list[Diagnostic] = []
-    device = Device(directml, on_warning=found.append)
+    device = Device(directml, onnxruntime=onnxruntime, on_warning=found.append)
     operators, reports = _create_operators(model, device)
     if reports:
         return RunResult(reports)

@@ -12,8 +12,9 @@ above this one; the names of it are imported when they are first asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dmlsplit.system.lazy import lazy
 
 if TYPE_CHECKING:
     from dmlsplit.mending import legalize
@@ -27,8 +28,4 @@ _LAZY = {
     "read_model": "dmlsplit.onnxruntime.model_nodes",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+__getattr__ = lazy(__name__, _LAZY)

@@ -1,0 +1,39 @@
+"""ONNX models: their Splits and Concats, and models written back for a target. Needs the package onnx.
+
+for node in dml.onnx.read("model.onnx", dims={"batch": 1}):
+    print(node.path, node.report)
+written = dml.onnx.legalize("model.onnx", directml="1.8.0")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dmlsplit.system.lazy import lazy
+
+if TYPE_CHECKING:
+    from dmlsplit.checking.open_sizes import OpenAnswer, open_answer
+    from dmlsplit.formats.joins import JoinNode
+    from dmlsplit.formats.nodes import SplitNode
+    from dmlsplit.mending import Written, legalize
+    from dmlsplit.mending.words import Change
+    from dmlsplit.onnxruntime.model_nodes import read
+
+__all__ = ["Change", "JoinNode", "OpenAnswer", "SplitNode", "Written", "legalize", "open_answer", "read"]
+
+_LAZY = {
+    "Change": "dmlsplit.mending.words",
+    "JoinNode": "dmlsplit.formats.joins",
+    "OpenAnswer": "dmlsplit.checking.open_sizes",
+    "SplitNode": "dmlsplit.formats.nodes",
+    "Written": "dmlsplit.mending",
+    "legalize": "dmlsplit.mending",
+    "open_answer": "dmlsplit.checking.open_sizes",
+    "read": "dmlsplit.onnxruntime.model_nodes",
+}
+
+__getattr__ = lazy(__name__, _LAZY)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
