@@ -9,9 +9,9 @@ from __future__ import annotations
 import bisect
 import enum
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn, Tensor, Unmodelled
 from dmlsplit.graphs.regions import at_first_index, overlap
@@ -23,6 +23,7 @@ NEVER_NEGATIVE: Final = {"ABS", "EXP", "HARD_SIGMOID", "RELU", "SIGMOID", "SOFTP
 KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MIN", "MULTIPLY", "SLICE1", "SPLIT"}
 """Operators whose results are not negative where their inputs are not."""
 
+T = TypeVar("T")
 
 Correctness: TypeAlias = Literal["right", "wrong", "unknown"]
 """Whether a graph output holds what the operators, one by one, would give."""
@@ -83,21 +84,51 @@ class _Piece(NamedTuple):
     """The times of writes of more than the tensor's."""
 
 
+class _Shelf:
+    """Writes of up to one length, by the places of that length that they touch, of which there are two at most."""
+
+    def __init__(self) -> None:
+        self._places: list[int] = []
+        """Sorted."""
+        self._writes: dict[int, list[_Write]] = {}
+
+    def put(self, place: int, write: _Write) -> None:
+        if place not in self._writes:
+            bisect.insort(self._places, place)
+            self._writes[place] = []
+        self._writes[place].append(write)
+
+    def since(self, first: int, last: int, time: int) -> Iterator[_Write]:
+        """The writes at these places and those between them, behind a time."""
+        for i in range(bisect.bisect_left(self._places, first), bisect.bisect_right(self._places, last)):
+            for write in reversed(self._writes[self._places[i]]):
+                if write.time <= time:
+                    break
+                yield write
+
+
 @dataclass(slots=True)
 class _Memory:
-    """The writes so far, by buffer, in the order of their times."""
+    """The writes so far, by buffer and length."""
 
-    writes: dict[str, list[_Write]] = field(default_factory=lambda: defaultdict(list))
+    shelves: dict[str, dict[int, _Shelf]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(_Shelf)))
+    """Each for lengths of so many bits."""
     of_tensor: dict[Tensor, list[_Write]] = field(default_factory=lambda: defaultdict(list))
 
     def write(self, write: _Write) -> None:
-        self.writes[write.region.buffer].append(write)
+        region = write.region
+        bits = (region.end - region.offset).bit_length()
+        for place in range(region.offset >> bits, (region.end - 1 >> bits) + 1):
+            self.shelves[region.buffer][bits].put(place, write)
         self.of_tensor[write.tensor].append(write)
 
-    def since(self, buffer: str, time: int) -> Iterator[_Write]:
-        writes = self.writes[buffer]
-        for i in range(bisect.bisect_right(writes, time, key=lambda write: write.time), len(writes)):
-            yield writes[i]
+    def since(self, region: BufferView, time: int) -> list[_Write]:
+        """The writes behind a time that may be over a region, in order."""
+        found: dict[int, _Write] = {}
+        for bits, shelf in self.shelves[region.buffer].items():
+            writes = shelf.since(region.offset >> bits, region.end - 1 >> bits, time)
+            found.update((write.time, write) for write in writes)
+        return [found[time] for time in sorted(found)]
 
 
 class Execution:
@@ -116,6 +147,8 @@ class Execution:
         self.never_negative: set[Tensor] = set()
         self.stand_ins = {stand_in.whole: stand_in for stand_in in plan.stand_ins}
         self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
+        self.lost = self._by_tensor((output, (output, place, k)) for output, place, k in plan.lost)
+        self.displaced = self._by_tensor((each.output, each) for each in plan.stand_ins if not each.part.first)
         for time, dispatch in enumerate(plan.dispatches):
             faults = list(self._faults(dispatch))
             self._note_value(dispatch)
@@ -132,6 +165,15 @@ class Execution:
             for home, held in zip(plan.homes, self.faults, strict=True):
                 if held is not None:
                     self.arisen.setdefault(held, home)
+
+    def _by_tensor(self, outputs: Iterable[tuple[Tensor, T]]) -> Mapping[Tensor, Sequence[T]]:
+        """What is said of outputs of Joins, by these and all that they live in."""
+        found: dict[Tensor, list[T]] = defaultdict(list)
+        for output, said in outputs:
+            for tensor in (output, *output.outer()):
+                self._spend()
+                found[tensor].append(said)
+        return found
 
     def _faults(self, dispatch: Dispatch) -> Iterator[WrongOutput]:
         """The faults of what a dispatch writes: its own, then those of what it reads."""
@@ -221,9 +263,8 @@ class Execution:
 
     def _never_written(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
         """The fault where the region has the place of a Join's input that nothing is written to."""
-        for output, place, k in self.plan.lost:
-            self._spend()
-            if (output is tensor or tensor in output.outer()) and self._overlap(place, region):
+        for output, place, k in self.lost.get(tensor, ()):
+            if self._overlap(place, region):
                 number = output.producer.number if output.producer else None
                 return WrongOutput(
                     "graph/place-not-written",
@@ -251,7 +292,7 @@ class Execution:
             return None
         mild: WrongOutput | None = None
         mine = {write.time for write, _ in written}.difference(*(piece.larger for piece in pieces))
-        for write in self.memory.since(region.buffer, min(write.time for write, _ in written)):
+        for write in self.memory.since(region, min(write.time for write, _ in written)):
             self._spend()
             if write.time in mine or not overlap(write.region, region):
                 continue
@@ -298,12 +339,10 @@ class Execution:
 
     def _displaced(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
         """The fault where the whole input of a Split was joined in the place of a part that begins elsewhere."""
-        for stand_in in self.plan.stand_ins:
-            self._spend()
-            output, split = stand_in.output, stand_in.part.split
-            within = output is tensor or tensor in output.outer()
-            if stand_in.part.first or not within or not self._overlap(stand_in.place, region):
+        for stand_in in self.displaced.get(tensor, ()):
+            if not self._overlap(stand_in.place, region):
                 continue
+            split = stand_in.part.split
             others = [other for other in self.plan.stand_ins if other is not stand_in and other.part.split == split]
             for write in (write for other in others for write in self.memory.of_tensor[other.whole]):
                 if self._overlap(write.region, stand_in.place):

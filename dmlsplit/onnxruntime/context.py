@@ -76,6 +76,10 @@ def _may_become_constant(graph: SessionGraph, index: int) -> bool:
         return shape.fate is Fate.UNKNOWN or graph.runtime.key >= FIRST_WITH_OTHER_TENSORS
     if index in graph.folded:
         return False
+    return graph.once(("read by constants", index), lambda: _is_read_by_constants(graph, index))
+
+
+def _is_read_by_constants(graph: SessionGraph, index: int) -> bool:
     readers = set(graph.followers(index))
     return bool(readers) and all(i in graph.reshapes and graph.reshapes[i].fate is Fate.CONSTANT for i in readers)
 

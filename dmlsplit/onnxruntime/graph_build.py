@@ -99,6 +99,7 @@ class _Parts:
         self._followed = followed(graph, order)
         self._transposed = graph.transposed if graph.options.optimization >= 1 else set()
         self._of_largest: dict[int, tuple[bool, FusedGraph | None]] = {}
+        self._most_nodes: dict[int, int] = {}
 
     def made(self, group: Sequence[int], largest: Sequence[int]) -> Part:
         """The part of nodes that are certainly fused; `largest`: with all that may be fused with them."""
@@ -127,12 +128,19 @@ class _Parts:
             tuple([min(each, default=None) for each in readers]),
             frozenset(index for op in alive for index in (op.index, *op.absorbed)),
             sum(op in self._followed for op in ops),
-            _UNBOUNDED if any(self._order[i].index in self._transposed for i in largest) else len(largest),
+            self._most(largest),
             complete,
             sized,
             fails,
             tuple(variants),
         )
+
+    def _most(self, largest: Sequence[int]) -> int:
+        """How many nodes a part has at most, with all that may be fused with it."""
+        if largest[0] not in self._most_nodes:
+            moved = any(self._order[i].index in self._transposed for i in largest)
+            self._most_nodes[largest[0]] = _UNBOUNDED if moved else len(largest)
+        return self._most_nodes[largest[0]]
 
     def _whole(self, group: Sequence[int]) -> tuple[bool, FusedGraph | None]:
         """Whether the sizes of a group are known, and its graph where they are and something reads what it computes."""

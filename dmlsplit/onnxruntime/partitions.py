@@ -6,6 +6,7 @@ merges them; what feeds a node outside of any fused graph takes no more nodes fr
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ class _Partition:
     __slots__ = ("final", "merged", "nodes")
 
     def __init__(self, node: int, final: bool) -> None:
-        self.nodes = [node]
+        self.nodes = deque([node])
         self.final = final
         self.merged: _Partition | None = None
 
@@ -32,7 +33,20 @@ class _Partition:
         found = self
         while found.merged is not None:
             found = found.merged
+        each = self
+        while each.merged is not None:  # the next one who asks has one step to go
+            each.merged, each = found, each.merged
         return found
+
+    def take(self, other: _Partition) -> None:
+        """Puts the nodes of another one before its own; only the fewer ones are moved."""
+        other.merged = self
+        if len(other.nodes) < len(self.nodes):
+            self.nodes.extendleft(reversed(other.nodes))
+        else:
+            other.nodes.extend(self.nodes)
+            self.nodes = other.nodes
+        other.nodes = deque()
 
 
 def partitions(nodes: Sequence[PlacedNode], *, unknown: bool = False) -> list[tuple[int, ...]]:
@@ -53,8 +67,7 @@ def partitions(nodes: Sequence[PlacedNode], *, unknown: bool = False) -> list[tu
                 partition.nodes.append(index)
                 for other in still_open[1:]:
                     if other is not partition and other.merged is None:
-                        other.merged = partition
-                        partition.nodes = [*other.nodes, *partition.nodes]
+                        partition.take(other)
             else:
                 partition = _Partition(index, final=False)
                 found.append(partition)

@@ -1,0 +1,48 @@
+"""The work on a model grows as the model does: counted, of what is judged and of what is mended."""
+
+import pytest
+
+from dmlsplit.checking.files import Question, judge_file
+from dmlsplit.formats import onnx as front_end
+from dmlsplit.system.errors import DmlSplitError
+from dmlsplit.targets.target import find_target
+from tests.effort import calls
+from tests.formats.onnx_families import FAMILIES
+
+SIZE = 8
+RUNTIME = "1.24.4"
+TARGETS = (find_target(), find_target(onnxruntime=RUNTIME))
+
+
+def growth(work):
+    """By how many more calls the work grows from twice a size to four times it than it would if it were linear: none
+    where it is, and six for each pair where each of so many is held against each other."""
+    work(4 * SIZE)  # what is worked out once
+    one, two, four = (work(count * SIZE) for count in (1, 2, 4))
+    return four - 3 * two + 2 * one
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_to_judge_is_linear(family, tmp_path):
+    def work(count):
+        path = tmp_path / f"{count}.onnx"
+        path.write_bytes(FAMILIES[family](count).SerializeToString())
+        return calls(lambda: list(judge_file(str(path), Question(TARGETS))))
+
+    assert growth(work) < 3 * SIZE**2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_to_mend_is_linear(family):
+    def work(count):
+        data = FAMILIES[family](count).SerializeToString()
+        return calls(lambda: _mended(data))
+
+    assert growth(work) < 3 * SIZE**2
+
+
+def _mended(data):
+    try:
+        return front_end.legalize(data, onnxruntime=RUNTIME)
+    except DmlSplitError as error:  # some cannot be mended
+        return error
