@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "dms_c_only.h"
+
 #include "dmlsplit.h"
 
 #include <stdbool.h>

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "dms_c_only.h"
 #include "dmlsplit_directml.h"
 
 #include <stdbool.h>

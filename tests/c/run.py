@@ -154,11 +154,22 @@ def cpp_tests(_, folder):
         objects = compile_core([*MODES["asan"].flags, TESTING])
         binary = folder / f"test_hpp-{standard}"
         options = [f"-std={standard}", "-fno-exceptions", *STRICT, *MODES["asan"].flags, *INCLUDE]
-        run([*CXX, *options, HERE / "test_hpp.cpp", *objects, "-pthread", "-o", binary])
-        run([binary])
+        for order in ([], ["-DHPP_FIRST"]):
+            run([*CXX, *options, *order, HERE / "test_hpp.cpp", *objects, "-pthread", "-o", binary])
+            run([binary])
+
+    def as_cpp():
+        """What each source of the core says that is compiled as C++: one error, and why."""
+        for source in SOURCES:
+            done = subprocess.run(
+                [*CXX, "-x", "c++", *INCLUDE, "-c", source, "-o", folder / "none.o"], capture_output=True, text=True
+            )
+            errors = [line for line in done.stderr.splitlines() if re.search(r"\berror:", line)]
+            assert not errors or ("#error" in done.stderr and len(errors) <= 2), done.stderr
 
     for standard in ("c++17", "c++20"):
         yield f"test_hpp.cpp as {standard}", lambda standard=standard: test(standard)
+    yield "the core's sources as C++: one error", as_cpp
 
 
 def switch_tests(_, folder):

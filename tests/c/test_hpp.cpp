@@ -1,7 +1,12 @@
 /* test_hpp.cpp - dmlsplit.hpp: ownership, spans, results; the arithmetic is tested in C */
+#ifdef HPP_FIRST
+#include "dmlsplit.hpp"
+#include "dmlsplit_directml.h"
+#else
 #include "dmlsplit_directml.h"
 
 #include "dmlsplit.hpp"
+#endif
 
 #include <array>
 #include <cstdio>
@@ -92,6 +97,10 @@ static void directml()
     CHECK(dmlsplit::plan::create(join) && dmlsplit::plan::create(any));
     CHECK(dmlsplit::validate(split, 0x6400)->ok && dmlsplit::validate(join, dmlsplit_find_release("1.8.0"))->ok);
     CHECK(dmlsplit::validate(split, 1).error().status == DMLSPLIT_UNKNOWN_TARGET);
+    const DML_OPERATOR_DESC both[] = {{DML_OPERATOR_SPLIT, &split}, {DML_OPERATOR_JOIN, &join}, {DML_OPERATOR_INVALID, &split}};
+    CHECK(dmlsplit::validate(both[0], 0x6400)->ok && dmlsplit::validate(both[1], 0x6400)->ok);
+    CHECK(!dmlsplit::validate(both[0], 0x1000)->ok);
+    CHECK(dmlsplit::validate(both[2], 0x6400).error().status == DMLSPLIT_BAD_DIRECTION);
     CHECK(!dmlsplit::validate(split, 0x1000)->ok);      /* no 8-bit types there */
     x.TotalTensorSizeInBytes = 3;
     CHECK(dmlsplit::plan::create(split).error().status == DMLSPLIT_TOTAL_SIZE);
