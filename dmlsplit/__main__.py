@@ -1,5 +1,6 @@
 """`python -m dmlsplit` is the command `dmlsplit`."""
 
+import os
 import sys
 
 from dmlsplit.system.signals import held_back
@@ -7,6 +8,8 @@ from dmlsplit.system.signals import held_back
 
 def main() -> int:
     """Runs the command line of the process. A signal waits while the command is imported: nothing catches it there."""
+    # numpy's threads for linear algebra, of which there is none here, each take memory as they are imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with held_back():
             from dmlsplit.cli import main as run

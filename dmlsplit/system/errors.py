@@ -80,6 +80,9 @@ def fault_of(error: Exception) -> InputError:
         return InputError("there is not enough memory to judge it")
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):  # it has no class of its own
         return InputError("a thread cannot be started: memory, or the number of processes, does not suffice")
+    if isinstance(error, ImportError):  # numpy's ends in the system's message, behind a page of advice
+        lines = str(error).strip().splitlines()
+        return InputError(f"a module cannot be loaded: {printable(lines[-1] if lines else 'no reason is given', 300)}")
     said = f": {error}" if str(error) else ""
     return InputError(f"it could not be judged: {type(error).__name__}{printable(said, 200)}")
 

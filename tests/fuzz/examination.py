@@ -118,7 +118,7 @@ def _answer(path: Path) -> str:
         said = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
         entries = [failed(file, 0, said)]
     items = [judge_entry(entry, find_target()) for entry in entries]
-    lines = "".join(text.chunks(items, 1)).splitlines(keepends=True)
+    lines = "".join(text.chunks(items, 1, text.Shown(verbose=True))).splitlines(keepends=True)
     for line in lines:
         if not line.endswith("\n") or not line[:-1].isprintable():
             raise Fault(f"not one printable line: {line!r}")
