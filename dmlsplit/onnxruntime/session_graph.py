@@ -12,6 +12,7 @@ import onnx
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import domain_of, first_output, reads, subgraphs
+from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.once import Once
@@ -146,6 +147,19 @@ class SessionGraph:
             known, read = (self.scope.type_of(which)[1] for which in (name, self.source(name)))
             self._shapes[name] = read if known is None else known if is_static(known) else merged(known, read)
         return self._shapes[name]
+
+    @property
+    def opset(self) -> int:
+        """Of the default domain."""
+        return self.scope.origin.opset
+
+    def data_type(self, name: str) -> str | None:
+        """ONNX's name of an element type; None where it is not known."""
+        return self.scope.type_of(name)[0]
+
+    def elements(self, name: str) -> Array | None:
+        """The elements of a small constant; None of anything else, and where they are not known."""
+        return self.scope.elements(name) if self.is_constant(name) else None
 
     def is_constant(self, name: str) -> bool:
         """Whether a name is a constant of this graph or of one around it."""

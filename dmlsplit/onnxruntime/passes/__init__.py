@@ -1,0 +1,44 @@
+"""ONNX Runtime's graph optimization, as far as it matters for a Split or Concat nearby: a module for each pass.
+
+Each pass changes a dmlsplit.models.graph.Graph, and is named as the source file of ONNX Runtime that it follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from dmlsplit.models.graph import Graph
+from dmlsplit.onnxruntime.passes.conv_fusion import conv_fusion
+from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
+from dmlsplit.onnxruntime.passes.function_expansion import function_expansion
+from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
+from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
+from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
+from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noops
+
+
+class Pass(NamedTuple):
+    """A change of a graph, and the optimization level from which on it is made."""
+
+    level: int
+    change: Callable[[Graph], None]
+
+
+PASSES: Final = (
+    Pass(1, remove_noops),
+    Pass(1, matmul_add_fusion),
+    Pass(1, conv_fusion),
+    Pass(1, relu_clip_fusion),
+    Pass(0, function_expansion),
+    Pass(2, quick_gelu_fusion),
+    Pass(2, dml_operator_fusion),
+)
+"""In ONNX Runtime's order."""
+
+
+def optimize(graph: Graph, level: int) -> None:
+    """Makes the changes of an optimization level."""
+    for each in PASSES:
+        if level >= each.level:
+            each.change(graph)

@@ -1,0 +1,40 @@
+"""What scales or shifts the channels behind a convolution of constant weights becomes part of the weights.
+
+Source: conv_bn_fusion.cc, conv_mul_fusion.cc and conv_add_fusion.cc of ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from dmlsplit.models.graph import Graph, Node
+
+
+def conv_fusion(graph: Graph) -> None:
+    """Makes BatchNormalization, Mul and Add of constants part of the Conv in front of them."""
+    gone: set[Node] = set()
+    for node in graph.nodes:
+        if node in gone or node.op_type != "Conv" or not _are_constant(graph, node, 1):
+            continue
+        while (after := node.only_reader) is not None and _fits_weights(graph, node, after):
+            graph.join(node, after)
+            gone.add(after)
+
+
+def _are_constant(graph: Graph, node: Node, first: int) -> bool:
+    return all(graph.facts.is_constant(value.name) for value in node.inputs[first:])
+
+
+def _fits_weights(graph: Graph, node: Node, after: Node) -> bool:
+    """Whether what a node does can be part of the weights of the Conv in front of it."""
+    if after.op_type == "BatchNormalization":
+        return after.inputs[0] is node.outputs[0] and _are_constant(graph, after, 1)
+    if after.op_type not in ("Mul", "Add") or len(after.inputs) != 2:
+        return False
+    other = next((value.name for value in after.inputs if value is not node.outputs[0]), "")
+    shape, whole = graph.facts.shape(other), graph.facts.shape(node.outputs[0].name)
+    if not other or not graph.facts.is_constant(other) or shape is None or whole is None:
+        return False
+    if after.op_type == "Mul" and not shape:
+        return True
+    padded = (1,) * (len(whole) - len(shape)) + tuple(shape)
+    channels = [size for size in padded if size != 1]
+    return len(shape) >= len(whole) - 1 and (channels == [] or (channels == [padded[1]] == [whole[1]]))

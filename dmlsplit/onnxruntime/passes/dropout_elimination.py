@@ -1,0 +1,16 @@
+"""A Dropout does nothing outside of training. Source: dropout_elimination.cc of ONNX Runtime."""
+
+from __future__ import annotations
+
+from dmlsplit.models.graph import Graph, Node, Value
+
+
+def dropout_elimination(graph: Graph, node: Node) -> Value | None:
+    """The first input, unless the mask is wanted, or the node may be in training mode."""
+    if len(node.outputs) > 1 and node.outputs[1].name:
+        return None
+    if len(node.inputs) > 2:
+        training = graph.facts.elements(node.inputs[2].name)
+        if training is None or training.any():
+            return None
+    return node.inputs[0]

@@ -1,0 +1,59 @@
+"""Nodes that do nothing are taken out, one after another in the order of ONNX Runtime's walk.
+
+Source: rule_based_graph_transformer.cc of ONNX Runtime, and a file for each rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.onnxruntime.passes.cast_elimination import cast_elimination
+from dmlsplit.onnxruntime.passes.dropout_elimination import dropout_elimination
+from dmlsplit.onnxruntime.passes.expand_elimination import expand_elimination
+from dmlsplit.onnxruntime.passes.identity_elimination import identity_elimination
+from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
+from dmlsplit.onnxruntime.passes.transpose_optimizer import undone_transpose
+
+Rule: TypeAlias = Callable[[Graph, Node], Value | None]
+"""The value that can be read in place of what a node computes; None where the node does something."""
+
+RULES: Final[Mapping[str, Rule]] = {
+    "Cast": cast_elimination,
+    "Dropout": dropout_elimination,
+    "Expand": expand_elimination,
+    "Identity": identity_elimination,
+    "Transpose": undone_transpose,
+    **dict.fromkeys(("Add", "Div", "Mul", "Sub"), noop_elimination),
+}
+
+
+def remove_noops(graph: Graph) -> None:
+    """Takes out the nodes that do nothing, unless they give an output of the graph. An Identity goes all the same where
+    nothing else reads what it does: the node in front of it gives the output then."""
+    instead: dict[Value, Value] = {}
+    shared: set[Value] = set()
+    undone: list[Node] = []
+    for node in list(depth_first(reversed(graph.nodes), lambda node: reversed(list(node.producers)))):
+        if any(value in instead for value in node.inputs):
+            graph.read(node, [instead.get(value, value) for value in node.inputs])
+        rule = RULES.get(node.op_type)
+        source = rule(graph, node) if rule is not None else None
+        if source is None:
+            continue
+        before, result = node.inputs[0].producer, node.outputs[0]
+        if not any(value.is_output for value in node.outputs):
+            instead[result] = source
+            shared.add(source)
+            undone += [before] if before is not None and node.op_type == "Transpose" else []
+            graph.remove(node)
+            continue
+        alone = len(source.readers) == 1 and source not in shared and not source.is_output
+        if node.op_type == "Identity" and before is not None and alone:
+            graph.remove(node)
+            graph.write(before, [result if value is source else value for value in before.outputs])
+    for node in dict.fromkeys(undone):
+        if not any(value.is_output or value.readers for value in node.outputs):
+            graph.remove(node)

@@ -1,0 +1,47 @@
+"""Each pass by itself: small models in onnx's text form, and the nodes that the pass leaves of them."""
+
+from __future__ import annotations
+
+from onnx import parser
+
+from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.tensors import no_external_data
+from dmlsplit.formats.sessions import Inputs
+from dmlsplit.models.graph import Graph
+from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.targets.runtime_versions import NEWEST
+from dmlsplit.targets.session_options import SessionOptions
+
+HEAD = '<ir_version: 8, opset_import: ["" : {}]> g '
+
+
+def graph_of(body: str, opset: int = 17) -> Graph:
+    """The graph of a model as it is in the file, and what a session knows of its tensors."""
+    model = parser.parse_model(HEAD.format(opset) + body)
+    session = OnnxSession(loading.without_weights(model), no_external_data)
+    (facts,) = session.graphs(NEWEST, SessionOptions(optimization=0), Inputs())
+    graph = Graph(facts, facts.outputs)
+    for index, node in facts.alive:
+        graph.add(index, node, (0, index), node.input, node.output)
+    return graph
+
+
+def left(graph: Graph) -> list[str]:
+    """Each node in a few words, in the order of the file."""
+    return [
+        f"{','.join(v.name for v in n.outputs)} = {n.op_type}({','.join(v.name for v in n.inputs)})"
+        for n in graph.nodes
+    ]
+
+
+def after(change, body: str, opset: int = 17) -> list[str]:
+    """The nodes that a pass leaves; all values know their producers and readers."""
+    graph = graph_of(body, opset)
+    change(graph)
+    for node in graph.nodes:
+        assert all(value.producer is node for value in node.outputs if value.name)
+        assert all(node in value.readers for value in node.inputs if value.name)
+    for value in graph.values.values():
+        assert set(value.readers) <= set(graph.nodes)
+        assert value.producer is None or value.producer in set(graph.nodes)
+    return left(graph)

@@ -1,0 +1,31 @@
+"""The pass dmlsplit.onnxruntime.passes.matmul_add_fusion."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
+from tests.onnxruntime.passes import after
+
+HEAD = (
+    "(float[2,3] x, float[2,4] y, float[5,2,3] z) => (float[?,?] o) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
+    "float[4] r = {1,2,3,4}, float[2,1] c = {1,2}, float one = {1}, float[1,2,4] t = {1,2,3,4,5,6,7,8}>"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("a = MatMul(x, w) o = Add(a, r)", ["o = Gemm(x,w,r)"]),
+        ("a = MatMul(x, w) o = Add(c, a)", ["o = Gemm(x,w,c)"]),
+        ("a = MatMul(x, w) o = Add(a, y)", ["o = Gemm(x,w,y)"]),
+        ("a = MatMul(x, w) o = Add(a, one)", ["a = MatMul(x,w)", "o = Add(a,one)"]),
+        ("a = MatMul(x, w) o = Add(a, t)", ["a = MatMul(x,w)", "o = Add(a,t)"]),
+        ("a = MatMul(z, w) o = Add(a, r)", ["a = MatMul(z,w)", "o = Add(a,r)"]),
+        ("a = MatMul(x, w) o = Add(a, a)", ["a = MatMul(x,w)", "o = Add(a,a)"]),
+        ("a = MatMul(x, w) b = Add(a, r) o = Mul(a, b)", ["a = MatMul(x,w)", "b = Add(a,r)", "o = Mul(a,b)"]),
+    ],
+    ids=["a row", "a column", "a matrix", "a scalar", "more dimensions", "stacked", "twice", "another reader"],
+)
+def test_a_gemm_is_made_of_matrices(body, expected):
+    assert after(matmul_add_fusion, f"{HEAD} {{ {body} }}") == expected
