@@ -20,7 +20,7 @@ from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import in_words
 from dmlsplit.onnxruntime.reports import graph_diagnostics, judged_in_session
 from dmlsplit.rules import RULES
-from dmlsplit.targets.target import Target, Use
+from dmlsplit.targets.target import Target, Use, target_of
 from dmlsplit.verdicts.validation import minimum_feature_level
 
 if TYPE_CHECKING:
@@ -86,7 +86,12 @@ def _with_graphs(verdict: NodeVerdict, node: SplitNode | JoinNode, target: Targe
             message = f"{found[twin].message} ({diagnostic.rule}: {diagnostic.message})"
             found[twin] = replace(found[twin], message=message)
     report = replace(verdict.report, diagnostics=(*kept, *found))
-    return verdict._replace(report=report, summary=verdict.summary._replace(graph=_correctness(found)))
+    summary = verdict.summary._replace(graph=_correctness(found))
+    if summary.minimum_level is not None:
+        levels = [level for level in FeatureLevel if level >= summary.minimum_level]
+        right = (level for level in levels if _correctness(graph_diagnostics(node, target_of(level))) == "right")
+        summary = summary._replace(minimum_level=next(right, None))
+    return verdict._replace(report=report, summary=summary)
 
 
 def _correctness(found: Iterable[Diagnostic]) -> Correctness:

@@ -49,7 +49,8 @@ def in_graph(use: Use, graph: Correctness) -> Use:
 class NodeSummary(NamedTuple):
     """A node of a framework's model, by a target: what a table says of it.
 
-    `minimum_level` is the lowest feature level that takes it as it is, None where none does or nobody asked;
+    `minimum_level` is the lowest feature level that takes it as it is, and its graph, None where none does or nobody
+    asked;
     `rewriting` says what the target runs in its place.
     """
 

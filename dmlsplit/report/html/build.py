@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Final
 
 from dmlsplit.checking.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility, runtime_columns
@@ -89,6 +89,7 @@ class Builder:
             self.page.details.append(detail)
         row = self._row(answers, descriptor, node, detail, diagnostics)
         file.rows.append(row)
+        file.of_nodes = max(file.of_nodes, first.of_nodes if isinstance(first, Judged) else 0)
         detail.occurrences.append(row)
 
     def _file(self, name: str | None) -> File:
@@ -104,8 +105,11 @@ class Builder:
         taken = [d for d in self.page.details if any(cell.use in RUNS for cell in d.cells)]
         self.page.left_out = self.page.count - sum(len(d.occurrences) for d in taken)
         if taken:
-            outcomes = [{cell.label: cell.use for cell in d.cells} for d in taken]
-            self.page.common = [_common(asked, outcomes) for asked in self.page.asked]
+            starts = [0, *accumulate(len(asked.columns) for asked in self.page.asked)]
+            self.page.common = [
+                _common(asked, [[cell.use for cell in d.cells[start : start + len(asked.columns)]] for d in taken])
+                for asked, start in zip(self.page.asked, starts, strict=False)
+            ]
         return self.page
 
     def _row(
@@ -175,8 +179,10 @@ class Builder:
         columns = answer.columns if isinstance(answer, Judged) else ()
         if desc is not None and not columns:
             columns = tuple([compatibility(desc, asked) for asked in self.page.asked])
-        for asked, found in zip(self.page.asked, columns, strict=bool(columns)):
-            detail.add(asked, [(each.column.label, each.use, _lines(each)) for each in found])
+        for asked, found in zip(self.page.asked, columns if any(columns) else (), strict=False):
+            # A node may be known to a version of ONNX Runtime, and too little of it to levels and releases.
+            unknown = [(label, Use.UNKNOWN, ("too little is known of the node",)) for label in asked.labels]
+            detail.add(asked, [(each.column.label, each.use, _lines(each)) for each in found] or unknown)
         if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
             return detail
         detail.tensors = _tensors(desc)
@@ -222,9 +228,10 @@ def _kind(operator: str | None) -> str:
     return (operator or NOTHING).removeprefix("DML_").removeprefix("OPERATOR_").capitalize()
 
 
-def _common(asked: Columns, outcomes: Sequence[Mapping[str, Use]]) -> tuple[str, str, str]:
-    runs = [label for label in asked.labels if all(found[label] is Use.AS_IT_IS for found in outcomes)]
-    helped = [label for label in asked.labels if all(found[label] in RUNS for found in outcomes)]
+def _common(asked: Columns, outcomes: Sequence[Sequence[Use]]) -> tuple[str, str, str]:
+    by_label = list(zip(asked.labels, zip(*outcomes, strict=True), strict=True))
+    runs = [label for label, uses in by_label if all(use is Use.AS_IT_IS for use in uses)]
+    helped = [label for label, uses in by_label if all(use in RUNS for use in uses)]
     return f"{asked.noun}s", asked.spans(runs) or "none", asked.spans(helped) or "none"
 
 

@@ -138,6 +138,8 @@ class File:
 
     name: str
     rows: list[Row] = field(default_factory=list)
+    of_nodes: int = 0
+    """How many nodes the model has; 0 of a file of operators."""
     notes: list[str] = field(default_factory=list)
     """Notes on the file, not on an operator."""
 
