@@ -190,3 +190,41 @@ class TestGraphs:
         assert "refused by 1.13.1 to 1.15.4:" in out
         assert "graph/fused-wrongly" in out
         assert cli("levels", glu, "--runtimes").status == 0, "the versions that were not observed are not known"
+
+
+class TestModels:
+    """Of many nodes of which the same is said, once."""
+
+    @pytest.fixture
+    def many(self, cli, tmp_path):
+        """Six Splits alike, one of three dimensions, and one of no known rank."""
+        nodes = [node("Split", [f"x{i}"], [f"a{i}", f"b{i}"], axis=1, num_outputs=2, name=f"n{i}") for i in range(8)]
+        shapes = [*[(2, 4, 6, 8)] * 6, (2, 4, 6), None]
+        inputs = [value(f"x{i}", shape) for i, shape in enumerate(shapes)]
+        outputs = [name for i in range(8) for name in (f"a{i}", f"b{i}")]
+        (tmp_path / "m.onnx").write_bytes(onnx_model(nodes, inputs, outputs, ir_version=8).SerializeToString())
+        return "m.onnx"
+
+    def test_equal_answers_are_one(self, cli, many):
+        out = cli("levels", many).out
+        assert "m.onnx: 6 of 8 nodes (n0, n1, n2, ...): taken by 1_0-6_4\n" in out
+        head, counts = out[out.index(" #0") :].splitlines()[:2]
+        assert (head.split(), counts.split()) == (["#0", "#6", "#7"], ["x6"])
+        (row,) = [line for line in out.splitlines() if line.startswith("2_1 ")]
+        assert row.split()[1:] == ["yes", "(yes)", "yes"]
+        assert len(json.loads(cli("levels", many, "--json").out)) == 8
+
+    def test_each_by_itself(self, cli, many):
+        out = cli("levels", many, "--verbose").out
+        assert out.count("DML_OPERATOR_SPLIT: taken by 1_0-6_4") == 6
+        assert out.count("InputTensor.DimensionCount") + out.count("OutputTensors[1].DimensionCount") == 2
+
+    def test_without_what_all_take(self, cli, many):
+        out = cli("levels", many, "--only-problems").out
+        assert out.startswith("7 taken by all feature levels left out\n")
+        assert "n0" not in out
+        assert "'n6'" in out
+
+    def test_faults_of_one_rule_are_one_line(self, cli, many):
+        out = " ".join(cli("levels", many).out.split())
+        assert "InputTensor.DimensionCount: is 3; InputTensor takes 4; and 2 more like it" in out

@@ -1,0 +1,108 @@
+"""What is not known is neither right nor wrong: counts, exit statuses and reports tell it apart."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from tests.cli.test_levels import GLU
+from tests.formats.onnx_models import model, node, value
+
+
+@pytest.fixture
+def unknown(tmp_path):
+    """A model with a Concat of unknown rank, and a Split that is right."""
+    nodes = [node("Concat", ["x", "x"], ["a"], axis=0, name="open"), node("Split", ["y"], ["b", "c"], name="cut")]
+    made = model(nodes, [value("x", None), value("y", (4, 2))], ["a", "b", "c"], opset=13, ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    return ("check", "m.onnx", "--onnxruntime", "1.24")
+
+
+def test_the_summary_and_the_table(cli, unknown):
+    status, out, _ = cli(*unknown)
+    assert status == 0
+    assert out.splitlines()[-1].startswith("2 operators: 1 ok, 1 unknown")
+    assert [line.split().count("unknown") > 0 for line in out.splitlines()[2:4]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ([], 0),
+        (["--fail-on", "error"], 0),
+        (["--fail-on", "unknown"], 1),
+        (["--fail-on", "error", "--fail-on", "unknown"], 1),
+        (["--fail-on", "unknown", "--ignore", "onnxruntime/", "--ignore", "node/"], 0),
+    ],
+)
+def test_the_exit_status(cli, unknown, options, status):
+    assert cli(*unknown, *options).status == status
+
+
+def test_unknown_alone_does_not_fail_for_warnings(cli, tmp_path, unknown):
+    (tmp_path / "glu.onnx").write_bytes(GLU.SerializeToString())
+    level = ("check", "glu.onnx", "--feature-level", "4_1", "--format", "json")
+    found, _ = json.loads(cli(*level).out)
+    assert [(d["rule"], d["severity"]) for d in found["diagnostics"]] == [("graph/unknown", "note")]
+    assert cli(*level, "--fail-on", "warning").status == 0
+    assert cli(*level, "--fail-on", "unknown").status == 1
+    assert (
+        cli("check", "glu.onnx", "--feature-level", "4_1")
+        .out.splitlines()[-1]
+        .startswith("2 operators: 1 ok, 1 unknown")
+    )
+
+
+@pytest.mark.parametrize(("said", "status"), [('"unknown"', 1), ('["warning", "unknown"]', 1), ('["error"]', 0)])
+def test_in_configuration(cli, tmp_path, unknown, said, status):
+    (tmp_path / "dmlsplit.toml").write_text(f"fail-on = {said}\n")
+    assert cli(*unknown).status == status
+
+
+def test_junit_skips_it(cli, unknown):
+    cases = ET.fromstring(cli(*unknown, "--format", "junit").out).findall(".//testcase")
+    assert [[child.tag for child in case] for case in cases] == [["skipped", "system-out"], []]
+    assert "unknown" in cases[0].find("skipped").get("message")
+
+
+def test_sarif_has_the_verdict(cli, unknown):
+    (run,) = json.loads(cli(*unknown, "--format", "sarif").out)["runs"]
+    assert {result["properties"]["verdict"] for result in run["results"]} == {"unknown"}
+
+
+def test_annotations_end_with_the_counts(cli, unknown):
+    assert cli(*unknown, "--format", "github").out.splitlines()[-1].startswith("2 operators: 1 ok, 1 unknown")
+
+
+def test_the_page_counts_it_and_has_its_column(cli, unknown):
+    pytest.importorskip("jinja2")
+    out = cli(*unknown, "--format", "html").out
+    assert "<dt>unknown</dt><dd>1</dd>" in out
+    assert "<option>unknown</option>" in out
+    assert 'colspan="1">ONNX Runtime</th>' in out
+    assert "2 of 2 nodes judged" in out
+
+
+def test_a_page_says_of_a_graph_what_check_says(cli, tmp_path):
+    pytest.importorskip("jinja2")
+    (tmp_path / "glu.onnx").write_bytes(GLU.SerializeToString())
+    out = cli("check", "glu.onnx", "--onnxruntime", "1.24.4", "--onnxruntime", "1.20.1", "--format", "html").out
+    assert 'colspan="2">ONNX Runtime</th>' in out
+    head = out[out.index('<table class="common">') : out.index("</header>")]
+    assert "1.0.200610 to 1.12.1" in head
+    assert "1.15.4" not in head
+    cut, alone = out.split('<tr data-detail="')[-2:]
+    words = [piece.split('"')[0] for piece in cut.split('aria-label="')[1:]]
+    assert (words[:15].count("runs"), words[:15].count("not known"), words[12:15]) == (4, 8, ["refused"] * 3)
+    assert words[15 + 19 :] == ["refused"] * 2
+    assert {piece.split('"')[0] for piece in alone.split("</table>")[0].split('aria-label="')[1:]} == {"runs"}
+
+
+def test_equal_descriptors_of_other_graphs_are_not_one(cli, tmp_path):
+    """Of two Splits alike, one becomes part of a graph that comes out wrong."""
+    pytest.importorskip("jinja2")
+    (tmp_path / "glu.onnx").write_bytes(GLU.SerializeToString())
+    out = cli("check", "glu.onnx", "--directml", "1.12.1", "--format", "html").out
+    assert out.count('<article class="operator"') == 2
