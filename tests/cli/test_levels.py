@@ -9,8 +9,8 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
+from tests.formats.onnx_models import GLU, node, value
 from tests.formats.onnx_models import model as onnx_model
-from tests.formats.onnx_models import node, value
 
 
 class TestLevels:
@@ -124,19 +124,6 @@ class TestLevels:
     def test_status(self, cli, tmp_path, text, status):
         (tmp_path / "a.json").write_text(text)
         assert cli("levels", "a.json").status == status
-
-
-GLU = onnx_model(
-    [
-        node("Split", ["x"], ["p", "q"], axis=1, num_outputs=2, name="cut"),
-        node("Sigmoid", ["q"], ["gate"], name="s"),
-        node("Mul", ["p", "gate"], ["a"], name="m"),
-        node("Split", ["y"], ["b", "c"], axis=1, num_outputs=2, name="alone"),
-    ],
-    [value("x", (1, 8, 4, 4)), value("y", (1, 8, 4, 4))],
-    ["a", "b", "c"],
-    ir_version=8,
-)
 
 
 class TestGraphs:

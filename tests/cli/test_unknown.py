@@ -7,8 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.cli.test_levels import GLU
-from tests.formats.onnx_models import model, node, value
+from tests.formats.onnx_models import GLU, model, node, value
 
 
 @pytest.fixture

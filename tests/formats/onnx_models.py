@@ -50,3 +50,17 @@ def read_one(*args, given=None, **fields):
 def rules(split):
     """Ids of what was found, but for the runtimes that do otherwise."""
     return {d.rule for d in split.report.diagnostics} - {"node/runtime-differs"}
+
+
+GLU = model(
+    [
+        node("Split", ["x"], ["p", "q"], axis=1, num_outputs=2, name="cut"),
+        node("Sigmoid", ["q"], ["gate"], name="s"),
+        node("Mul", ["p", "gate"], ["a"], name="m"),
+        node("Split", ["y"], ["b", "c"], axis=1, num_outputs=2, name="alone"),
+    ],
+    [value("x", (1, 8, 4, 4)), value("y", (1, 8, 4, 4))],
+    ["a", "b", "c"],
+    ir_version=8,
+)
+"""A gated linear unit, whose graph DirectML 1.13.1 to 1.15.4 compute wrong, and beside it a Split that is right."""
