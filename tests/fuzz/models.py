@@ -52,6 +52,7 @@ def work(options: argparse.Namespace) -> None:
 
     # The terminal's interrupt is the business of the process that started this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # a module that is imported late would be a file that is written
     answers, sys.stdout = sys.stdout, sys.stderr
     folder = Path(options.folder)
 
