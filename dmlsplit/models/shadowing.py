@@ -47,20 +47,24 @@ def _computed_again(graph: onnx.GraphProto, known: _Known) -> Iterator[str]:
             add(node.output)
 
 
+class NotLoadedError(InputError):
+    """A model that no ONNX Runtime loads."""
+
+
 def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> None:
-    """InputError for a name that a graph, or one in its nodes, computes though it has it already, and for one that a
-    node reads and nothing gives: ONNX Runtime loads no such model."""
+    """NotLoadedError for a name that a graph, or one in its nodes, computes though it has it already, and for one that
+    a node reads and nothing gives."""
     known = {value.name for value in (*graph.input, *graph.initializer)}
     known |= {tensor.values.name for tensor in graph.sparse_initializer}
     for name in (name for node in graph.node for name in node.output if name):
         if name in known:
-            raise InputError(f"{printable(name, 60)} is computed twice, and ONNX Runtime loads no such model")
+            raise NotLoadedError(f"{printable(name, 60)} is computed twice: the model is not loaded")
         known.add(name)
     around = (known, *outer)
     for node in graph.node:
         for name in node.input:
             if name and not any(name in names for names in around):
-                raise InputError(f"nothing gives {printable(name, 60)}, and ONNX Runtime loads no such model")
+                raise NotLoadedError(f"nothing gives {printable(name, 60)}: the model is not loaded")
         for inner in subgraphs(node) if node.attribute else ():
             check_names(inner, around)
 

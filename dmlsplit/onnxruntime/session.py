@@ -27,7 +27,7 @@ from dmlsplit.onnxruntime.branches import Taken, without_branches
 from dmlsplit.onnxruntime.imports import not_loaded
 from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.neighbours import INFERRED_FROM
-from dmlsplit.onnxruntime.predict import diagnostic
+from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
@@ -79,7 +79,11 @@ class OnnxSession:
 
     def answer(self, place: NodeKey, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> RuntimeAnswer:
         """The answer for one node."""
-        found = self._placed(runtime, options, inputs).get(place)
+        try:
+            found = self._placed(runtime, options, inputs).get(place)
+        except shadowing.NotLoadedError as error:
+            note = diagnostic("onnxruntime/session-fails-elsewhere", place.path, error.message)
+            return RuntimeAnswer(runtime, Outcome.SESSION_FAILS, INIT, diagnostics=(note,))
         if found is not None:
             return found.answer
         removed = self._model_of(runtime, options, inputs).removed

@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import dmlsplit.formats.onnx
+from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.onnxruntime.prediction import answer_json, on_onnxruntime
 from dmlsplit.system.errors import InputError
 from tests.formats.onnx_sessions import FLOAT, SPLIT, VERSION, X, ask, in_words, model, node, outcome, rules, tensor
@@ -255,3 +256,13 @@ def test_numbers_of_tensors_where_the_model_imports_no_opset():
     made.opset_import.append(helper.make_opsetid("own", 1))
     with pytest.raises(InputError, match="Identity writes 0 tensors"):
         on_onnxruntime(made, VERSION)
+
+
+@pytest.mark.parametrize("extra", [node("Relu", ["b"], ["a"]), node("Relu", ["missing"], ["r"])])
+@pytest.mark.parametrize("version", ["1.18.1", VERSION])
+def test_a_model_that_is_not_loaded_fails_at_every_node(extra, version):
+    (found,) = dmlsplit.formats.onnx.read(model([SPLIT, extra], [X], ["b"]))
+    answer = found.on_onnxruntime(version)
+    assert (str(answer.outcome), answer.at, answer.operators) == ("session-fails", "init", ())
+    assert [d.rule for d in answer.diagnostics] == ["onnxruntime/session-fails-elsewhere"]
+    assert answer.diagnostics[0].severity is Severity.ERROR
