@@ -118,6 +118,17 @@ class Answered(NamedTuple):
         return isinstance(self.answer, Judged) and self.answer.graph is not None
 
     @property
+    def outcome(self) -> object:
+        """Equal for operators that have the same answers for the same rules, whatever tensors these name."""
+        reasons = [
+            (each.labels, tuple([diagnostic.rule for diagnostic in each.diagnostics]))
+            for each in (*self.refusals, *self.doubts)
+        ]
+        said = (*self.rewritten.items(), *self.open_sizes.items())
+        unjudged = () if self.is_asked else tuple([each.rule for each in self.answer.report.diagnostics])
+        return self.taken, self.unknown, self.on_cpu, tuple(reasons), said, self.is_asked, unjudged
+
+    @property
     def is_unknown(self) -> bool:
         """Whether too little is known of a node for a descriptor, and nothing is wrong with it."""
         return isinstance(self.answer, Judged) and not self.is_asked and self.answer.report.ok
@@ -204,8 +215,7 @@ def _print_text(answers: Sequence[Answered], asked: Columns, shown: Shown) -> No
         kept = problems
     groups: dict[object, list[Answered]] = {}
     for i, found in enumerate(kept):
-        lines = tuple(_answer_lines(found, asked, shown.verbose))
-        groups.setdefault(lines if found.of_nodes and not shown.verbose else i, []).append(found)
+        groups.setdefault(found.outcome if found.of_nodes and not shown.verbose else i, []).append(found)
     for group in groups.values():
         _streams.write(_group_text(group, asked, shown.verbose))
     operators = [group for group in groups.values() if isinstance(group[0].answer, Judged)]
@@ -251,6 +261,8 @@ def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str
         of = f" of {group[0].of_nodes}"
         subject = f"{text.place(first.report.file, None)}: {len(group)}{of} nodes ({names}{more})"
     head, *rest = _answer_lines(group[0], asked, verbose)
+    if len(group) > 1 and any(_answer_lines(found, asked, verbose) != [head, *rest] for found in group[1:]):
+        rest = [*_wrapped(f"the reasons of {printable(first.name or '', 60)} (--verbose shows all):", 2), *rest]
     return "\n".join([f"{subject}: {head}", *rest]) + "\n"
 
 

@@ -201,6 +201,20 @@ class TestModels:
         assert row.split()[1:] == ["yes", "(yes)", "yes"]
         assert len(json.loads(cli("levels", many, "--json").out)) == 8
 
+    def test_answers_that_name_other_tensors_are_one_too(self, cli, tmp_path):
+        """Of many gates that come out wrong the first one's reasons are shown."""
+        nodes, inputs = [], [value(f"x{i}", (1, 8, 4, 4 + i)) for i in range(20)]
+        for i in range(20):
+            nodes += [node("Split", [f"x{i}"], [f"p{i}", f"q{i}"], axis=1, num_outputs=2, name=f"n{i}")]
+            nodes += [node("Sigmoid", [f"q{i}"], [f"g{i}"]), node("Mul", [f"p{i}", f"g{i}"], [f"a{i}"])]
+        made = onnx_model(nodes, inputs, [f"a{i}" for i in range(20)], ir_version=8)
+        (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+        out = cli("levels", "m.onnx", "--releases").out
+        assert out.startswith("m.onnx: 20 of 60 nodes (n0, n1, n2, ...): taken by 1.0.200610 to 1.12.1\n")
+        assert "the reasons of n0 (--verbose shows all):" in out
+        assert out.count("graph/fused-wrongly") == 1
+        assert cli("levels", "m.onnx", "--releases", "--verbose").out.count("graph/fused-wrongly") == 20
+
     def test_each_by_itself(self, cli, many):
         out = cli("levels", many, "--verbose").out
         assert out.count("DML_OPERATOR_SPLIT: taken by 1_0-6_4") == 6
