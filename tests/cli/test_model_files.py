@@ -41,7 +41,11 @@ def external(name, *dims):
 
 def onnx_model(*nodes, weights=(), sparse=(), training=(), functions=()):
     made = model(
-        [SPLIT, *nodes], INPUTS, initializers=[ints("len", 1, 1), *weights], functions=functions, domains=["d"]
+        [SPLIT, *nodes],
+        [*INPUTS, value("c", [], 9)],
+        initializers=[ints("len", 1, 1), *weights],
+        functions=functions,
+        domains=["d"],
     )
     made.graph.sparse_initializer.extend(sparse)
     made.training_info.extend(training)
