@@ -61,7 +61,12 @@
 #define DMS_NEVER_INLINE __declspec(noinline)
 #else
 #define DMS_MSVC 0
+/* Not without optimisation, where inlined functions share no stack. */
+#ifdef __OPTIMIZE__
 #define DMS_ALWAYS_INLINE inline __attribute__((always_inline))
+#else
+#define DMS_ALWAYS_INLINE inline
+#endif
 #define DMS_NEVER_INLINE __attribute__((noinline))
 #endif
 

@@ -1,58 +1,53 @@
-/* dms_transpose.h - matrices that are turned tile by tile (kernels/transpose*, kernels/columns.c) */
+/* dms_transpose.h - matrices that are transposed tile by tile (kernels/transpose*, kernels/columns.c) */
 #pragma once
 
 #include "dms_lines.h"
 
 enum {
-    DMS_TILE_MOST = 1024,               /* rows or columns of a tile */
-    DMS_STACK = 4,                      /* squares that are turned at once */
-    DMS_MOST_CARRIED = 512,             /* columns of a tile whose lines are carried on */
-    DMS_MOST_TURNED = 2 * DMS_LINE * DMS_MOST_CARRIED   /* bytes of these, and as many as are gathered */
+    DMS_TILE_ROWS = 512,                /* of a tile */
+    DMS_TILE_COLUMNS = 1024,
+    DMS_STACK = 4,                      /* squares that are transposed at once */
+    DMS_MOST_CARRIED = 320,             /* columns of a tile whose lines are carried on in registers, */
+    DMS_MOST_COLLECTED = 192,           /* or by way of slots, */
+    DMS_SLOT = 2 * DMS_LINE,            /* which have room for what waits of a line, and for another one */
+    DMS_MOST_GATHERED = 16384           /* bytes of short rows of the target */
 };
 
-/* Where turned squares go, chosen once for a matrix. All but the first two go past the caches. */
+/* Where transposed squares go, chosen once for a matrix. All but the first two go past the caches. */
 typedef enum dms_sink {
     DMS_STORED,
     DMS_STACKED,                        /* a few squares at once, so that each row of the target gets a few lines one after the other */
     DMS_LINES,                          /* whole lines of the target */
     DMS_CARRIED,                        /* lines are made of two squares, the end of one and the begin of the next */
-    DMS_COLLECTED,                      /* the same where registers cannot do it: by way of memory that is cached */
+    DMS_COLLECTED,                      /* as DMS_CARRIED, where registers cannot do it: by way of memory that is cached */
     DMS_GATHERED                        /* short rows of the target that are whole lines together, by way of such memory, too */
 } dms_sink;
 
-/* The rows of a matrix, or of the turned one, each of which is contiguous. Of const memory const is dropped, as in dms_buffers. */
+/* The rows of a matrix, or of the transposed one, each of which is contiguous. Of const memory const is dropped, as in dms_buffers. */
 typedef struct dms_side {
-    char *at[DMS_TILE_MOST];            /* where they begin */
     uint64_t count;
-    bool listed;                        /* all are in at; otherwise as many as a tile may have */
-    int64_t offset;                     /* bytes from at to this matrix, of several that are alike */
-    int64_t step;                       /* bytes from one to the next; 0 where they are listed */
-    uintptr_t apart;                    /* all the bits that distances between them have, of this matrix and of others like it */
+    char *begin;                        /* the first row */
+    int64_t step;                       /* bytes from one row to the next; 0 where they are listed */
+    const dms_stretch *listed;          /* rows begin where the parts of this stretch do; NULL: step bytes apart */
+    uint64_t row, part;                 /* of the part that is listed next: its number among those that are not empty, and among all */
+    uintptr_t apart;                    /* all the bits that distances between rows have, of this matrix and of others like it */
 } dms_side;
 
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
 typedef struct dms_tile {
     void (*turn)(struct dms_tile *tile);
     dms_sink sink;
-    bool claimed;                       /* lines are asked for before they are written */
+    bool claimed;                       /* lines are prefetched before they are written */
     bool fetched;                       /* the next tile is, meanwhile */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
     size_t head;                        /* rows of the first tile, so that the next ones begin with a line of the target; 0: they do anyway */
     size_t height, width;               /* rows and columns of the others, but of the last ones */
     size_t rows, columns;
-    char *const *from, *const *to;
+    char **from, **to;
     int64_t from_offset, to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile */
-    dms_lines carries[DMS_MOST_CARRIED];    /* a stream has one: what no whole line of memory holds yet waits in turned */
-    char *places[DMS_TILE_MOST];        /* in turned, of columns that are collected or gathered there */
-    _Alignas(DMS_LINE) char turned[DMS_MOST_TURNED];
+    dms_lines *carries;                 /* one for each column that is carried or collected, or for all columns that are gathered */
 } dms_tile;
-
-/* Streams of bytes that the sink makes lines of. */
-static inline size_t dms_streams(const dms_tile *tile)
-{
-    return tile->sink == DMS_GATHERED ? 1 : tile->sink >= DMS_CARRIED ? tile->columns : 0;
-}
 
 /* What an instruction set turns tiles with. */
 typedef struct dms_turner {
@@ -71,12 +66,11 @@ static inline size_t dms_smaller(uint64_t a, size_t b)
 }
 
 /* count rows, step bytes apart. */
-void dms_space_out(dms_side *side, char *begin, int64_t step, uint64_t count);
+dms_side dms_space_out(char *begin, int64_t step, uint64_t count);
 
-/* Chooses the sink and the shape of tiles. from, to: rows of the source, and of the target. */
-void dms_start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const dms_side *from, const dms_side *to, const dms_stores *stores);
-
-void dms_turn_tiles(dms_tile *tile, const dms_side *from, const dms_side *to);
+/* Transposes a matrix, and those that are found by the loops around it. from, to: rows of the source, and of the target. */
+void dms_transpose(const dms_turner *turner, size_t element_size, dms_side *from, dms_side *to, const dms_stores *stores, const dms_loop *around,
+                   uint32_t around_count);
 
 /* ---- Nests ---- */
 
@@ -104,7 +98,7 @@ static inline bool dms_is_fill(const dms_nest *nest)
     return last->size * nest->run > TURNED || dms_accept_transpose(nest) != NULL;
 }
 
-void dms_transpose(const dms_nest *nest, char *target, const char *source, const dms_turner *turner);
+void dms_transpose_nest(const dms_nest *nest, char *target, const char *source, const dms_turner *turner);
 
 /* ---- Columns: parts of one element a row ---- */
 

@@ -23,36 +23,24 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
     return NULL;
 }
 
-/* The next parts from *part on, as they lie in the first row. */
-static void list_parts(dms_side *side, const dms_stretch *s, uint64_t *part)
+/* Parts, each of which has one element in a row: rows of the matrix that is transposed, or of its source. */
+static dms_side list_parts(const dms_stretch *s)
 {
+    dms_side side = {0, NULL, 0, s, 0, 0, 0};
     dms_stretch_part found;
-    size_t count = 0;
-    uintptr_t apart = 0;
-    for (; count < DMS_TILE_MOST && dms_next_part(s, part, &found); count++) {
-        side->at[count] = found.base;
-        apart |= (uintptr_t)found.base - (uintptr_t)side->at[0];
+    for (uint64_t part = 0; dms_next_part(s, &part, &found); side.count++) {
+        side.begin = side.count == 0 ? found.base : side.begin;
+        side.apart |= (uintptr_t)found.base - (uintptr_t)side.begin;
     }
-    side->count = count;
-    side->listed = true;
-    side->offset = side->step = 0;
-    side->apart = apart;
+    return side;
 }
 
-/* Parts are rows of the matrix that is turned, or of its source. */
 void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner)
 {
-    const size_t size = (size_t)plan->space.element_size;
-    dms_side parts, rows, *const from = plan->direction == DMLSPLIT_SPLIT ? &rows : &parts, *const to = from == &rows ? &parts : &rows;
+    const bool split = plan->direction == DMLSPLIT_SPLIT;
     dms_stretch s;
-    dms_tile tile;
     while (dms_next_stretch(&s, plan, buffers, &first, last)) {
-        uint64_t part = 0;
-        for (list_parts(&parts, &s, &part); parts.count > 0; list_parts(&parts, &s, &part)) {
-            dms_space_out(&rows, s.whole, s.step, s.rows);
-            dms_start_tiles(&tile, turner, size, from, to, &plan->turns);
-            dms_turn_tiles(&tile, from, to);
-            s.whole += parts.count * size;
-        }
+        dms_side parts = list_parts(&s), rows = dms_space_out(s.whole, s.step, s.rows);
+        dms_transpose(turner, (size_t)plan->space.element_size, split ? &rows : &parts, split ? &parts : &rows, &plan->turns, NULL, 0);
     }
 }

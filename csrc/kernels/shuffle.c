@@ -86,6 +86,15 @@ dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit)
     return made;
 }
 
+/* Whether a vector takes so many steps on average, or fewer. The list is too large for the stack. */
+static bool takes_few_steps(const dmlsplit_plan *plan, size_t unit, size_t most)
+{
+    dms_shuffle *const s = malloc(sizeof *s);
+    const bool few = s != NULL && build(plan, unit, s) && s->step_count <= most * s->vector_count;
+    free(s);
+    return few;
+}
+
 const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit)
 {
     enum {
@@ -97,7 +106,6 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit)
         STREAMED_BLOCK = 512,           /* bytes: of more, too few are staged at once for the tables to pay */
         MANY = 8
     };
-    dms_shuffle shuffle;
     const char *refusal = dms_refuse_channels(plan);
     if (refusal != NULL)
         return refusal;
@@ -111,10 +119,10 @@ const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit)
     dms_lay_out_channels(plan, &l);
     if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * rows_of_block(&l, unit))
         return "there are too few rows for the tables to pay";
-    if (!build(plan, unit, &shuffle) || shuffle.step_count > (wide ? FEW : MOST_STEPS) * shuffle.vector_count)
+    const uint64_t rows = rows_of_block(&l, unit);
+    if (!takes_few_steps(plan, unit, wide ? FEW : MOST_STEPS))
         return "too many vectors have to be looked at for one";
-    if (wide && dms_is_streamed(&plan->copies) && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts || shuffle.rows > unit / 4 ||
-                                 shuffle.rows * row > STREAMED_BLOCK))
+    if (wide && dms_is_streamed(&plan->copies) && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts || rows > unit / 4 || rows * row > STREAMED_BLOCK))
         return "wide pieces had to be staged, and are not the parts of a split, of 8 bytes on average and a multiple of 4: moves are as fast";
     return NULL;
 }

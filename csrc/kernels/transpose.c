@@ -24,7 +24,7 @@ static bool share_sets(int64_t apart, size_t side)
 static dms_sink choose_sink(const dms_turner *turner, size_t element_size, uint64_t rows, const dms_side *to)
 {
     enum { LONG = 512, SHORT = 4 * DMS_LINE };  /* bytes of a row; of a short one most lines would be begun and ended one by one */
-    const uintptr_t begin = (uintptr_t)to->at[0];
+    const uintptr_t begin = (uintptr_t)to->begin;
     const bool is_short = rows < SHORT / element_size;
     if (!is_short && to->apart % DMS_LINE == 0 && begin % element_size == 0)
         return DMS_LINES;
@@ -47,7 +47,7 @@ static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_sid
     enum { SQUARES = 16, HIGH = 8, LONG = 2048 };       /* squares, squares, rows of a part */
     const size_t size = tile->element_size, side = DMS_LINE / size;
     const bool together = share_sets(from->step, side), low = size > 1 && together && !share_sets(to->step, SQUARES * side);
-    const bool crowded = share_sets(to->step, side), many = to->listed && turner->vector == DMS_LINE && from->count >= LONG && to->count >= side;
+    const bool crowded = share_sets(to->step, side), many = to->listed != NULL && turner->vector == DMS_LINE && from->count >= LONG && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
     tile->height = (stacked ? DMS_STACK : low ? 1 : HIGH) * side;
@@ -60,83 +60,247 @@ static void shape_streamed(dms_tile *tile, const dms_side *to)
 {
     enum { HIGH_LINES = 3, HIGH_UNFETCHED = 2, WIDE = 4096, WIDE_CARRIED = 2048 };
     const size_t size = tile->element_size, side = DMS_LINE / size;
+    tile->height = side;
     if (tile->sink == DMS_GATHERED) {
-        tile->height = DMS_TILE_MOST;
-        tile->width = dms_smaller(DMS_MOST_TURNED / 4 / (uint64_t)to->step, DMS_TILE_MOST);
+        tile->height = DMS_TILE_ROWS;
+        tile->width = dms_smaller(DMS_MOST_GATHERED / (uint64_t)to->step, DMS_TILE_COLUMNS);
     } else if (tile->sink == DMS_LINES) {
         tile->height = (tile->fetched ? HIGH_LINES : HIGH_UNFETCHED) * side;
-        tile->width = dms_smaller(WIDE / size, DMS_TILE_MOST);
+        tile->width = dms_smaller(WIDE / size, DMS_TILE_COLUMNS);
     } else {
-        tile->height = side;
-        tile->width = dms_smaller(WIDE_CARRIED / size, DMS_MOST_CARRIED);
+        tile->width = dms_smaller(WIDE_CARRIED / size, tile->sink == DMS_CARRIED ? DMS_MOST_CARRIED : DMS_MOST_COLLECTED);
     }
 }
 
-void dms_start_tiles(dms_tile *tile, const dms_turner *turner, size_t element_size, const dms_side *from, const dms_side *to, const dms_stores *stores)
+static dms_tile shape_tile(const dms_turner *turner, size_t element_size, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const bool streamed = dms_is_streamed(stores);
-    tile->turn = turner->turn;
-    tile->element_size = element_size;
-    tile->sink = streamed ? choose_sink(turner, element_size, from->count, to) : DMS_STORED;
-    tile->claimed = stores->regime == DMS_CLAIMED;
-    tile->fetched = streamed && !share_sets(from->step, DMS_LINE / element_size);
-    if (tile->sink == DMS_STORED)
-        shape_stored(tile, turner, from, to);
+    dms_tile tile;
+    memset(&tile, 0, sizeof tile);
+    tile.turn = turner->turn;
+    tile.element_size = element_size;
+    tile.sink = streamed ? choose_sink(turner, element_size, from->count, to) : DMS_STORED;
+    tile.claimed = stores->regime == DMS_CLAIMED;
+    tile.fetched = streamed && !share_sets(from->step, DMS_LINE / element_size);
+    if (tile.sink == DMS_STORED)
+        shape_stored(&tile, turner, from, to);
     else
-        shape_streamed(tile, to);
-    const bool aside = from->listed || from->count <= tile->height;     /* the next tile to fetch is, not below */
-    tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->step;
-    if (aside && to->count <= tile->width)
-        tile->fetched = false;          /* there is none, and what lies at no address takes longest to find */
-    tile->head = tile->sink >= DMS_CARRIED ? 0 : (uintptr_t)(0 - (uintptr_t)to->at[0]) % DMS_LINE / element_size;
+        shape_streamed(&tile, to);
+    const bool aside = from->listed != NULL || from->count <= tile.height;      /* the next tile to fetch is, not below */
+    tile.next = aside ? (int64_t)(tile.width * element_size) : (int64_t)tile.height * from->step;
+    if (aside && to->count <= tile.width)
+        tile.fetched = false;           /* there is none, and what lies at no address takes longest to find */
+    tile.head = tile.sink >= DMS_CARRIED ? 0 : (uintptr_t)(0 - (uintptr_t)to->begin) % DMS_LINE / element_size;
+    return tile;
 }
 
-/* The tile that begins with this element, as high and wide as there are rows and columns. */
-static void turn_tile_at(dms_tile *tile, const dms_side *from, uint64_t row, const dms_side *to, uint64_t column)
+/* ---- Tiles ---- */
+
+dms_side dms_space_out(char *begin, int64_t step, uint64_t count)
 {
-    const size_t size = tile->element_size, pitch = tile->sink == DMS_COLLECTED ? tile->height * size + DMS_LINE : DMS_LINE;
-    tile->rows = dms_smaller(from->count - row, row == 0 && tile->head > 0 ? tile->head : tile->height);
-    tile->columns = dms_smaller(to->count - column, tile->width);
-    tile->from = from->at + (from->listed ? row : 0);
-    tile->from_offset = from->offset + (int64_t)row * from->step + (int64_t)(column * size);
-    tile->to = to->at + (to->listed ? column : 0);
-    tile->to_offset = to->offset + (int64_t)column * to->step + (int64_t)(row * size);
-    for (size_t j = 0; row == 0 && j < dms_streams(tile); j++)
-        tile->carries[j] = dms_start_lines(tile->to[j] + tile->to_offset, tile->turned + j * pitch);
-    if (tile->sink >= DMS_COLLECTED) {
-        for (size_t j = 0; row == 0 && j < tile->columns; j++) {
-            const dms_lines *lines = &tile->carries[tile->sink == DMS_GATHERED ? 0 : j];
-            tile->places[j] = lines->bytes + lines->fill + (tile->sink == DMS_GATHERED ? j * tile->rows * size : 0);
-        }
-        tile->to = tile->places;
-        tile->to_offset = 0;
-    }
+    const dms_side side = {count, begin, step, NULL, 0, 0, (uintptr_t)step};
+    return side;
+}
+
+/* Where rows [first, first + count) begin, as far as offset_of(side, first) does not say it. */
+static void list_rows(dms_side *side, uint64_t first, size_t count, char **at)
+{
+    dms_stretch_part part;
+    for (size_t i = 0; i < count && side->listed == NULL; i++)
+        at[i] = side->begin + (int64_t)i * side->step;
+    if (side->listed == NULL)
+        return;
+    if (first < side->row)
+        side->row = side->part = 0;
+    for (; side->row < first + count && dms_next_part(side->listed, &side->part, &part); side->row++)
+        if (side->row >= first)
+            at[side->row - first] = part.base;
+}
+
+static int64_t offset_of(const dms_side *side, uint64_t first)
+{
+    return side->listed == NULL ? (int64_t)first * side->step : 0;
+}
+
+/* Matrices that are transposed with one list of addresses, as long as rows are equally far apart. */
+typedef struct matrices {
+    dms_tile *tile;
+    dms_side *from, *to;
+    const dms_loop *around;
+    uint32_t around_count;
+    int64_t from_moved, to_moved;       /* bytes from the first matrix to this one */
+} matrices;
+
+/* The rows of a tile that begins with this one. */
+static void find_rows(matrices *m, uint64_t row)
+{
+    dms_tile *const tile = m->tile;
+    tile->rows = dms_smaller(m->from->count - row, row == 0 && tile->head > 0 ? tile->head : tile->height);
+    if (m->from->listed != NULL)
+        list_rows(m->from, row, tile->rows, tile->from);
+}
+
+/* And the columns of one. */
+static void find_columns(matrices *m, uint64_t column)
+{
+    dms_tile *const tile = m->tile;
+    tile->columns = dms_smaller(m->to->count - column, tile->width);
+    if (m->to->listed != NULL)
+        list_rows(m->to, column, tile->columns, tile->to);
+}
+
+static void turn_at(matrices *m, uint64_t row, uint64_t column)
+{
+    dms_tile *const tile = m->tile;
+    tile->from_offset = m->from_moved + offset_of(m->from, row) + (int64_t)(column * tile->element_size);
+    if (tile->sink < DMS_CARRIED)
+        tile->to_offset = m->to_moved + offset_of(m->to, column) + (int64_t)(row * tile->element_size);
     tile->turn(tile);
-    for (size_t j = 0; row + tile->rows == from->count && j < dms_streams(tile); j++)
+}
+
+/* Rows that are listed, many places in memory, are followed to their ends. */
+static void turn_stored(matrices *m)
+{
+    dms_tile *const tile = m->tile;
+    const bool along = m->from->listed != NULL;
+    for (uint64_t row = 0; along && row < m->from->count; row += tile->rows) {
+        find_rows(m, row);
+        for (uint64_t column = 0; column < m->to->count; column += tile->columns) {
+            find_columns(m, column);
+            turn_at(m, row, column);
+        }
+    }
+    for (uint64_t column = 0; !along && column < m->to->count; column += tile->columns) {
+        find_columns(m, column);
+        for (uint64_t row = 0; row < m->from->count; row += tile->rows) {
+            find_rows(m, row);
+            turn_at(m, row, column);
+        }
+    }
+}
+
+/* Columns [column, column + m->tile->columns) from the first row to the last, each of which has its carry. */
+static void turn_carried_columns(matrices *m, uint64_t column)
+{
+    enum { LISTED = 64 };
+    dms_tile *const tile = m->tile;
+    char *to[LISTED];
+    for (size_t j = 0, count; j < tile->columns; j += count) {
+        count = dms_smaller(tile->columns - j, LISTED);
+        list_rows(m->to, column + j, count, to);
+        for (size_t i = 0; i < count; i++)
+            tile->carries[j + i] = dms_start_lines(to[i] + m->to_moved + offset_of(m->to, column + j), tile->carries[j + i].bytes);
+    }
+    for (size_t j = 0; j < tile->columns && tile->sink == DMS_COLLECTED; j++)
+        tile->to[j] = tile->carries[j].bytes + tile->carries[j].fill;
+    for (uint64_t row = 0; row < m->from->count; row += tile->rows) {
+        find_rows(m, row);
+        turn_at(m, row, column);
+    }
+    for (size_t j = 0; j < tile->columns; j++)
         dms_finish_lines(&tile->carries[j]);
 }
 
-/* Rows that are listed, many places in memory, are followed to their ends, unless lines of the target are carried on. */
-void dms_turn_tiles(dms_tile *tile, const dms_side *from, const dms_side *to)
+static void turn_carried(matrices *m)
 {
-    const bool along = from->listed && tile->sink < DMS_CARRIED;
-    for (uint64_t row = 0, column; along && row < from->count; row += tile->rows)
-        for (column = 0; column < to->count; column += tile->columns)
-            turn_tile_at(tile, from, row, to, column);
-    for (uint64_t row, column = 0; !along && column < to->count; column += tile->columns)
-        for (row = 0; row < from->count; row += tile->rows)
-            turn_tile_at(tile, from, row, to, column);
+    for (uint64_t column = 0; column < m->to->count; column += m->tile->columns) {
+        m->tile->columns = dms_smaller(m->to->count - column, m->tile->width);
+        turn_carried_columns(m, column);
+    }
 }
 
-void dms_space_out(dms_side *side, char *begin, int64_t step, uint64_t count)
+/* All rows are in one tile. Columns follow each other in the target as in memory that is cached. */
+static void turn_gathered(matrices *m)
 {
-    side->count = count;
-    side->listed = false;
-    side->offset = 0;
-    side->step = step;
-    side->apart = (uintptr_t)step;
-    for (size_t i = 0; i < DMS_TILE_MOST && i < count; i++)
-        side->at[i] = begin + (int64_t)i * step;
+    dms_tile *const tile = m->tile;
+    find_rows(m, 0);
+    tile->carries[0] = dms_start_lines(m->to->begin + m->to_moved, tile->carries[0].bytes);
+    for (uint64_t column = 0; column < m->to->count; column += tile->columns) {
+        tile->columns = dms_smaller(m->to->count - column, tile->width);
+        tile->to_offset = tile->carries[0].fill;
+        turn_at(m, 0, column);
+    }
+    dms_finish_lines(&tile->carries[0]);
+}
+
+static void turn_all(matrices *m, void (*turn_matrix)(matrices *m))
+{
+    uint64_t index[DMLSPLIT_MAX_RANK];
+    const char *source = m->from->begin;
+    char *target = m->to->begin;
+    dms_first(m->around_count, index);
+    do {
+        m->from_moved = source - m->from->begin;
+        m->to_moved = target - m->to->begin;
+        turn_matrix(m);
+    } while (dms_next(m->around, m->around_count, index, &target, &source));
+}
+
+/* ---- Memory, on the stack of each: no sink needs that of the others ---- */
+
+static DMS_NEVER_INLINE void store_all(matrices *m)
+{
+    char *from[DMS_TILE_ROWS], *to[DMS_TILE_COLUMNS];
+    m->tile->from = from;
+    m->tile->to = to;
+    list_rows(m->from, 0, dms_smaller(m->from->count, DMS_TILE_ROWS), from);
+    list_rows(m->to, 0, dms_smaller(m->to->count, DMS_TILE_COLUMNS), to);
+    turn_all(m, turn_stored);
+}
+
+static DMS_NEVER_INLINE void gather_all(matrices *m)
+{
+    char *from[DMS_TILE_ROWS], *to[DMS_TILE_COLUMNS];
+    _Alignas(DMS_LINE) char gathered[DMS_MOST_GATHERED + 2 * DMS_LINE];
+    dms_lines carry = {NULL, gathered, 0, 0};
+    dms_side columns = dms_space_out(gathered, m->to->step, m->to->count);
+    m->tile->from = from;
+    m->tile->to = to;
+    m->tile->carries = &carry;
+    list_rows(m->from, 0, dms_smaller(m->from->count, DMS_TILE_ROWS), from);
+    list_rows(&columns, 0, dms_smaller(m->to->count, m->tile->width), to);
+    turn_all(m, turn_gathered);
+}
+
+/* lines: room for `each` bytes of each column. */
+static void carry_all(matrices *m, dms_lines *carries, char *lines, size_t each)
+{
+    char *from[DMS_LINE];
+    m->tile->from = from;
+    m->tile->carries = carries;
+    for (size_t j = 0; j < m->tile->width; j++)
+        carries[j].bytes = lines + j * each;
+    list_rows(m->from, 0, dms_smaller(m->from->count, m->tile->height), from);
+    turn_all(m, turn_carried);
+}
+
+static DMS_NEVER_INLINE void carry_in_registers(matrices *m)
+{
+    _Alignas(DMS_LINE) char lines[DMS_MOST_CARRIED * DMS_LINE];
+    dms_lines carries[DMS_MOST_CARRIED];
+    carry_all(m, carries, lines, DMS_LINE);
+}
+
+static DMS_NEVER_INLINE void carry_by_slots(matrices *m)
+{
+    _Alignas(DMS_LINE) char slots[DMS_MOST_COLLECTED * DMS_SLOT];
+    dms_lines carries[DMS_MOST_COLLECTED];
+    char *to[DMS_MOST_COLLECTED];
+    m->tile->to = to;
+    carry_all(m, carries, slots, DMS_SLOT);
+}
+
+void dms_transpose(const dms_turner *turner, size_t element_size, dms_side *from, dms_side *to, const dms_stores *stores, const dms_loop *around,
+                   uint32_t around_count)
+{
+    dms_tile tile = shape_tile(turner, element_size, from, to, stores);
+    matrices m = {&tile, from, to, around, around_count, 0, 0};
+    switch (tile.sink) {
+    case DMS_CARRIED: carry_in_registers(&m); break;
+    case DMS_COLLECTED: carry_by_slots(&m); break;
+    case DMS_GATHERED: gather_all(&m); break;
+    default: store_all(&m); break;
+    }
 }
 
 /* ---- Nests ---- */
@@ -198,26 +362,15 @@ static dms_loop turn_loop(const dms_loop *loop, char **target, const char **sour
     return turned;
 }
 
-void dms_transpose(const dms_nest *nest, char *target, const char *source, const dms_turner *turner)
+void dms_transpose_nest(const dms_nest *nest, char *target, const char *source, const dms_turner *turner)
 {
     const dms_matrix m = dms_find_matrix(nest);
     dms_loop columns = *m.columns;
     if (columns.source_stride < 0)
         columns = turn_loop(&columns, &target, &source);
-    const char *const begin = source;
-    char *const target_begin = target;
-    uint64_t index[DMLSPLIT_MAX_RANK];
-    dms_side from, to;
-    dms_tile tile;
-    dms_space_out(&from, (char *)(uintptr_t)source, m.rows->source_stride, m.rows->size);
-    dms_space_out(&to, target, columns.target_stride, columns.size);
+    dms_side from = dms_space_out((char *)(uintptr_t)source, m.rows->source_stride, m.rows->size);
+    dms_side to = dms_space_out(target, columns.target_stride, columns.size);
     for (uint32_t d = 0; d < m.count; d++)
         to.apart |= (uintptr_t)m.around[d].target_stride;
-    dms_start_tiles(&tile, turner, nest->run, &from, &to, &nest->stores);
-    dms_first(m.count, index);
-    do {
-        from.offset = source - begin;
-        to.offset = target - target_begin;
-        dms_turn_tiles(&tile, &from, &to);
-    } while (dms_next(m.around, m.count, index, &target, &source));
+    dms_transpose(turner, nest->run, &from, &to, &nest->stores, m.around, m.count);
 }

@@ -17,10 +17,10 @@
  *     i0 ...                                              a8 ...                                            column 8
  *
  * Vectors that are shorter than a line are put together, so that each row of the target gets whole lines. Past the caches, squares that are no whole
- * lines of memory are collected behind what the square before them left over, and drained line by line:
+ * lines of memory are collected in slots, behind what the square before them left over; a line of each slot is streamed:
  *
- *     row j of turned, before   ..ppp               p: carried, ..: not ours
- *     one tile later            ..pppttt|tt         t: turned; a line is drained, two bytes carried
+ *     slot j, before  ..ppp                         p: waits, ..: not ours
+ *     one tile later  ..pppttt|tt                   t: transposed; a line is streamed, two bytes wait
  */
 #pragma once
 
@@ -180,31 +180,41 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_some(const square *s, size_t size,
     vector v[DMS_LINE];
     turn_columns(s, v, 0, size, 1, false, sink);
 #else
-    _Alignas(DMS_LINE) char rows[DMS_LINE][DMS_LINE], columns[DMS_LINE][DMS_LINE];
-    char *from[DMS_LINE], *to[DMS_LINE];
-    const square whole = {from, to, 0, 0, DMS_LINE / size, s->columns, NULL};
-    for (size_t i = 0; i < DMS_LINE / size; i++) {
+    _Alignas(DMS_LINE) char rows[DMS_LINE][VECTOR], columns[VECTOR][DMS_LINE];
+    char *from[DMS_LINE], *to[VECTOR];
+    vector v[DMS_LINE];
+    for (size_t i = 0; i < DMS_LINE / size; i++)
         from[i] = rows[i];
-        to[i] = columns[i];
+    for (size_t j = 0; j < VECTOR / size; j++)
+        to[j] = columns[j];
+    for (size_t first = 0, count; first < s->columns; first += count) {         /* as many columns as a vector has elements */
+        const square whole = {from, to, 0, 0, DMS_LINE / size, VECTOR / size, NULL};
+        count = s->columns - first < VECTOR / size ? s->columns - first : VECTOR / size;
+        for (size_t i = 0; i < s->rows; i++)
+            dms_copy_short(rows[i], s->from[i] + s->from_offset + first * size, count * size);
+        turn_columns(&whole, v, 0, size, 1, true, DMS_STORED);
+        for (size_t j = 0; j < count; j++)
+            if (s->rows * size == DMS_LINE && sink == DMS_LINES)
+                DMS_NAME(stream_line)(s->to[first + j] + s->to_offset, columns[j]);
+            else
+                dms_copy_short(s->to[first + j] + s->to_offset, columns[j], s->rows * size);
     }
-    for (size_t i = 0; i < s->rows; i++)
-        dms_copy_short(rows[i], s->from[i] + s->from_offset, s->columns * size);
-    turn_whole(&whole, size, DMS_STORED);
-    for (size_t j = 0; j < s->columns; j++)
-        if (s->rows * size == DMS_LINE && sink == DMS_LINES)
-            DMS_NAME(stream_line)(s->to[j] + s->to_offset, columns[j]);
-        else
-            dms_copy_short(s->to[j] + s->to_offset, columns[j], s->rows * size);
 #endif
 }
 
-/* What was turned to memory that is cached goes to lines, and the rest of each stream to the front. */
+/* What was transposed to memory that is cached goes to lines, after the whole tile: a load of what has just been stored by parts would wait. */
 static DMS_TARGET void drain_tile(dms_tile *tile)
 {
-    const size_t streams = dms_streams(tile), size = tile->columns / streams * tile->rows * tile->element_size;
-    for (size_t j = 0; j < streams; j++) {
-        DMS_NAME(drain_lines)(&tile->carries[j], size);
-        tile->places[j] = tile->carries[j].bytes + tile->carries[j].fill;
+    const size_t bytes = tile->rows * tile->element_size, columns = tile->columns;
+    dms_lines *const carries = tile->carries;
+    char **const to = tile->to;
+    if (tile->sink == DMS_GATHERED) {
+        DMS_NAME(drain_lines)(carries, columns * bytes);
+        return;
+    }
+    for (size_t j = 0; j < columns; j++) {
+        DMS_NAME(drain_lines)(&carries[j], bytes);
+        to[j] = carries[j].bytes + carries[j].fill;
     }
 }
 
@@ -264,7 +274,7 @@ static const dms_turner turner = {DMS_NAME(turn), VECTOR};
 
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
-    dms_transpose(nest, target, source, &turner);
+    dms_transpose_nest(nest, target, source, &turner);
 }
 
 DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)

@@ -10,7 +10,8 @@
               capture.c, which calls all of dmlsplit_capture.h, under the sanitizers
     cpp       test_hpp.cpp, which uses dmlsplit.hpp, as C++17 and C++20, under the sanitizers, without exceptions
     switches  test_execute.c with the instruction sets left out, by DMLSPLIT_NO_..., test_profile.c without measuring,
-              test_verdict.c without integers of 128 bits; the core compiled for i386 without SSE, and as on macOS
+              test_verdict.c without integers of 128 bits, test_kernels.c (and its bound of the stack) without
+              optimisation; the core compiled for i386 without SSE, and as on macOS
     kernels   every kernel compiled at -O2, as the documentation says, is what -O3 makes of it, byte by byte; and all
               that streams copies on x86 fetches pages (gcc drops prefetches that it thinks have no effect)
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
@@ -217,7 +218,13 @@ def switch_tests(_, folder):
     for name in ("AVX512", "AVX2", "SSSE3", "NEON"):
         yield f"without {name}", lambda name=name: test(name)
     yield "without measuring", unmeasured
+    def unoptimised():
+        mode = MODES["plain"]._replace(flags=["-O0"])
+        flags = [*mode.flags, TESTING, "-DFEW_CASES"]
+        return run_built(mode, compile_program(mode, flags, HERE / "test_kernels.c", folder))
+
     yield "without integers of 128 bits", narrow
+    yield "without optimisation", unoptimised
     if platform.machine() in ("x86_64", "AMD64"):
         yield "i386 without SSE", bare_i386
         yield "macOS without AVX512", macos
