@@ -170,7 +170,7 @@ __attribute__((destructor)) static void dismiss(void)
 }
 #endif
 
-/* A thread that is cancelled would unwind with the guard locked and its task, which lies on its stack, in the list. */
+/* A thread that is cancelled would unwind with the guard locked and its task, which lies on its stack, in the list. It ends after the run. */
 #ifdef PTHREAD_CANCEL_DISABLE
 static void defer_cancellation(int *before)
 {
@@ -180,6 +180,7 @@ static void defer_cancellation(int *before)
 static void allow_cancellation(int before)
 {
     (void)pthread_setcancelstate(before, &before);
+    pthread_testcancel();
 }
 #else
 static void defer_cancellation(int *before)

@@ -218,6 +218,7 @@ def switch_tests(_, folder):
     for name in ("AVX512", "AVX2", "SSSE3", "NEON"):
         yield f"without {name}", lambda name=name: test(name)
     yield "without measuring", unmeasured
+
     def unoptimised():
         mode = MODES["plain"]._replace(flags=["-O0"])
         flags = [*mode.flags, TESTING, "-DFEW_CASES"]
