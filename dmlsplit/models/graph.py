@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -45,6 +45,8 @@ class Node:
     outputs: list[Value]
     number: tuple[int, int]
     """Where ONNX Runtime has the node: those that optimization makes come last."""
+    captured: list[Value] = field(default_factory=list)
+    """What the graphs in it read of this graph, beside its inputs."""
     absorbed: list[int] = field(default_factory=list)
     """The nodes of the model's graph that became part of it."""
     unwritten: str = ""
@@ -58,7 +60,7 @@ class Node:
     @property
     def producers(self) -> Iterator[Node]:
         """The nodes that compute what it reads."""
-        return (value.producer for value in self.inputs if value.producer is not None)
+        return (value.producer for value in (*self.inputs, *self.captured) if value.producer is not None)
 
     @property
     def readers(self) -> Iterator[Node]:
@@ -82,6 +84,10 @@ class Facts(Protocol):
     def opset(self) -> int:
         """Of the default domain."""
 
+    @property
+    def given_constants(self) -> Iterable[str]:
+        """The constants that stand in the graph, in order."""
+
     def shape(self, name: str) -> Shape | None:
         """None where it is not known."""
 
@@ -98,8 +104,14 @@ class Facts(Protocol):
 class Graph:
     """The nodes of one graph; `facts` are about their tensors."""
 
-    def __init__(self, facts: Facts, outputs: Iterable[str]) -> None:
+    def __init__(self, facts: Facts, outputs: Iterable[str], constants: Iterable[str] = ()) -> None:
         self.facts = facts
+        self.constants = set(constants)
+        """The names that have their elements before the session is made: initializers, and what was folded."""
+        self.folded: set[int] = set()
+        """The nodes of the model's graph in whose place there are constants."""
+        self._instead: dict[str, str] = {}
+        """For names those that are read in their place."""
         self.values: dict[str, Value] = {name: Value(name, is_output=True) for name in outputs}
         self._nodes: dict[Node, None] = {}
         self._made = 0
@@ -115,8 +127,23 @@ class Graph:
             return Value("")
         return self.values.setdefault(name, Value(name))
 
+    def copy(self) -> Graph:
+        """The same nodes in a graph that can be changed by itself."""
+        made = Graph(self.facts, (), self.constants)
+        made.values = {name: Value(name, is_output=True) for name, value in self.values.items() if value.is_output}
+        for node in self._nodes:
+            tensors = ([value.name for value in values] for values in (node.inputs, node.outputs, node.captured))
+            made.add(node.index, node.proto, node.number, *tensors)
+        return made
+
     def add(
-        self, index: int, proto: onnx.NodeProto, number: tuple[int, int], inputs: Iterable[str], outputs: Iterable[str]
+        self,
+        index: int,
+        proto: onnx.NodeProto,
+        number: tuple[int, int],
+        inputs: Iterable[str],
+        outputs: Iterable[str],
+        captured: Iterable[str] = (),
     ) -> Node:
         """The node of a model's graph, behind all others."""
         op_type = proto.op_type if domain_of(proto) == "" else ""
@@ -124,21 +151,48 @@ class Graph:
         self._nodes[node] = None
         for value in node.outputs:
             value.producer = node if value.name else None
-        self.read(node, [self.value(name) for name in inputs])
+        self.read(node, [self.value(name) for name in inputs], [self.value(name) for name in captured])
         return node
 
-    def read(self, node: Node, values: Sequence[Value]) -> None:
-        """Makes a node read these values in place of those that it reads."""
-        for value in node.inputs:
+    def read(self, node: Node, values: Sequence[Value], captured: Sequence[Value] | None = None) -> None:
+        """Makes a node read these values in place of those that it reads; `captured` None: the graphs in it the same as
+        before."""
+        for value in (*node.inputs, *node.captured):
             value.readers.pop(node, None)
         node.inputs = list(values)
-        for value in values:
+        node.captured = node.captured if captured is None else list(captured)
+        for value in (*node.inputs, *node.captured):
             if value.name:
                 value.readers[node] = None
 
+    def redirect(self, node: Node, instead: Mapping[Value, Value]) -> None:
+        """Makes a node read other values in place of some."""
+        if any(value in instead for value in (*node.inputs, *node.captured)):
+            inputs, captured = ([instead.get(v, v) for v in values] for values in (node.inputs, node.captured))
+            self.read(node, inputs, captured)
+
+    def redirect_all(self, instead: Mapping[Value, Value]) -> None:
+        """Makes all nodes read other values in place of some; `source` knows of it."""
+        ends = _ends(instead)
+        self._instead |= {value.name: end.name for value, end in ends.items() if value is not end}
+        for node in self._nodes:
+            self.redirect(node, ends)
+
+    def source(self, name: str) -> str:
+        """The name that is read in place of another: itself where none is."""
+        while name in self._instead:
+            name = self._instead[name]
+        return name
+
+    def fold(self, node: Node) -> None:
+        """Puts constants in the place of a node."""
+        self.constants.update(value.name for value in node.outputs if value.name)
+        self.folded.add(node.index)
+        self.remove(node)
+
     def remove(self, node: Node) -> None:
         """Takes a node out."""
-        self.read(node, [])
+        self.read(node, [], [])
         for value in node.outputs:
             if value.producer is node:
                 value.producer = None
@@ -188,6 +242,18 @@ class Graph:
 
         leaves = by_number(node for node in self._nodes if not any(True for _ in node.readers))
         return list(depth_first(leaves, lambda node: by_number(set(node.producers))))
+
+
+def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
+    """Where each value leads to at last."""
+    found: dict[Value, Value] = {}
+    for value in instead:
+        way: dict[Value, None] = {}
+        while value in instead and value not in found and value not in way:
+            way[value] = None
+            value = instead[value]
+        found.update(dict.fromkeys(way, found.get(value, value)))
+    return found
 
 
 def attribute(node: Node, name: str) -> onnx.AttributeProto | None:

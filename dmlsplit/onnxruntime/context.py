@@ -74,14 +74,7 @@ def _may_become_constant(graph: SessionGraph, index: int) -> bool:
     shape = graph.reshapes.get(index)
     if shape is not None and shape.fate is not Fate.CONSTANT:
         return shape.fate is Fate.UNKNOWN or graph.runtime.key >= FIRST_WITH_OTHER_TENSORS
-    if index in graph.folded:
-        return False
-    return graph.once(("read by constants", index), lambda: _is_read_by_constants(graph, index))
-
-
-def _is_read_by_constants(graph: SessionGraph, index: int) -> bool:
-    readers = set(graph.followers(index))
-    return bool(readers) and all(i in graph.reshapes and graph.reshapes[i].fate is Fate.CONSTANT for i in readers)
+    return index in graph.for_constants and index not in graph.folded
 
 
 def _behind_twins(graph: SessionGraph) -> Set[int]:

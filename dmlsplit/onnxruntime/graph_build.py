@@ -34,7 +34,7 @@ from dmlsplit.onnxruntime.lowered import BROADCAST, IDENTITY, LOWERED, SLICE, UN
 from dmlsplit.onnxruntime.neighbours import NEIGHBOURS, TRANSPOSABLE
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.partitions import PlacedNode, partitions
-from dmlsplit.onnxruntime.passes import optimize
+from dmlsplit.onnxruntime.passes import PASSES, run
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import QUICK_GELU
 from dmlsplit.onnxruntime.passes.transpose_optimizer import permutation
@@ -67,11 +67,8 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
 
 def _optimized(graph: SessionGraph) -> Graph:
     """The graph as optimization leaves it."""
-    made = Graph(graph, graph.outputs)
-    for index, node in graph.alive:
-        if not graph.removed(index):
-            made.add(index, node, graph.number(index), map(graph.source, node.input), node.output)
-    optimize(made, graph.options.optimization)
+    made = graph.graph.copy()
+    run(PASSES, made, graph.options.optimization)
     return made
 
 

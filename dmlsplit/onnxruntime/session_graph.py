@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,13 +13,12 @@ import onnx
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import domain_of, first_output, reads, subgraphs
 from dmlsplit.formats.onnx.tensors import Array
-from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.graph import Graph, Node
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
-from dmlsplit.onnxruntime import merging, transposes
-from dmlsplit.onnxruntime.merging import NOTHING_REMOVED, RANDOM, without_identities
+from dmlsplit.onnxruntime import passes, transposes
 from dmlsplit.onnxruntime.neighbours import (
     CONTRIBUTED,
     CPU_INPUTS,
@@ -69,7 +68,6 @@ class SessionGraph:
         self.outputs = {value.name for value in scope.graph.output}
         self.initializers = {tensor.name: tensor for tensor in scope.graph.initializer}
         self.defaults: Mapping[str, onnx.TensorProto] = model.defaults if parent is None else {}
-        self.constants = set(self.initializers)
         self.readers: dict[str, list[int]] = {}
         self.producers = {name: i for i, node in enumerate(self.nodes) for name in node.output if name}
         self.reads = [tuple(dict.fromkeys(reads(node))) for node in self.nodes]
@@ -78,18 +76,24 @@ class SessionGraph:
             for name in names:
                 self.readers.setdefault(name, []).append(index)
         self._shapes: dict[str, Shape | None] = {}
-        self.kept = without_identities(self.nodes, self.outputs) if options.optimization >= 1 else NOTHING_REMOVED
-        self._ends = self._all_ends()
-        self.folded = self._fold()
-        if options.optimization >= 1:
-            self.kept = merging.merged(self.nodes, self.reads, self.outputs, scope, self.kept, self.order())
-            self._ends = self._all_ends()
-            self._shapes = {}
+        self.graph = Graph(self, self.outputs, self.initializers)
+        for index, node in enumerate(self.nodes):
+            own = set(node.input)
+            captured = [name for name in self.reads[index] if name not in own]
+            self.graph.add(index, node, self.number(index), node.input, node.output, captured)
+        passes.run(passes.BEFORE_PLACEMENT, self.graph, options.optimization)
+        self._shapes = {}
+        self.folded = self.graph.folded
+        self.constants = self.graph.constants
+        self.constants.update(name for name in self.producers if self.source(name) in self.constants)
+        self._removed = set(range(len(self.nodes))) - self.folded - {node.index for node in self.graph.nodes}
         self.reshapes = shapes_for_reshapes(self)
-        for index, shape in self.reshapes.items():
-            if shape.fate is Fate.CONSTANT:
-                self.folded.add(index)
-                self.constants.update(self.nodes[index].output)
+        constant = {index for index, shape in self.reshapes.items() if shape.fate is Fate.CONSTANT}
+        self.for_constants = {node.index for node in self.graph.nodes if _leads_only_to(node, constant)}
+        """The nodes that nothing reads any more once a Reshape's shape is a constant."""
+        for node in self.graph.nodes:
+            if node.index in constant:
+                self.graph.fold(node)
         self._open = self._open_names()
         self.has_subgraphs = any(True for node in self.nodes for _ in subgraphs(node))
         self._implemented = self._all_implemented()
@@ -138,6 +142,12 @@ class SessionGraph:
         """The name of a node in diagnostics."""
         return name_of(self.nodes[index], self.scope)
 
+    @property
+    def given_constants(self) -> Iterator[str]:
+        """The initializers, and what Constants give."""
+        yield from self.initializers
+        yield from (name for node in self.nodes if node.op_type == "Constant" for name in node.output[:1])
+
     def shape(self, name: str) -> Shape | None:
         """The shape of a tensor as far as it is known at session creation.
 
@@ -163,7 +173,7 @@ class SessionGraph:
 
     def is_constant(self, name: str) -> bool:
         """Whether a name is a constant of this graph or of one around it."""
-        if name in self.constants:
+        if name in self.graph.constants:
             return True
         hidden = name in self.inputs or name in self.producers
         return self.parent is not None and not hidden and self.parent.is_constant(name)
@@ -174,28 +184,13 @@ class SessionGraph:
         return ((index, node) for index, node in enumerate(self.nodes) if index not in self.folded)
 
     def order(self) -> list[int]:
-        """The nodes that are left, in the order in which ONNX Runtime walks over them.
-
-        Depth first from the nodes that nothing reads, the last one first; of a node's inputs the last node first.
-        """
-        left = [index for index, _ in self.alive if not self.removed(index)]
-        number = {index: self.number(index) for index in left}
-        leaves = [index for index in left if not self._is_followed(index)]
-
-        def before(index: int) -> list[int]:
-            origins = {self.origin(name) for name in self.reads[index]}
-            return sorted([i for i in origins if i in number], key=number.__getitem__)
-
-        return list(depth_first(sorted(leaves, key=number.__getitem__), before))
+        """The nodes that are left, in the order in which ONNX Runtime walks over them."""
+        return [node.index for node in self.graph.walk()]
 
     @cached_property
     def walk(self) -> Mapping[int, int]:
         """For each of these nodes which of them it is."""
         return {index: place for place, index in enumerate(self.order())}
-
-    def _is_followed(self, index: int) -> bool:
-        """Whether a node reads what this one writes."""
-        return any(self._ends.get(name) for name in self.nodes[index].output)
 
     def number(self, index: int) -> tuple[int, int]:
         """Where ONNX Runtime has a node: those of functions count as added behind all others."""
@@ -209,11 +204,11 @@ class SessionGraph:
 
     def removed(self, index: int) -> bool:
         """Whether optimization removes a node: an Identity, or one that computes what another does."""
-        return index in self.kept.removed
+        return index in self._removed
 
     def source(self, name: str) -> str:
         """The name that is read in place of another."""
-        return self.kept.sources.get(name, name)
+        return self.graph.source(name)
 
     def origin(self, name: str) -> int | None:
         """The node that computes a name, or what is read in its place."""
@@ -221,46 +216,16 @@ class SessionGraph:
 
     def ends(self, name: str) -> list[int]:
         """The nodes that read a name, or another that it stands for; -1 stands for a graph output."""
-        name = self.source(name)
-        readers = self._ends.get(name, [])
-        return [-1, *readers] if name in self.outputs else readers
-
-    def nodes_after(self, name: str) -> Sequence[int]:
-        """As `ends`, without the graph's outputs."""
-        return self._ends.get(self.source(name), [])
+        value = self.graph.values.get(self.source(name))
+        if value is None:
+            return []
+        return [-1] * value.is_output + [reader.index for reader in value.readers]
 
     def followers(self, index: int) -> Iterator[int]:
         """The nodes that read what a node gives, as `ends` has them."""
         return (reader for name in self.nodes[index].output if name for reader in self.ends(name))
 
-    def _all_ends(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for name, readers in self.readers.items():
-            found.setdefault(self.source(name), []).extend(i for i in readers if not self.removed(i))
-        return found
-
     # Constants, open tensors, and nodes that compute with sizes.
-
-    def _fold(self) -> set[int]:
-        """The nodes that are gone before anything is placed; their outputs are constants."""
-        found = set()
-        for index, node in enumerate(self.nodes):
-            if self._folds(node):
-                found.add(index)
-                self.constants.update(name for name in node.output if name)
-        return found
-
-    def _folds(self, node: onnx.NodeProto) -> bool:
-        if domain_of(node) != "":
-            return False
-        if node.op_type == "Constant":
-            return True
-        if self.options.optimization < 1 or node.op_type in RANDOM or node.op_type == "DequantizeLinear":
-            return False
-        if node.op_type in KEEPS_ON_CPU and node.input and is_static(self.shape(node.input[0])):
-            return True
-        names = [name for name in node.input if name]
-        return bool(names) and all(map(self.is_constant, names)) and not any(True for _ in subgraphs(node))
 
     def _open_names(self) -> set[str]:
         """The tensors whose sizes follow from what is known only as the model runs."""
@@ -378,6 +343,12 @@ class SessionGraph:
     def is_initializer(self, name: str) -> bool:
         """Whether the partitioner finds a tensor of this name in this very graph."""
         return name in self.constants or name in self.defaults
+
+
+def _leads_only_to(node: Node, indices: Container[int]) -> bool:
+    """Whether nothing but these nodes, one at least, reads what a node gives."""
+    readers = list(node.readers)
+    return bool(readers) and all(r.index in indices for r in readers) and not any(v.is_output for v in node.outputs)
 
 
 def neighbour_of(node: onnx.NodeProto) -> Neighbour | None:

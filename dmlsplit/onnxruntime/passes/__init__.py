@@ -5,13 +5,19 @@ Each pass changes a dmlsplit.models.graph.Graph, and is named as the source file
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from dmlsplit.models.graph import Graph
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
+    common_subexpression_elimination,
+    constant_sharing,
+)
+from dmlsplit.onnxruntime.passes.constant_folding import constant_folding, constant_nodes
 from dmlsplit.onnxruntime.passes.conv_fusion import conv_fusion
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
 from dmlsplit.onnxruntime.passes.function_expansion import function_expansion
+from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
@@ -25,6 +31,14 @@ class Pass(NamedTuple):
     change: Callable[[Graph], None]
 
 
+BEFORE_PLACEMENT: Final = (
+    Pass(1, eliminate_identities),
+    Pass(0, constant_nodes),
+    Pass(1, constant_folding),
+    Pass(1, constant_sharing),
+    Pass(1, common_subexpression_elimination),
+)
+"""The passes whose result decides on sizes and placement, in order."""
 PASSES: Final = (
     Pass(1, remove_noops),
     Pass(1, matmul_add_fusion),
@@ -34,11 +48,11 @@ PASSES: Final = (
     Pass(2, quick_gelu_fusion),
     Pass(2, dml_operator_fusion),
 )
-"""In ONNX Runtime's order."""
+"""Those that make other nodes, in order."""
 
 
-def optimize(graph: Graph, level: int) -> None:
+def run(passes: Iterable[Pass], graph: Graph, level: int) -> None:
     """Makes the changes of an optimization level."""
-    for each in PASSES:
+    for each in passes:
         if level >= each.level:
             each.change(graph)

@@ -8,3 +8,14 @@ from dmlsplit.models.graph import Graph, Node, Value
 def identity_elimination(graph: Graph, node: Node) -> Value | None:
     """The value that the node gives on."""
     return node.inputs[0] if len(node.inputs) == len(node.outputs) == 1 else None
+
+
+def eliminate_identities(graph: Graph) -> None:
+    """Takes out the Identities that give no output of the graph."""
+    instead: dict[Value, Value] = {}
+    for node in graph.nodes:
+        source = identity_elimination(graph, node) if node.op_type == "Identity" else None
+        if source is not None and not node.outputs[0].is_output:
+            instead[node.outputs[0]] = source
+            graph.remove(node)
+    graph.redirect_all(instead)

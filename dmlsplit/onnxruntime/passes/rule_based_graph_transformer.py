@@ -37,8 +37,7 @@ def remove_noops(graph: Graph) -> None:
     shared: set[Value] = set()
     undone: list[Node] = []
     for node in list(depth_first(reversed(graph.nodes), lambda node: reversed(list(node.producers)))):
-        if any(value in instead for value in node.inputs):
-            graph.read(node, [instead.get(value, value) for value in node.inputs])
+        graph.redirect(node, instead)
         rule = RULES.get(node.op_type)
         source = rule(graph, node) if rule is not None else None
         if source is None:

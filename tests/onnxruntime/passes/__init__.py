@@ -8,6 +8,7 @@ from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models.graph import Graph
+from dmlsplit.onnxruntime.passes.constant_folding import constant_nodes
 from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.session_options import SessionOptions
@@ -15,14 +16,15 @@ from dmlsplit.targets.session_options import SessionOptions
 HEAD = '<ir_version: 8, opset_import: ["" : {}]> g '
 
 
+NONE = SessionOptions(optimization=-1)
+
+
 def graph_of(body: str, opset: int = 17) -> Graph:
-    """The graph of a model as it is in the file, and what a session knows of its tensors."""
+    """The graph of a model, whose Constants are initializers, and which nothing else has changed."""
     model = parser.parse_model(HEAD.format(opset) + body)
     session = OnnxSession(loading.without_weights(model), no_external_data)
-    (facts,) = session.graphs(NEWEST, SessionOptions(optimization=0), Inputs())
-    graph = Graph(facts, facts.outputs)
-    for index, node in facts.alive:
-        graph.add(index, node, (0, index), node.input, node.output)
+    graph = session.graphs(NEWEST, NONE, Inputs())[-1].graph
+    constant_nodes(graph)
     return graph
 
 

@@ -1,0 +1,71 @@
+"""What is computed twice is computed once.
+
+Source: constant_sharing.cc and common_subexpression_elimination.cc of ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import onnx
+
+from dmlsplit.descriptors.dims import is_static, numbers
+from dmlsplit.models.graph import Graph, Node, Value
+
+RANDOM: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
+"""Operators that compute something else each time."""
+
+_SHARED_TYPES: Final = frozenset({"FLOAT16", "FLOAT", "DOUBLE", "INT32", "INT64"})
+_MOST_SHARED: Final = 8
+"""Elements of a constant that is shared with its equals."""
+
+_Type: TypeAlias = onnx.AttributeProto
+_COMPARED: Final = frozenset({_Type.FLOAT, _Type.INT, _Type.STRING, _Type.FLOATS, _Type.INTS, _Type.STRINGS})
+"""Types of the attributes that are compared: a node with any other is equal to none."""
+
+_Key: TypeAlias = tuple[object, ...]
+
+
+def constant_sharing(graph: Graph) -> None:
+    """Makes all that reads a small constant read the first one of the same type, shape and elements."""
+    first: dict[_Key, Value] = {}
+    instead = {}
+    for name in graph.facts.given_constants:
+        data_type, shape = graph.facts.data_type(name), graph.facts.shape(name)
+        if shape is not None and is_static(shape) and math.prod(numbers(shape)) > _MOST_SHARED:
+            continue
+        array = graph.facts.elements(name) if data_type in _SHARED_TYPES else None
+        if array is not None and array.size <= _MOST_SHARED:
+            value = graph.value(name)
+            instead[value] = first.setdefault((data_type, array.shape, array.tobytes()), value)
+    graph.redirect_all({value: other for value, other in instead.items() if value is not other})
+
+
+def common_subexpression_elimination(graph: Graph) -> None:
+    """Makes all that reads one of several equal outputs read the first, in the order of the walk. Outputs of the graph
+    stay, and so do the nodes that give them. How many outputs a node has is not compared."""
+    first: dict[_Key, Value] = {}
+    equal: dict[Value, Value] = {}
+    for node in graph.walk():
+        key = _key(node, equal)
+        for i, value in enumerate(node.outputs):
+            if value.name:
+                other = first.setdefault((i, *key), value)
+                if other is not value:
+                    equal[value] = other
+    touched = [value.producer for value in equal if not value.is_output]
+    graph.redirect_all({value: other for value, other in equal.items() if not value.is_output})
+    for twin in dict.fromkeys(touched):
+        if twin is not None and not any(value.is_output or value.readers for value in twin.outputs):
+            graph.remove(twin)
+
+
+def _key(node: Node, equal: Mapping[Value, Value]) -> _Key:
+    """A key that equal nodes share; the index of a node that is equal to none."""
+    comparable = all(attribute.type in _COMPARED for attribute in node.proto.attribute)
+    if not node.op_type or node.op_type in RANDOM or not comparable:
+        return (node.index,)
+    read: Sequence[str] = [equal.get(value, value).name for value in node.inputs]
+    return (node.op_type, tuple(read), *sorted(each.SerializeToString() for each in node.proto.attribute))

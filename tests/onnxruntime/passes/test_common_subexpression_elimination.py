@@ -1,0 +1,44 @@
+"""The pass dmlsplit.onnxruntime.passes.common_subexpression_elimination."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
+    common_subexpression_elimination,
+    constant_sharing,
+)
+from tests.onnxruntime.passes import after
+
+HEAD = "(float[2,6] x) => (float[?,?] o, float[?,?] u) <float one = {1}, float uno = {1}, float[1] ones = {1}>"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("a = Neg(x) b = Neg(x) o = Abs(a) u = Exp(b)", ["b = Neg(x)", "o = Abs(b)", "u = Exp(b)"]),
+        (
+            "a = Neg(x) b = Neg(x) c = Abs(a) d = Abs(b) o = Exp(c) u = Log(d)",
+            ["b = Neg(x)", "d = Abs(b)", "o = Exp(d)", "u = Log(d)"],
+        ),
+        ("o = Neg(x) u = Neg(x)", ["o = Neg(x)", "u = Neg(x)"]),
+        (
+            "a, b = Split<axis=1>(x) c, d = Split<axis=0>(x) o = Add(a, b) u = Add(c, d)",
+            ["a,b = Split(x)", "c,d = Split(x)", "o = Add(a,b)", "u = Add(c,d)"],
+        ),
+        (
+            "a = Bernoulli(x) b = Bernoulli(x) o = Neg(a) u = Abs(b)",
+            ["a = Bernoulli(x)", "b = Bernoulli(x)", "o = Neg(a)", "u = Abs(b)"],
+        ),
+    ],
+    ids=["equal", "one after another", "outputs", "other attributes", "random"],
+)
+def test_what_is_computed_twice(body, expected):
+    """The walk begins with the last node that nothing reads."""
+    assert after(common_subexpression_elimination, f"{HEAD} {{ {body} }}") == expected
+
+
+def test_small_constants_that_are_equal_are_one():
+    """Of one type and shape."""
+    found = after(constant_sharing, f"{HEAD} {{ a = Add(x, one) b = Add(x, uno) o = Add(a, ones) u = Neg(b) }}")
+    assert found == ["a = Add(x,one)", "b = Add(x,one)", "o = Add(a,ones)", "u = Neg(b)"]

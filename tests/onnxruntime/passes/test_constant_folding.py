@@ -1,0 +1,32 @@
+"""The pass dmlsplit.onnxruntime.passes.constant_folding."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlsplit.onnxruntime.passes.constant_folding import constant_folding
+from tests.onnxruntime.passes import after, graph_of
+
+HEAD = "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) <int64[1] one = {1}, float two = {2}>"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("k = Constant<value_float = 2.0>() o = Mul(x, k)", ["o = Mul(x,k)"]),
+        ("k = Neg(two) m = Abs(k) o = Mul(x, m)", ["o = Mul(x,m)"]),
+        ("s = Shape(x) g = Gather(s, one) h = Mul(g, one) o = Expand(x, h)", ["o = Expand(x,h)"]),
+        ("s = Shape(y) o = Expand(y, s)", ["s = Shape(y)", "o = Expand(y,s)"]),
+        ("k = RandomNormalLike(two) o = Mul(x, k)", ["k = RandomNormalLike(two)", "o = Mul(x,k)"]),
+        ("k = Add(l, one) o = Expand(x, k)", ["k = Add(l,one)", "o = Expand(x,k)"]),
+    ],
+    ids=["a Constant", "one after another", "static sizes", "open sizes", "random", "an input"],
+)
+def test_what_is_known_before_the_session_is_made(body, expected):
+    assert after(constant_folding, f"{HEAD} {{ {body} }}") == expected
+
+
+def test_what_is_folded_is_a_constant():
+    graph = graph_of(f"{HEAD} {{ k = Neg(two) o = Mul(x, k) }}")
+    constant_folding(graph)
+    assert (graph.folded, "k" in graph.constants, "o" in graph.constants) == ({0}, True, False)

@@ -1,0 +1,33 @@
+"""The pass dmlsplit.onnxruntime.passes.identity_elimination."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
+from tests.onnxruntime.passes import after, graph_of
+
+HEAD = "(float[2,6] x, bool c) => (float[?,?] o)"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("a = Identity(x) b = Identity(a) o = Neg(b)", ["o = Neg(x)"]),
+        ("a = Neg(x) o = Identity(a)", ["a = Neg(x)", "o = Identity(a)"]),
+        ("a = Identity(x) o = Add(a, x)", ["o = Add(x,x)"]),
+    ],
+    ids=["one after another", "an output", "beside what it reads"],
+)
+def test_identities(body, expected):
+    assert after(eliminate_identities, f"{HEAD} {{ {body} }}") == expected
+
+
+def test_graphs_in_nodes_read_what_is_left():
+    branch = "t () => (float[?,?] {0}) {{ {0} = {1}(a) }}"
+    branches = f"then_branch = {branch.format('p', 'Neg')}, else_branch = {branch.format('q', 'Abs')}"
+    graph = graph_of(f"{HEAD} {{ r = Relu(x) a = Identity(r) o = If (c) <{branches}> }}")
+    eliminate_identities(graph)
+    relu, choice = graph.nodes
+    assert {value.name for value in choice.captured}.isdisjoint({"a"})
+    assert (list(relu.readers), graph.source("a")) == ([choice], "r")
