@@ -45,7 +45,7 @@ class NodeCells(NamedTuple):
             printable(f"{node.data_type or '?'} {shape_text(node.shape)}", 48),
             "?" if node.axis is None else str(node.axis),
             lengths_text(node.lengths),
-            str(node.minimum_level or _NO_LEVEL.get(node.use, "none")),
+            str(node.minimum_level or _NO_LEVEL.get(node.outcome, "none")),
         )
 
 

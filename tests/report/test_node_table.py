@@ -12,7 +12,7 @@ from dmlsplit.checking.results import Judged, NodeSummary, Verdict
 from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.descriptors.location import Location
 from dmlsplit.report import terminal, text
-from dmlsplit.report.node_table import NodeTable
+from dmlsplit.report.node_table import NodeCells, NodeTable
 from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.targets.target import Use
 
@@ -153,3 +153,18 @@ def test_a_graph_of_unknown_outputs_is_unknown():
     graph = graphs.EXAMPLES["graph/unknown"](False)
     report = dml.validate(graph, directml="1.15.4")
     assert Judged(report, graph=graph).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("summary", "level"),
+    [
+        ({}, "none"),
+        ({"minimum_level": dml.FeatureLevel.FL_3_1}, "3_1"),
+        ({"use": Use.NOT_ASKED}, "-"),
+        ({"use": Use.UNKNOWN}, "?"),
+        ({"graph": "unknown"}, "?"),
+        ({"graph": "wrong"}, "none"),
+    ],
+)
+def test_no_level_is_claimed_or_denied_of_what_is_unknown(summary, level):
+    assert NodeCells.of(judged(0, **summary).node).level == level
