@@ -43,16 +43,17 @@ SCALARS: Final[Mapping[str, str]] = {
     "UINT64": "Q",
     "INT64": "q",
 }
-"""A DML_SCALAR_UNION's member by data type, as struct has it; of other types the eight bytes as a number."""
+"""Maps a data type to the `struct` format of its DML_SCALAR_UNION member; other types keep the eight bytes as a
+number."""
 _NAMED_FLOATS: Final = ("nan", "inf", "-inf", "infinity", "-infinity")
 _ELEMENT: Final = {"uints": "uint", "ints": "int", "floats": "float"}
 _TENSORS: Final = ("tensor", "tensors")
 COUNTED: Final = ("tensors", "operators", *_ELEMENT)
-"""Types of arrays: a member says how long each is."""
+"""Array types; another member holds the length of each."""
 
 
 class MemberError(DescriptorError):
-    """A member that does not fit the struct; `path` leads to it, `said` is what is wrong."""
+    """A value that does not fit a struct's member: `path` leads to the member, `said` is the fault."""
 
     def __init__(self, path: Path, said: str) -> None:
         super().__init__(f"{written(path)}: {said}" if path else said)
@@ -64,20 +65,20 @@ class MemberError(DescriptorError):
 
 
 def written(path: Path) -> str:
-    """A path as messages have it: ActivationDescs[0].Alpha."""
+    """The text of a path in messages: ActivationDescs[0].Alpha."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class AnyOperatorDesc:
-    """The descriptor of any operator: `operator` is its schema, `members` are the struct's, in order.
+    """Describes any operator: `operator` is its schema, `members` maps the struct's member names, in order, to values.
 
     A tensor is a TensorDesc, a BufferTensorDesc or None; an enum is given by name or number, a fused operator is an
     AnyOperatorDesc, a DML_SCALE_BIAS and a DML_SIZE_2D are pairs. Arrays are sequences, None is a null pointer.
-    Optional members may be left out, so may the tensors of a fused operator, and counts that arrays say.
+    Optional members, the tensors of a fused operator, and the counts of arrays may be left out.
 
-    Raises ValueError for an operator that is unknown, DescriptorError for a member that is unknown or missing, or that
-    cannot hold its value.
+    Raises ValueError for an unknown operator, DescriptorError for an unknown or missing member and for a value that the
+    member cannot hold.
     """
 
     operator: OperatorSchema
@@ -107,7 +108,7 @@ class AnyOperatorDesc:
         return _again, (self.operator.number, dict(self.members))
 
     def tensors(self, role: str) -> tuple[TensorDesc | None, ...]:
-        """The input or the output tensors in the order of the members, those of arrays among them."""
+        """The input or the output tensors in member order, including the entries of arrays."""
         found: list[TensorDesc | None] = []
         for member in self.operator.members:
             value = self.members[member.name]
@@ -165,13 +166,13 @@ def _left_out(member: Member, lengths: Mapping[str, int], fused: bool) -> Value:
 
 
 def data_type_of(schema: OperatorSchema, members: Mapping[str, object]) -> int | None:
-    """The data type of the scalars among the members; None where it is not given."""
+    """The data type of the scalar members; None where the descriptor does not give it."""
     name = next(member.name for member in schema.members if member.enum == DATA_TYPE)
     return _enumerator(members[name], DATA_TYPE, (name,)) if name in members else None
 
 
 def scalar_format(data_type: int | None) -> str:
-    """A scalar's form, as struct has it."""
+    """The `struct` format of a scalar."""
     name = next((name for name, number in enumerators(DATA_TYPE).items() if number == data_type), "")
     return SCALARS.get(name, "Q")
 
@@ -283,7 +284,7 @@ def _pair(
 
 
 def _shown(value: object) -> str:
-    """A value as a message names it."""
+    """A value as messages show it."""
     if value is None or isinstance(value, bool):
         return {None: "null", False: "false", True: "true"}[value]
     if isinstance(value, str):
@@ -292,7 +293,7 @@ def _shown(value: object) -> str:
 
 
 def widened(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mapping[str, Value]]:
-    """The schema and the members of a descriptor, of a Split or Join too."""
+    """The schema and the members of any descriptor, Split and Join included."""
     if isinstance(desc, AnyOperatorDesc):
         return desc.operator, desc.members
     if isinstance(desc, SplitOperatorDesc):

@@ -1,4 +1,5 @@
-"""Types of the calls that take and give buffers: for type checkers, so that nothing is imported for them."""
+"""Types for the functions that take and return buffers: for type checkers only, so that importing them costs
+nothing."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer, TypeVar  # every type checker knows them, installed or not
 
     Bindable: TypeAlias = npt.NDArray[np.generic] | Buffer
-    """An array that is the tensor, or raw memory: see CompiledOperator."""
+    """An array that matches the tensor, or raw memory: see CompiledOperator."""
     Array: TypeAlias = npt.NDArray[np.number]
     """A fresh output; a descriptor's data type is known at run time only."""
     DescT = TypeVar("DescT", bound=OperatorDesc)
     DescT_co = TypeVar("DescT_co", bound=OperatorDesc, covariant=True, default=OperatorDesc)
-    """The kind of operator, which decides where one buffer is taken and given, and where a list of them."""
+    """The type of descriptor; it decides which side is one buffer and which is a list."""
 else:
     from typing import TypeVar
 

@@ -1,5 +1,5 @@
-"""Conditions on sizes that a model leaves open: sums and products of symbols, bounds on them, and the sizes that meet
-all of several conditions, in words and as numbers.
+"""Conditions on sizes that a model leaves open: sums and products of symbols, their bounds, and the sizes that satisfy
+several conditions at once, as text and as numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Values: TypeAlias = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """An open size: a name of the model, or where the model has none, its place; `limits` are those of an interval."""
+    """An open size: the model's name for it, or its place where the model names none. `limits` are the bounds of an
+    interval."""
 
     name: str
     limits: Bounds
@@ -29,8 +30,9 @@ Operation: TypeAlias = Literal["sum", "product", "share", "rounded up", "last"]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An operation on sizes. "share": the first one divided by the second, rounded down; "rounded up" likewise; "last":
-    what is left of the first one where all shares but one, of the second one's number, are rounded up."""
+    """An operation on the sizes in `of`. "share": the first divided by the second, rounded down; "rounded up": the same
+    quotient rounded up; "last": the remainder of the first after all parts but one (the second is the number of parts)
+    took "rounded up" each."""
 
     operation: Operation
     of: tuple[Expression, ...]
@@ -45,18 +47,18 @@ DIMENSIONS: Final = Symbol("dimensions", Bounds(0, None))
 ELEMENTS: Final = Symbol("elements", Bounds(0, None))
 LEAST_SIZE: Final = Symbol("least size", Bounds(0, None))
 GREATEST_SIZE: Final = Symbol("greatest size", Bounds(0, None))
-"""The other numbers of such a tensor that conditions are about."""
+"""Other numbers of such a tensor that appear in conditions."""
 
 
 def expression(dim: Dim, place: str) -> Expression:
-    """A dimension that stands at a place: a number, or a symbol."""
+    """The expression for the dimension at a place: a number, or a symbol."""
     if isinstance(dim, int):
         return dim
     return Symbol(dim if is_name(dim) else place, bounds(dim))
 
 
 def expressions(shape: Shape, place: str) -> tuple[Expression, ...]:
-    """The dimensions of a shape: `place` is what the shape is called."""
+    """The expressions for the dimensions of a shape; `place` is the shape's name."""
     return tuple([expression(dim, f"{place}[{i}]") for i, dim in enumerate(shape)])
 
 
@@ -116,7 +118,7 @@ def value_of(size: Expression, values: Values) -> int:
 
 
 def bounds_of(size: Expression) -> Bounds:
-    """The bounds of an expression, each symbol taken by itself."""
+    """Bounds of an expression by interval arithmetic, which treats its symbols as independent."""
     if isinstance(size, int):
         return Bounds(size, size)
     if isinstance(size, Symbol):
@@ -128,7 +130,7 @@ def bounds_of(size: Expression) -> Bounds:
         return Bounds(join(low for low, _ in limits), join(highs) if len(highs) == len(limits) else None)
     (low, high), (count, _) = limits
     if size.operation == "last":
-        # Of two shares the smaller one has half of it; of more, the last may lack what the others were rounded up by.
+        # The smaller of two shares has half of the size; of more, the last lacks what the others were rounded up by.
         return Bounds(low // 2 if count == 2 else min(low, 2 - count), high)
     up = count - 1 if size.operation == "rounded up" else 0
     return Bounds((low + up) // count, None if high is None else (high + up) // count)
@@ -139,16 +141,16 @@ Relation: TypeAlias = Literal["at least", "at most", "is", "divisible by"]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A relation of a size to a number or to another size."""
+    """A relation between a size and a number or another size."""
 
     size: Expression
     relation: Relation
     to: Expression
     of: str = ""
-    """The unit that is counted, where it is no size: "elements"."""
+    """The unit counted, if not sizes: "elements"."""
 
     def holds(self, values: Values) -> bool:
-        """Whether it does, for these sizes."""
+        """True where the relation holds for these sizes."""
         return self._related(value_of(self.size, values), value_of(self.to, values))
 
     def _related(self, size: int, to: int) -> bool:
@@ -159,13 +161,13 @@ class Condition:
         return size >= to if self.relation == "at least" else size <= to
 
     def with_sizes(self, sizes: Mapping[Symbol, Expression]) -> Condition:
-        """The same with other sizes in the place of symbols."""
+        """This condition with symbols replaced by the given sizes."""
         size, to = substituted(self.size, sizes), substituted(self.to, sizes)
         return is_one(size, to) if self.relation == "is" else Condition(size, self.relation, to, self.of)
 
     @property
     def certain(self) -> bool | None:
-        """True or False where it is so for all sizes; None where it depends on them."""
+        """True or False where the sizes do not matter, None where they do."""
         (low, high), (to_low, to_high) = bounds_of(self.size), bounds_of(self.to)
         if self.size == self.to and self.relation != "divisible by":
             return True
@@ -208,13 +210,14 @@ def _text(size: Expression) -> str:
 
 
 _OF_ALL: Final = (("at least", 1), ("at most", UINT_MAX))
-"""Relations that are asked of all sizes alike."""
+"""Relations that apply to all sizes alike."""
 MOST_SAID: Final = 16
-"""Conditions that are put in words."""
+"""The most conditions that a text spells out."""
 
 
 def depending(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Those that do not hold for all sizes, each once, and no least size that another condition implies."""
+    """The conditions that depend on the sizes, without duplicates and without lower bounds that another condition
+    implies."""
     left = list(dict.fromkeys(condition for condition in conditions if condition.certain is not True))
     least: dict[Expression, int] = {}
     for condition in left:
@@ -232,7 +235,8 @@ def depending(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 
 def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
-    """The same with what follows from sizes that have to be one number or one another; None where no sizes will do."""
+    """Substitutes the sizes that equalities fix and returns the simplified conditions; None where no sizes satisfy them
+    all."""
     left = depending(conditions)
     known: dict[Symbol, Expression] = {}
     while True:
@@ -248,8 +252,7 @@ def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
 
 
 def _same_sizes(conditions: Iterable[Condition]) -> tuple[dict[Symbol, Expression], list[Condition]]:
-    """The symbols that have to be another size, none of which is in such a size; and the conditions that say no such
-    thing."""
+    """Splits conditions into symbols with the size that an equality gives each (free of such symbols), and the rest."""
     found: dict[Symbol, Expression] = {}
     others = []
     for condition in conditions:
@@ -264,7 +267,7 @@ def _same_sizes(conditions: Iterable[Condition]) -> tuple[dict[Symbol, Expressio
 
 
 def _resolved(size: Expression, by: dict[Symbol, Expression]) -> Expression:
-    """An expression with none of these symbols left; the way from one to the next is shortened."""
+    """Replaces the symbols in `by` until none is left; chains of symbols in `by` are shortened on the way."""
     way = []
     while isinstance(size, Symbol) and size in by:
         way.append(size)
@@ -279,7 +282,7 @@ def _resolved(size: Expression, by: dict[Symbol, Expression]) -> Expression:
 
 
 def substituted(size: Expression, by: Mapping[Symbol, Expression]) -> Expression:
-    """An expression with others in the place of symbols."""
+    """The expression with the symbols in `by` replaced."""
     if isinstance(size, Symbol):
         return by.get(size, size)
     if isinstance(size, int):
@@ -293,7 +296,8 @@ def substituted(size: Expression, by: Mapping[Symbol, Expression]) -> Expression
 
 
 def alike(shapes: Sequence[Sequence[Expression] | None], axis: int | None) -> Iterator[Condition]:
-    """When shapes of one rank differ in one dimension only; each is compared with what is best known of the others."""
+    """Yields the conditions under which shapes of equal rank differ at most in dimension `axis`; none for an unknown
+    axis."""
     known = [shape for shape in shapes if shape is not None]
     if axis is None:
         return
@@ -304,12 +308,12 @@ def alike(shapes: Sequence[Sequence[Expression] | None], axis: int | None) -> It
 
 
 def best_known(sizes: Sequence[Expression]) -> Expression:
-    """Of sizes that are to be one, a number if there is any."""
+    """The number among sizes that must be equal; the first size where none is a number."""
     return next((size for size in sizes if isinstance(size, int)), sizes[0])
 
 
 def is_one(a: Expression, b: Expression) -> Condition:
-    """The condition that two sizes are one: of a symbol where that says the same."""
+    """The condition that two sizes are equal, solved for a symbol where it can be."""
     if isinstance(a, int) or (isinstance(a, Term) and isinstance(b, Symbol)):
         a, b = b, a
     if isinstance(a, Term) and isinstance(b, int):
@@ -321,7 +325,7 @@ def is_one(a: Expression, b: Expression) -> Condition:
 
 
 def divides(number: int, size: Expression) -> Condition:
-    """The condition that a number divides a size; what of it divides a factor is left out."""
+    """The condition that a number divides a size; constant factors of the size are divided out."""
     if isinstance(size, Term) and size.operation == "product":
         factor = math.prod(part for part in size.of if isinstance(part, int))
         rest = product(part for part in size.of if not isinstance(part, int))
@@ -330,7 +334,7 @@ def divides(number: int, size: Expression) -> Condition:
 
 
 def at_least(size: Expression, least: int) -> Condition:
-    """The condition, of a symbol where that says the same."""
+    """The condition that a size is at least a number, solved for a symbol where it can be."""
     if isinstance(size, Term):
         numbers = [part for part in size.of if isinstance(part, int)]
         others = [part for part in size.of if not isinstance(part, int)]
@@ -344,7 +348,7 @@ def at_least(size: Expression, least: int) -> Condition:
 
 
 def fits(declared: Shape | None, sizes: Sequence[Expression] | None) -> Iterator[Condition]:
-    """When sizes are as declared; a name that is declared stands for any."""
+    """Yields the conditions under which sizes match a declared shape; a declared name matches any size."""
     for dim, size in zip(declared or (), sizes or (), strict=False):
         if isinstance(dim, int):
             yield is_one(size, dim)
@@ -355,12 +359,12 @@ def fits(declared: Shape | None, sizes: Sequence[Expression] | None) -> Iterator
 
 
 def all_hold(conditions: Iterable[Condition], values: Values) -> bool:
-    """Whether all do, for these sizes."""
+    """True where every condition holds for these sizes."""
     return all(condition.holds(values) for condition in conditions)
 
 
 def conditions_text(conditions: Sequence[Condition]) -> str:
-    """In words: sizes at least 1, at most 4,294,967,295 elements."""
+    """The text of the conditions: sizes at least 1, at most 4,294,967,295 elements."""
     said: dict[str, None] = {}
     for condition in conditions:
         of_all = not condition.of and (condition.relation, condition.to) in _OF_ALL and condition.size != DIMENSIONS

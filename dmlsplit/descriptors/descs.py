@@ -44,7 +44,7 @@ def _uint(value: object, path: str, bits: int = 32) -> int:
 
 
 def _data_type(value: object) -> TensorDataType | int:
-    """The value as the member of TensorDataType that it is; other numbers stay."""
+    """Converts the number of a known data type to TensorDataType; returns any other number unchanged."""
     try:
         number = _uint(value, "DataType")
     except TypeError as error:
@@ -119,12 +119,12 @@ class BufferTensorDesc:
 
     @classmethod
     def from_array(cls, array: npt.NDArray[np.generic]) -> BufferTensorDesc:
-        """The descriptor of an ndarray, or of what exports one (DLPack, __array_interface__): its dtype, shape and
-        strides (None where they are packed).
+        """Describes an ndarray, or an object that exports one (DLPack, __array_interface__), by dtype, shape and
+        strides (None where the array is packed).
 
-        DescriptorError for what DirectML cannot describe: a dtype without a DirectML type (bool and bfloat16 among
-        them: view them as an integer type of the same width), byte-swapped data, negative strides, strides that are
-        no multiple of the element size.
+        DescriptorError for arrays that DirectML cannot describe: a dtype without a DirectML type (bool and bfloat16
+        among them: view them as an integer type of the same width), byte-swapped data, negative strides, strides that
+        are no multiple of the element size.
         """
         import numpy as np
 

@@ -30,16 +30,16 @@ class Basis(enum.StrEnum):
     """The basis of a rule."""
 
     DOCUMENTED = "documented"
-    """Microsoft's pages or header say so; of a framework's node, the framework's specification."""
+    """Stated by Microsoft's pages or header; for a framework's node, by the framework's specification."""
     OBSERVED = "observed"
-    """DirectML builds, or other runtimes, were seen to do so."""
+    """Observed on DirectML builds or other runtimes."""
     OURS = "ours"
     """dmlsplit's own judgement: DirectML, or the framework, may accept it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fault: the rule, where the member at fault is, its value and the limit.
+    """One fault: the rule, the member at fault, its value and the limit.
 
     `line` and `column` are set where the descriptor was read from a text.
     """
@@ -84,8 +84,8 @@ class Diagnostic:
 class Report:
     """The judgement of one operator descriptor.
 
-    `ok`: accepted, and not unsafe. `hresult`: what CreateOperator is predicted to return, None where there was no
-    operator to target. Diagnostics stand in descriptor order.
+    `ok`: accepted, and not unsafe. `hresult`: the predicted result of CreateOperator, None where no operator was judged
+    for a target. Diagnostics stand in descriptor order.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -95,7 +95,7 @@ class Report:
     file: str | None = None
     index: int = 0
     hidden: tuple[Diagnostic, ...] = ()
-    """Diagnostics that the caller asked to hide; they count for `ok` all the same."""
+    """Diagnostics that the caller asked to hide; they still count for `ok`."""
 
     @property
     def ok(self) -> bool:
@@ -103,7 +103,7 @@ class Report:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether too little is known for a verdict, as far as the report says."""
+        """True where too little is known for a verdict."""
         return False
 
     @property
@@ -112,12 +112,12 @@ class Report:
 
     @property
     def remark(self) -> str:
-        """A remark beside the verdict, "" where there is none."""
+        """A remark printed beside the verdict, "" for none."""
         return ""
 
     @property
     def cure(self) -> str:
-        """The cure in words, "" where none is known."""
+        """Describes the cure, "" where none is known."""
         return ""
 
     def raise_if_errors(self) -> None:
@@ -126,7 +126,7 @@ class Report:
             raise ValidationError(self)
 
     def located(self, locate: Callable[[Location], Position | None]) -> Report:
-        """The same report with line and column of each diagnostic, as far as `locate` knows them."""
+        """A copy of this report whose diagnostics have the line and column that `locate` finds for them."""
         found = []
         for diagnostic in self.diagnostics:
             position = locate(diagnostic.location)
@@ -172,10 +172,10 @@ class ValidationError(DmlSplitError, ValueError):
 
 
 class DirectMLError(ValidationError):
-    """A call on the emulated device that DirectML refuses.
+    """The emulated device refused a call as DirectML does.
 
-    `hresult` is what it returns; None where it returns nothing of the sort: the call ends the process, or the dispatch
-    reads or writes outside its buffers. `report` says why.
+    `hresult` is the call's result; None where there is none: the call ends the process, or the dispatch reads or writes
+    outside its buffers. `report` gives the reason.
     """
 
     def __init__(self, hresult: int | None, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""Sizes of a framework's tensors, as far as a model says: a number, a name, an interval, or nothing."""
+"""Dimensions of a framework's tensors as a model declares them: a number, a name, an interval, or unknown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Interval(str):
 
 
 Dim: TypeAlias = int | str | None
-"""A size, the name (of ONNX) or the Interval (of OpenVINO) that stands for one, or None where nothing is known."""
+"""A size, a name (ONNX), an Interval (OpenVINO), or None for an unknown size."""
 Shape: TypeAlias = tuple[Dim, ...]
 
 
@@ -49,18 +49,18 @@ def interval(low: int, high: int | None) -> Dim:
 
 
 def overlap(a: Dim, b: Dim) -> bool:
-    """Whether one size fits both dimensions; a name stands for any size."""
+    """True where some size satisfies both dimensions; a name allows any size."""
     (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
     return (b_high is None or a_low <= b_high) and (a_high is None or b_low <= a_high)
 
 
 def compatible(a: Shape | None, b: Shape | None) -> bool:
-    """Whether one shape fits both; an unknown rank fits any."""
+    """True where some shape satisfies both; an unknown rank allows any."""
     return a is None or b is None or (len(a) == len(b) and all(map(overlap, a, b)))
 
 
 def both(a: Dim, b: Dim) -> Dim:
-    """The sizes that fit two dimensions, of which there is one; a name is kept where the other says nothing."""
+    """The dimension that satisfies both, of dimensions that overlap; a name is kept where the other one is unknown."""
     if isinstance(a, int) or b is None:
         return a
     if isinstance(b, int) or a is None:
@@ -78,7 +78,7 @@ def merged(a: Shape | None, b: Shape | None) -> Shape | None:
 
 
 def is_static(shape: Shape | None) -> TypeGuard[tuple[int, ...]]:
-    """Whether a shape is known, and all of its sizes are."""
+    """True for a known rank with numbers for all sizes."""
     return shape is not None and all(isinstance(dim, int) for dim in shape)
 
 
@@ -94,17 +94,17 @@ def braced(numbers: Sequence[int]) -> str:
 
 
 def printable_shape(shape: Shape | None) -> Shape | None:
-    """The shape with names of symbols that are safe to print."""
+    """The shape with the names of symbols escaped for printing."""
     return None if shape is None else tuple([printable(dim, 60) if isinstance(dim, str) else dim for dim in shape])
 
 
 def is_name(dim: Dim) -> TypeGuard[str]:
-    """Whether a dimension is a name of ONNX."""
+    """True for a symbolic name (ONNX dim_param), False for numbers, intervals and unknown sizes."""
     return isinstance(dim, str) and not isinstance(dim, Interval)
 
 
 def agrees(sizes: Sequence[int], declared: Shape) -> bool:
-    """Whether sizes fit a declared shape; one name stands for one size throughout."""
+    """True where sizes match a declared shape; equal names must have equal sizes."""
     named: dict[str, int] = {}
     return len(sizes) == len(declared) and all(
         overlap(size, dim) and (not is_name(dim) or named.setdefault(dim, size) == size)

@@ -76,7 +76,7 @@ class BindingType(enum.IntEnum):
 
 
 class OperatorType(enum.IntEnum):
-    """DML_OPERATOR_TYPE, of which dmlsplit knows two."""
+    """DML_OPERATOR_TYPE; dmlsplit models two of its values."""
 
     INVALID = 0
     SPLIT = 62

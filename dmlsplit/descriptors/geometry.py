@@ -1,7 +1,7 @@
 """The shape that Split and Join share: a whole tensor, and parts of it along an axis.
 
-The members of a descriptor by their roles, null pointers and faults included; and, of a descriptor without null
-pointers, its geometry, which does not depend on whether the parts are written or read.
+Members holds a descriptor by roles, null pointers and faults included. Geometry, for descriptors without null pointers,
+does not depend on whether the parts are written or read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Side: TypeAlias = Literal["input", "output"]
 
 
 class Roles(NamedTuple):
-    """The members of an operator's struct that are the whole tensor, its parts and their number."""
+    """Names the struct members that hold the whole tensor, its parts and their number."""
 
     whole: str
     parts: str
@@ -35,7 +35,7 @@ class Roles(NamedTuple):
     part_side: Side
 
     def sides(self, whole: T, parts: T) -> tuple[T, T]:
-        """(inputs, outputs) of (whole, parts), and the other way round."""
+        """Orders (whole, parts) as (inputs, outputs), and back."""
         return (whole, parts) if self.whole_side == "input" else (parts, whole)
 
     def in_order(self, whole: T, parts: Sequence[T]) -> list[T]:
@@ -54,12 +54,12 @@ ROLES: Final[Mapping[OperatorType, Roles]] = {
 
 
 class Members(NamedTuple):
-    """The members of a descriptor, whatever is wrong with them."""
+    """The members of a descriptor, valid or not."""
 
     kind: OperatorType
     whole: TensorDesc | None
     array: tuple[TensorDesc | None, ...] | None
-    """As many parts as there are; `part_count` says how many of them belong to the operator."""
+    """The whole array; `part_count` is the number of its entries that belong to the operator."""
     part_count: int
     axis: int
 
@@ -69,12 +69,12 @@ class Members(NamedTuple):
 
     @property
     def parts(self) -> tuple[TensorDesc | None, ...]:
-        """The parts that the count covers, as far as they are there."""
+        """The parts that the count covers; fewer where the array is shorter."""
         return (self.array or ())[: self.part_count]
 
 
 def members_of(desc: OperatorDesc) -> Members:
-    """The members of a descriptor by their roles; TypeError for what is no descriptor of a Split or Join."""
+    """The members of a Split or Join by role; TypeError for anything else."""
     if isinstance(desc, SplitOperatorDesc):
         return Members(OperatorType.SPLIT, desc.input_tensor, desc.output_tensors, desc.output_count, desc.axis)
     if isinstance(desc, JoinOperatorDesc):
@@ -95,7 +95,7 @@ Dimensions: TypeAlias = tuple[int, ...]
 
 
 def dimensions_read(desc: BufferTensorDesc) -> tuple[Dimensions | None, Dimensions | None]:
-    """Sizes and strides as far as DimensionCount reads them; None for a null pointer."""
+    """The sizes and strides that DimensionCount covers; None for a null pointer."""
     count = desc.dimension_count
     return (None if desc.sizes is None else desc.sizes[:count], None if desc.strides is None else desc.strides[:count])
 
@@ -104,7 +104,7 @@ class TensorLayout(NamedTuple):
     """A tensor of an operator. Sizes and strides count elements and end where DimensionCount ends; `total` is bytes."""
 
     steps: tuple[Step, ...]
-    """Where it stands in the descriptor: ("OutputTensors", 1)."""
+    """The location in the descriptor: ("OutputTensors", 1)."""
     is_output: bool
     data_type: TensorDataType | int
     sizes: Dimensions
@@ -142,7 +142,7 @@ class TensorLayout(NamedTuple):
     def byte_strides(self) -> Dimensions:
         """Strides in bytes, of elements of whole bytes.
 
-        The stride of a size-1 dimension is never used: it is the packed one here, which compares equal to numpy's.
+        The stride of a size-1 dimension is never used: the packed stride replaces it, which compares equal to numpy's.
         """
         size = self.bits // 8
         strides = packed = packed_strides(self.sizes)
@@ -152,7 +152,7 @@ class TensorLayout(NamedTuple):
 
     @property
     def extent(self) -> int:
-        """Elements from the first to the last one addressed, both included."""
+        """The number of elements from the first to the last address, both included."""
         return extent(self.sizes, self.strides)
 
 
@@ -197,7 +197,7 @@ class Geometry(NamedTuple):
         return tuple([part.sizes[self.axis] for part in self.parts])
 
     def of_part(self, i: int) -> Geometry:
-        """The copy of one part alone: the whole begins where the part does, and is no larger, in its own strides."""
+        """The geometry of copying one part alone: the whole shrinks to the part's range and keeps its strides."""
         whole, part = self.whole, self.parts[i]
         strides = packed_strides(whole.sizes) if whole.strides is None else whole.strides
         return Geometry(self.kind, self.axis, whole._replace(sizes=part.sizes, strides=strides), (part,))

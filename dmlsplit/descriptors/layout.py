@@ -15,7 +15,7 @@ from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.system.integers import integer, integers
 
 ELEMENT_BITS: Final[dict[int, int]] = {t: int(re.sub(r"\D", "", t.name)) for t in TensorDataType if t}
-"""Bits per element, which a type has in its name; UNKNOWN and values outside the enum have none."""
+"""Bits per element, parsed from the type's name; UNKNOWN and values outside the enum have no entry."""
 
 OVERLAP_SEARCH_LIMIT: Final = 20_000
 """Steps after which elements_overlap gives up; some 10 milliseconds."""
@@ -41,7 +41,7 @@ def is_packed(sizes: Sequence[int], strides: Sequence[int] | None) -> bool:
 
 
 def extent(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-    """Elements from the first to the last one addressed, both included; every size must be at least 1."""
+    """Elements from the first to the last address, both included; every size must be at least 1."""
     if strides is None:
         return _product(sizes)
     last = 0
@@ -51,7 +51,8 @@ def extent(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
 
 
 def _product(sizes: Sequence[int]) -> int:
-    """Exact for as many dimensions as DirectML has; for more, where no tensor is valid, at least it if it is huge."""
+    """Exact up to DirectML's largest rank; above it, where no tensor is valid, a lower bound once the product is
+    huge."""
     if len(sizes) <= 8:
         return math.prod(sizes)
     product = 1
@@ -78,9 +79,9 @@ def calc_buffer_tensor_size(data_type: int, sizes: Iterable[int], strides: Itera
     """The minimum TotalTensorSizeInBytes of a tensor: DirectML's helper DMLCalcBufferTensorSize without its overflows.
 
     `sizes` and `strides` count elements; the result is in bytes, rounded up to a multiple of 4. Like the helper it
-    answers 0 for a data type without a size; it also answers 0 where the helper's answer has no meaning (no
-    dimensions, a size of 0). ValueError where `strides` and `sizes` differ in length or a number is negative, TypeError
-    for what is no integer.
+    answers 0 for a data type without a size; it also returns 0 where the helper's result has no meaning (no dimensions,
+    a size of 0). ValueError where `strides` and `sizes` differ in length or a number is negative, TypeError for values
+    that are no integers.
 
     Source: DirectML helper functions, DirectMLX.h (which counts bits, for the 4-bit types).
     """
@@ -95,7 +96,7 @@ def calc_buffer_tensor_size(data_type: int, sizes: Iterable[int], strides: Itera
 
 
 def elements_overlap(sizes: Sequence[int], strides: Sequence[int] | None) -> bool | None:
-    """Whether two different elements lie at the same place; None where a bounded search did not decide.
+    """True where two different elements share an address; None where a bounded search did not decide.
 
     Nested strides (each larger than everything inside it spans) are decided at once, and so is a tensor with more
     elements than places. Otherwise two elements coincide exactly if some difference vector d, not all zero and with

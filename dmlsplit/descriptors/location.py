@@ -18,7 +18,7 @@ DIRECTML_MEMBERS: Final = (
     *("DataType", "Flags", "DimensionCount", "Sizes", "Strides"),
     *("TotalTensorSizeInBytes", "GuaranteedBaseOffsetAlignment"),
 )
-"""The members of the operators' and the tensors' structs, in the order in which DirectML.h has them."""
+"""The members of the operators' and the tensors' structs, in DirectML.h's order."""
 
 _ORDER: Final = {name: i for i, name in enumerate(DIRECTML_MEMBERS)}
 
@@ -36,7 +36,7 @@ class Location:
 
     @classmethod
     def of(cls, *steps: Step) -> Location:
-        """A member of the operator, or of what else the owner of the report is."""
+        """The location of a member, relative to the operator or whatever else the report judges."""
         return cls(steps)
 
     def member(self, *steps: Step) -> Location:
@@ -45,7 +45,7 @@ class Location:
 
     @property
     def tensor(self) -> tuple[Step, ...]:
-        """The steps to the tensor, or to the operator's own member, that this lies in."""
+        """The steps to the tensor (or to the operator's own member) that contains this location."""
         return self.steps[:2] if len(self.steps) > 1 and isinstance(self.steps[1], int) else self.steps[:1]
 
     @property

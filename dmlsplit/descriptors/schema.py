@@ -97,7 +97,7 @@ def _by_number() -> Mapping[int, OperatorSchema]:
 
 
 def known_operator(name: str | int) -> OperatorSchema | None:
-    """The operator of a name, with or without DML_OPERATOR_, or of a number; None where there is none."""
+    """Looks an operator up by name, with or without DML_OPERATOR_, or by number; None where none matches."""
     return _by_name().get(name.removeprefix(PREFIX)) if isinstance(name, str) else _by_number().get(name)
 
 

@@ -16,7 +16,7 @@ from dmlsplit.system.foreign import as_array, is_foreign, tensor_maker
 from dmlsplit.system.integers import integer, integers
 
 RECIPES: Final = 256
-"""Recipes that split and join keep each; the least recently used one goes first."""
+"""The most recipes that split and join each cache; the least recently used is evicted first."""
 
 Shape: TypeAlias = tuple[int, ...]
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -39,8 +39,8 @@ def split(
 
     Either `lengths` (which sum up to the array's size; 0 gives an empty piece) or `sections` (equal pieces). The array
     may have any strides and any dtype without Python objects; a negative axis counts from the end. None of DirectML's
-    limits apply. A tensor of another library that DLPack exports is taken, too, and gives tensors of that library.
-    ValueError for what does not fit, TypeError for arrays that cannot be copied byte by byte.
+    limits apply. A DLPack tensor of another library is accepted as well and gives tensors of that library. ValueError
+    for lengths or sections that do not fit the shape, TypeError for arrays that cannot be copied byte by byte.
     """
     source = _plain_array(array, "array")
     pieces = None if lengths is None else integers(lengths, "lengths")
@@ -54,8 +54,8 @@ def split(
 def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDArray[Scalar]:
     """Lays arrays one after another along `axis` into a fresh C-contiguous array; the inverse of split.
 
-    All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free. The result is a
-    tensor of the library of the first of them.
+    All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free. If the first is
+    a tensor of another library, so is the result.
     """
     try:
         given = list(arrays)
@@ -100,7 +100,7 @@ class _Recipe:
             self._dispatcher = core.ArrayDispatcher(self._plan, np.ndarray, dtype, layouts)
 
     def copy(self, whole: np.ndarray, parts: list[np.ndarray]) -> None:
-        """Copies; the arrays are those that the recipe was made for."""
+        """Copies between arrays of the shapes and strides that the recipe was made for."""
         if self._plan is None or (self._dispatcher is not None and self._dispatcher.run(whole, parts)):
             return
         self._plan.run(_pointer(whole), core.pointers([_pointer(part) for part in parts]))
@@ -116,7 +116,7 @@ def _split_recipe(
 
 
 def cut(shape: Shape, axis: int, lengths: Shape | None, sections: int | None) -> tuple[int, Shape]:
-    """The axis counted from the front and the lengths of the pieces; ValueError for what does not fit the shape."""
+    """Normalizes the axis and returns it with the lengths of the pieces; ValueError where they do not fit the shape."""
     axis = _axis(axis, len(shape))
     size = shape[axis]
     if (lengths is None) == (sections is None):

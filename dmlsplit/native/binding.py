@@ -26,7 +26,7 @@ NUMPY_DTYPE: Final[dict[int, np.dtype[Any]]] = {
 """DML_TENSOR_DATA_TYPE -> dtype, native byte order; the 4-bit types have none."""
 
 FEW_OPERANDS: Final = 16
-"""Up to so many, whose bytes are interleaved without a pattern, are compared in pairs."""
+"""The most operands with irregularly interleaved bytes that are compared in pairs."""
 SHARING_WORK_LIMIT: Final = 1_000_000
 """Candidates after which numpy's exact search for a shared byte gives up."""
 
@@ -47,12 +47,12 @@ class BoundTensor:
 
     @property
     def extent(self) -> int:
-        """Elements from the first to the last one addressed, both included."""
+        """The number of elements from the first to the last address, both included."""
         return extent(self.sizes, [stride // self.dtype.itemsize for stride in self.strides])
 
 
 class BoundMemory(NamedTuple):
-    """Memory bound to a tensor: where its first element lies, in which strides, and what keeps it alive."""
+    """Memory bound to a tensor: the address of the first element, its strides, and the object that keeps it alive."""
 
     pointer: Any
     strides: tuple[int, ...]
@@ -62,11 +62,10 @@ class BoundMemory(NamedTuple):
 def bind(tensor: BoundTensor, value: object) -> BoundMemory:
     """Binds an ndarray or raw memory to a tensor; BindingError names the tensor and both sides of a mismatch.
 
-    An ndarray of the tensor's shape and dtype is the tensor: each element lies where the array has it; so is a tensor
-    of another library that DLPack or __array_interface__ exports. Every other
-    contiguous bytes-like object of at least the tensor's total size, a 1-D uint8 array included, is raw memory: each
-    element lies where the descriptor's strides lead. A 1-D uint8 array of the tensor's shape that is large enough for
-    raw memory is refused where the two readings name different bytes.
+    An ndarray of the tensor's shape and dtype binds by its own strides; so does a tensor of another library, exported
+    by DLPack or __array_interface__. Every other contiguous bytes-like object of at least the tensor's total size, a
+    1-D uint8 array included, is raw memory: each element lies where the descriptor's strides lead. A 1-D uint8 array of
+    the tensor's shape that is large enough for raw memory is refused where the two readings name different bytes.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise BindingError(f"{tensor.path}: {_array_fault(value, tensor.dtype)}")
@@ -74,7 +73,7 @@ def bind(tensor: BoundTensor, value: object) -> BoundMemory:
         value = _foreign_array(tensor, value)
     if not isinstance(value, np.ndarray):
         return _bind_raw(tensor, value.array if isinstance(value, Buffer) else value)
-    value = np.asarray(value)  # a subclass may say of its memory what it likes
+    value = np.asarray(value)  # a subclass may override what it reports about its memory
     is_bytes = value.ndim == 1 and value.dtype == np.uint8
     if value.shape != tensor.sizes:
         if is_bytes:
@@ -84,7 +83,7 @@ def bind(tensor: BoundTensor, value: object) -> BoundMemory:
             "raw memory is a 1-D uint8 array or another bytes-like object"
         )
     if is_bytes and value.flags.c_contiguous and value.nbytes >= tensor.total:
-        # The array holds one byte for each element. Packed elements of one byte lie where the array has them, so the
+        # The array holds one byte per element. Packed elements of one byte have the same addresses in both readings, so
         # readings agree; any other tensor that needs so few bytes is a broadcast one, of a single element.
         if tensor.strides == (0,) and value.size > 0:
             raise BindingError(
@@ -201,7 +200,7 @@ def _check_operands(operands: list[_Operand]) -> None:
 
 
 def _intersecting(operands: list[_Operand]) -> list[list[_Operand]]:
-    """Groups that no range of one intersects a range of another."""
+    """Groups operands so that byte ranges of different groups do not intersect."""
     groups: list[list[_Operand]] = []
     end = -1
     for operand in sorted(operands, key=lambda operand: operand.begin):
@@ -213,10 +212,11 @@ def _intersecting(operands: list[_Operand]) -> list[list[_Operand]]:
 
 
 def _without_common_loop(group: list[_Operand]) -> list[_Operand] | None:
-    """Operands that share bytes exactly where those of the group do, with a loop less; None: there is no such loop.
+    """Removes the loop of the largest stride from all operands without changing which of them share bytes; None where
+    that is impossible.
 
-    Where all operands lie within one period of the loop with the largest stride, once it is left out, bytes of
-    different turns are apart, and in each turn lie the same bytes. Columns of a matrix become neighbours.
+    If all operands, without that loop, fit into one period of its stride, iterations of the loop never share bytes and
+    every iteration repeats the first. Columns of a matrix reduce to neighbouring elements.
     """
     stride = max([operand.loops[0][0] for operand in group if operand.loops], default=0)
     first_turns = []
@@ -230,8 +230,8 @@ def _without_common_loop(group: list[_Operand]) -> list[_Operand] | None:
 
 
 def _check_painted(group: list[_Operand]) -> None:
-    """Writes each operand's number wherever it has bytes, and looks whether another one's is there already."""
-    group.sort(key=lambda operand: operand.tensor.is_output)  # what is only read may share bytes
+    """Marks each operand's bytes with its number on a canvas; BindingError where they carry another number already."""
+    group.sort(key=lambda operand: operand.tensor.is_output)  # tensors that are only read may share bytes
     origin = min([operand.begin for operand in group])
     numbers = {operand.tensor.dtype.itemsize for operand in group}
     numbers.update(operand.begin - origin for operand in group)
@@ -274,6 +274,6 @@ def _elements(tensor: BoundTensor, binding: BoundMemory) -> np.ndarray:
 
 
 def new_output(tensor: BoundTensor) -> np.ndarray:
-    """A fresh array with the strides of an output that is not packed; bytes between its elements are 0."""
+    """A fresh, zeroed array with the strides of an output that is not packed."""
     memory = np.zeros(tensor.extent, tensor.dtype)
     return np.ndarray(tensor.sizes, tensor.dtype, buffer=memory, strides=tensor.strides)

@@ -11,14 +11,14 @@ from dmlsplit.system.integers import integer
 
 
 class Buffer:
-    """A buffer of so many bytes, filled with zeros: what an ID3D12Resource of dimension BUFFER is to DirectML.
+    """A zero-filled buffer of the given size in bytes, the counterpart of an ID3D12Resource of dimension BUFFER.
 
     `array` is its memory as a writable 1-D uint8 array, without a copy; `buffer.array[offset:end].view(np.float32)` are
     its elements, and stay valid as long as someone holds them. A compiled operator reads a Buffer as raw memory, laid
     out by the descriptor, whatever the tensor's sizes are.
 
-    Raises TypeError for a size that is no integer, ValueError for a negative one, MemoryError where there is not enough
-    memory.
+    Raises TypeError for a size that is not an integer, ValueError for a negative size, MemoryError where there is not
+    enough memory.
     """
 
     __slots__ = ("_memory", "address")
@@ -35,7 +35,7 @@ class Buffer:
 
     @property
     def array(self) -> npt.NDArray[np.uint8]:
-        # A view of its own for everybody: one that is resized or reshaped must not take the memory along.
+        # Each caller gets a view of its own: resizing or reshaping one must not affect the memory.
         return self._memory.view()
 
     @property
@@ -47,11 +47,11 @@ class Buffer:
         return self.array.data
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[np.generic]:
-        # The first numpy releases that are supported neither give `copy` nor take None for it.
+        # The oldest supported numpy releases neither pass `copy` nor accept None for it.
         return np.asarray(self.array, dtype) if copy is None else np.array(self.array, dtype, copy=copy)
 
     def __reduce__(self) -> tuple[Callable[[npt.NDArray[np.uint8]], Buffer], tuple[npt.NDArray[np.uint8]]]:
-        """A copy, also one made by pickling, is a buffer of its own: the address does not go with it."""
+        """Copying, pickling included, makes a new buffer: the address does not go with it."""
         return _filled, (self._memory,)
 
     def __repr__(self) -> str:

@@ -123,7 +123,7 @@ class Plan:
         return _range(lib.dmlsplit_plan_part_range, self._pointer, part)
 
     def ranges_apart(self, whole: Any, parts: Any) -> bool:
-        """Whether the byte ranges at these addresses keep the distance that a run needs.
+        """True where the byte ranges at these addresses keep the distance that a run needs.
 
         False means that ranges intersect; the elements within them may still be apart.
         """
@@ -145,11 +145,11 @@ class Plan:
         return lib.dmlsplit_join_threads, (self._pointer, parts, whole, threads)
 
     def slices(self, most: int) -> int:
-        """How many slices, at most so many, the plan is worth cutting into for threads of the caller's own."""
+        """The number of slices, at most `most`, that the plan is worth cutting into for the caller's own threads."""
         return int(lib.dmlsplit_plan_slices(self._pointer, most))
 
     def run_slice(self, whole: Any, parts: Any, index: int, count: int) -> None:
-        """One of count slices; all of them write what run() writes. They may run at the same time."""
+        """Runs slice `index` of `count`; all slices together write what run() writes, and may run concurrently."""
         if self.direction == SPLIT:
             _check(lib.dmlsplit_split_slice(self._pointer, whole, parts, index, count))
         else:
@@ -161,12 +161,13 @@ class Plan:
         return int(lib.dmlsplit_plan_bytes(self._pointer))
 
     def describe(self) -> str:
-        """For people: the loops after folding, the kernels chosen, and why those before them were refused."""
+        """A description for people: the loops after folding, the chosen kernels, and why the kernels tried before were
+        refused."""
         return _text(lib.dmlsplit_plan_describe, self._pointer)
 
 
 class ArrayDispatcher:
-    """Runs a plan on ndarrays that are exactly what it expects, checks included, in one call.
+    """Runs a plan on ndarrays of exactly the expected layout; one call checks and copies.
 
     `layouts`: sizes and strides (bytes) of the whole, then of the parts, of at most DISPATCHER_RANK dimensions.
     """
@@ -203,7 +204,7 @@ def buffer(source: object, writable: bool) -> Any:
 
 
 def pointers(items: Sequence[Any]) -> Any:
-    """A vector of addresses. It keeps nothing alive: the caller holds on to what the items point into."""
+    """A vector of addresses. It keeps nothing alive: the caller must hold the memory."""
     return ffi.new("void *[]", items)
 
 
@@ -228,7 +229,7 @@ def cpu_features() -> tuple[str, ...]:
 
 
 NEVER: Final = 1 << 62
-"""Bytes that no run reads and writes."""
+"""A number of bytes beyond any run."""
 
 
 class Profile(NamedTuple):
@@ -237,13 +238,13 @@ class Profile(NamedTuple):
     level2: int
     last_level: int
     stream_copies: int
-    """Stores are non-temporal from here on."""
+    """Bytes from which copies use non-temporal stores."""
     stream_turns: int
-    """The same for matrices that are turned."""
+    """Bytes from which transposes use non-temporal stores."""
     claim: int
-    """Below that, stores ask for their lines ahead from here on."""
+    """Bytes from which stores, below the non-temporal bounds, are preceded by prefetchw."""
     fetch: str
-    """How memory is asked for: a name of FETCHES."""
+    """How loads are prefetched: a name of FETCHES."""
     origin: str = "settings"
     """A name of ORIGINS."""
 
@@ -271,13 +272,13 @@ def profile() -> Profile:
 
 
 def measured_profile() -> Profile:
-    """The same, once a plan was made that is large enough to be measured for: 20 to 60 ms the first time."""
+    """The profile after a measurement, which a large enough plan triggers: 20 to 60 ms the first time."""
     Plan(SPLIT, 1, (16, 1 << 20), None, 0, (8, 8), None)
     return profile()
 
 
 def set_profile(new: Profile | None) -> None:
-    """None: what the machine says, and the environment."""
+    """Sets the profile of the core; None restores the one that the machine and the environment give."""
     require()
     if new is None:
         _check(lib.dmlsplit_set_profile(ffi.NULL))

@@ -37,13 +37,13 @@ def compile(
     onnxruntime: RuntimeLike = None,
     num_threads: NumThreads = None,
 ) -> CompiledOperator[DescT]:
-    """Plans a descriptor for execution. The target is named as in `validate`; the newest release where none is.
+    """Plans a descriptor for execution. The target is named as in `validate`; the default is the newest release.
 
-    `num_threads`: how many threads a dispatch uses; "auto" takes several only where it pays, None is what the
-    environment variable DMLSPLIT_NUM_THREADS says, or 1. Threads live for one dispatch only.
+    `num_threads`: how many threads a dispatch uses; "auto" takes several only where it pays, None takes the environment
+    variable DMLSPLIT_NUM_THREADS, else 1. Threads live for one dispatch only.
 
     Raises ValidationError, which carries the Report, where `validate` with the same arguments finds an error;
-    NativeError where the core refuses it (outputs of which it could not be decided whether their elements overlap).
+    NativeError where the core refuses it (a bounded search could not decide whether elements of an output overlap).
     """
     report = evaluate(desc, find_target(feature_level, directml, onnxruntime))
     report.raise_if_errors()
@@ -52,7 +52,7 @@ def compile(
 
 
 def refuse_undecided(report: Report) -> None:
-    """NativeError where a report without errors leaves open whether outputs overlap."""
+    """NativeError where the report could not decide whether elements of an output overlap."""
     for diagnostic in report.diagnostics:
         if diagnostic.rule == OVERLAP_UNDECIDED:
             raise NativeError(f"{diagnostic.path}: {diagnostic.message}")
@@ -88,7 +88,7 @@ class CompiledOperator(Generic[DescT_co]):
         self._other_plan = lru_cache(PLANS_PER_OPERATOR)(partial(plan_of, geometry))
         self._own_strides = self._whole.strides, tuple(part.strides for part in self._parts)
         self.plan = plan_of(geometry, *self._own_strides)
-        """How the C core runs it; `plan.describe()` tells in words."""
+        """The plan that the C core runs; `plan.describe()` explains it."""
         self.num_threads = thread_count(num_threads, self.plan.bytes)
         self._dispatcher = None
         if len(self._whole.sizes) <= core.DISPATCHER_RANK and core.HAS_GIL:
@@ -191,7 +191,7 @@ class BoundOperator:
     ) -> None:
         self.plan = plan
         self.bindings = whole, parts
-        """The memory of the whole tensor and of the parts; kept alive by this."""
+        """Keeps the memory of the whole tensor and of the parts alive."""
         self._vector = vector
         self._run, self._arguments = plan.bound_call(whole.pointer, vector, threads)
 

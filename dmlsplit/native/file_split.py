@@ -25,13 +25,13 @@ from dmlsplit.system.input_files import open_input
 WINDOW_BYTES: Final = 64 << 20
 """Bytes copied between two reports of progress; as much of the input and of the outputs is mapped at a time."""
 OPEN_FILES: Final = 64
-"""Outputs mapped at once, with two descriptors each; a process may have 256 at least."""
+"""Outputs mapped at once, with two file descriptors each; processes may have at least 256."""
 KEPT_BYTES: Final = 4 << 30
-"""Smaller files stay in the page cache for their next reader; larger ones would only drive others out of it."""
+"""Files below this size stay in the page cache for their next reader; larger ones would only evict others."""
 
 Shape: TypeAlias = tuple[int, ...]
 Advance: TypeAlias = Callable[[int], object]
-"""Told after every window how many bytes were copied."""
+"""Called after every window with the number of bytes copied."""
 
 
 class FileTensor(NamedTuple):
@@ -64,10 +64,11 @@ def split_file(
 ) -> None:
     """Copies the tensor `source`, cut along `axis`, into new files; gaps between their elements are 0.
 
-    `surplus` are files of an older split that would look like more outputs: they go when the outputs get their names.
+    `surplus` are leftover files of an older split that would pass for outputs: they are removed when the outputs get
+    their names.
 
     Raises FileExistsError, unless `replace`, and OSError where the disk is too small, both before anything is copied;
-    a file that is cut short by somebody else meanwhile ends the process, as mapped files do.
+    if another process truncates a file meanwhile, this process ends, as with all mapped files.
     """
     with atomic_files(replace=replace) as files:
         for output in outputs:
@@ -87,7 +88,7 @@ def split_file(
 
 
 def _check_space(outputs: Sequence[NewFile]) -> None:
-    """All outputs are in one folder."""
+    """OSError where the disk has too little room; all outputs are in one folder."""
     folder = os.path.dirname(outputs[0].tensor.path) or "."
     needed, free = sum(output.size for output in outputs), shutil.disk_usage(folder).free
     if needed > free:
@@ -101,7 +102,7 @@ def _amount(count: int) -> str:
 
 
 def _fill(path: str, output: NewFile) -> None:
-    """Writes the head, and asks for the room of the rest."""
+    """Writes the head and reserves room for the rest."""
     with open(path, "r+b") as stream:
         stream.write(output.head)
         stream.flush()
@@ -198,9 +199,9 @@ def _plan(element_size: int, axis: int, whole: core.Layout, parts: tuple[core.La
 def _window(
     tensor: FileTensor, starts: Shape, sizes: Shape, element_size: int, writable: bool, passing: bool
 ) -> Iterator[Any]:
-    """A pointer to the element at `starts` with a block of `sizes` mapped.
+    """Maps a block of `sizes` and gives a pointer to its first element, the one at `starts`.
 
-    `passing`: the pages are given back when done, written ones as soon as the disk has them.
+    `passing`: releases the pages afterwards, written ones as soon as they are on disk.
     """
     begin = tensor.offset + sum(start * stride for start, stride in zip(starts, tensor.strides, strict=True))
     end = begin + sum((size - 1) * stride for size, stride in zip(sizes, tensor.strides, strict=True)) + element_size

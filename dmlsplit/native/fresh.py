@@ -1,4 +1,4 @@
-"""Fresh output arrays. What they cost is page faults, so the pages should be large ones.
+"""Fresh output arrays. Their cost is page faults, so the pages should be large.
 
 numpy asks for huge pages for arrays of 4 MB and more, where the system has them. Several smaller outputs get one such
 allocation between them, bounded so that one surviving output never pins a large block.

@@ -13,8 +13,8 @@ def plan_of(
 ) -> core.Plan:
     """The plan of an operator whose elements are whole bytes.
 
-    `strides` and `part_strides`, in bytes, are those of the arrays that are bound; by default the descriptor's. Written
-    elements may overlap: rules decide about that, and DirectML runs such an operator.
+    `strides` and `part_strides`, in bytes, are the bound arrays' strides, the descriptor's by default. Written elements
+    may overlap: the rules decide about that, and DirectML runs such an operator.
     """
     own = geometry.whole
     whole = own.sizes, own.byte_strides if strides is None else strides

@@ -35,7 +35,7 @@ def join(desc: JoinOperatorDesc, inputs: Sequence[Memory], output: Memory) -> No
 
 
 def _places(desc: OperatorDesc, whole: Memory, parts: Sequence[Memory]) -> Iterator[tuple[int, int, int, Memory]]:
-    """Of each element its bytes, where it lies in the whole tensor and in a part, and the memory of that part."""
+    """Yields for each element its bytes, its places in the whole tensor and in the part, and the part's memory."""
     geometry = Geometry.of(desc)
     size = geometry.whole.bits // 8
     start = 0

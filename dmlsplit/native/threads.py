@@ -1,4 +1,4 @@
-"""How many threads a copy gets."""
+"""Chooses the number of threads of a copy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ AUTO_BYTES: Final = 32 << 20
 """Bytes copied from which "auto" uses several threads: waking one costs some 50 us, copying this much some 1500."""
 
 MOST_THREADS: Final = 64
-"""Of one copy: what dmlsplit.h says of dmlsplit_split_threads."""
+"""The most threads of one copy, the limit of dmlsplit_split_threads in dmlsplit.h."""
 
 
 def thread_count(num_threads: NumThreads, copied_bytes: int) -> int:
-    """A number of threads, 1 to MOST_THREADS, for a copy of so many bytes.
+    """The number of threads, 1 to MOST_THREADS, for a copy of `copied_bytes`.
 
-    None is what the environment variable DMLSPLIT_NUM_THREADS says, 1 where it is not set or empty. "auto" is one
-    for each CPU that the process may use where that pays, else 1. ValueError for anything else.
+    None takes the environment variable DMLSPLIT_NUM_THREADS, 1 where it is unset or empty. "auto" is one thread per CPU
+    available to the process for copies of AUTO_BYTES and more, else 1. ValueError for anything else.
     """
     value: int | str
     if num_threads is None:

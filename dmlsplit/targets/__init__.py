@@ -1,1 +1,1 @@
-"""What verdicts are for: feature levels, DirectML releases, versions of ONNX Runtime."""
+"""The targets of verdicts: feature levels, DirectML releases, versions of ONNX Runtime."""

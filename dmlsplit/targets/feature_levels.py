@@ -19,7 +19,7 @@ JOIN_PAGE: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-di
 
 @dataclass(frozen=True, slots=True)
 class TensorSupport:
-    """One row of a page's "Tensor support" table: what one member may hold."""
+    """One row of a page's "Tensor support" table: the dimension counts and data types of one member."""
 
     tensor: str
     kind: str

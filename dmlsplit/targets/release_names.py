@@ -1,4 +1,5 @@
-"""From a name to a release: DirectML versions, and packages that ship a build, the versions between them included."""
+"""Resolves names to releases: DirectML versions, and packages that ship a build, including versions between known
+ones."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class _Shipment(NamedTuple):
     release: Release
 
     def continues(self, version: str) -> bool:
-        """Whether it is of the series that a shorter version names: 1.15.1 of 1.15."""
+        """True where a shorter version is a prefix of this one: 1.15.1 continues 1.15."""
         return self.version.startswith(f"{version}.")
 
     def __str__(self) -> str:
@@ -33,13 +34,13 @@ class _Shipment(NamedTuple):
 
 
 def find_release(name: str | Release) -> Release:
-    """The release of a DirectML version ("1.8.0") or of a package ("torch-directml-0.2.5.dev240914").
+    """Finds the release of a DirectML version ("1.8.0") or of a package ("torch-directml-0.2.5.dev240914").
 
     "-linux" or "-windows" behind the name chooses the system. Without it a DirectML version means the Windows build,
-    and a package the Linux build where it ships one. A version between two that are known gets one of their builds
-    where these judge alike; its `agreeing` says so.
+    and a package the Linux build where it ships one. A version between two known ones resolves to one of their builds
+    if those give the same verdicts; `agreeing` then names them.
 
-    ValueError for any other name: it names the nearest releases, and what they differ in.
+    ValueError for any other name: the message names the nearest releases and their differences.
     """
     if isinstance(name, Release):
         return name
@@ -70,9 +71,10 @@ def _release_named(name: str) -> Release:
 
 
 def _around(version: str, known: list[_Shipment]) -> list[_Shipment]:
-    """The last one below a version that is not known, and the first one above or those that continue it (1.15: 1.15.1).
+    """The neighbours of an unknown version: the last shipment below it, and its continuations (1.15: 1.15.1) or else
+    the first shipment above.
 
-    One alone where there is nothing on the other side.
+    A single entry where one side is empty.
     """
     key = version_key(version)
     below = [entry for entry in known if entry.last < key][-1:]
@@ -112,7 +114,7 @@ def _shipments() -> dict[tuple[str, str], list[_Shipment]]:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Orders 1.15.5.dev1 before 1.15.5rc1 before 1.15.5 before 1.15.5.1; what is no version comes after every one."""
+    """A sort key: 1.15.5.dev1 < 1.15.5rc1 < 1.15.5 < 1.15.5.1 < any text without a number."""
     parts = [{"dev": -2, "rc": -1}.get(part) or int(part[:15]) for part in re.findall(r"dev|rc|\d+", version)]
     return tuple(parts + [0] * (8 - len(parts))) if parts else (2**62,)
 
@@ -127,7 +129,7 @@ def _differences(a: Release, b: Release) -> Iterator[str]:
 
 
 def _shown(value: object, other: object) -> str:
-    """A trait's value; of a set or a list what the other one lacks."""
+    """The text of a trait's value; for a set or list only the elements that `other` lacks."""
     if isinstance(value, SizeArithmetic):
         return value.value
     if isinstance(value, bool):

@@ -21,7 +21,8 @@ OBSERVED: Final = "observed: CreateOperator of this build"
 
 
 class SizeArithmetic(enum.Enum):
-    """With how many bits, and of what, a build computes the size that strides imply."""
+    """The integer width and the unit (bytes, bits, element index) in which a build computes the size that strides
+    imply."""
 
     EXACT = "exact"
     BYTES_32 = "bytes wrap at 2^32"
@@ -30,7 +31,8 @@ class SizeArithmetic(enum.Enum):
     BITS_64 = "bits wrap at 2^64"
 
     def extent(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-        """Elements (of `bits` each) up to the last one, as the build's check of an output's layout counts them."""
+        """The number of elements (of `bits` each) up to the last one, as the build's check of output layouts computes
+        it."""
         exact = extent(sizes, strides)
         if strides is None or self is SizeArithmetic.EXACT:
             return exact
@@ -39,14 +41,14 @@ class SizeArithmetic(enum.Enum):
         return exact % _EXTENT_WRAP[self](bits)
 
     def implied_size(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-        """Bytes that the build computes for a tensor, `bits` per element; the rounding up to 4 does not wrap."""
+        """The bytes that the build computes for a tensor, `bits` per element; rounding up to 4 does not wrap."""
         size = self.extent(bits, sizes, strides) * bits
         if strides is not None and self is SizeArithmetic.BYTES_32:
             size %= 8 * 2**32
         return (size + 31) // 32 * 4
 
 
-# How many elements make the extent wrap to 0, by the bits of one element.
+# The number of elements for which the extent wraps to 0, by bits of one element.
 _EXTENT_WRAP: Final[Mapping[SizeArithmetic, Callable[[int], int]]] = {
     SizeArithmetic.BYTES_32: lambda bits: 2**32,
     SizeArithmetic.BYTES_64: lambda bits: 8 * 2**64 // bits,
@@ -56,22 +58,22 @@ _EXTENT_WRAP: Final[Mapping[SizeArithmetic, Callable[[int], int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """The checks of a build, as far as builds differ; each in the words of an error that tells two builds apart."""
+    """The checks in which builds differ; `words` is each one's name in the error that tells two builds apart."""
 
     split_dimension_counts: tuple[int, ...] = field(metadata={"words": "numbers of dimensions of Split"})
     join_dimension_counts: tuple[int, ...] = field(metadata={"words": "numbers of dimensions of Join"})
     data_types: frozenset[TensorDataType] = field(metadata={"words": "data types"})
     arithmetic: SizeArithmetic = field(metadata={"words": "the computation of sizes"})
     total_counts_whole_elements: bool = field(metadata={"words": "whether a total may end within an element"})
-    """The bound of the total drops a part of an element; otherwise it is exact to the byte."""
+    """The lower bound of the total drops a partial element; otherwise it is exact to the byte."""
     split_walks_sizes_unchecked: bool = field(metadata={"words": "whether a split's sizes are read unchecked"})
-    """A split's sizes are compared before anything says that the pointers to them are not null."""
+    """A split's sizes are compared before the pointers to them are checked for null."""
     split_reads_input_first: bool = field(metadata={"words": "whether a split's input is read before its count"})
-    """A split's input is read before OutputCount is; otherwise a count of 0 is refused first."""
+    """A split's input is read before OutputCount; otherwise a count of 0 is refused first."""
     join_checks_output_first: bool = field(metadata={"words": "whether a join's output is checked first"})
-    """A join's tensors are checked from the output on, each input against it; otherwise the output comes last."""
+    """A join's output is checked first and each input against it; otherwise the output comes last."""
     data_types_reported: frozenset[TensorDataType] = field(metadata={"words": "data types that are reported"})
-    """Those that CheckFeatureSupport says yes to; not the same as what Split and Join take."""
+    """The types that CheckFeatureSupport confirms; the set that Split and Join accept differs."""
     typed_loads_for_8_bits: bool = field(metadata={"words": "whether 8-bit types need typed loads"})
     """The 8-bit types need a device with typed UAV loads of additional formats."""
     persistent_size_multiple: int = field(metadata={"words": "the multiple of a persistent size"})
@@ -82,9 +84,9 @@ class _Traits:
 class Release:
     """One build of DirectML.
 
-    `directml`: the version the file itself states; the Linux builds state none, theirs is that of the Windows build
-    in the same package. `shipped`: the packages that are known to ship it, each with its versions, "first..last" among
-    them; the very first is the file that was observed. `invalid_argument` is what it returns for a refused descriptor.
+    `directml`: the version the file itself states; Linux builds state none and get the version of the Windows build in
+    their package. `shipped`: the packages known to ship it, each with its versions or ranges "first..last"; the first
+    entry is the observed file. `invalid_argument` is the HRESULT for a refused descriptor.
     """
 
     directml: str
@@ -94,15 +96,16 @@ class Release:
     shipped: tuple[tuple[str, tuple[str, ...]], ...]
     invalid_argument: int = HResult.E_INVALIDARG
     compiling_observed: bool = True
-    """Whether it was seen compiling, binding and recording; where not, it is taken to do what all others do."""
+    """False where compiling, binding and recording were not observed; the build is then assumed to do what all others
+    do."""
     asked: str = ""
-    """Where a version was asked for that was not observed: its name."""
+    """The name that was asked for, where it is a version that was not observed."""
     agreeing: tuple[str, ...] = ()
-    """The builds around that version, which judge alike; this one is the oldest of them."""
+    """The builds around that version, which give the same verdicts; this one is the oldest of them."""
 
     @property
     def package(self) -> str:
-        """The package from which the observed build comes."""
+        """The package of the observed file."""
         return self.shipped[0][0]
 
     @property
@@ -111,29 +114,31 @@ class Release:
 
     @property
     def name(self) -> str:
-        """The package with its version; of a package for both systems, the Windows build is told by its ending."""
+        """The package with its version; "-windows" is appended where the package ships both systems."""
         ending = f"-{self.platform}" if self.platform == WINDOWS and self.package in _FOR_LINUX_TOO else ""
         return f"{self.package}-{self.package_version}{ending}"
 
     @property
     def label(self) -> str:
-        """The shortest name that leads to it: the DirectML version, which is that of the Windows build, or `name`."""
+        """The shortest name that find_release resolves to this build: the DirectML version for a Windows build, else
+        `name`."""
         return self.asked or (self.directml if self.platform == WINDOWS else self.name)
 
     @property
     def judged_by(self) -> str:
-        """How a report names it; of a version that was not observed, with the builds that it is judged by."""
+        """The name that reports use; for a version that was not observed it includes the builds that stand in for
+        it."""
         name = f"directml {self.label}" if self.label[0].isdigit() else self.label
         return f"{name} (as {', '.join(self.agreeing)})" if self.agreeing else name
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Every package that is known to ship it, with the version or "first..last", the observed one first."""
+        """Every package known to ship it, with the version or "first..last", the observed one first."""
         return tuple([f"{package}-{version}" for package, versions in self.shipped for version in versions])
 
     @property
     def support(self) -> Mapping[OperatorType, tuple[TensorSupport, ...]]:
-        """The tensor support of both operators, inputs first, as this build has it."""
+        """This build's tensor support of both operators, inputs first."""
         return _support(self)
 
 
@@ -164,7 +169,7 @@ _UP_TO_64_BIT = frozenset(TensorDataType(value) for value in range(1, 12))
 _TF, _TORCH, _ORT = "tensorflow-directml", "torch-directml", "onnxruntime-directml"
 _GENAI = "onnxruntime-genai-directml"
 _FOR_LINUX_TOO: Final = frozenset({_TF, _TORCH})
-# Traits that successive builds share, from the oldest on.
+# Traits shared by successive builds, oldest first.
 _LEVEL_2_1 = _Traits(
     _4,
     _4_TO_5,
@@ -191,7 +196,7 @@ _LEVEL_6_4 = replace(
     total_counts_whole_elements=False,
     data_types_reported=_UP_TO_64_BIT | {TensorDataType.UINT4, TensorDataType.INT4},
 )
-# The same on Windows, where all but the oldest build read the input before the count.
+# On Windows: all but the oldest build read the input before the count.
 _W_3_0, _W_3_1, _W_4_1, _W_5_2, _W_6_2, _W_6_4 = (
     replace(traits, split_reads_input_first=True)
     for traits in (_LEVEL_3_0, _LEVEL_3_1, _LEVEL_4_1, _LEVEL_5_2, _LEVEL_6_2, _LEVEL_6_4)
@@ -201,15 +206,15 @@ _W_3_0, _W_3_1, _W_4_1, _W_5_2, _W_6_2, _W_6_4 = (
 def _build(
     directml: str, platform: str, level: FeatureLevel, traits: _Traits, packages: str, **differing: Any
 ) -> Release:
-    """A row. `packages`: "package version, version; package version", the one that was observed first."""
+    """Makes a row of the table. `packages`: "package version, version; package version", the observed one first."""
     entries = [entry.split(" ", 1) for entry in packages.split("; ")]
     shipped = tuple((package, tuple(versions.split(", "))) for package, versions in entries)
     return Release(directml, platform, level, traits, shipped, **differing)
 
 
-# Builds for Linux up to 1.5.1 were compiled with the E_INVALIDARG that winerror.h has for other systems than Windows.
+# Linux builds up to 1.5.1 were compiled with winerror.h's E_INVALIDARG for systems other than Windows.
 _ELSEWHERE: Final = {"invalid_argument": 0x80000003}
-# The older Windows builds compile no operator under wine: they call a function there that wine lacks.
+# The older Windows builds call a function that wine lacks when they compile an operator.
 _UNCOMPILED: Final = {"compiling_observed": False}
 _L = FeatureLevel
 
@@ -278,12 +283,14 @@ NEWEST: Final = _RELEASES[-1]
 
 
 def releases() -> tuple[Release, ...]:
-    """The observed builds, the oldest DirectML version first; of one version the Linux build before the Windows one."""
+    """The observed builds by ascending DirectML version; the Linux build precedes the Windows build of the same
+    version."""
     return _RELEASES
 
 
 def directml_versions() -> Mapping[str, tuple[Release, ...]]:
-    """The observed builds by DirectML version, the oldest first. Those of one version take the same descriptors."""
+    """Maps each DirectML version to its observed builds, oldest first. Builds of one version accept the same
+    descriptors."""
     found: dict[str, tuple[Release, ...]] = {}
     for release in _RELEASES:
         found[release.directml] = (*found.get(release.directml, ()), release)

@@ -32,21 +32,21 @@ class Runtime:
     directml: str
     """The version that the DirectML.dll in the package states."""
     newest_opset: int
-    """Of the default domain; a model of a newer one is not loaded."""
+    """Newest supported opset of the default domain; a model with a newer one does not load."""
     newest_ir_version: int
     like: str = ""
-    """The observed version whose answers stand for this one, "" for itself."""
+    """The observed version whose answers are used for this one, "" for its own."""
     observed: bool = True
-    """Whether the version, or the one in `like`, was asked about models; of others nothing is predicted."""
+    """False where neither this version nor `like` was tested with models; nothing is predicted for it."""
 
     @property
     def judged_by(self) -> str:
-        """How a report names it."""
+        """The name that reports use."""
         return f"onnxruntime {self.version}"
 
     @property
     def release(self) -> Release:
-        """The DirectML release whose verdicts hold for its packed descriptors."""
+        """The DirectML release that this version ships; it judges the packed descriptors."""
         return find_release(self.directml)
 
     @property
@@ -62,7 +62,7 @@ def key_of(version: str) -> tuple[int, ...]:
 
 
 def _not_observed(version: str, directml: str, newest_opset: int, newest_ir_version: int) -> Runtime:
-    """A version up to 1.17.3, whose wheel has no onnxruntime.dll; opset and IR version are the documented ones."""
+    """A version up to 1.17.3, whose wheel has no onnxruntime.dll: opset and IR version come from the documentation."""
     return Runtime(version, (WHEEL,), directml, newest_opset, newest_ir_version, observed=False)
 
 
@@ -106,8 +106,8 @@ def runtimes() -> tuple[Runtime, ...]:
 def find_runtime(version: str | Runtime) -> Runtime:
     """The runtime of a version: "1.24.4", "onnxruntime 1.24.4", "onnxruntime-directml-1.24.4".
 
-    Without a patch number ("1.24") it is the newest known patch. ValueError, which offers the known versions, for any
-    other name; TypeError for what is no string.
+    Without a patch number ("1.24") it is the newest known patch. ValueError, which lists the known versions, for any
+    other name; TypeError for anything but a string.
     """
     if isinstance(version, Runtime):
         return version

@@ -11,7 +11,7 @@ from dmlsplit.targets.target import Target
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """How the session is made, and on what device."""
+    """The options of an ONNX Runtime session, and the properties of its device."""
 
     graph_fusion: bool = True
     """False: the session configuration ep.dml.disable_graph_fusion is "1"."""
@@ -20,14 +20,14 @@ class SessionOptions:
     cpu_fallback: bool = True
     """False: the session configuration session.disable_cpu_ep_fallback is "1"."""
     float64: bool = True
-    """Whether the device computes with doubles."""
+    """True where the device supports doubles."""
     compute_only: bool = False
-    """Whether the device is a compute-only one (MCDM), as NPUs are."""
+    """True for a compute-only device (MCDM), as NPUs are."""
 
 
 DEFAULTS: Final = SessionOptions()
 
 
 def options_of(target: Target) -> SessionOptions:
-    """How a session is made on the device of a target."""
+    """The session options for a target's device."""
     return SessionOptions(float64=TensorDataType.FLOAT64 not in target.lacking, compute_only=target.compute_only)

@@ -1,5 +1,5 @@
-"""Targets, by which operators are judged: feature levels, releases, and versions of ONNX Runtime with the release that
-each ships; each on a device that may lack data types.
+"""Targets of judgement: feature levels, releases, and versions of ONNX Runtime with the release that each ships, on a
+device that may lack data types.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ LevelLike: TypeAlias = FeatureLevel | int | str | None
 """A feature level as callers name it, or none at all."""
 ReleaseLike: TypeAlias = Release | str | None
 RuntimeLike: TypeAlias = Runtime | str | None
-"""The same of releases, and of versions of ONNX Runtime."""
+"""A release, or a version of ONNX Runtime, as callers name it; None for none."""
 
 
 class Use(enum.Enum):
-    """The use that a target has for an operator."""
+    """How a target uses an operator."""
 
     AS_IT_IS = "as it is"
     REWRITTEN = "rewritten"
@@ -34,7 +34,7 @@ class Use(enum.Enum):
     ON_CPU = "CPU"
     """ONNX Runtime runs it on the CPU."""
     NOT_ASKED = "-"
-    """The node is wrong by its framework's own rules."""
+    """The node violates its framework's own rules."""
 
 
 RUNS: Final = (Use.AS_IT_IS, Use.REWRITTEN)
@@ -50,12 +50,12 @@ ASSUMPTIONS: Final[Mapping[str, str]] = {
     NO_TYPED_UAV_LOADS: "it has no typed UAV loads of additional formats",
     COMPUTE_ONLY: "it is compute-only (MCDM), as NPUs are",
 }
-"""The assumptions about a device, as far as it changes an answer; without, it can do everything."""
+"""Assumptions about a device that change verdicts; without any, the device supports everything."""
 _8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
 
 
 def lacking(assumed: Collection[str], release: Release | None) -> dict[int, str]:
-    """The data types that a build does not take on such a device, and what each needs."""
+    """Maps each data type that a build refuses on such a device to the device feature that it needs."""
     found: dict[int, str] = {}
     if NO_FLOAT64 in assumed:
         found[TensorDataType.FLOAT64] = "double-precision operations"
@@ -67,10 +67,10 @@ def lacking(assumed: Collection[str], release: Release | None) -> dict[int, str]
 class Target:
     """A feature level, where `release` is None, one release, or one `runtime`, on a device that lacks some data types.
 
-    By level: the documented tables and rules, and what every build observed refuses. By release: what that build
-    answers, its own arithmetic and codes included. By runtime: of a model, what this version of ONNX Runtime does with
-    it; of a descriptor, what the release inside it answers, which is `release`. Two targets are equal where they judge
-    by the same; a target is hashable and may go to another process.
+    A level judges by the documented tables and rules, and refuses what every observed build refuses. A release judges
+    as that build does, with its arithmetic and HRESULTs. A runtime judges a model as this version of ONNX Runtime runs
+    it, and a descriptor as the DirectML it ships, `release`. Two targets are equal if they judge by the same level,
+    release or runtime on the same device with the same support; targets are hashable and can be pickled.
     """
 
     __slots__ = (
@@ -89,15 +89,14 @@ class Target:
     )
 
     name: str
-    """How a report names it: feature level 3_0, directml 1.15.4, onnxruntime 1.24.4."""
+    """The name in reports: feature level 3_0, directml 1.15.4, onnxruntime 1.24.4."""
     support: Support
     builds: Support
-    """The observed support that the documented one is compared with: the release's own, or that of the builds of the
-    level."""
+    """The observed support to compare the documented one with: the release's own, or that of the level's builds."""
     lacking: Mapping[int, str]
-    """Data types that the device's Direct3D capabilities take away, and what each one needs."""
+    """Maps data types that the device's Direct3D capabilities rule out to the capability that each one needs."""
     compute_only: bool
-    """Whether the device is a compute-only one, which a runtime heeds."""
+    """True for a compute-only device, which changes what a runtime does."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class Target:
         *,
         compute_only: bool = False,
     ) -> None:
-        """`support`: what is taken in place of what the level's page, or the release, takes."""
+        """`support` replaces the tensor support of the level's page or of the release."""
         self.lacking = lacking or {}
         self.runtime = by if isinstance(by, Runtime) else None
         self.compute_only = compute_only and self.runtime is not None
@@ -141,12 +140,13 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """The kind of target, as find_target and the command line call it: feature_level, directml or onnxruntime."""
+        """The kind of target under its name in find_target and on the command line: feature_level, directml or
+        onnxruntime."""
         return "onnxruntime" if self.runtime is not None else "feature_level" if self.release is None else "directml"
 
     @property
     def short_name(self) -> str:
-        """As the command line takes it: 3_0, 1.15.4, the name of a package, 1.24.4."""
+        """The name on the command line: 3_0, 1.15.4, a package, 1.24.4."""
         if self.runtime is not None:
             return self.runtime.version
         return str(self.feature_level) if self.release is None else self.release.label
@@ -166,7 +166,7 @@ class Target:
 
 
 def _without(support: Support, data_types: Mapping[int, str]) -> Support:
-    """Each row without some data types."""
+    """Each row of tensor support without these data types."""
     return {
         operator: tuple(
             TensorSupport(row.tensor, row.kind, row.dimension_counts, row.data_types.difference(data_types), row.source)
@@ -178,7 +178,7 @@ def _without(support: Support, data_types: Mapping[int, str]) -> Support:
 
 @cache
 def target_of(by: By) -> Target:
-    """The target of a level, a release or a runtime."""
+    """The target for a level, a release or a runtime."""
     return Target(by)
 
 
@@ -189,10 +189,10 @@ def find_target(
     *,
     assume: Iterable[str] = (),
 ) -> Target:
-    """The target that names stand for; the newest release where none is given.
+    """Finds the target that the arguments name; the newest release where none is given.
 
-    `assume`: what is known of the device, names of ASSUMPTIONS. ValueError where more than one is given or a name is
-    unknown; it offers what is known.
+    `assume`: properties of the device, names from ASSUMPTIONS. ValueError where more than one target is given or a name
+    is unknown; the message lists the known names.
     """
     if (feature_level is not None) + (directml is not None) + (onnxruntime is not None) > 1:
         values = {"feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
@@ -216,10 +216,10 @@ def find_target(
 
 
 def find_target_release(directml: ReleaseLike = None, onnxruntime: RuntimeLike = None) -> Release:
-    """The release that is named, or that a version of ONNX Runtime ships; the newest where neither is given.
+    """The named release, or the one that a version of ONNX Runtime ships; the newest where neither is given.
 
-    ValueError as of find_target.
+    Raises ValueError as find_target does.
     """
     release = find_target(None, directml, onnxruntime).release
-    assert release is not None  # only levels have none
+    assert release is not None  # levels alone have no release
     return release

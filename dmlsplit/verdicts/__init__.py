@@ -1,1 +1,1 @@
-"""The rules applied to a descriptor for a target."""
+"""Applies the rules to a descriptor for a target."""

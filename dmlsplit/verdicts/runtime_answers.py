@@ -1,4 +1,4 @@
-"""The answer of a version of ONNX Runtime about a node: where it runs, and what is submitted to DirectML for it."""
+"""The answer of a version of ONNX Runtime about a node: where it runs, and which operators DirectML gets for it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class CompileCall:
 class RuntimeAnswer:
     """The answer of a version of ONNX Runtime about a node.
 
-    `at`: "init" where the operator is made, or the failure happens, at session creation, "run" at the first Run; None
-    where nothing is submitted. `operators` are the distinct descriptors that are submitted, in order, `hresults` what
-    CreateOperator returns for each. `diagnostics` say why, and what to do about it.
+    `at`: when the operator is created or the failure happens, "init" for session creation, "run" for the first Run;
+    None where nothing is submitted. `operators` are the distinct submitted descriptors, in order, `hresults` the
+    results of CreateOperator for each. `diagnostics` give reasons and remedies.
     """
 
     runtime: Runtime

@@ -1,4 +1,4 @@
-"""Judging a descriptor: runs the rules and predicts CreateOperator's HRESULT."""
+"""Judges a descriptor: runs the rules and predicts CreateOperator's HRESULT."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _OperatorChecks: TypeAlias = tuple[tuple[OperatorRule, OperatorCheck], ...]
 
 @cache
 def _tensor_checks(is_output: bool, is_strided: bool, limits: bool) -> _TensorChecks:
-    """The rules that have something to look at in such a tensor; without `limits`, those that hold whatever a level or
-    build takes."""
+    """The rules that apply to such a tensor, each with its check; without `limits`, only rules that are independent of
+    the level or build."""
     absent = {aspect for aspect, there in ((Aspect.OUTPUT, is_output), (Aspect.STRIDES_GIVEN, is_strided)) if not there}
     return tuple([(r, r.check) for r in TENSOR_RULES if r.needs.isdisjoint(absent) and (limits or not r.limit)])
 
@@ -70,7 +70,7 @@ def evaluate(desc: OperatorDesc, target: Target) -> Report:
     hresult: int | None = target.invalid_argument if refused else HResult.S_OK
     reads_on = target.release is not None and any(d.rule in _UNDEFINED for d in found)
     if crashes or (reads_on and reads_past_an_array(operator, found)):
-        hresult = None  # the process ends, or whatever lies there is read
+        hresult = None  # the process ends, or the build reads whatever memory is there
     return Report(tuple(found), target.name, hresult, operator.type.c_name)
 
 
@@ -82,14 +82,15 @@ def _accepted(judged_by: str, kind: OperatorType) -> Report:
 _UNDEFINED: Final = frozenset(
     [r.id for rules in (TENSOR_RULES, *OPERATOR_RULES.values()) for r in rules if r.undefined]
 )
-"""The rules on whose violation a release may read past an array, shorter than is said of it, before it refuses."""
+"""The rules whose violation may make a release read past an array that is shorter than its count, before it refuses."""
 
 
 def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
-    """The errors that a descriptor has in itself, in descriptor order: no other descriptor does the same work.
+    """The errors that make a descriptor invalid for every target, in descriptor order; no other descriptor does its
+    work.
 
-    What a level or build merely does not take is none: ranks, data types, sizes of 0, too many elements or bytes. Of a
-    tensor without elements only what its relation to the others needs is looked at.
+    Limits of a level or build do not count: ranks, data types, sizes of 0, too many elements or bytes. Of a tensor
+    without elements the strides are not checked.
     """
     operator = OperatorView(desc, target_of(max(FeatureLevel)))
     found: list[Diagnostic] = []
@@ -102,7 +103,8 @@ def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
 
 
 def _run_tensor_rules(operator: OperatorView, found: list[Diagnostic], *, limits: bool) -> None:
-    """Appends the faults of the tensors. Of thousands of parts many have equal descriptors: each is looked at once."""
+    """Appends the faults of all tensors. Parts with equal descriptors, of which there may be thousands, are judged
+    once."""
     _run_on_tensor(operator.whole, found, limits)
     known: dict[BufferTensorDesc, tuple[TensorFindings, set[Aspect]]] = {}
     for part in operator.parts:
@@ -158,20 +160,20 @@ def _run_operator_rules(operator: OperatorView, checks: _OperatorChecks, found: 
 
 
 def in_descriptor_order(*groups: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Diagnostics in the order of the members that they are about."""
+    """Sorts diagnostics by the position of their members in the descriptor."""
     return tuple(sorted((d for group in groups for d in group), key=_DESCRIPTOR_ORDER))
 
 
 def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:
-    """The feature levels that take the descriptor (its report is `ok` there), the lowest first."""
+    """The feature levels that accept the descriptor (its report is `ok`), lowest first."""
     return tuple(level for level in FeatureLevel if evaluate(desc, target_of(level)).ok)
 
 
 def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
-    """The lowest feature level that takes the descriptor; None where none does."""
+    """The lowest feature level that accepts the descriptor; None where none does."""
     return next((level for level in FeatureLevel if evaluate(desc, target_of(level)).ok), None)
 
 
 def supported_releases(desc: OperatorDesc) -> tuple[Release, ...]:
-    """The observed releases that take the descriptor (its report is `ok` there), the oldest first."""
+    """The observed releases that accept the descriptor (its report is `ok`), oldest first."""
     return tuple(release for release in releases() if evaluate(desc, target_of(release)).ok)
