@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.library.catalogue import onnxruntime_builds
 from dmlsplit.onnxruntime import find_runtime, runtime_of_release, runtimes
-from tests.onnxruntime.builds import BUILDS
 
 
 def test_versions_stand_in_order_and_once():
@@ -25,7 +25,7 @@ def test_what_a_version_loads_only_grows():
 
 
 def test_the_versions_of_the_live_test_are_observed():
-    assert all(find_runtime(made.version).observed for made in BUILDS)
+    assert all(find_runtime(made.version).observed for made in onnxruntime_builds())
 
 
 def test_like_is_an_observed_version_with_the_same_directml():
@@ -78,3 +78,22 @@ def test_a_release_that_no_version_ships():
 @pytest.mark.parametrize("runtime", runtimes(), ids=lambda runtime: runtime.version)
 def test_the_release_that_judges_is_the_one_inside(runtime):
     assert runtime.release.directml == runtime.directml
+
+
+@pytest.mark.parametrize(
+    ("trait", "first"),
+    [
+        ("constants_are_nodes", "1.18.0"),
+        ("reads_overloads", "1.30.0"),
+        ("keeps_sizes_of_others", "1.30.0"),
+        ("outer_lengths_are_known", "1.30.0"),
+    ],
+)
+def test_the_first_version_with_a_trait(trait, first):
+    assert next(runtime.version for runtime in runtimes() if getattr(runtime.traits, trait)) == first
+
+
+def test_what_a_version_infers_only_grows():
+    assert next(runtime.version for runtime in runtimes() if not runtime.traits.uninferred) == "1.20.0"
+    for older, newer in zip(runtimes(), runtimes()[1:], strict=False):
+        assert older.traits.uninferred >= newer.traits.uninferred

@@ -10,7 +10,7 @@ from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.onnxruntime.fused import Part
 from dmlsplit.onnxruntime.graph_refusals import Refusal
 from dmlsplit.onnxruntime.predict import diagnostic
-from dmlsplit.onnxruntime.reshapes import FIRST_WITH_OTHER_TENSORS, Fate
+from dmlsplit.onnxruntime.reshapes import Fate
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
@@ -73,7 +73,7 @@ def _may_become_constant(graph: SessionGraph, index: int) -> bool:
     """Whether a Concat may become the constant shape of a Reshape, or be removed with the one that it is read by."""
     shape = graph.reshapes.get(index)
     if shape is not None and shape.fate is not Fate.CONSTANT:
-        return shape.fate is Fate.UNKNOWN or graph.runtime.key >= FIRST_WITH_OTHER_TENSORS
+        return shape.fate is Fate.UNKNOWN or graph.runtime.traits.keeps_sizes_of_others
     return index in graph.for_constants and index not in graph.folded
 
 

@@ -25,10 +25,8 @@ from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime, runtimes
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 
-_FIRST_WITH_CONSTANTS: Final = (1, 18)
-"""The first observed ONNX Runtime: its graphs have constants as nodes of their own."""
 _FIRST_TO_TAKE_CONSTANTS: Final = version_key("1.13.1")
-"""The first DirectML whose CompileGraph takes such nodes."""
+"""The first DirectML whose CompileGraph takes constants as nodes of their own."""
 
 _PLACE: Final = re.compile(r"output (\d+) of node (\d+)|graph input (\d+)|[Nn]ode (\d+)(?: \([A-Z0-9_]+\))?")
 """How messages about a graph name its nodes and tensors."""
@@ -116,7 +114,7 @@ def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[G
 
 def takes_constants(runtime: Runtime) -> bool:
     """Whether constants are no nodes of their own, or DirectML takes such nodes."""
-    return runtime.key < _FIRST_WITH_CONSTANTS or version_key(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
+    return not runtime.traits.constants_are_nodes or version_key(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 
 def _of_found(

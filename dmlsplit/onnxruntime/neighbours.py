@@ -122,9 +122,6 @@ DATA_DEPENDENT: Final = frozenset(
 )
 """Operators whose outputs have sizes that nothing but a run gives, unless inference knows them."""
 
-INFERRED_FROM: Final[Mapping[str, str]] = {"Einsum": "1.20.0"}
-"""Operators whose output has sizes at session creation from a version on. Earlier ones know them as the model runs."""
-
 ON_CPU: Final = _words(
     "SplitToSequence SequenceAt SequenceConstruct ConcatFromSequence SequenceEmpty Loop Scan StringNormalizer "
     "TfIdfVectorizer Unique Compress Det Multinomial"

@@ -207,7 +207,7 @@ class _Predictor:
         if not facts.is_split or facts.opset < _LENGTHS_ARE_INPUT:
             return True
         if facts.given is LengthsFrom.OUTER:
-            return self.runtime.key >= (1, 30)
+            return self.runtime.traits.outer_lengths_are_known
         return facts.given is LengthsFrom.CONSTANT
 
     def _at_run(self) -> RuntimeAnswer:

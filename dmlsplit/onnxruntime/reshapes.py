@@ -18,8 +18,6 @@ from dmlsplit.formats.onnx.protobuf import domain_of, first_output
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.session_graph import SessionGraph
 
-FIRST_WITH_OTHER_TENSORS: Final = (1, 25)
-"""No version up to 1.24.4 took a size of another tensor for one that the Reshape keeps, 1.30.0 did."""
 _MAY_VANISH: Final = frozenset({"Add", "Sub", "Mul", "Div", "Cast", "Identity"})
 """Operators that are removed where they do nothing."""
 

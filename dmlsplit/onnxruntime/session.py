@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
 
@@ -26,20 +26,16 @@ from dmlsplit.onnxruntime.arity import check_arity
 from dmlsplit.onnxruntime.branches import Taken, without_branches
 from dmlsplit.onnxruntime.imports import not_loaded
 from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
-from dmlsplit.onnxruntime.neighbours import INFERRED_FROM
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
-from dmlsplit.targets.runtime_versions import Runtime, key_of
+from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 if TYPE_CHECKING:  # the graphs are made of what is in this package
     from dmlsplit.onnxruntime.findings import GraphFinding
-
-_FIRST_WITH_OVERLOADS: Final = (1, 25)
-"""No version up to 1.24.4 told functions of one name apart, 1.30.0 did."""
 
 
 class OnnxSession:
@@ -129,8 +125,8 @@ class OnnxSession:
         return model.once(("answers", runtime, options), lambda: _places(answers(model, runtime, options)))
 
     def _model_of(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> SessionModel:
-        uninferred = frozenset(name for name, first in INFERRED_FROM.items() if runtime.key < key_of(first))
-        habits = Habits(options.optimization >= 1, runtime.key >= _FIRST_WITH_OVERLOADS, uninferred)
+        traits = runtime.traits
+        habits = Habits(options.optimization >= 1, traits.reads_overloads, traits.uninferred)
         return self.model(self._inputs if inputs is None else inputs, inputs is not None, habits)
 
     def model(self, inputs: Inputs, require_known_names: bool = True, habits: Habits = ALL_KNOWN) -> SessionModel:

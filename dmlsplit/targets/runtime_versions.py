@@ -8,7 +8,7 @@ about models, seven of them at length (tests/data/onnxruntime), the others about
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -17,6 +17,22 @@ from dmlsplit.targets.releases import Release
 
 NODE: Final = "onnxruntime-node"
 WHEEL: Final = "onnxruntime-directml"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeTraits:
+    """What versions of ONNX Runtime do in different ways."""
+
+    constants_are_nodes: bool = False
+    """Whether small constants of a fused graph are nodes of their own."""
+    uninferred: frozenset[str] = frozenset()
+    """Operators whose outputs have no sizes before the model runs."""
+    reads_overloads: bool = False
+    """Whether functions of one name are told apart by their overload."""
+    keeps_sizes_of_others: bool = False
+    """Whether a Reshape keeps a size that is taken from another tensor."""
+    outer_lengths_are_known: bool = False
+    """Whether a kernel of a Split whose lengths are a constant of an outer graph is made with the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +69,11 @@ class Runtime:
     def key(self) -> tuple[int, ...]:
         """Orders versions."""
         return key_of(self.version)
+
+    @property
+    def traits(self) -> RuntimeTraits:
+        """How it treats models in another way than other versions do."""
+        return next(traits for first, traits in reversed(_TRAITS) if key_of(first) <= self.key)
 
 
 @cache
@@ -96,6 +117,17 @@ _RUNTIMES: Final = (
 )
 
 NEWEST: Final = _RUNTIMES[-1]
+
+_1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=frozenset({"Einsum"}))
+_1_20: Final = replace(_1_18, uninferred=frozenset())
+_1_30: Final = replace(_1_20, reads_overloads=True, keeps_sizes_of_others=True, outer_lengths_are_known=True)
+_TRAITS: Final = (
+    ("1.9.0", replace(_1_18, constants_are_nodes=False)),
+    ("1.18.0", _1_18),
+    ("1.20.0", _1_20),
+    ("1.30.0", _1_30),
+)
+"""The traits from a version on, the oldest first: observed from 1.18.0 on."""
 
 
 def runtimes() -> tuple[Runtime, ...]:
