@@ -323,3 +323,16 @@ def test_nodes_of_functions_are_in_the_order_in_which_they_are_put_in():
         G (v) => (t) { t = Tanh(v) }""")
     (part,) = parts_of(session_model(model), find_runtime("1.24.4"), SessionOptions())
     assert [graph.ops for graph in part.fused] == [("Sigmoid", "Tanh", "Relu", "Concat")]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "read", "unwritten"), [("float[2,6] a, ", "x", ("a",)), ("float[2,6] a, ", "a", ()), ("", "x", ())]
+)
+def test_an_activation_is_put_into_a_node_beside_an_if(outputs, read, unwritten):
+    """Not where a graph in the If reads what is between them. Observed: 1.24.4 makes one operator, or two."""
+    body = "{0} () => (float[?,?] {0}0) {{ {0}0 = {1}(" + read + ") }}"
+    choice = f"z = If (c) <then_branch = {body.format('t', 'Neg')}, else_branch = {body.format('e', 'Abs')}>"
+    head = f"(float[2,6] x, bool c) => ({outputs}float[2,6] r, float[?,?] z, float[2,3] p, float[2,3] q)"
+    found = found_in(text(f"{head} {{ a = Add(x, x)  r = Relu(a)  p, q = Split<axis=1>(x)  {choice} }}"))
+    assert tuple(name for finding in found for name in finding.outputs) == unwritten
+    assert {finding.fault for finding in found} == ({Fault.UNWRITTEN} if unwritten else set())
