@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -56,6 +57,20 @@ class BuildPy(build_py):
             target = Path(self.build_lib) / "dmlsplit" / "c" / source.relative_to(root)
             self.mkpath(str(target.parent))
             self.copy_file(str(source), str(target))
+        if os.environ.get("DMLSPLIT_PREBUILT") == "1" and sysconfig.get_platform() == "linux-x86_64":
+            self.build_harness(root)
+
+    def build_harness(self, root):
+        """The programs that ask DirectML: in wheels for Linux on x86-64, so that their users need no C++ compiler."""
+        sys.path.insert(0, str(root))  # in an isolated build the package's sources are not on the path
+        from dmlsplit.library.harness import TOOLCHAINS, compile_programs
+
+        sources = root / "dmlsplit" / "library" / "harness"
+        for name, tools in TOOLCHAINS.items():
+            folder = Path(self.build_lib) / "dmlsplit" / "library" / "prebuilt" / name
+            self.mkpath(str(folder))
+            compile_programs(tools, root / "include", folder, seconds=3600)  # zig makes its libraries first
+            self.announce(f"made {', '.join(tools.programs)} of {sources}", level=2)
 
 
 def in_parallel(compile):

@@ -31,6 +31,8 @@ def test_the_table():
             assert not member.count or row.member(member.count).type == "uint"
     with pytest.raises(ValueError, match=r"GEM is no operator; did you mean GEMM\?"):
         find_operator("GEM")
+    with pytest.raises(ValueError, match=r"RELU is no operator; did you mean ACTIVATION_RELU\?"):
+        find_operator("DML_OPERATOR_RELU")
     with pytest.raises(ValueError, match="9999 is no operator"):
         find_operator(9999)
 

@@ -144,22 +144,24 @@ class _Asking:
         _streams.complain(error)
 
     def _answers(self, batch: Sequence[tuple[Entry, Question]], builds: Sequence[Build]) -> Iterator[report.Answered]:
-        from dmlsplit.library.asking import ask_all, checked
+        from concurrent.futures import ThreadPoolExecutor
 
-        sound = []
+        from dmlsplit.library.asking import ask_prepared, prepared
+
+        entries, asked = [], []
         for entry, question in batch:
             try:
-                checked(question)
+                asked.append(prepared(question, compile=self._compile))
             except ValueError as error:
                 self._failed(InputError(str(error), file=entry.file))
             else:
-                sound.append((entry, question))
-        questions = [question for _, question in sound]
-        of_builds = [ask_all(questions, build, compile=self._compile, explain=self._explain) for build in builds]
-        for i, (entry, question) in enumerate(sound):
+                entries.append((entry, report.type_of(question)))
+        with ThreadPoolExecutor(min(len(builds), os.cpu_count() or 1)) as pool:  # each build is a process of its own
+            of_builds = list(pool.map(lambda build: ask_prepared(asked, build, explain=self._explain), builds))
+        for i, (entry, type_) in enumerate(entries):
             for answers in of_builds:
                 self._count(answers[i])
-                yield report.Answered(entry.file, entry.index, entry.name, report.type_of(question), answers[i])
+                yield report.Answered(entry.file, entry.index, entry.name, type_, answers[i])
 
     def _count(self, answer: LibraryAnswer) -> None:
         from dmlsplit.library.catalogue import debug_layer

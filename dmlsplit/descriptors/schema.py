@@ -6,7 +6,6 @@ The table is `operators.json.xz`, made by packaging/schema.py from the facts of 
 from __future__ import annotations
 
 import json
-import lzma
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,9 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from dmlsplit.descriptors.enums import FeatureLevel
+from dmlsplit.system.printable import printable
 from dmlsplit.system.spelling import nearest
 
 PREFIX: Final = "DML_OPERATOR_"
+_FAMILIES: Final = ("ACTIVATION", "ELEMENT_WISE")
 OLDER_NAMES: Final[Mapping[str, str]] = {"SCATTER": "SCATTER_ELEMENTS"}
 
 
@@ -65,6 +66,8 @@ class OperatorSchema:
 @cache
 def _table() -> dict[str, Any]:
     """The file's content."""
+    import lzma  # few ask for other operators than Split and Join
+
     table: dict[str, Any] = json.loads(lzma.decompress(Path(__file__).with_name("operators.json.xz").read_bytes()))
     return table
 
@@ -108,7 +111,10 @@ def find_operator(name: str | int) -> OperatorSchema:
     """
     found = known_operator(name)
     if found is None:
-        raise ValueError(f"{name} is no operator{suggestion(str(name).removeprefix(PREFIX), _by_name())}")
+        short = str(name).removeprefix(PREFIX)
+        family = next((f"{family}_{short}" for family in _FAMILIES if f"{family}_{short}" in _by_name()), None)
+        near = f"; did you mean {family}?" if family else suggestion(short, _by_name())
+        raise ValueError(f"{printable(str(name), 60)} is no operator{near}")
     return found
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from dmlsplit.graphs.descriptors import NeighbourOperatorDesc
+from dmlsplit.graphs.descriptors import Neighbour
 from dmlsplit.graphs.operators import BY_NUMBER, Family
 from dmlsplit.graphs.program import Unmodelled
 
@@ -69,7 +69,7 @@ def copied(x: Array) -> Array:
     return x
 
 
-def function_of(node: NeighbourOperatorDesc) -> Function:
+def function_of(node: Neighbour) -> Function:
     """The function of a neighbour's inputs; Unmodelled where it, or one of its members, is not known."""
     row = BY_NUMBER.get(node.type)
     if row is None:

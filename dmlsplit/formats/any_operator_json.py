@@ -24,8 +24,8 @@ from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 AnyDesc: TypeAlias = AnyOperatorDesc | OperatorDesc
 
 _PAIRS: Final = {"scale-bias": ("Scale", "Bias"), "size-2d": ("Width", "Height")}
-_BESIDE_MEMBERS: Final = frozenset({"Type", "type", "bindings"})
-"""Keys of an operator without Desc that are no members: a model's operators have bindings."""
+_BESIDE_MEMBERS: Final = frozenset({"Type", "type", "bindings", "executionFlags"})
+"""Keys of an operator without Desc that are no members."""
 
 
 def loads(text: str | bytes) -> AnyDesc:

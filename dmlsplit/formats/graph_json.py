@@ -6,9 +6,10 @@
      "IntermediateEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "ToNodeIndex", "ToNodeInputIndex"}, ...]}}
 
 A Split or Join, and a tensor T, are as dmlsplit.formats.json has them. Of another operator the tensors have the names
-of its struct (dmlsplit.graphs.operators has them); one without a row there has "Inputs" and "Outputs", arrays of
-tensors. Its other members are numbers, arrays of numbers, or null; ScaleBias also {"Scale": a, "Bias": b}. A Desc that
-is null, of another operator than Split and Join, says that nothing is known of the node. An end of the graph that is
+of its struct; one that no model of graphs knows (dmlsplit.graphs.operators has the others) has all of its struct, as
+dmlsplit.formats.any_operator_json has it, or "Inputs" and "Outputs", arrays of tensors. Other members are numbers,
+arrays of numbers, or null; ScaleBias also {"Scale": a, "Bias": b}. A Desc that is null, of another operator than Split
+and Join, says that nothing is known of the node. An end of the graph that is
 null is what the other end of its edge is.
 """
 
@@ -20,9 +21,13 @@ from dataclasses import astuple
 from functools import partial
 from typing import Any, TypeVar
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.descriptors.enums import GRAPH
-from dmlsplit.formats.json import _OperatorReader, read_operator, tensor_json
+from dmlsplit.descriptors.schema import find_operator, known_operator
+from dmlsplit.formats.any_operator_json import _AnyReader
+from dmlsplit.formats.any_operator_json import to_json as any_operator_to_json
+from dmlsplit.formats.json import read_operator, tensor_json
 from dmlsplit.formats.json import to_json as operator_to_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 from dmlsplit.graphs.descriptors import (
@@ -35,7 +40,7 @@ from dmlsplit.graphs.descriptors import (
     Value,
     edge_counts,
 )
-from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT, operator_name, operator_number
+from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT, operator_name
 
 _Edge = TypeVar("_Edge", InputGraphEdgeDesc, OutputGraphEdgeDesc, IntermediateGraphEdgeDesc)
 
@@ -65,6 +70,8 @@ def _edges(edges: Sequence[Any]) -> list[dict[str, int]]:
 def _node(node: GraphNode) -> object:
     if isinstance(node, (SplitOperatorDesc, JoinOperatorDesc)):
         return operator_to_json(node)
+    if isinstance(node, AnyOperatorDesc):
+        return any_operator_to_json(node)
     row = BY_NUMBER.get(node.type)
     inputs, outputs = ([tensor_json(tensor) for tensor in side] for side in (node.inputs, node.outputs))
     members: dict[str, object] = {"Inputs": inputs, "Outputs": outputs}
@@ -79,7 +86,7 @@ def read_graph(text: JsonText, key_path: KeyPath = ()) -> GraphDesc:
     return _Reader(text).graph(key_path)
 
 
-class _Reader(_OperatorReader):
+class _Reader(_AnyReader):
     def __init__(self, text: JsonText) -> None:
         super().__init__(text, whole_model=False)
 
@@ -124,8 +131,11 @@ class _Reader(_OperatorReader):
             return read_operator(self.text, path).descriptor
         if "Desc" in members and members["Desc"] is None:
             return NeighbourOperatorDesc(number, [None] * counts[0], [None] * counts[1])
-        members, path = self.inside(members, path)
         row = BY_NUMBER.get(number)
+        desc = members.get("Desc")
+        if row is None and known_operator(number) and isinstance(desc, dict) and "Inputs" not in desc:
+            return self.operator(path, f"Nodes[{path[-1]}].", fused=False)
+        members, path = self.inside(members, path)
         if row is not None and "Inputs" not in members:
             named = row.tensors
             *inputs, output = [self.field(members, path, name, self.tensor) for name in named]
@@ -139,7 +149,7 @@ class _Reader(_OperatorReader):
     def _number(self, value: object, path: KeyPath) -> int:
         if isinstance(value, str):
             try:
-                return operator_number(value)
+                return find_operator(value).number
             except ValueError as unknown:
                 raise self.text.error(path, f"Type: {unknown}") from None
         return self.uint32(value, path)

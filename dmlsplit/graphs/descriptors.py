@@ -14,6 +14,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc, narrowed
 from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensors, _uint
 from dmlsplit.graphs.operators import JOIN, SPLIT, operator_number
 
@@ -103,7 +104,10 @@ class NeighbourOperatorDesc:
         return NeighbourOperatorDesc, (self.type, self.inputs, self.outputs, dict(self.members))
 
 
-GraphNode: TypeAlias = SplitOperatorDesc | JoinOperatorDesc | NeighbourOperatorDesc
+Neighbour: TypeAlias = NeighbourOperatorDesc | AnyOperatorDesc
+"""A node that is neither Split nor Join: by its tensors, or with all of its struct."""
+NEIGHBOURS: Final = (NeighbourOperatorDesc, AnyOperatorDesc)
+GraphNode: TypeAlias = SplitOperatorDesc | JoinOperatorDesc | Neighbour
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -134,7 +138,8 @@ class GraphDesc:
         put = object.__setattr__
         put(self, "inputs", _tensors(tuple(inputs), "Inputs"))
         put(self, "outputs", _tensors(tuple(outputs), "Outputs"))
-        put(self, "nodes", _instances(nodes, (SplitOperatorDesc, JoinOperatorDesc, NeighbourOperatorDesc), "Nodes"))
+        found = _instances(nodes, (SplitOperatorDesc, JoinOperatorDesc, *NEIGHBOURS), "Nodes")
+        put(self, "nodes", tuple([narrowed(node) if isinstance(node, AnyOperatorDesc) else node for node in found]))
         put(self, "input_edges", _instances(input_edges, (InputGraphEdgeDesc,), "InputEdges"))
         put(self, "output_edges", _instances(output_edges, (OutputGraphEdgeDesc,), "OutputEdges"))
         wires = _instances(intermediate_edges, (IntermediateGraphEdgeDesc,), "IntermediateEdges")
@@ -202,6 +207,6 @@ def _count(indices: list[int]) -> int:
 
 def node_type(node: GraphNode) -> int:
     """The DML_OPERATOR_TYPE."""
-    if isinstance(node, NeighbourOperatorDesc):
+    if isinstance(node, NEIGHBOURS):
         return node.type
     return SPLIT if isinstance(node, SplitOperatorDesc) else JOIN

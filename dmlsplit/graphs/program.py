@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.descriptors.layout import is_packed, packed_strides
-from dmlsplit.graphs.descriptors import NeighbourOperatorDesc
+from dmlsplit.graphs.descriptors import Neighbour
 from dmlsplit.graphs.operators import Family
 
 VECTOR: Final = 16
@@ -342,8 +342,8 @@ def depth_first(roots: Iterable[Node]) -> list[Node]:
     return order
 
 
-def numbers_of(desc: NeighbourOperatorDesc, name: str, count: int) -> tuple[int, ...]:
+def numbers_of(desc: Neighbour, name: str, count: int) -> tuple[int, ...]:
     value = desc.members.get(name)
     if not isinstance(value, tuple) or len(value) != count:
         raise Unmodelled(f"{name} is needed to know which elements a Slice takes")
-    return tuple(int(number) for number in value)
+    return tuple([int(number) for number in value if isinstance(number, (int, float))])

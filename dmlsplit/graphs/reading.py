@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from dmlsplit.descriptors.descs import BufferTensorDesc
 from dmlsplit.descriptors.layout import ELEMENT_BITS, is_packed
-from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, node_tensors, node_type
+from dmlsplit.graphs.descriptors import NEIGHBOURS, GraphDesc, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, LEAKY_RELU, RELU, Family, short_name
 from dmlsplit.graphs.program import (
     ELEMENT_BYTES,
@@ -64,7 +64,7 @@ class Program:
                 self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(node_tensors(desc)[1])
             ]
             self.nodes.append(node)
-            if not isinstance(desc, NeighbourOperatorDesc):
+            if not isinstance(desc, NEIGHBOURS):
                 node.axis = desc.axis
                 continue
             if family is Family.SLICE:

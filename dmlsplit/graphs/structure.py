@@ -5,10 +5,11 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Value
 from dmlsplit.descriptors.location import Location
-from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, Tensors, node_tensors, node_type
+from dmlsplit.graphs.descriptors import NEIGHBOURS, GraphDesc, Tensors, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, SPLIT
 from dmlsplit.rules.graph import GRAPH_RULES
 
@@ -54,7 +55,7 @@ class _Structure:
             known = node_type(self.graph.nodes[i]) in BY_NUMBER  # of others nothing is said anyway
             if known and None in map(_buffer, (*inputs, *outputs)):
                 self._add("graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null")
-            if isinstance(self.graph.nodes[i], NeighbourOperatorDesc):  # others have rules of their own
+            if isinstance(self.graph.nodes[i], NEIGHBOURS):  # others have rules of their own
                 for tensor in (*inputs, *outputs):
                     self._look_at_length(tensor, Location.of("Nodes", i))
 
@@ -123,8 +124,9 @@ class _Structure:
         if not graph.nodes:
             self._add("graph/empty", Location.of("Nodes"), "the graph has no nodes")
         for i, (inputs, _) in enumerate(self.ends):
-            for k in range(len(inputs)):
-                if (i, k) not in self.reached:
+            whole = isinstance(graph.nodes[i], AnyOperatorDesc)  # then a tensor that is null is absent
+            for k, tensor in enumerate(inputs):
+                if (i, k) not in self.reached and not (whole and tensor is None):
                     self._add("graph/input-unconnected", Location.of("Nodes", i), f"no edge reaches its input {k}")
         for i, (_, results) in enumerate(self.ends):
             if results and i not in self.used:

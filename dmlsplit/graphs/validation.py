@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import GRAPH, HResult
 from dmlsplit.descriptors.location import Location
-from dmlsplit.graphs.descriptors import GraphDesc, NeighbourOperatorDesc, described
+from dmlsplit.graphs.descriptors import NEIGHBOURS, GraphDesc, Neighbour, described
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, operator_name
@@ -165,7 +165,7 @@ def _created(graph: GraphDesc, target: Target) -> _Compiled:
     first_failure: bool | None = None
     """Whether it ends the process."""
     for i, node in enumerate(graph.nodes):
-        if isinstance(node, NeighbourOperatorDesc):
+        if isinstance(node, NEIGHBOURS):
             diagnostics = _neighbour(node, target)
             fails, ends = bool(diagnostics), False
         else:
@@ -180,7 +180,7 @@ def _created(graph: GraphDesc, target: Target) -> _Compiled:
     return _Compiled(tuple(found), None if first_failure is None else False, ends_the_process=bool(first_failure))
 
 
-def _neighbour(node: NeighbourOperatorDesc, target: Target) -> Sequence[Diagnostic]:
+def _neighbour(node: Neighbour, target: Target) -> Sequence[Diagnostic]:
     row = BY_NUMBER.get(node.type)
     if row is None or int(target.feature_level) > LOWEST_LEVEL_RANKS:
         return []

@@ -15,7 +15,7 @@ from dmlsplit.graphs import GraphDesc, NeighbourOperatorDesc
 from dmlsplit.graphs.descriptors import GraphNode, described
 from dmlsplit.library.catalogue import DIRECTML, LINUX, Build, debug_layer, directml_builds, find_build
 from dmlsplit.library.errors import Unavailable
-from dmlsplit.library.fetching import added, is_added
+from dmlsplit.library.fetching import is_added, require_added
 from dmlsplit.library.harness import harness
 from dmlsplit.library.image import image
 from dmlsplit.library.process import COMMAND_SECONDS, CRASH, SAID, TIMEOUT, opened
@@ -78,7 +78,8 @@ def build_of(directml: DirectMLLike = None) -> Build:
         build = _newest()
     if build.kind != DIRECTML:
         raise ValueError(f"{build} is ONNX Runtime, which is asked about models")
-    added(build)
+    require_added(build)
+    harness(build.platform)
     return build
 
 
@@ -93,7 +94,7 @@ def _newest() -> Build:
         else:
             return build
     recommended = [build for build in directml_builds() if build.platform is LINUX][-1]
-    added(recommended)
+    require_added(recommended)
     return recommended
 
 
@@ -115,8 +116,16 @@ def ask_all(
     descs: Iterable[Question], directml: DirectMLLike = None, *, compile: bool = False, explain: bool = True
 ) -> list[LibraryAnswer]:
     """The same of several descriptors, by one process."""
-    build = build_of(directml)
-    asked = [_Asked(desc, compile) for desc in descs]
+    return ask_prepared([prepared(desc, compile=compile) for desc in descs], build_of(directml), explain=explain)
+
+
+def prepared(desc: Question, *, compile: bool = False) -> Prepared:
+    """A question that several builds may be asked; ValueError for what no C struct holds: its path, and why."""
+    return Prepared(desc, compile)
+
+
+def ask_prepared(asked: Sequence[Prepared], build: Build, *, explain: bool = True) -> list[LibraryAnswer]:
+    """A build's answers to prepared questions, by one process."""
     with opened(build) as library:
         replies = library.replies([each.command for each in asked])
         ended = [i for i, reply in enumerate(replies) if _is_no_answer(reply) and asked[i].compiles]
@@ -130,20 +139,11 @@ def ask_all(
     return answers
 
 
-def checked(desc: Question) -> None:
-    """ValueError for a descriptor that no C struct holds: its path, and why."""
-    if not isinstance(desc, GraphDesc):
-        image(desc)
-        return
-    for i, node in enumerate(desc.nodes):
-        image(node_desc(node, i))
-
-
 def _is_no_answer(reply: str) -> bool:
     return reply == TIMEOUT or reply.startswith(CRASH)
 
 
-def _explain(asked: Sequence[_Asked], answers: list[LibraryAnswer], build: Build) -> None:
+def _explain(asked: Sequence[Prepared], answers: list[LibraryAnswer], build: Build) -> None:
     """Puts in reasons: that the build is older than the operator, else what the debug layer says, as far as it knows
     the operators and refuses the same, by the same call."""
     refused = []
@@ -172,7 +172,7 @@ def _explain(asked: Sequence[_Asked], answers: list[LibraryAnswer], build: Build
                 answers[i] = replace(answers[i], reason=message)
 
 
-class _Asked:
+class Prepared:
     """One question in the harness's words, and what its answers mean."""
 
     def __init__(self, desc: Question, compile: bool) -> None:

@@ -59,11 +59,16 @@ def is_added(build: Build) -> bool:
 
 def added(build: Build) -> Path:
     """The directory of a build's libraries; NotAdded, with the command that fetches it, where it is not there."""
+    require_added(build)
+    _check(build, directory_of(build))
+    return directory_of(build)
+
+
+def require_added(build: Build) -> None:
+    """NotAdded, with the command that fetches a build, where it is not here; Unavailable where none can be asked."""
     require_platform()
     if not is_added(build):
         raise not_added(build)
-    _check(build, directory_of(build))
-    return directory_of(build)
 
 
 def not_added(build: Build) -> NotAdded:

@@ -32,12 +32,23 @@ _ASKED: Final = ("main", "graph", "guarded", "session", "wire", *_COMMON)
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """How the harness of a platform is compiled: `programs` are what is made of which sources, and with which flags."""
+    """How the harness of a platform is compiled: `programs` are what is made of which sources, and with which flags.
 
+    `variable` names the compiler in the environment, in words, `compiler` is the one without it.
+    """
+
+    variable: str
     compiler: str
-    no_compiler: str
     flags: tuple[str, ...]
     programs: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+
+    def found(self) -> list[str]:
+        """The compiler's words; Unavailable where there is none."""
+        words = shlex.split(os.environ.get(self.variable) or self.compiler)
+        path = shutil.which(words[0])
+        if path is None:
+            raise Unavailable(f"no C++ compiler was found (${self.variable}, else {self.compiler.split()[0]})")
+        return [path, *words[1:]]
 
     def commands(self, compiler: Sequence[str], include: Path, output: Path) -> list[tuple[str, list[str]]]:
         """Each program, and the command that makes it in the folder `output`."""
@@ -52,8 +63,8 @@ class Toolchain:
 _SHARED: Final = ("-shared", "-fPIC")
 TOOLCHAINS: Final[Mapping[str, Toolchain]] = {
     LINUX.name: Toolchain(
+        "CXX",
         "c++",
-        "no C++ compiler was found ($CXX, else c++)",
         ("-static-libstdc++", "-static-libgcc"),
         {
             "harness": ((*_ASKED, "platform_linux"), ("-ldl",)),
@@ -66,9 +77,9 @@ TOOLCHAINS: Final[Mapping[str, Toolchain]] = {
         },
     ),
     WINDOWS.name: Toolchain(
-        "x86_64-w64-mingw32-g++",
-        "no C++ compiler for Windows was found (x86_64-w64-mingw32-g++)",
-        ("-static",),
+        "DMLSPLIT_WINDOWS_CXX",
+        "x86_64-w64-mingw32-g++ -static",
+        (),
         {
             "harness.exe": ((*_ASKED, "platform_windows"), ()),
             "sessions.exe": (("sessions", "recorder", "runtime", *_COMMON, "platform_windows"), ()),
@@ -114,30 +125,31 @@ def harness(platform: Platform = LINUX, program: str = "harness") -> Harness:
 def programs(platform: Platform) -> Path:
     """The folder of a platform's programs and stand-in libraries."""
     prebuilt = PREBUILT / platform.name
-    if prebuilt.is_dir() and not os.environ.get("CXX"):
+    if prebuilt.is_dir():
         return prebuilt
     tools = TOOLCHAINS[platform.name]
-    asked = os.environ.get("CXX", "") if platform is LINUX else ""
-    words = shlex.split(asked) or [tools.compiler]
-    compiler = shutil.which(words[0])
-    if compiler is None:
-        raise Unavailable(tools.no_compiler)
+    compiler = tools.found()
     include = next((path for path in INCLUDES if (path / "dmlsplit_directml.h").is_file()), None)
     if include is None:
         raise Unavailable("this installation has no headers: they come with the wheel and the checkout")
-    directory = cache_directory() / "harness" / fingerprint([compiler, *words[1:]], include)
+    directory = cache_directory() / "harness" / fingerprint(compiler, include)
     if not directory.exists():
         with made_whole(directory) as made:
-            for program, command in tools.commands([compiler, *words[1:]], include, made):
-                _compile(program, command)
+            compile_programs(tools, include, made)
     return directory
 
 
-def _compile(program: str, command: Sequence[str]) -> None:
+def compile_programs(tools: Toolchain, include: Path, folder: Path, seconds: float = COMPILE_SECONDS) -> None:
+    """Makes a platform's programs in a folder. Unavailable without a compiler, BuildError where it fails."""
+    for program, command in tools.commands(tools.found(), include, folder):
+        _compile(program, command, seconds)
+
+
+def _compile(program: str, command: Sequence[str], seconds: float) -> None:
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        raise BuildError(f"{program} was not compiled within {COMPILE_SECONDS} seconds") from None
+        raise BuildError(f"{program} was not compiled within {seconds:.0f} seconds") from None
     if result.returncode != 0:
         raise BuildError(f"{program} does not compile:\n{result.stderr}")
 

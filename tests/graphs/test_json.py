@@ -50,13 +50,36 @@ def test_nodes_without_a_row_keep_their_tensors():
     assert loads(dumps(desc)) == desc
 
 
+def test_nodes_of_any_operator():
+    """With all of their struct; what no model of graphs knows is named in the report."""
+    a, b, c = (dml.BufferTensorDesc(1, sizes) for sizes in ((1, 1, 2, 3), (1, 1, 3, 4), (1, 1, 2, 4)))
+    members = {"ATensor": a, "BTensor": b, "OutputTensor": c, "TransA": 0, "TransB": 0, "Alpha": 1, "Beta": 0}
+    gemm = dml.AnyOperatorDesc("GEMM", members)
+    half = dml.BufferTensorDesc(1, (1, 1, 2, 2))
+    split = dml.AnyOperatorDesc("SPLIT", {"InputTensor": c, "OutputTensors": [half, half], "Axis": 3})
+    starts = [dml.InputGraphEdgeDesc(0, 0, 0), dml.InputGraphEdgeDesc(1, 0, 1)]
+    ends = [dml.OutputGraphEdgeDesc(1, 0, 0), dml.OutputGraphEdgeDesc(1, 1, 1)]
+    wires = [dml.IntermediateGraphEdgeDesc(0, 0, 1, 0)]
+    desc = graphs.GraphDesc([a, b], [half, half], [gemm, split], starts, ends, wires)
+    assert isinstance(desc.nodes[1], dml.SplitOperatorDesc)
+    assert loads(dumps(desc)) == desc
+    assert [d.rule for d in dml.validate(desc).diagnostics] == ["graph/unknown"]
+    form = json.loads(dumps(desc))
+    form["Desc"]["Nodes"][0]["Desc"]["TransA"] = "TRANSPOSED"
+    with pytest.raises(dml.InputError, match=r"Nodes\[0\]\.Desc\.TransA: TRANSPOSED is no DML_MATRIX_TRANSFORM"):
+        loads(json.dumps(form))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda d: d.pop("Nodes"), "Field 'Nodes' is required"),
         (lambda d: d["InputEdges"][0].pop("ToNodeIndex"), "Field 'ToNodeIndex' is required"),
         (lambda d: d["InputEdges"][0].update(ToNodeIndex=-1), "ToNodeIndex: expected an unsigned integer"),
-        (lambda d: d["Nodes"][2].update(Type="DML_OPERATOR_SIGMOID"), "unknown operator"),
+        (
+            lambda d: d["Nodes"][2].update(Type="DML_OPERATOR_SIGMOID"),
+            "is no operator; did you mean ACTIVATION_SIGMOID",
+        ),
         (lambda d: d["Nodes"][2]["Desc"].pop("InputTensor"), "Field 'InputTensor' is required"),
         (lambda d: d["Nodes"][0]["Desc"].update(InputWindowOffsets="x"), "expected a number"),
         (lambda d: d.update(Inputs=3), "expected an array"),

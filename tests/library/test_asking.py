@@ -116,6 +116,21 @@ def test_a_graph(newest):
     assert (refused.hresult, refused.call, refused.node) == (0x80070057, "CreateOperator", 1)
 
 
+def test_a_graph_of_any_operators(newest):
+    gemm = operator("GEMM")
+    a, b, c = gemm.inputs
+    whole = gemm.outputs[0]
+    relu = dml.AnyOperatorDesc("ACTIVATION_RELU", {"InputTensor": whole, "OutputTensor": whole})
+    inputs = [a, b] if c is None else [a, b, c]
+    edges = [dml.InputGraphEdgeDesc(i, 0, i) for i in range(len(inputs))]
+    wires = [dml.IntermediateGraphEdgeDesc(0, 0, 1, 0)]
+    graph = dml.GraphDesc(inputs, [whole], [gemm, relu], edges, [dml.OutputGraphEdgeDesc(1, 0, 0)], wires)
+    alone = dml.GraphDesc(inputs, [whole], [gemm], edges, [dml.OutputGraphEdgeDesc(0, 0, 0)])
+    answer, without = ask_all([graph, alone], newest)
+    assert (answer.hresult, answer.call) == (without.hresult, without.call) == (0, "CompileGraph")
+    assert answer.dispatches == without.dispatches + 1  # fusing an activation is the caller's
+
+
 def test_a_node_that_does_not_say_all_of_its_struct(newest):
     tensor = dml.BufferTensorDesc(1, (1, 1, 2, 2))
     graph = dml.GraphDesc(

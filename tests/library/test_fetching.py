@@ -159,7 +159,7 @@ def test_no_wine(tmp_path, monkeypatch):
 def test_no_compiler_for_windows(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(wine, "environment", lambda prefix: {})
-    with pytest.raises(Unavailable, match="no C\\+\\+ compiler for Windows"):
+    with pytest.raises(Unavailable, match=r"no C\+\+ compiler was found .* else x86_64-w64-mingw32"):
         harness.harness.__wrapped__(WINDOWS)
 
 
@@ -187,7 +187,6 @@ def test_a_compiler_that_fails_leaves_nothing(cache, tmp_path, monkeypatch):
 def test_the_harness_of_the_package_needs_no_compiler(tmp_path, monkeypatch):
     (tmp_path / "linux").mkdir()
     monkeypatch.setattr(harness, "PREBUILT", tmp_path)
-    monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", "")
     found = harness.harness.__wrapped__()
     assert found.program == (str(tmp_path / "linux" / "harness"),)

@@ -17,7 +17,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 CORE = [f"tests/test_{name}.py" for name in ("validation", "execution", "threads", "geometry", "recorded_executions")]
@@ -86,6 +86,10 @@ KINDS = (
 )
 
 
+PREBUILT: Final = KINDS[0]
+"""Which brings the programs that ask DirectML."""
+
+
 def build(kind: Kind, source: Path, folder: Path) -> Path:
     """A wheel of a kind."""
     folder.mkdir()
@@ -97,6 +101,10 @@ def build(kind: Kind, source: Path, folder: Path) -> Path:
     compiler.chmod(0o755)
     shared = shlex.join(map(str, kind.link(kind.target, compiler, folder)))
     variables = {"CC": str(compiler), "LDSHARED": shared, "_PYTHON_HOST_PLATFORM": kind.platform}
+    if kind is PREBUILT:
+        for name, target in (("CXX", kind.target), ("DMLSPLIT_WINDOWS_CXX", "x86_64-windows-gnu")):
+            variables[name] = shlex.join([sys.executable, "-I", "-m", "ziglang", "c++", "-target", target])
+        variables["DMLSPLIT_PREBUILT"] = "1"
     # Isolated, it would install what the other machine builds with.
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     run(*pip, "-w", folder, source, variables=variables)
