@@ -65,12 +65,13 @@ class BuildPy(build_py):
         sys.path.insert(0, str(root))  # in an isolated build the package's sources are not on the path
         from dmlsplit.library.harness import TOOLCHAINS, compile_programs
 
-        sources = root / "dmlsplit" / "library" / "harness"
         for name, tools in TOOLCHAINS.items():
             folder = Path(self.build_lib) / "dmlsplit" / "library" / "prebuilt" / name
             self.mkpath(str(folder))
             compile_programs(tools, root / "include", folder, seconds=3600)  # zig makes its libraries first
-            self.announce(f"made {', '.join(tools.programs)} of {sources}", level=2)
+            for path in folder.iterdir():
+                if path.name not in tools.programs:  # zig writes import libraries beside DLLs
+                    path.unlink()
 
 
 def in_parallel(compile):

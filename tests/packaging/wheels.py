@@ -211,6 +211,18 @@ def use(wheel: Path, interpreter: Interpreter, folder: Path) -> str:
     return tests.splitlines()[-1]
 
 
+def check_programs(wheel: Path) -> None:
+    """A wheel brings all programs that ask DirectML, and those that are started may be."""
+    sys.path.insert(0, str(ROOT))
+    from dmlsplit.library.harness import TOOLCHAINS
+
+    with zipfile.ZipFile(wheel) as archive:
+        prebuilt = {entry.filename: entry for entry in archive.infolist() if "/prebuilt/" in entry.filename}
+    made = {f"dmlsplit/library/prebuilt/{name}/{file}" for name, tools in TOOLCHAINS.items() for file in tools.programs}
+    assert {name for name in prebuilt if not name.endswith("/")} == made
+    assert prebuilt["dmlsplit/library/prebuilt/linux/harness"].external_attr >> 16 & 0o111
+
+
 def check_wheels(sdist: Path, folder: Path, install: Callable[[Path, str, Path], None]) -> Iterator[str]:
     """One line for each kind; `install` does so in an environment of this machine, and uses it."""
     if not sys.platform.startswith("linux"):
@@ -220,6 +232,8 @@ def check_wheels(sdist: Path, folder: Path, install: Callable[[Path, str, Path],
     for kind in KINDS:
         wheel = build(kind, sdist, folder / kind.tag)
         assert kind.tag in wheel.name, wheel.name
+        if kind is PREBUILT:
+            check_programs(wheel)
         said = "nothing here runs it"
         if kind.target == native:
             install(wheel, sys.executable, folder)
