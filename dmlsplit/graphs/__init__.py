@@ -1,4 +1,4 @@
-"""DML_GRAPH_DESC: as data, judged by a model of what CompileGraph makes of it.
+"""DML_GRAPH_DESC as data, judged by a model of CompileGraph.
 
 descriptors   the graph and its edges, which never judge themselves
 operators     the neighbours of a Split or Join that were observed

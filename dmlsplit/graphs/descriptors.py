@@ -23,7 +23,7 @@ Value: TypeAlias = int | float | tuple[int, ...] | tuple[float, ...] | None
 Tensors: TypeAlias = tuple[TensorDesc | None, ...]
 
 _MOST_OPTIONAL: Final = 16
-"""Tensors of an operator that may be absent."""
+"""The most tensors of an operator that may be absent."""
 _NO_MEMBERS: Final[Mapping[str, Value]] = MappingProxyType({})
 
 
@@ -77,7 +77,7 @@ class NeighbourOperatorDesc:
     `type` is a DML_OPERATOR_TYPE by name (with or without DML_OPERATOR_) or number. `inputs` and `outputs` are the
     tensors in the order of the members, None for a null pointer; `members` are the other members by name, in order.
 
-    Raises ValueError for a name that is unknown, DescriptorError for a number that is no UINT.
+    Raises ValueError for an unknown name, DescriptorError for a number that does not fit a UINT.
     """
 
     type: int
@@ -100,7 +100,7 @@ class NeighbourOperatorDesc:
         put(self, "members", MappingProxyType(values))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled, and copied, by its members: a mapping that cannot be changed is not taken by pickle."""
+        """Pickles and copies by members, since pickle refuses a read-only mapping."""
         return NeighbourOperatorDesc, (self.type, self.inputs, self.outputs, dict(self.members))
 
 
@@ -114,9 +114,9 @@ GraphNode: TypeAlias = SplitOperatorDesc | JoinOperatorDesc | Neighbour
 class GraphDesc:
     """DML_GRAPH_DESC: nodes, and edges between them and the graph's inputs and outputs.
 
-    `inputs` and `outputs` are the tensors at the graph's ends; the C struct has their counts only, and None is what the
-    other end of the edge is. A BufferTensorDesc is wrapped in a TensorDesc. The same descriptor may stand at several
-    indices: each is a node of its own.
+    `inputs` and `outputs` are the tensors at the graph's ends; the C struct has their counts only, and None stands for
+    the tensor at the other end of the edge. A BufferTensorDesc is wrapped in a TensorDesc. The same descriptor may
+    stand at several indices: each is a node of its own.
     """
 
     inputs: Tensors
@@ -156,7 +156,7 @@ def _instances(values: Iterable[object], types: tuple[type, ...], path: str) -> 
 
 
 def node_tensors(node: GraphNode) -> tuple[Tensors, Tensors]:
-    """The inputs and the outputs of a node, as far as its arrays and counts reach."""
+    """The inputs and the outputs of a node that its arrays and counts cover."""
     if isinstance(node, SplitOperatorDesc):
         return (node.input_tensor,), (node.output_tensors or ())[: node.output_count]
     if isinstance(node, JoinOperatorDesc):
@@ -165,7 +165,8 @@ def node_tensors(node: GraphNode) -> tuple[Tensors, Tensors]:
 
 
 def described(graph: GraphDesc) -> GraphDesc:
-    """The same with what the edges lead to in the place of graph ends that are None, as far as it is known."""
+    """A copy of the graph whose graph ends that are None are filled in from the tensors at the other ends of their
+    edges."""
     if None not in graph.inputs and None not in graph.outputs:
         return graph
     inputs, outputs = list(graph.inputs), list(graph.outputs)
@@ -190,7 +191,8 @@ def edge_counts(
     outputs: Iterable[OutputGraphEdgeDesc],
     wires: Sequence[IntermediateGraphEdgeDesc],
 ) -> dict[int, tuple[int, int]]:
-    """By node: how many inputs and outputs it has at least, for edges lead to them. An index far beyond is a fault."""
+    """The least number of inputs and outputs of each node that its edges imply. An index far beyond the rest is a
+    fault."""
     reached: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     to: Iterable[InputGraphEdgeDesc | IntermediateGraphEdgeDesc] = chain(inputs, wires)
     of: Iterable[OutputGraphEdgeDesc | IntermediateGraphEdgeDesc] = chain(outputs, wires)

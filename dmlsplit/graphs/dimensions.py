@@ -1,4 +1,4 @@
-"""Shaders of four dimensions: what builds of DirectML make of tensors with five and more."""
+"""Shaders of four dimensions: how builds of DirectML compile tensors with five and more."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ INNER: Final = 4
 
 
 def break_splits(program: Program) -> None:
-    """A Split of five dimensions is compiled as one of four: what lies behind the first index is not found."""
+    """Marks Splits of five dimensions, which builds compile as four: all elements behind the first index are read from
+    wrong places."""
     uses = program.uses()
     broken = []
     for node in program.nodes:
@@ -52,11 +53,11 @@ def break_splits(program: Program) -> None:
 def too_narrow(
     program: Program, node: Node, sizes: Sequence[int], strides: Sequence[int], *, leaves: bool = False
 ) -> bool:
-    """Whether an operator of at most four dimensions would have to read, or write, five that do not fold.
+    """True where an operator limited to four dimensions would have to read or write five that do not fold.
 
-    Which do was tried out. With four sizes above 1, and a gap behind the first, it is the innermost size that
-    decides: it has to be as large as the gap, in multiples of what lies behind the first. `leaves`: it
-    writes a graph output.
+    Determined by experiment. With four sizes above 1 and a gap behind the first, the innermost size decides: it has to
+    equal the first stride divided by the number of elements behind the first index. `leaves`: the operator writes a
+    graph output.
     """
     if node.family not in (Family.ACTIVATION, Family.SLICE) or len(sizes) not in program.traits.narrow_ranks:
         return False

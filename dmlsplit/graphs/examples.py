@@ -24,7 +24,7 @@ End: TypeAlias = tuple[int | None, int]
 
 
 class Sketch:
-    """A graph that is built node by node; every tensor is packed FLOAT32. Each method gives the node's outputs."""
+    """Builds a graph node by node; every tensor is packed FLOAT32. Each operator method returns the node's outputs."""
 
     def __init__(self) -> None:
         self.inputs: list[BufferTensorDesc] = []
@@ -83,7 +83,7 @@ class Sketch:
         return ends
 
     def graph(self, *outputs: End) -> GraphDesc:
-        """The graph with these outputs, in order."""
+        """The finished graph with these outputs, in order."""
         inputs, wires = [], []
         for node, sources in enumerate(self.sources):
             for k, (start, index) in enumerate(sources):
@@ -159,7 +159,7 @@ _WITH_ONE_STRIDE: Final = replace(_T, strides=(1,))
 
 
 def broken_relu(**members: object) -> Callable[[bool], GraphDesc]:
-    """relu(x), if it is cured; else with these members."""
+    """Returns a maker of relu(x): with these members replaced, or sound where `cured`."""
 
     def made(cured: bool) -> GraphDesc:
         changes: Any = {} if cured else members
@@ -179,7 +179,7 @@ def chain(*operators: GraphNode) -> GraphDesc:
 
 
 def unary(operator: str, *sizes: int, data_type: TensorDataType = TensorDataType.FLOAT32) -> NeighbourOperatorDesc:
-    """An operator of one packed input, and an output that is described alike."""
+    """An operator with one packed input and an output of equal size and type."""
     tensor = BufferTensorDesc(data_type, sizes)
     return NeighbourOperatorDesc(operator, [tensor], [tensor])
 
@@ -211,7 +211,7 @@ def unused(cured: bool) -> GraphDesc:
 
 
 def circular(cured: bool) -> GraphDesc:
-    """tanh(x + y); not cured: y is what tanh makes."""
+    """tanh(x + y); not cured: y is the result of the tanh."""
     g = Sketch()
     desc = g.graph(g("ACTIVATION_TANH", g("ELEMENT_WISE_ADD", g.input(1, 8, 1, 16), g.input(1, 8, 1, 16))))
     if cured:
@@ -255,4 +255,4 @@ EXAMPLES: Final[Mapping[str, Callable[[bool], GraphDesc]]] = {
     "graph/whole-for-part": joined_in_rows,
     "graph/unknown": unobserved,
 }
-"""By rule: makes a graph that breaks it, or the cured one."""
+"""Maps each rule to a function that makes a graph that breaks it, or the cured graph."""

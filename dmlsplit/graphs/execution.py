@@ -17,7 +17,7 @@ from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn
 from dmlsplit.graphs.regions import at_first_index, overlap
 
 MOST_COMPARISONS: Final = 100
-"""Of regions, per dispatch on average; beyond, a graph is too entangled to say."""
+"""The most comparisons of regions, per dispatch on average; beyond it the correctness of a graph is unknown."""
 NEVER_NEGATIVE: Final = {"ABS", "EXP", "HARD_SIGMOID", "RELU", "SIGMOID", "SOFTPLUS"}
 """Operators whose results are not negative, so that an ABS or RELU of them changes nothing."""
 KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MIN", "MULTIPLY", "SLICE1", "SPLIT"}
@@ -26,7 +26,7 @@ KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MI
 T = TypeVar("T")
 
 Correctness: TypeAlias = Literal["right", "wrong", "unknown"]
-"""Whether a graph output holds what the operators, one by one, would give."""
+"""Whether a graph output equals the result of running the operators one by one."""
 
 
 class Extent(enum.Enum):
@@ -39,17 +39,17 @@ class Extent(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class WrongOutput:
-    """Why an output does not hold what it should: the rule, the node at fault (None: a copy), and what happened."""
+    """Why an output is wrong: the rule, the node at fault (None: a copy), and what happened."""
 
     rule: str
     node: int | None
     message: str
     negatives_only: bool = False
-    """Only numbers below 0 are wrong, and not above it."""
+    """Only negative numbers are wrong."""
     extent: Extent = Extent.ALL
 
     def beside(self, other: WrongOutput | None) -> WrongOutput:
-        """This one, of a tensor that another is of, too."""
+        """This fault, its extent merged with that of another fault of the same tensor."""
         if other is None or other.extent is self.extent:
             return self
         either = Extent.ALL in (self.extent, other.extent)
@@ -61,7 +61,7 @@ class _Write:
     time: int
     dispatch: Dispatch
     copied: Tensor | None = None
-    """The tensor of which it is a copy, or a copy of a part."""
+    """The copied tensor, in whole or in part."""
     fault: WrongOutput | None = None
 
     @property
@@ -77,15 +77,15 @@ class _Piece(NamedTuple):
     """The writes of one tensor that a read needs."""
 
     needed: list[tuple[_Write, BufferView]]
-    """Each with what of its region is the tensor's."""
+    """Each write with the part of its region that belongs to the tensor."""
     alone: bool
-    """Nothing else has written the tensor that is read."""
+    """No other dispatch has written the tensor that is read."""
     larger: set[int]
-    """The times of writes of more than the tensor's."""
+    """The times of writes that cover more than the tensor."""
 
 
 class _Shelf:
-    """Writes of up to one length, by the places of that length that they touch, of which there are two at most."""
+    """Writes up to one length, keyed by the blocks of that length that each touches, two at most."""
 
     def __init__(self) -> None:
         self._places: list[int] = []
@@ -99,7 +99,7 @@ class _Shelf:
         self._writes[place].append(write)
 
     def since(self, first: int, last: int, time: int) -> Iterator[_Write]:
-        """The writes at these places and those between them, behind a time."""
+        """The writes later than `time` in blocks `first` to `last`."""
         for i in range(bisect.bisect_left(self._places, first), bisect.bisect_right(self._places, last)):
             for write in reversed(self._writes[self._places[i]]):
                 if write.time <= time:
@@ -112,7 +112,7 @@ class _Memory:
     """The writes so far, by buffer and length."""
 
     shelves: dict[str, dict[int, _Shelf]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(_Shelf)))
-    """Each for lengths of so many bits."""
+    """One shelf for each bit length of a write."""
     of_tensor: dict[Tensor, list[_Write]] = field(default_factory=lambda: defaultdict(list))
 
     def write(self, write: _Write) -> None:
@@ -123,7 +123,7 @@ class _Memory:
         self.of_tensor[write.tensor].append(write)
 
     def since(self, region: BufferView, time: int) -> list[_Write]:
-        """The writes behind a time that may be over a region, in order."""
+        """The writes later than `time` that may overlap a region, in order."""
         found: dict[int, _Write] = {}
         for bits, shelf in self.shelves[region.buffer].items():
             writes = shelf.since(region.offset >> bits, region.end - 1 >> bits, time)
@@ -132,10 +132,10 @@ class _Memory:
 
 
 class Execution:
-    """The execution of one plan; `faults` says of each graph output what is wrong with it, None where it is right.
+    """Executes one plan; `faults` holds the fault of each graph output, None for a right one.
 
-    `passes_on`: whether what reads something wrong is wrong, too. Otherwise each dispatch is given the right values,
-    and `arisen` has all faults: each with a tensor that it makes wrong.
+    `passes_on`: a dispatch that reads wrong values produces wrong ones. Otherwise each dispatch reads the right values,
+    and `arisen` maps every fault to a tensor that it makes wrong.
     """
 
     def __init__(self, plan: CompiledGraph, *, passes_on: bool = True) -> None:
@@ -143,7 +143,7 @@ class Execution:
         self.memory = _Memory()
         self.arisen: dict[WrongOutput, Tensor] = {}
         self.same: dict[Tensor, Tensor] = {}
-        """Of a copy: what it is a copy of."""
+        """Maps a copy to its original."""
         self.never_negative: set[Tensor] = set()
         self.stand_ins = {stand_in.whole: stand_in for stand_in in plan.stand_ins}
         self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
@@ -167,7 +167,7 @@ class Execution:
                     self.arisen.setdefault(held, home)
 
     def _by_tensor(self, outputs: Iterable[tuple[Tensor, T]]) -> Mapping[Tensor, Sequence[T]]:
-        """What is said of outputs of Joins, by these and all that they live in."""
+        """Maps each of these Join outputs, and every tensor that contains it, to the attached values."""
         found: dict[Tensor, list[T]] = defaultdict(list)
         for output, said in outputs:
             for tensor in (output, *output.outer()):
@@ -176,7 +176,7 @@ class Execution:
         return found
 
     def _faults(self, dispatch: Dispatch) -> Iterator[WrongOutput]:
-        """The faults of what a dispatch writes: its own, then those of what it reads."""
+        """Yields the faults of a dispatch's output: its own, then those of its inputs."""
         wrong = dispatch.wrong
         if wrong is not None:
             equal = [self._value(one) is self._value(other) for one, other in wrong.instead]
@@ -196,14 +196,14 @@ class Execution:
         return self._read(home, home.region)
 
     def _value(self, tensor: Tensor) -> Tensor:
-        """The tensor that has the same value and was there first."""
+        """The first tensor that had this tensor's value."""
         parts = self.plan.parts.get(tensor)
         if parts is not None and len(parts) == 1 and parts[0].sizes == tensor.sizes:
             tensor = parts[0]
         return self.same.get(tensor, tensor)
 
     def _note_value(self, dispatch: Dispatch) -> None:
-        """Remembers what has the value of its input, and what is never negative."""
+        """Records outputs that equal their input, and outputs that are never negative."""
         values = [self._value(tensor) for tensor, _ in dispatch.reads]
         output, name = dispatch.output, dispatch.name
         positive = [self._never_negative(value) for value in values]
@@ -220,7 +220,8 @@ class Execution:
         return all(self._value(source) in self.never_negative for source, _ in self._sources(tensor))
 
     def _unchanged(self, write: _Write, earlier: _Write) -> bool:
-        """Whether the bytes of the earlier write are still the same: the later one wrote the value that was there."""
+        """True where the later write stored the value that was already there, so that the earlier bytes are
+        unchanged."""
         if write.dispatch.rectifies and self._never_negative(earlier.tensor):
             return True
         value = self._value(write.tensor)
@@ -229,7 +230,7 @@ class Execution:
         return value in earlier.tensor.outer() and value.region is not None and value.region.begins_as(write.region)
 
     def _sources(self, tensor: Tensor) -> Iterator[tuple[Tensor, BufferView | None]]:
-        """The tensors that were written to make this one; of those that are larger than their places, the places."""
+        """Yields the tensors whose writes make up this one; for a tensor larger than its place, also the place."""
         stack: list[tuple[Tensor, BufferView | None]] = [(tensor, None)]
         while stack:
             self._spend()
@@ -243,7 +244,8 @@ class Execution:
                     stack.append((part, larger.place if larger else place))
 
     def _read(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
-        """The fault of the bytes of a region that should hold the tensor, or a part of it."""
+        """The fault of a read: what is wrong with the bytes of `region`, which should hold the tensor or a part of
+        it."""
         if tensor.producer is None:
             return None
         fault = self._never_written(tensor, region) or self._displaced(tensor, region)
@@ -262,7 +264,7 @@ class Execution:
         return fault if fault is not None and not fault.negatives_only else mild or fault
 
     def _never_written(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
-        """The fault where the region has the place of a Join's input that nothing is written to."""
+        """The fault where the region covers the place of a Join's input that is never written."""
         for output, place, k in self.lost.get(tensor, ()):
             if self._overlap(place, region):
                 number = output.producer.number if output.producer else None
@@ -274,7 +276,7 @@ class Execution:
         return None
 
     def _pieces(self, tensor: Tensor, region: BufferView) -> Iterator[_Piece]:
-        """The writes of each tensor that this one is made of, as far as they are in the region."""
+        """Yields the writes of each tensor that this one consists of, limited to the region."""
         sources = list(self._sources(tensor))
         for source, place in sources:
             found = self.memory.of_tensor.get(source)
@@ -285,8 +287,7 @@ class Execution:
             yield _Piece(needed, alone, {w.time for w in found} if place else set())
 
     def _overwritten(self, region: BufferView, pieces: Sequence[_Piece]) -> WrongOutput | None:
-        """The first fault of values that something else was written over; one of negative numbers only, if that is all
-        there is."""
+        """The first fault of a value that was overwritten; a fault of negative numbers only where there is no other."""
         written = [each for piece in pieces for each in piece.needed]
         if not written:
             return None
@@ -308,7 +309,7 @@ class Execution:
         return mild
 
     def _written_over(self, write: _Write, earlier: _Write) -> WrongOutput:
-        """The fault of a write that changes what an earlier one has put there."""
+        """The fault caused by a write that changes what an earlier one stored."""
         stand_in = self.stand_ins.get(write.tensor)
         if stand_in is not None:
             if write.copied is not None and write.copied is earlier.copied:
@@ -320,7 +321,7 @@ class Execution:
         return WrongOutput("graph/memory-overwritten", node, message, write.dispatch.rectifies)
 
     def _reaching(self, write: _Write, region: BufferView, *, alone: bool) -> WrongOutput | None:
-        """The fault of values that are read where a write has put them, and no other write has if `alone`."""
+        """The fault that a read of `region` inherits from a write; `alone`: no other write made the tensor."""
         fault = write.fault
         if fault is None or fault.extent is Extent.ALL:
             return fault
@@ -338,7 +339,7 @@ class Execution:
         return fault if apart else replace(fault, extent=Extent.SOME)
 
     def _displaced(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
-        """The fault where the whole input of a Split was joined in the place of a part that begins elsewhere."""
+        """The fault where a Join got the whole input of a Split in the place of a part that begins elsewhere."""
         for stand_in in self.displaced.get(tensor, ()):
             if not self._overlap(stand_in.place, region):
                 continue

@@ -1,4 +1,4 @@
-"""The fusion of CompileGraph: p * sigmoid(q) becomes one dispatch, and what is wrong with it."""
+"""The fusion of CompileGraph: p * sigmoid(q) becomes one dispatch, sometimes a wrong one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dmlsplit.graphs.traits import Fusion
 
 
 def fuse(program: Program) -> None:
-    """p * sigmoid(q) becomes q * sigmoid(q): what is compared is the node that p and q come from.
+    """Turns p * sigmoid(q) into q * sigmoid(q), since CompileGraph compares only the nodes that p and q come from.
 
     So p may be another output of the same Split.
     """
@@ -45,7 +45,7 @@ def fuse(program: Program) -> None:
                 break
             if program.traits.fusion is Fusion.CHAIN and _fuse_chain(program, product, k, sigmoid, uses):
                 break
-    # Nodes that only lost nodes have read are not computed.
+    # Nodes whose only readers were removed are not computed.
     read = set(depth_first(tensor.producer for tensor in program.outputs if tensor.producer is not None))
     program.nodes = [node for node in program.nodes if node in read]
     if program.traits.fusion is Fusion.CHAIN:
@@ -58,7 +58,7 @@ def _check_sizes(program: Program, product: Node) -> None:
 
 
 def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node | None:
-    """The node that a tensor comes from, if it is of this type, not fused, and the tensor is used once."""
+    """The producer of a tensor if it has this type, is not fused, and the tensor is used once; else None."""
     node = tensor.producer
     if node is None or node.type != type or node.removed or node.fused:
         return None
@@ -66,7 +66,7 @@ def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node
 
 
 def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Uses) -> bool:
-    """(p * q) * sigmoid(r) becomes (r * sigmoid(r)) * rest: of the rest the output index is right, its node r's."""
+    """Turns (p * q) * sigmoid(r) into (r * sigmoid(r)) * rest, where rest keeps its output index but gets r's node."""
     gate, other = product.operands[k], product.operands[1 - k]
     inner = _only_maker(program, other.tensor, MULTIPLY, uses)
     if inner is None:
@@ -96,7 +96,7 @@ def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Us
 
 
 def _fuse_products(program: Program) -> None:
-    """((x * sigmoid(x)) * y) * z, once the first is fused, is one dispatch of x, y and z."""
+    """Fuses ((x * sigmoid(x)) * y) * z, whose first product is fused already, into one dispatch of x, y and z."""
     uses = program.uses()
     for outer in program.nodes:
         for k in (0, 1) if outer.type == MULTIPLY and len(outer.operands) == 2 else ():
@@ -115,13 +115,13 @@ def _fuse_products(program: Program) -> None:
 
 
 def _swish(program: Program, tensor: Tensor, uses: Uses) -> Node | None:
-    """The node of x * sigmoid(x), fused, if the tensor is that and used once."""
+    """The producer of a tensor if it is a fused x * sigmoid(x) and the tensor is used once; else None."""
     node = tensor.producer
     return node if node and node.fused and len(uses[tensor]) == 1 and tensor not in program.output_set else None
 
 
 def _value_of(tensor: Tensor) -> Tensor:
-    """The tensor that identities made this one of."""
+    """Follows identities back to the tensor that they copy."""
     while tensor.producer is not None and tensor.producer.family is Family.IDENTITY:
         tensor = tensor.producer.operands[0].tensor
     return tensor

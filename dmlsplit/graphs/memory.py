@@ -46,18 +46,18 @@ from dmlsplit.graphs.traits import FiveDimensions, GraphTraits, JoinPlacement
 from dmlsplit.graphs.views import bypass_identities, cut_splits, elide_splits
 
 LAST_FACTOR: Final = 2
-"""Of x * sigmoid(x) * y * z: what the fused product can be computed in place of."""
+"""In x * sigmoid(x) * y * z, the operand whose memory the fused product can take."""
 
 
 def compile_graph(graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> CompiledGraph:
-    """The dispatches that a sound graph compiles to; Refused, Crash or Unmodelled. `assumed`: as Program has it."""
+    """Compiles a sound graph to dispatches. Raises Refused, Crash or Unmodelled. `assumed`: as for Program."""
     return compile_program(Program(graph, traits, assumed))
 
 
 def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
-    """The dispatches of a graph that was read; it gets `buffers`.
+    """Compiles a Program to dispatches and fills in its `buffers`.
 
-    Without `refuses` a graph gets dispatches, too, whose tensors do not fit the memory that they were given.
+    Without `refuses`, also graphs whose tensors do not fit their memory get dispatches.
     """
     fuse(program)
     bypass_identities(program)
@@ -78,7 +78,7 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
     if refuses:
         _check_memory(program, dispatches)
     dispatches = _without_idle(program, dispatches, homes)
-    # Only where an operator in place has joined two buffers does a copy that was put in stay in one.
+    # A copy that was inserted stays in a Join only where an operator in place has joined two buffers.
     if program.traits.forgets_repeats and any(
         d.node is None and d.reads[0][1].buffer == d.writes.buffer for d in dispatches
     ):
@@ -92,9 +92,9 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
 
 
 def _readers_first(program: Program, homes: Sequence[Tensor], *, deepest: bool) -> list[Node]:
-    """The nodes from the graph outputs on, the last output first, each behind all that read its outputs.
+    """The nodes from the graph outputs backwards, last output first; each node follows all readers of its outputs.
 
-    Level by level; `deepest`: of those whose readers are done the one that became so last.
+    Breadth first, or with `deepest` depth first: the node whose readers were finished last comes next.
     """
     waiting: dict[Node, int] = defaultdict(int)
     for node in program.nodes:
@@ -120,10 +120,10 @@ def _readers_first(program: Program, homes: Sequence[Tensor], *, deepest: bool) 
 
 
 def _share(program: Program, homes: Sequence[Tensor]) -> None:
-    """An operator that computes element by element takes the memory of an input that nothing else uses.
+    """Lets an element-by-element operator take the memory of an input that nothing else uses.
 
-    One use is counted, of the tensor itself: that it lives in a Join's output, or has views, is not looked at.
-    Where both inputs could be taken, the order of the nodes that they come from decides.
+    Only uses of the tensor itself count, as in CompileGraph: views of it, and a Join's output that it lives in, are
+    ignored. Where both inputs qualify, the order of their producers decides.
     """
     uses = program.uses()
     claimed: set[Node] = set()
@@ -138,7 +138,7 @@ def _share(program: Program, homes: Sequence[Tensor]) -> None:
             if reader.fused and k != LAST_FACTOR:
                 continue
             operand, output = reader.operands[k], reader.output
-            if math.prod(operand.sizes) != math.prod(output.sizes):  # it is broadcast
+            if math.prod(operand.sizes) != math.prod(output.sizes):  # broadcast
                 continue
             packed = output.packed and (not operand.view or is_packed(operand.sizes, tensor.strides))
             if not packed and not _lie_alike(operand.sizes, tensor.strides, output.strides):
@@ -163,7 +163,7 @@ def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
             found, begins = reads, None
             copies = node.copies or node.family in (Family.SPLIT, Family.SLICE, Family.IDENTITY)
             if node.family in (Family.SPLIT, Family.SLICE):
-                if program.traits.splits_are_slices:  # its operand is the part already
+                if program.traits.splits_are_slices:  # the operand is already the part
                     offsets = (0,) * len(offsets)
                 found = [(reads[0][0], reads[0][1].window(tensor.sizes, offsets, node.steps))]
                 begins = reads[0][1].offset
@@ -184,7 +184,7 @@ def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
 
 
 def _without_idle(program: Program, dispatches: Sequence[Dispatch], homes: list[Tensor]) -> list[Dispatch]:
-    """Without copies that were put in and would leave their inputs where they are: the inputs stand for them."""
+    """Drops inserted copies that would copy a tensor onto itself; their inputs replace them."""
     source = {d.output: d.reads[0][0] for d in dispatches if d.node is None and d.reads[0][1] == d.writes}
     if not source:
         return list(dispatches)
@@ -206,7 +206,7 @@ def _read_region(program: Program, operand: Operand) -> tuple[Tensor, BufferView
 
 
 def _region(program: Program, tensor: Tensor) -> BufferView:
-    """Where the tensor lies."""
+    """Resolves the memory region of a tensor."""
     chain = [tensor]
     while chain[-1].region is None:
         last = chain[-1]
@@ -223,12 +223,12 @@ def _region(program: Program, tensor: Tensor) -> BufferView:
 
 
 def _place_of(program: Program, node: Node, k: int, sizes: tuple[int, ...]) -> BufferView:
-    """Where input k of a Join should be."""
+    """The region where input k of a Join belongs."""
     return _region(program, node.output).part(node.place(node.output.strides, k), sizes)
 
 
 def _settle(program: Program, tensor: Tensor) -> None:
-    """Memory of its own, or a graph's input or output buffer."""
+    """Gives a tensor a buffer of its own, or the graph's input or output buffer."""
     size = tensor.bytes
     if tensor.graph_output is not None:
         buffer = f"output {tensor.graph_output}"
@@ -242,7 +242,7 @@ def _settle(program: Program, tensor: Tensor) -> None:
 
 
 def _check_memory(program: Program, dispatches: Iterable[Dispatch]) -> None:
-    """Refused, for each buffer, where what dispatches read or write does not fit it."""
+    """Raises Refused, one for each buffer, where a dispatch reads or writes beyond its end."""
     refused: dict[str, Refused] = {}
     for dispatch in dispatches:
         for region in (*(region for _, region in dispatch.reads), dispatch.writes):
@@ -265,5 +265,5 @@ def _refused(program: Program, dispatch: Dispatch, message: str) -> Refused:
 
 
 def _lie_alike(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether elements are as far apart in some strides as in others: those of a Split's part may be, and a Join's."""
+    """True where two lists of strides agree in every dimension of more than one element."""
     return all(a == b for size, a, b in zip(sizes, one, other, strict=True) if size > 1)

@@ -30,7 +30,7 @@ class Family(enum.Enum):
 
     @property
     def computes(self) -> bool:
-        """Whether it makes each element of its output from the elements at the same place of its inputs."""
+        """True where each output element depends only on the input elements at the same index."""
         return self in (Family.ACTIVATION, Family.UNARY, Family.BINARY, Family.IDENTITY)
 
 
@@ -46,7 +46,7 @@ class OperatorInfo:
     family: Family
     members: tuple[str, ...]
     first_level_ranks: tuple[int, ...] = (4, 5)
-    """Numbers of dimensions that builds of feature level 2_1 take; all later ones take 1 to 8."""
+    """The ranks that builds of feature level 2_1 accept; all later builds accept 1 to 8."""
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -115,6 +115,6 @@ def operator_name(number: int) -> str:
 
 
 def short_name(number: int) -> str:
-    """The name that messages use: SIGMOID, MULTIPLY."""
+    """The name in messages: SIGMOID, MULTIPLY."""
     row = BY_NUMBER.get(number)
     return re.sub("^(ELEMENT_WISE|ACTIVATION)_", "", row.name) if row else f"operator {number}"

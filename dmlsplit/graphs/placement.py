@@ -23,7 +23,7 @@ from dmlsplit.graphs.views import join_for_rows
 
 
 def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
-    """Whether an input cannot be computed into a Join's output that lies in these strides."""
+    """True where an input cannot be computed directly into a Join's output with these strides."""
     for operand, place in zip(join.operands, join.places(strides), strict=True):
         tensor, producer = operand.tensor, operand.tensor.producer
         if place % VECTOR:
@@ -40,11 +40,11 @@ def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
 
 
 def place_in_joins(program: Program) -> None:
-    """The inputs of a Join live in its output: their producers write there, copies where they cannot.
+    """Places the inputs of a Join in its output: their producers write there, or copies do where they cannot.
 
-    From the last Joins to the first, so that it is known where each output lies. A tensor that several Joins take
-    lives in the first that it is one block of, else in the last. A graph output does so only as a block, and is
-    then copied to its own buffer. The tensor's other readers read it where it lives.
+    Goes from the last Join to the first, so that each output's place is known. A tensor that several Joins read lives
+    in the first one of which it is a contiguous block, else in the last. A graph output is placed only as a contiguous
+    block, and is then copied to its own buffer. The tensor's other readers read it where it lives.
     """
     uses = program.uses()
     joins = []
@@ -95,7 +95,7 @@ def _place_tensor(program: Program, tensor: Tensor, uses: Uses) -> None:
 
 
 def _fill(program: Program, node: Node) -> None:
-    """Copies to the places of a Join that no tensor lives in."""
+    """Inserts copies to the places of a Join in which no tensor lives."""
     output = node.output
     program.parts[output] = []
     places = node.places(output.strides)
@@ -125,7 +125,8 @@ def _copy(program: Program, operand: Operand) -> Tensor:
 
 
 def home_outputs(program: Program) -> list[Tensor]:
-    """A graph output's buffer is the home of its tensor, or of a copy where the tensor has its home elsewhere."""
+    """Gives each graph output's tensor the output's buffer as its home, or inserts a copy where its home is
+    elsewhere."""
     homes = []
     for i, tensor in enumerate(program.outputs):
         elsewhere = (
@@ -143,7 +144,7 @@ def home_outputs(program: Program) -> list[Tensor]:
 
 
 def _refuse_narrow(operand: Operand, part: Part, output: Tensor) -> None:
-    """Refused where the whole that is copied for a part would have fewer bytes in the output's rows than it has."""
+    """Raises Refused where a whole that stands in for a part has fewer bytes in the output's rows than in memory."""
     extent = 1 + sum((size - 1) * stride for size, stride in zip(operand.sizes, output.strides, strict=True))
     thin = part.sizes[part.axis] == 1 < operand.sizes[part.axis]
     if thin or extent < math.prod(operand.sizes):

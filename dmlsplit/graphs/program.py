@@ -1,4 +1,4 @@
-"""A graph on its way through the passes: tensors, nodes and operands, regions of memory, dispatches and their plan."""
+"""A graph during the passes: tensors, nodes and operands, memory regions, dispatches and their plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ELEMENT_BYTES: Final = {int(TensorDataType.FLOAT32): 4, int(TensorDataType.FLOAT
 
 
 class Unmodelled(Exception):
-    """The model does not say what comes of this graph; the message is the reason."""
+    """The model cannot predict this graph; the message is the reason."""
 
 
 class Refused(Exception):
@@ -30,7 +30,7 @@ class Refused(Exception):
         self.node = node
         self.rule = rule
         self.others: Sequence[Refused] = ()
-        """The refusals that would come next, one for each buffer that is too small."""
+        """Further refusals, one for each buffer that is too small."""
 
 
 class Crash(Exception):
@@ -45,35 +45,36 @@ class Crash(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A dispatch computes something else than its node: the rule that says why, and what it is."""
+    """A dispatch that computes something else than its node: the rule at fault, and the difference."""
 
     rule: str
     message: str
     instead: tuple[tuple[Tensor, Tensor], ...] = ()
-    """Pairs of a tensor that it reads and the one that it should: where their values are equal nothing is wrong."""
+    """Pairs of the tensor that it reads and the one that it should read; where their values are equal nothing is
+    wrong."""
     behind_first: bool = False
-    """Of each output all elements but those of the first index are wrong."""
+    """In each output all elements but those of the first index are wrong."""
 
 
 @dataclass(eq=False, slots=True)
 class Tensor:
-    """A tensor of the graph while it is compiled; where it lies is decided step by step."""
+    """A tensor of the graph during compilation; the passes settle its place step by step."""
 
     sizes: tuple[int, ...]
     element_bytes: int
     producer: Node | None
     index: int
-    """Among the producer's outputs; of a graph input, among the graph's."""
+    """Index among the producer's outputs, or for a graph input among the graph's inputs."""
     strides: tuple[int, ...] = ()
-    """Where it lies among others; packed until it is placed in rows of a Join."""
+    """Strides in memory; packed until the tensor is placed in rows of a Join."""
     graph_output: int | None = None
     """The buffer of this graph output is its home."""
     joined: tuple[Tensor, int] | None = None
-    """It lives in this output of a Join, so many bytes behind its beginning."""
+    """The Join output that it lives in, and the byte offset in it."""
     joined_as: tuple[Node, int] | None = None
-    """The Join, and which of its inputs."""
+    """The Join and the index of the input."""
     shares: Tensor | None = None
-    """An operator works in place: its output, whose memory this tensor takes."""
+    """The output of an operator in place, whose memory this tensor takes."""
     region: BufferView | None = None
 
     def __post_init__(self) -> None:
@@ -89,33 +90,33 @@ class Tensor:
 
     @property
     def name(self) -> str:
-        """How messages name it."""
+        """The name in messages."""
         if self.producer is None:
             return f"graph input {self.index}"
         return f"output {self.index} of node {self.producer.number}"
 
     @property
     def origin(self) -> object:
-        """The key that the fusion compares: the node, whichever of its outputs it is."""
+        """The key that the fusion compares: the producer, regardless of the output index."""
         return self if self.producer is None else self.producer
 
     def outer(self) -> Iterator[Tensor]:
-        """The outputs of Joins that it lives in, the innermost first."""
+        """The Join outputs that contain it, innermost first."""
         tensor = self
         while tensor.joined is not None:
             tensor = tensor.joined[0]
             yield tensor
 
     def block_bytes(self, axis: int) -> int:
-        """Bytes of its part in one row of the dimensions before the axis."""
+        """The bytes that it contributes to one row of the dimensions before the axis."""
         return math.prod(self.sizes[axis:]) * self.element_bytes
 
     def is_block_of(self, output: Tensor) -> bool:
-        """Whether as an input of a Join it is one block of the output, without gaps."""
+        """True where it is a contiguous block of a Join's output."""
         return is_packed(self.sizes, output.strides)
 
     def is_vectors_in(self, strides: Sequence[int]) -> bool:
-        """Whether in these strides runs without a gap, and the steps between them, are multiples of 16 bytes."""
+        """True where, with these strides, contiguous runs and the steps between them are multiples of 16 bytes."""
         run = 1
         steps: list[int] = []
         for size, stride in zip(reversed(self.sizes), reversed(strides), strict=True):
@@ -126,7 +127,7 @@ class Tensor:
         return all(step * self.element_bytes % VECTOR == 0 for step in (run, *steps))
 
     def view(self, buffer: str, offset: int) -> BufferView:
-        """Where it lies, if it begins so many bytes into a buffer."""
+        """The view of this tensor at a byte offset of a buffer."""
         steps = tuple([stride * self.element_bytes for stride in self.strides])
         return BufferView(buffer, offset, self.sizes, steps, self.element_bytes)
 
@@ -137,15 +138,15 @@ class Operand:
 
     tensor: Tensor
     rank: tuple[int, int]
-    """Orders the uses of a tensor: edges as the graph lists them, those that a bypassed identity had behind."""
+    """Sorts the uses of a tensor: edges in the graph's order, then the uses of bypassed identities."""
     offset: int = 0
-    """Bytes from the tensor's beginning."""
+    """Bytes from the start of the tensor."""
     sizes: tuple[int, ...] = ()
     view: bool = False
     thin: bool = False
     """A view whose size along the Split's axis is 1."""
     stands_for: Part | None = None
-    """Of a Join: the part of this tensor that should be in its place."""
+    """For a Join: the part of this tensor that belongs in its place."""
 
     def __post_init__(self) -> None:
         self.sizes = self.sizes or self.tensor.sizes
@@ -153,19 +154,19 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a Split whose whole input is joined in its place."""
+    """A part of a Split for which the Split's whole input is joined instead."""
 
     split: int
-    """The number of the node."""
+    """The Split's node number."""
     sizes: tuple[int, ...]
     axis: int
     first: bool
-    """It begins where the whole begins."""
+    """The part begins where the whole begins."""
 
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A node of the graph, or a copy that was put in (`number` None)."""
+    """A node of the graph, or an inserted copy (`number` None)."""
 
     family: Family
     type: int
@@ -182,12 +183,12 @@ class Node:
     fused: bool = False
     removed: bool = False
     copies: bool = False
-    """It only copies, never in place."""
+    """A copy, never in place."""
     keeps_positive: bool = False
-    """It maps a number that is not negative to itself, and a negative one to none above 0."""
+    """Maps numbers that are not negative to themselves, and negative ones to none above 0."""
     wrong: Wrong | None = None
     starts: list[int] = field(default_factory=list)
-    """Of a Join: where each input begins along the axis."""
+    """For a Join: where each input begins along the axis."""
 
     @property
     def output(self) -> Tensor:
@@ -203,11 +204,11 @@ class Node:
 
     @property
     def copies_anywhere(self) -> bool:
-        """Whether it writes to any place, not only to whole vectors."""
+        """True where it can write to any address, not only to whole vectors."""
         return self.family in (Family.SPLIT, Family.JOIN) or self.from_split
 
     def output_offsets(self) -> list[tuple[int, ...]]:
-        """Where each output begins in the input, in elements."""
+        """The element offset of each output in the input."""
         if self.family is not Family.SPLIT:
             return [self.offsets or (0,) * len(tensor.sizes) for tensor in self.outputs]
         starts = accumulate((tensor.sizes[self.axis] for tensor in self.outputs[:-1]), initial=0)
@@ -215,11 +216,11 @@ class Node:
         return [tuple(start if d == self.axis else 0 for d in dimensions) for start in starts]
 
     def places(self, strides: Sequence[int]) -> list[int]:
-        """Of a Join: where each input begins in an output of these strides, in bytes."""
+        """The byte offset of each input of a Join in an output with these strides."""
         return [self.place(strides, k) for k in range(len(self.operands))]
 
     def place(self, strides: Sequence[int], k: int) -> int:
-        """The same of input k."""
+        """The byte offset of input k of a Join in an output with these strides."""
         return self.starts[k] * strides[self.axis] * self.output.element_bytes
 
 
@@ -233,29 +234,29 @@ class BufferView:
     steps: tuple[int, ...]
     element_bytes: int
     end: int = field(init=False, compare=False)
-    """Bytes, up to the last element and with it."""
+    """The offset in bytes behind the last element."""
 
     def __post_init__(self) -> None:
         last = sum((size - 1) * step for size, step in zip(self.sizes, self.steps, strict=True))
         object.__setattr__(self, "end", self.offset + last + self.element_bytes)
 
     def part(self, offset: int, sizes: tuple[int, ...]) -> BufferView:
-        """Elements of these sizes in the same steps, so many bytes further on."""
+        """A view of these sizes with the same steps, `offset` bytes further on."""
         return BufferView(self.buffer, self.offset + offset, sizes, self.steps, self.element_bytes)
 
     def window(self, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
-        """The elements at every so many steps from the offsets on; no steps: at each."""
+        """The view of every steps-th element from the offsets on; no steps: every element."""
         part = self.part(sum(a * b for a, b in zip(offsets, self.steps, strict=True)), sizes)
         return replace(part, steps=tuple(a * b for a, b in zip(part.steps, steps, strict=True))) if steps else part
 
     def begins_as(self, other: BufferView) -> bool:
-        """Whether it begins at the same place as another, with equal steps."""
+        """True where another view has the same buffer, offset and steps."""
         return (self.buffer, self.offset, self.steps) == (other.buffer, other.offset, other.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """One shader: what it reads of which tensors, and what it writes. `node` is the graph's, None for a copy."""
+    """One shader: the tensors and regions that it reads, and the region that it writes. `node` is None for a copy."""
 
     node: int | None
     name: str
@@ -263,32 +264,32 @@ class Dispatch:
     output: Tensor
     writes: BufferView
     copies: bool = False
-    """Its output is its input."""
+    """The output is a copy of the input."""
     by_element: bool = False
-    """Each element of its output is made of the elements at the same place of its inputs."""
+    """Each output element depends only on the input elements at the same index."""
     wrong: Wrong | None = None
     view_offset: int | None = None
-    """Where the binding of the output begins, if elsewhere than the region."""
+    """The byte offset at which the output is bound, if it differs from the region's."""
     binding: int | None = None
-    """The same of its one input."""
+    """The byte offset at which the one input is bound, if it differs from the region's."""
     rectifies: bool = False
-    """It works in place, and keeps what is positive."""
+    """In place, and it keeps positive numbers."""
 
     def binding_of(self, region: BufferView) -> int:
-        """Where the binding of an input begins, in bytes of its buffer."""
+        """The byte offset in the buffer at which an input is bound."""
         return region.offset if self.binding is None else self.binding
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """The whole input of a Split that was joined in the place of a part."""
+    """The whole input of a Split that was joined instead of a part."""
 
     output: Tensor
-    """Of the Join."""
+    """The Join's output."""
     place: BufferView
-    """Where the part should be."""
+    """The place of the part."""
     whole: Tensor
-    """The tensor that was put there: the whole itself, or a copy."""
+    """The tensor that was put there: the Split's input, or a copy of it."""
     part: Part
 
 
@@ -302,9 +303,9 @@ class CompiledGraph:
     homes: list[Tensor]
     """The tensor that lies in the buffer of each graph output."""
     parts: dict[Tensor, list[Tensor]]
-    """The output of a Join: the tensors that live in it, in order; None of them is written twice."""
+    """Maps a Join's output to the tensors that live in it, in order; none of them is written twice."""
     lost: list[tuple[Tensor, BufferView, int]] = field(default_factory=list)
-    """Outputs of Joins, with the place that is never written, and the number of the input."""
+    """Join outputs, with the place that is never written and the index of the input."""
     stand_ins: list[StandIn] = field(default_factory=list)
 
 
@@ -313,15 +314,15 @@ def same_layout(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) 
 
 
 Uses: TypeAlias = dict[Tensor, list[tuple[Node, int]]]
-"""The readers of each tensor, in the order in which CompileGraph lists them."""
+"""Maps each tensor to its readers, in the order in which CompileGraph lists them."""
 Readers: TypeAlias = Sequence[tuple[Node, int]]
-"""Nodes, and which of their inputs it is."""
+"""Nodes, each with the index of the input."""
 
 
 def depth_first(roots: Iterable[Node]) -> list[Node]:
-    """The nodes that these depend on, and themselves, each behind what it depends on; operands in order.
+    """The nodes that the roots depend on, and the roots, each behind its dependencies; operands in order.
 
-    Of nodes that depend on one another in a circle each comes once, too.
+    Nodes in a cycle also come once each.
     """
     entered: set[Node] = set()
     order = []

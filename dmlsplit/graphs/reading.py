@@ -25,10 +25,10 @@ from dmlsplit.graphs.traits import GraphTraits
 
 
 class Program:
-    """A graph as CompileGraph reads it, for builds of these traits.
+    """A graph as CompileGraph reads it, for builds with these traits.
 
-    `assumed`: what nodes are taken for that were not observed, by their indices. Where it is given, tensors may have
-    any data type, and those that are computed with element by element may be broadcast.
+    `assumed` maps indices of nodes that were not observed to the family to treat them as. Where it is given, tensors
+    may have any data type, and operands of element-by-element operators may be broadcast.
     """
 
     def __init__(self, graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> None:
@@ -38,9 +38,9 @@ class Program:
         self.outputs: list[Tensor] = []
         self.parts: dict[Tensor, list[Tensor]] = {}
         self.lost: list[tuple[Node, int]] = []
-        """Joins, and the numbers of their inputs that are never written."""
+        """Joins, each with the index of an input that is never written."""
         self.stand_ins: list[tuple[Node, int, Tensor, Part]] = []
-        """Joins, the numbers of their inputs, and what was put there in the place of a part."""
+        """Joins, the index of an input, the tensor put there, and the part that belongs there."""
         self.copies_for_outputs: set[Tensor] = set()
         self.buffers: dict[str, int] = {}
         """Bytes of each buffer."""
@@ -49,7 +49,7 @@ class Program:
         self.results = list(self.outputs)
         self.result_set = set(self.results)
         self.output_set = self.result_set
-        """Those of `outputs`; what identities are bypassed changes both."""
+        """The set of `outputs`; bypassing identities changes both."""
 
     def _read(self, graph: GraphDesc) -> None:
         inputs = {i: self._tensor(end.desc, None, i) for i, end in enumerate(graph.inputs) if end is not None}
@@ -139,5 +139,5 @@ class Program:
 
 
 def _as_read(numbers: tuple[int, ...] | None, desc: BufferTensorDesc) -> tuple[int, ...]:
-    """The entries of Sizes or Strides that DirectML reads: as many as there are dimensions."""
+    """The entries of Sizes or Strides that DirectML reads, DimensionCount of them."""
     return (numbers or ())[: desc.dimension_count]

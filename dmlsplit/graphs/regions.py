@@ -10,11 +10,11 @@ from typing import Final
 from dmlsplit.graphs.program import BufferView, Unmodelled
 
 MOST_RUNS: Final = 4096
-"""Of a region that is compared run by run."""
+"""The most runs of a region that is compared run by run."""
 
 
 def at_first_index(region: BufferView) -> tuple[BufferView, BufferView]:
-    """The parts at the first index of the first dimension, and behind it; of one index only, it is both."""
+    """Splits a region behind the first index of its first dimension; a region of one index only is returned twice."""
     count = region.sizes[0]
     first = replace(region, sizes=(1, *region.sizes[1:]))
     if count == 1:
@@ -23,7 +23,7 @@ def at_first_index(region: BufferView) -> tuple[BufferView, BufferView]:
 
 
 def overlap(one: BufferView, other: BufferView) -> bool:
-    """Whether two regions have an element in common; Unmodelled where that would take too long to find out."""
+    """True where two regions share an element; Unmodelled where the answer would take too long."""
     if one.buffer != other.buffer or one.end <= other.offset or other.end <= one.offset:
         return False
     first, second = _rows(one), _rows(other)

@@ -15,12 +15,12 @@ from dmlsplit.rules.graph import GRAPH_RULES
 
 
 def faults(graph: GraphDesc) -> tuple[Diagnostic, ...]:
-    """All of them, in the order of the members; linear in the size of the graph."""
+    """All structural faults in the order of the members; takes time linear in the size of the graph."""
     return tuple(_Structure(graph).found)
 
 
 class _End(NamedTuple):
-    """An end of an edge: a tensor of a node, or of the graph itself, whose `node` is None."""
+    """An end of an edge: a tensor of a node, or of the graph (`node` None)."""
 
     node: int | None
     tensor_index: int
@@ -28,15 +28,15 @@ class _End(NamedTuple):
 
 
 class _Structure:
-    """A graph under judgement: what its edges reach and use, and the faults found so far."""
+    """Judges one graph: collects what its edges reach and use, and the faults."""
 
     def __init__(self, graph: GraphDesc) -> None:
         self.graph = graph
         self.ends = [node_tensors(node) for node in graph.nodes]
         self.reached: set[tuple[int | None, int]] = set()
-        """Inputs of nodes, and graph outputs, whose node is None."""
+        """Inputs of nodes, and graph outputs (node None), that an edge reaches."""
         self.used: set[int | None] = set()
-        """The nodes of which an output is used."""
+        """The nodes with an output that an edge uses."""
         self.found: list[Diagnostic] = []
         self._look_at_tensors()
         self._look_at_edges()
@@ -52,10 +52,10 @@ class _Structure:
                     self._add("graph/tensor-null", Location.of(name, i), "the tensor's Desc is null")
                 self._look_at_length(tensor, Location.of(name, i))
         for i, (inputs, outputs) in enumerate(self.ends):
-            known = node_type(self.graph.nodes[i]) in BY_NUMBER  # of others nothing is said anyway
+            known = node_type(self.graph.nodes[i]) in BY_NUMBER  # unknown operators are not judged
             if known and None in map(_buffer, (*inputs, *outputs)):
                 self._add("graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null")
-            if isinstance(self.graph.nodes[i], NEIGHBOURS):  # others have rules of their own
+            if isinstance(self.graph.nodes[i], NEIGHBOURS):  # Split and Join have rules of their own
                 for tensor in (*inputs, *outputs):
                     self._look_at_length(tensor, Location.of("Nodes", i))
 

@@ -38,32 +38,32 @@ class FiveDimensions(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class GraphTraits:
-    """The ways in which builds differ as they compile a graph."""
+    """How a build compiles graphs, where builds differ."""
 
     fusion: Fusion = Fusion.PRODUCT
     join_placement: JoinPlacement = JoinPlacement.EACH
     splits_are_slices: bool = False
-    """A Split becomes a Slice for each output that is used, so that each is elided, or copied, by itself."""
+    """A Split becomes a Slice for each used output, so that each is elided, or copied, on its own."""
     slices_are_views: bool = True
     """A Slice can be elided, as a Split can."""
     all_places_aligned: bool = False
-    """A Split is elided only where all its outputs begin at a multiple of 16 bytes, those that nothing uses, too."""
+    """A Split is elided only where all its outputs, unused ones included, begin at a multiple of 16 bytes."""
     one_home_per_node: bool = False
-    """Of a node's outputs only one is written to a graph output, or into a joined buffer, directly."""
+    """Only one output of a node is written directly to a graph output or into a joined buffer."""
     forgets_repeats: bool = False
-    """Of a tensor that a Join takes more than once, only one place is written."""
+    """Where a Join reads a tensor more than once, only one of the places is written."""
     vector_reads: bool = False
     """A Split is elided only where its parts are made of whole 16-byte vectors."""
     vector_joins: bool = False
-    """The same of the inputs of a Join that is computed in place."""
+    """An input of a Join is computed in place only where its blocks consist of whole 16-byte vectors."""
     narrow_ranks: frozenset[int] = frozenset()
-    """Activations, and Slices, of so many dimensions take no views."""
+    """Ranks in which activations and Slices read no views."""
     narrow_ranks_take_rows: bool = False
-    """Unless the view is of rows that follow each other at one distance."""
+    """Exception: views whose rows follow each other at one distance."""
     keeps_identities: bool = False
     """Identities are copies, in place where they can be."""
     joins_reuse_rows: bool = True
-    """A tensor that is used elsewhere, too, can be computed straight into rows of a Join."""
+    """A tensor with other uses can still be computed straight into rows of a Join."""
     shares_thin_parts: bool = True
     """An operator works in place on a part of a Split whose size along the axis is 1, as on any other."""
     five_dimensions: FiveDimensions = FiveDimensions.SOUND
@@ -83,7 +83,7 @@ _OLD: Final = replace(
     one_home_per_node=True,
 )
 _FORGETFUL: Final = replace(_OLD, vector_reads=True, vector_joins=True, forgets_repeats=True)
-# Those of six to eight dimensions take views.
+# Ranks six to eight take views.
 _TF_1_15_8: Final = replace(_OLD, narrow_ranks=frozenset({5}))
 _LEVEL_4_1: Final = replace(
     _TF_1_15_8, keeps_identities=True, joins_reuse_rows=False, narrow_ranks_take_rows=True, shares_thin_parts=False
@@ -114,7 +114,7 @@ TRAITS: Final[dict[str, GraphTraits]] = {
     "1.15.2": _SLICES,
     "1.15.4": _SLICES,
 }
-"""By DirectML version, the oldest first: the builds of one version for Linux and Windows compile alike."""
+"""Maps DirectML versions to traits, oldest first; the Linux and Windows builds of a version compile alike."""
 
 
 def traits_of(release: Release) -> GraphTraits | None:

@@ -25,7 +25,7 @@ from dmlsplit.verdicts.validation import evaluate
 
 _CORRECTNESS: Final[tuple[Correctness, ...]] = ("right", "wrong", "unknown")
 _UNREADABLE: Final = ("graph/tensor-null", "graph/tensor-short")
-"""The rules of tensors that nothing can be said of."""
+"""The rules about tensors for which nothing can be predicted."""
 LOWEST_LEVEL_RANKS: Final = 0x2100
 """The feature level up to which builds refuse neighbours of other ranks."""
 
@@ -35,17 +35,17 @@ class GraphReport(Report):
     """The judgement of one graph.
 
     `hresult` is what CompileGraph returns, or the first CreateOperator that fails; None where the process ends, or
-    where that is unknown. `compiles` is None where it is unknown. `outputs` says of each graph output whether it will
-    hold what the operators, one by one, would give.
+    where that is unknown. `compiles` is None where it is unknown. `outputs` has the correctness of each graph output,
+    compared with running the operators one by one.
     """
 
     compiles: bool | None = None
     outputs: tuple[Correctness, ...] = ()
     by_runtime: bool = False
-    """Judged by the release that a version of ONNX Runtime ships; of the runtime itself there is nothing to say."""
+    """True where the target is a version of ONNX Runtime; the report is of the release that it ships."""
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form: that of an operator's report, and "graph"; by a runtime also "onnxruntime", null."""
+        """The JSON form: an operator report's keys and "graph"; for a runtime also "onnxruntime", null."""
         graph = {"compiles": self.compiles, "outputs": list(self.outputs)}
         runtime = {"onnxruntime": None} if self.by_runtime else {}
         return {**Report.to_dict(self), "graph": graph, **runtime}
@@ -62,16 +62,16 @@ class GraphReport(Report):
 
     @property
     def remark(self) -> str:
-        """How many outputs are right."""
+        """Counts the outputs by correctness: outputs: 2 right, 1 wrong."""
         counts = Counter(self.outputs)
         return "outputs: " + (", ".join(f"{counts[word]} {word}" for word in _CORRECTNESS if counts[word]) or "none")
 
 
 def evaluate_graph(graph: GraphDesc, target: Target) -> GraphReport:
-    """The report on a graph by one target.
+    """The report of one target on a graph.
 
-    By release: what that build's CompileGraph makes of the graph. By feature level: its nodes by the level's tables,
-    and of CompileGraph what all observed builds of the level do alike; where they differ it is unknown.
+    A release is judged by the model of its CompileGraph. A feature level is judged by its tables for the nodes, and by
+    the outcome of CompileGraph that all observed builds of the level share; where they differ, the outcome is unknown.
     """
     if target.release is not None:
         return judge(graph, target, [traits_of(target.release)])
@@ -85,12 +85,12 @@ class _Compiled(NamedTuple):
     found: tuple[Diagnostic, ...]
     compiles: bool | None
     outputs: tuple[Correctness, ...] | None = None
-    """None where nothing can be said of them."""
+    """None where no output can be judged."""
     ends_the_process: bool = False
 
 
 def judge(graph: GraphDesc, target: Target, traits: Sequence[GraphTraits | None]) -> GraphReport:
-    """The report by a target whose builds have these traits; None among them is a build that was not observed."""
+    """The report of a target whose builds have these traits; None stands for a build that was not observed."""
     graph = described(graph)
     compiled = _created(graph, target)
     if compiled.compiles is not False:
@@ -113,7 +113,7 @@ def judge(graph: GraphDesc, target: Target, traits: Sequence[GraphTraits | None]
 
 
 def _by_builds(graph: GraphDesc, found: tuple[Diagnostic, ...], traits: Sequence[GraphTraits | None]) -> _Compiled:
-    """The outcome that all builds with these traits share; `found` are the faults of the graph itself."""
+    """The outcome shared by all builds with these traits; `found` are the faults of the graph itself."""
     if any(GRAPH_RULES[d.rule].refuses for d in found):
         return _Compiled(found, False)
     if not traits:
@@ -138,7 +138,7 @@ def _unsound(found: tuple[Diagnostic, ...], traits: GraphTraits | None) -> _Comp
 
 
 def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
-    """The outcome by the model of CompileGraph's memory."""
+    """The outcome according to the model of CompileGraph."""
     if traits is None:
         return _unknown((), "this build was not observed compiling graphs")
     try:
@@ -163,7 +163,7 @@ def _created(graph: GraphDesc, target: Target) -> _Compiled:
     known: dict[object, tuple[Sequence[Diagnostic], bool, bool]] = {}
     found: list[Diagnostic] = []
     first_failure: bool | None = None
-    """Whether it ends the process."""
+    """True where the first failing node ends the process."""
     for i, node in enumerate(graph.nodes):
         if isinstance(node, NEIGHBOURS):
             diagnostics = _neighbour(node, target)

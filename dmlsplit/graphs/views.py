@@ -22,10 +22,10 @@ from dmlsplit.graphs.reading import Program
 
 
 def bypass_identities(program: Program) -> None:
-    """Readers of an identity's output read its input instead. Of a graph output only the home is left.
+    """Makes readers of an identity's output read its input. For a graph output only the home remains.
 
-    Several identities of one tensor are taken out in an order that was not found out. It decides where the tensor
-    lives, if Joins or graph outputs want it behind more than one of them, and it is used otherwise.
+    The order in which several identities of one tensor are removed is unknown. It matters, and raises Unmodelled, where
+    Joins or graph outputs read the tensor behind more than one of them while it has other uses.
     """
     uses = program.uses()
     wanted: dict[Tensor, list[bool]] = defaultdict(list)
@@ -52,7 +52,7 @@ def bypass_identities(program: Program) -> None:
 
 
 def cut_splits(program: Program) -> None:
-    """A Split becomes a Slice for each output that is used."""
+    """Replaces a Split by a Slice for each used output."""
     uses = program.uses()
     before, program.nodes = program.nodes, []
     for node in before:
@@ -69,11 +69,11 @@ def cut_splits(program: Program) -> None:
 
 
 def elide_splits(program: Program) -> None:
-    """A Split, or a Slice, whose parts are read by operators that can read with strides is no dispatch.
+    """Removes Splits and Slices whose parts are all read by operators that can read with strides.
 
-    Not where a part is a graph output, is read by a Join that is computed in place, or has views itself. A view
-    begins at a multiple of 16 bytes. What reads the part reads the Split's input; the input's other views do not
-    know of it. A Join that takes the part into rows takes the Split's whole input for it.
+    Keeps those with a part that is a graph output, is read by a Join in place, or has views itself. A view begins at a
+    multiple of 16 bytes. Readers of the part then read the Split's input, of which its other views are unaware. A Join
+    that takes the part into rows gets the Split's whole input instead.
     """
     traits = program.traits
     uses = program.uses()
@@ -123,7 +123,7 @@ def elide_splits(program: Program) -> None:
 
 
 def _lay_in_rows(program: Program, output: Tensor, readers: Readers) -> None:
-    """The strides of a Join's output that will live in rows of another Join, where it is used only there."""
+    """Gives a Join's output the strides of the rows of another Join, if that is its only reader."""
     if len(readers) != 1 or output in program.output_set:
         return
     ((reader, k),) = readers
@@ -138,7 +138,7 @@ def _elidable(
     strides: Sequence[int],
     uses: Sequence[Readers],
 ) -> bool:
-    """Whether all readers of all parts can read the input instead. `uses`: the readers of each part."""
+    """True where all readers of all parts can read the input instead. `uses`: the readers of each part."""
     if any(step != 1 for step in node.steps):
         return False
     if node.family is Family.SLICE and not program.traits.splits_are_slices:
@@ -155,7 +155,7 @@ def _elidable(
 
 
 def _part_is_elidable(program: Program, node: Node, tensor: Tensor, offset: int, readers: Readers) -> bool:
-    """Whether a part, so many bytes into the input, may be a view, whichever operators read it."""
+    """True where a part, `offset` bytes into the input, may be a view, regardless of its readers' operators."""
     traits = program.traits
     if tensor in program.output_set:
         return False
@@ -170,7 +170,7 @@ def _part_is_elidable(program: Program, node: Node, tensor: Tensor, offset: int,
 def _reads_as_view(
     program: Program, tensor: Tensor, strides: Sequence[int], use: tuple[Node, int], in_rows: bool
 ) -> bool:
-    """Whether a reader of a part can read the input of the Split in these strides. `in_rows`: the part can lie in rows
+    """True where a reader of a part can read the Split's input with these strides. `in_rows`: the part can lie in rows
     of a Join."""
     reader, k = use
     operand = reader.operands[k]
@@ -186,9 +186,9 @@ def _reads_as_view(
 
 
 def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[Node, int] | None:
-    """The Join, and which of its inputs, in whose rows a tensor with these readers can lie."""
+    """The Join, with the index of the input, in whose rows a tensor with these readers can lie; None for none."""
     joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
-    viewed = any(node.operands[k].view for node, k in readers)  # views are of packed tensors
+    viewed = any(node.operands[k].view for node, k in readers)  # views are packed
     if not joins or viewed or not (program.traits.joins_reuse_rows or len(readers) == 1):
         return None
     rows = joins[-1][0].output.strides
