@@ -1,4 +1,5 @@
-"""Making an operator run where it is refused: operators that a level or release takes move the same bits."""
+"""Makes an operator run where it is refused: finds operators that a level or release accepts and that move the same
+bits."""
 
 from __future__ import annotations
 
@@ -28,15 +29,15 @@ __getattr__ = lazy(__name__, _LAZY)
 def legalize(
     desc: DescT, *, feature_level: LevelLike = None, directml: ReleaseLike = None, onnxruntime: RuntimeLike = None
 ) -> Legalization[DescT]:
-    """Operators (usually one) that a feature level or a release takes and that do a descriptor's work.
+    """Finds operators (usually one) that a feature level or a release accepts and that do a descriptor's work.
 
     They run on the same buffers, at the offsets that the result's `bindings` give, and write no byte that the original
-    would not write. A descriptor that is taken already comes back as it is. The target is named as in `validate`; the
-    newest release where nothing is given.
+    would not write. A descriptor that is accepted already is returned unchanged. The target is named as in `validate`;
+    the default is the newest release.
 
-    A wrong descriptor is no exception: the result's `ok` is False then, and its `report` says what no rewriting helps.
-    Raises ValueError for an unknown level, release or version of ONNX Runtime or for several at once, TypeError for
-    what is no descriptor.
+    A wrong descriptor raises nothing: the result's `ok` is False, and its `report` lists the faults that no rewriting
+    can remove. Raises ValueError for an unknown level, release or version of ONNX Runtime or for several at once,
+    TypeError for anything but a descriptor.
     """
     return legalized(desc, find_target(feature_level, directml, onnxruntime))
 
@@ -49,7 +50,7 @@ def legalized(desc: DescT, target: Target) -> Legalization[DescT]:
 
 
 def movable_types(target: Target, kind: OperatorType, own: TensorDataType) -> tuple[TensorDataType, ...]:
-    """The types that a target takes and that may move elements of a type, the smallest change first: one of its width,
+    """The types that a target accepts and that may move elements of a type, smallest change first: one of its width,
     else a narrower one; then the wider ones, whose elements have to divide the rows."""
     from dmlsplit.legalize._build import data_types
 

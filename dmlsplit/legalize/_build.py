@@ -27,8 +27,8 @@ UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.
 class BufferSlice(NamedTuple):
     """The memory of a tensor: it begins `offset` bytes into a buffer of the original, or into the temporary buffer.
 
-    The rest is the original tensor's: its total size in bytes, its strides as it has them, its flags, and the alignment
-    that it guarantees for the buffer.
+    The other members are the original tensor's: its total size in bytes, its strides, its flags, and the alignment that
+    it guarantees for the buffer.
     """
 
     buffer: BufferKind
@@ -39,19 +39,19 @@ class BufferSlice(NamedTuple):
     alignment: int = 0
     offset: int = 0
     entire: bool = True
-    """Whether it is all of the original tensor, so that its total may stay."""
+    """True for all of the original tensor, whose total size can then be kept."""
 
     @property
     def described(self) -> tuple[object, ...]:
-        """The members of its descriptor besides sizes and strides."""
+        """The members of its descriptor other than sizes and strides."""
         return self.total if self.entire else None, self.flags, _promise(self)
 
 
 def data_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
-    """The types that the target takes and that may move elements of type `own`: the smallest change first.
+    """The types that the target accepts and that may move elements of type `own`, smallest change first.
 
-    That is one of its width, the type itself if possible, or else the next narrower one; then the wider ones, from the
-    widest on. There is one at least, as every target takes UINT32.
+    First a type of its width, the type itself if possible, or else the next narrower one; then the wider ones, widest
+    first. The result is never empty, since every target accepts UINT32.
     """
     rows = target.support[kind]
     taken = frozenset.intersection(*[row.data_types for row in rows])
@@ -76,9 +76,9 @@ def build(
     *,
     keep_strides: bool = False,
 ) -> OperatorDesc | Obstacle:
-    """The operator of loops that count elements of `data_type`; memory and strides are the whole's, then the parts'.
+    """Builds the operator for loops that count elements of `data_type`; `operands` are the whole, then the parts.
 
-    An obstacle where a number does not fit its member. `keep_strides`: the dimensions are the original's.
+    Returns an Obstacle where a number does not fit its member. `keep_strides`: the dimensions are the original's.
     """
     known: dict[tuple[object, ...], BufferTensorDesc] = {}
     tensors = []
@@ -140,7 +140,7 @@ def _tensor(
 
 
 def _promise(operand: BufferSlice) -> int:
-    """The alignment of the offset that is bound; below 16 bytes nothing is promised, as 0 says the same."""
+    """The GuaranteedBaseOffsetAlignment of the bound offset; below 16 bytes it is 0, which promises as much."""
     promised = operand.alignment
     if operand.offset:
         promised = min(promised, operand.offset & -operand.offset)

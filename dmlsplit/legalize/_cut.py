@@ -34,9 +34,9 @@ from dmlsplit.legalize._obstacles import Obstacle, nearest, too_large, too_many,
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 
 MOST_OPERATORS: Final = 4096
-"""Nobody wants a rewriting into more."""
+"""The most operators of a useful rewriting."""
 MOST_TENSORS: Final = 2**18
-"""Tensors of all operators together: each operator may have very many."""
+"""The most tensors of all operators together, since one operator may have very many."""
 TOO_MANY_OPERATORS: Final = too_many("several operators", MOST_OPERATORS)
 
 
@@ -49,9 +49,9 @@ class Box(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How loops are cut: one of them, at `points`. No points: the target takes the loops as they are.
+    """A plan to cut loops: loop `loop` is cut at `points`. No points: the target accepts the loops as they are.
 
-    `operators` and `parts` count those that it ends in, with everything between the points cut further.
+    `operators` and `parts` are the totals once everything between the points has been cut further.
     """
 
     operators: int
@@ -61,9 +61,9 @@ class _Way(NamedTuple):
 
 
 class Cutter:
-    """Cuts boxes of elements of `element_bits` bits for a target that takes these numbers of dimensions.
+    """Cuts boxes of elements of `element_bits` bits for a target that accepts these numbers of dimensions.
 
-    `use_temporary`: a cut may lie where the whole tensor cannot be bound, which takes a temporary buffer.
+    `use_temporary`: allows cuts at which the whole tensor cannot be bound, by way of a temporary buffer.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Cutter:
         self._folded: dict[Loops, Loops] = {}
 
     def operators(self, box: Box) -> int | Obstacle:
-        """How many operators a box becomes, or why it cannot be cut."""
+        """The number of operators that a box is cut into, or the Obstacle to cutting it."""
         if math.prod(box.loops.sizes) > UINT_MAX * MOST_OPERATORS:
             return TOO_MANY_OPERATORS
         way = self._way(box.loops)
         return way.operators if isinstance(way, _Way) else way
 
     def boxes(self, box: Box) -> Iterator[Box]:
-        """The boxes, folded, that a box which can be cut becomes."""
+        """Yields the folded boxes that a box is cut into; the box must be one that can be cut."""
         way = self._way(box.loops)
         assert isinstance(way, _Way)
         if not way.points:
@@ -100,7 +100,8 @@ class Cutter:
             yield from self.boxes(part)
 
     def obstacle(self, loops: Loops) -> Obstacle | None:
-        """Why loops are beyond the target's dimensions, or beyond the numbers that every target takes."""
+        """The obstacle in loops that exceed the target's dimensions, or the numbers that every target accepts; None for
+        none."""
         few = self._fold(loops)
         if len(few.sizes) > self._most_dimensions:
             return too_many_dimensions(len(few.sizes), self._most_dimensions)
@@ -133,12 +134,13 @@ class Cutter:
         return self._ways[loops]
 
     def _cut(self, loops: Loops, own: Obstacle) -> _Way | Obstacle:
-        """The way of fewest operators: one loop cut as coarsely as the target takes, else at its grain, others too."""
+        """The plan with the fewest operators: one loop cut as coarsely as the target allows, else at its grain, then
+        cut further."""
         axis = None if loops.single else loops.axis
         few = loops.distinct()
         shared = [i for i, n in enumerate(loops.sizes) if n > 1 and i != axis]
         surplus = len(self._fold(few).sizes) - self._most_dimensions
-        if surplus > 0:  # a loop goes away only if each of its steps can be bound; the shorter, the fewer operators
+        if surplus > 0:  # dropping a loop takes points at each of its steps; the shorter the loop, the fewer operators
             shared = sorted((i for i in shared if self._grain_of(few, i) == 1), key=lambda i: loops.sizes[i])
         ways = [self._cut_coarsely(loops, few, i) for i in shared] if surplus <= 1 else []
         if axis is not None:
@@ -152,7 +154,7 @@ class Cutter:
             return min(found, key=lambda way: way.operators)
         return nearest([own, *[way for way in ways if isinstance(way, Obstacle)]])
 
-    # Cuts of a loop that all tensors share: None where it has no point to be cut at
+    # Cuts of a loop that all tensors share: None where the loop has no point to cut at
 
     def _cut_coarsely(self, loops: Loops, few: Loops, i: int) -> _Way | Obstacle | None:
         grain, size = self._grain_of(few, i), loops.sizes[i]
@@ -180,7 +182,7 @@ class Cutter:
     # Cuts of the axis of several parts
 
     def _cut_axis(self, loops: Loops) -> _Way | Obstacle | None:
-        """From each point as far as the target takes: no other choice of points leads to fewer operators."""
+        """Cuts the axis greedily, each piece as long as the target accepts, which needs the fewest operators."""
         size = loops.sizes[loops.axis]
         edges = loops.edges()
         ends = edges[1:]
@@ -199,7 +201,8 @@ class Cutter:
         return _Way(len(points) - 1 + copies, len(loops.lengths) + len(points), loops.axis, tuple(points))
 
     def _cut_between_parts(self, loops: Loops) -> _Way | Obstacle | None:
-        """Between parts that are then cut further; without lead-in steps for a join, whose lead-in is used at once."""
+        """Cuts between parts, which are then cut further; joins get no lead-in steps here, as their lead-in is used at
+        once."""
         edges = loops.edges()
         anywhere = self._use_temporary and self._kind is OperatorType.SPLIT
         inner = [edge for edge in edges[1:-1] if anywhere or self._lead_in_steps(loops, edge) == 0]
@@ -212,7 +215,7 @@ class Cutter:
         return _summed(ways, loops.axis, points)
 
     def _reach(self, loops: Loops, edges: Sequence[int], begin: int, near: int) -> int:
-        """How many steps from a point on the target takes."""
+        """The largest number of steps from a point on that the target accepts."""
 
         def fits(steps: int) -> bool:
             return not self.obstacle(self._axis_range(loops, edges, begin, begin + steps))
@@ -220,14 +223,14 @@ class Cutter:
         return _largest(loops.sizes[loops.axis] - begin, fits, near)
 
     def _last_point(self, loops: Loops, ends: Sequence[int], begin: int, limit: int) -> int | None:
-        """The last place in (begin, limit] where all buffers can be bound anew."""
+        """The last point in (begin, limit] at which all buffers can be bound; None where there is none."""
         if limit == ends[-1]:
             return limit
         for part in reversed(range(bisect_right(ends, begin), min(bisect_right(ends, limit) + 1, len(ends)))):
             if ends[part] <= limit and (self._use_temporary or self._lead_in_steps(loops, ends[part]) == 0):
                 return ends[part]
             start = ends[part] - loops.lengths[part]
-            # Both grains are powers of two: the points within a part are those of the coarser one, or there are none.
+            # Both grains are powers of two: points within a part are those of the coarser grain, or there are none.
             own = self._grain([loops.strides[part + 1][loops.axis]])
             whole = 1 if self._use_temporary else self._grain([loops.strides[0][loops.axis]])
             if start % min(own, whole) == 0:
@@ -240,7 +243,8 @@ class Cutter:
     # Sub-ranges
 
     def _sub_range(self, box: Box, i: int, edges: Sequence[int], begin: int, end: int) -> Box:
-        """The box from one step of a loop to another; lead-in steps are a part of their own, in a temporary buffer."""
+        """The box from step `begin` to `end` of a loop; lead-in steps become a part of their own, in a temporary
+        buffer."""
         rows, axis = box.loops.strides, box.loops.axis
         if i != axis or box.loops.single:
             moved = [self._moved(x, row[i], begin) for x, row in zip(box.operands, rows, strict=True)]
@@ -260,7 +264,7 @@ class Cutter:
         return operand._replace(offset=operand.offset + steps * (stride or 0) * self._bytes, entire=False)
 
     def _axis_range(self, loops: Loops, edges: Sequence[int], begin: int, end: int) -> Loops:
-        """The loops from one step of the axis to another, lead-in steps in front."""
+        """The loops from step `begin` to `end` of the axis, with the lead-in steps in front."""
         axis = loops.axis
         lead_in = self._lead_in_steps(loops, begin)
         sizes = (*loops.sizes[:axis], end - begin + lead_in, *loops.sizes[axis + 1 :])
@@ -275,23 +279,23 @@ class Cutter:
         return Loops(sizes, tuple(rows), axis, tuple(lengths))
 
     def _lead_in_steps(self, loops: Loops, begin: int) -> int:
-        """How many steps before `begin` on the axis the whole tensor has to be bound."""
+        """The number of steps before `begin` on the axis at which the whole tensor has to be bound."""
         return begin % self._grain([loops.strides[0][loops.axis]])
 
     def _grain(self, strides: Iterable[int | None]) -> int:
-        """The least number of steps that leads to a multiple of 16 bytes by every one of these strides."""
+        """The least number of steps that advances every one of these strides by a multiple of 16 bytes."""
         least = MINIMUM_BUFFER_TENSOR_ALIGNMENT
         return max(least // math.gcd(least, (stride or 0) * self._bytes) for stride in strides)
 
     def _fold(self, loops: Loops) -> Loops:
-        """The loops folded; operators of a rewriting mostly have the same ones."""
+        """Folds loops, with a cache: the operators of a rewriting mostly share their loops."""
         if loops not in self._folded:
             self._folded[loops] = loops.folded()
         return self._folded[loops]
 
 
 def _summed(ways: Iterable[_Way | Obstacle], i: int, points: tuple[int, ...]) -> _Way | Obstacle:
-    """The way that cuts loop `i` at these points, and what lies between them in these ways; the first obstacle."""
+    """The plan that cuts loop `i` at these points and the pieces by `ways`, or the first Obstacle among them."""
     operators = parts = 0
     for way in ways:
         if isinstance(way, Obstacle):
@@ -308,7 +312,7 @@ def _bounded(way: _Way) -> _Way | Obstacle:
 
 
 def _lead_in_copy(box: Box) -> Box:
-    """The copy, into the temporary buffer, of what stands in a join's output where its lead-in steps write."""
+    """The copy that saves a join's output into the temporary buffer where its lead-in steps will write."""
     _, loops, (output, temporary, *_) = box
     lead_in = loops.lengths[0]
     sizes = (*loops.sizes[: loops.axis], lead_in, *loops.sizes[loops.axis + 1 :])
@@ -320,7 +324,7 @@ def _parts_within(edges: Sequence[int], begin: int, end: int) -> range:
 
 
 def _largest(most: int, fits: Callable[[int], bool], near: int = 0) -> int:
-    """The largest number up to `most` that fits, where every smaller one fits too; 0 if none does.
+    """The largest number up to `most` that fits, 0 for none; every number below one that fits must fit too.
 
     Larger numbers cost more to try, so that the search begins with small steps; `near` is a guess, better too small
     than too large.
@@ -339,9 +343,9 @@ def _largest(most: int, fits: Callable[[int], bool], near: int = 0) -> int:
 
 
 def inputs_cut(box: Box, element_bytes: int) -> Box | None:
-    """The box of a join with each input that has too many elements bound as several inputs in a row.
+    """The box of a join with inputs of too many elements each bound as several consecutive inputs.
 
-    None where none has, or where one cannot be bound from a multiple of 16 bytes on.
+    None where no input has too many, or where a piece cannot begin at a multiple of 16 bytes.
     """
     kind, loops, (output, *operands) = box
     axis, per_step = loops.axis, math.prod(loops.sizes) // loops.sizes[loops.axis]

@@ -13,7 +13,7 @@ from dmlsplit.descriptors.geometry import TensorLayout
 from dmlsplit.descriptors.layout import packed_strides
 
 Strides: TypeAlias = tuple[int | None, ...]
-"""One for each loop; None where it is free, since the tensor takes one step of the loop only."""
+"""One stride for each loop; None (free) where the tensor takes a single step of the loop."""
 
 
 class Loops(NamedTuple):
@@ -30,21 +30,21 @@ class Loops(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """One part: a copy, in which no loop is special."""
+        """True for one part: a copy, in which no loop is special."""
         return len(self.lengths) == 1
 
     def tensor(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Sizes and strides (0 where they are free) of a tensor: the whole, or a part from 1 on."""
+        """The sizes and strides (0 where free) of tensor `i`: 0 is the whole, parts count from 1."""
         sizes = self.sizes
         if i > 0:
             sizes = (*sizes[: self.axis], self.lengths[i - 1], *sizes[self.axis + 1 :])
         return sizes, tuple([stride or 0 for stride in self.strides[i]])
 
     def folded(self) -> Loops:
-        """The same copy in as few loops as possible: none of one step, and no two that run through memory as one.
+        """The same copy in as few loops as possible: none of one step, and no two that are contiguous in memory.
 
-        Two loops are one where, in every tensor, the outer one's stride is the inner one's extent; they need not be
-        neighbours. The inner one cannot be the axis of several parts, as the extents of those differ.
+        Two loops fold where, in every tensor, the outer stride equals the inner extent; they need not be neighbours.
+        The inner loop cannot be the axis of several parts, whose extents differ.
         """
         parts_axis = None if self.single else self.axis
         columns: dict[int, tuple[int, Strides]] = dict(
@@ -66,7 +66,7 @@ class Loops(NamedTuple):
         return Loops(sizes, rows, place, (sizes[place],) if self.single else lengths)
 
     def bits_joined(self) -> Loops:
-        """The innermost loop, the bits, made part of the loop whose elements lie side by side, if there is one."""
+        """Merges the innermost loop, the bits, into the loop with contiguous elements, if there is one."""
         last = len(self.sizes) - 1
         bits = self.sizes[last]
         inner = tuple([row[last] for row in self.strides])
@@ -95,7 +95,7 @@ class Loops(NamedTuple):
         return Loops(sizes, tuple(rows), self.axis, lengths)
 
     def without(self, i: int) -> Loops:
-        """The loops less one, if it has a single step and is needed neither as the axis nor as the only one."""
+        """Removes loop `i` if it has a single step and is neither the axis of several parts nor the only loop."""
         if self.sizes[i] > 1 or len(self.sizes) == 1 or (self.axis == i and not self.single):
             return self
         sizes = self.sizes[:i] + self.sizes[i + 1 :]
@@ -104,7 +104,7 @@ class Loops(NamedTuple):
         return Loops(sizes, rows, axis, (sizes[axis],) if self.single else self.lengths)
 
     def of_rank(self, counts: Sequence[int]) -> Loops | None:
-        """The loops with 1s in front, as few as lead to one of the numbers of dimensions; None: there are too many."""
+        """Prepends loops of one step to reach the next of the allowed ranks; None for too many loops."""
         count = min((n for n in counts if n >= len(self.sizes)), default=None)
         if count is None:
             return None
@@ -113,16 +113,16 @@ class Loops(NamedTuple):
         return Loops((*(1,) * new, *self.sizes), rows, self.axis + new, self.lengths)
 
     def resized(self, i: int, size: int) -> Loops:
-        """The loops with another number of steps of one of them."""
+        """The loops with `size` steps in loop `i`."""
         sizes = (*self.sizes[:i], size, *self.sizes[i + 1 :])
         return Loops(sizes, self.strides, self.axis, (size,) if i == self.axis else self.lengths)
 
     def edges(self) -> list[int]:
-        """Where the parts begin on the axis, and the end of the last one."""
+        """Where each part begins on the axis, then the end of the last one."""
         return list(accumulate(self.lengths, initial=0))
 
     def distinct(self) -> Loops:
-        """The loops with parts that differ: they fold and fit as all do. Several parts remain several."""
+        """The loops with duplicate parts removed, which fold and fit alike. Several parts remain several."""
         first, *parts = zip(self.strides[1:], self.lengths, strict=True)
         rows, lengths = zip(*[first, *dict.fromkeys(parts)], strict=True)
         return Loops(self.sizes, (self.strides[0], *rows), self.axis, lengths)
@@ -139,8 +139,8 @@ def loops_of(whole: TensorLayout, parts: Sequence[TensorLayout], axis: int) -> L
 
 
 def _foldable(columns: dict[int, tuple[int, Strides]], parts_axis: int | None) -> tuple[int, int] | None:
-    """An outer loop and an inner one that are one, if there are; a column has the strides of all tensors."""
-    steps = {strides[0] for _, strides in columns.values()}  # of the whole tensor: they mostly tell that nothing folds
+    """An outer and an inner loop that fold into one, or None; a column holds the strides of all tensors."""
+    steps = {strides[0] for _, strides in columns.values()}  # the whole tensor's strides mostly show that nothing folds
     for inner, (size, strides) in reversed(columns.items()):
         extent = None if strides[0] is None else size * strides[0]
         if inner == parts_axis or steps.isdisjoint((extent, None)):
@@ -152,5 +152,5 @@ def _foldable(columns: dict[int, tuple[int, Strides]], parts_axis: int | None) -
 
 
 def _continues(outer: Strides, size: int, inner: Strides) -> bool:
-    """Whether a step of the outer loop leads, in every tensor, to where the inner one ends."""
+    """True where, in every tensor, one step of the outer loop equals the inner loop's extent."""
     return all(o is None or (i is not None and o == size * i) for o, i in zip(outer, inner, strict=True))

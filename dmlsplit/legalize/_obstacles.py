@@ -1,4 +1,4 @@
-"""Obstacles: why a way of rewriting does not lead to operators that the target takes.
+"""Obstacles: why an attempt at a rewriting does not lead to operators that the target accepts.
 
 The search returns an obstacle wherever it gives a way up, and a refusal names those that it met.
 """
@@ -13,16 +13,16 @@ from dmlsplit.descriptors.enums import TensorDataType
 
 
 class ObstacleKind(enum.IntEnum):
-    """The kinds of obstacles, those nearest to a rewriting first."""
+    """Kinds of obstacles; those nearest to a rewriting come first."""
 
     TOO_MANY = enum.auto()
-    """There would be more operators, or more tensors of all operators, than a rewriting may have."""
+    """The rewriting would exceed the limits on operators or on their tensors."""
     REFUSED = enum.auto()
-    """The target refuses an operator that was built for it, by an error of its own."""
+    """The target refuses an operator that was built for it, with an error of its own."""
     TOO_LARGE = enum.auto()
     """A number of a tensor exceeds its bound."""
     INTERLEAVING = enum.auto()
-    """The elements of an output lie between each other: it cannot be written to a temporary buffer first."""
+    """The elements of an output interleave: it cannot be written to a temporary buffer first."""
     DIMENSIONS = enum.auto()
     """More dimensions are left after folding than the target takes."""
     INDIVISIBLE = enum.auto()
@@ -30,7 +30,8 @@ class ObstacleKind(enum.IntEnum):
 
 
 class Obstacle(NamedTuple):
-    """Why a way is given up. Of a kind, the obstacle of the least excess is the nearest to a rewriting."""
+    """Why an attempt was given up. Among obstacles of a kind the one of the least excess is the nearest to a
+    rewriting."""
 
     kind: ObstacleKind
     excess: float
@@ -71,9 +72,9 @@ def nearest(obstacles: Iterable[Obstacle]) -> Obstacle:
 
 
 class Obstacles(NamedTuple):
-    """The obstacles on each way: one operator, several on sub-ranges, copies through a temporary buffer.
+    """The obstacles of each attempt: one operator, several on sub-ranges, copies through a temporary buffer.
 
-    A way has none where the search did not go it: no data type divides the runs, or nothing was left to be packed.
+    An attempt that the search skipped has none: no data type divides the runs, or nothing was left to pack.
     """
 
     one: list[Obstacle]

@@ -1,4 +1,4 @@
-"""Running the operators of a rewriting in the buffers of the original."""
+"""Runs the operators of a rewriting in the buffers of the original."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Runner:
-    """The compiled operators; the original is compiled too, as it knows what may be bound to it."""
+    """Holds the compiled operators, and the compiled original, which checks the caller's buffers."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Runner:
         self._temporary_bytes = temporary_bytes
 
     def new_outputs(self) -> list[Array] | Array:
-        """Fresh arrays as the original descriptor has them."""
+        """Fresh arrays in the original descriptor's layout."""
         return self._original.new_outputs()
 
     def dispatch(self, input: object, out: object) -> None:
@@ -67,7 +67,7 @@ class Runner:
 
 
 class _Memory(NamedTuple):
-    """Memory at an address, and what keeps it alive."""
+    """A memory address, and the object that keeps the memory alive."""
 
     address: int
     owner: object
@@ -78,7 +78,7 @@ class _Memory(NamedTuple):
 
 
 class _Place:
-    """A tensor at an offset of memory, of which numpy makes an array without a copy."""
+    """A tensor at an offset of memory, from which numpy makes an array without copying."""
 
     def __init__(self, memory: _Memory, offset: int, tensor: BoundTensor) -> None:
         self._owner = memory.owner
@@ -92,7 +92,7 @@ class _Place:
 
 
 def _laid_out(tensor: BoundTensor, binding: BoundMemory) -> _Memory:
-    """The bound memory in the descriptor's layout: itself, or a copy of an input array with other strides."""
+    """The bound memory in the descriptor's layout; an input array with other strides is copied."""
     if binding.strides == tensor.strides:
         return _Memory(core.address_of(binding.pointer), binding)
     block = np.empty(tensor.extent, tensor.dtype)

@@ -1,4 +1,4 @@
-"""The search for a rewriting: ways are gone in order, and the first that the target takes is the answer."""
+"""Searches for a rewriting: tries attempts in order and returns the first that the target accepts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.validation import evaluate, faults, in_descriptor_order
 
 FEW_OPERATORS: Final = 32
-"""More are worse than a temporary buffer, if that needs fewer."""
+"""Beyond it a temporary buffer is better, if that needs fewer operators."""
 
 
 def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
@@ -51,7 +51,7 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
         reason = RULES["legalize/no-rewriting"].diagnostic(Location(), f"no rewriting for {target.name}: {found.words}")
         return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
     made = found.operators
-    said = dict.fromkeys(d for accepted in made for d in accepted.report.diagnostics)  # each thing once
+    said = dict.fromkeys(d for accepted in made for d in accepted.report.diagnostics)  # each diagnostic once
     return Legalization(
         desc,
         True,
@@ -65,14 +65,15 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
 
 
 def _total(tensor: TensorDesc | None) -> int:
-    """The bytes of a tensor that is there, in an operator that is taken."""
+    """The total size in bytes of a tensor of an accepted operator."""
     assert tensor is not None
     assert tensor.desc is not None
     return tensor.desc.total_tensor_size_in_bytes or 0
 
 
 class Accepted(NamedTuple):
-    """An operator, the target's report, the Region of each of its tensors, and which parts its parts are."""
+    """An accepted operator: the target's report, the Region of each tensor, and the original's parts that its parts
+    are."""
 
     operator: OperatorDesc
     geometry: Geometry
@@ -89,7 +90,7 @@ class OperatorSequence(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """Several operators, not yet built: copies, a box to be cut, copies; `operators` is their number together."""
+    """Several operators, not yet built: copies, a box to cut, copies; `operators` is the total number."""
 
     operators: int
     data_type: TensorDataType
@@ -100,7 +101,7 @@ class Draft(NamedTuple):
 
 
 class Search:
-    """The search for operators that move what an operator without faults moves, some part of which has elements."""
+    """Searches for operators that move the elements of a valid operator that has some."""
 
     def __init__(self, original: Geometry, target: Target) -> None:
         self._kind = kind = original.kind
@@ -117,10 +118,11 @@ class Search:
         self._own_loops = loops_of(original.whole, [part for _, part in kept], original.axis)
         self._loops = self._own_loops.folded()
         self._judged: dict[object, tuple[OperatorDesc, Geometry, Report] | Obstacle] = {}
-        """Operators of a rewriting into several mostly differ by their Regions only."""
+        """Caches judgements: the operators of a rewriting into several mostly differ in their Regions only."""
 
     def rewriting(self) -> OperatorSequence | Obstacles:
-        """Operators that the target takes: one, else several, else several with a temporary buffer."""
+        """Finds operators that the target accepts: one, else several, else several with a temporary buffer; or the
+        obstacles."""
         refusal = Obstacles([], [], [])
         for found in self._single_operators():
             if isinstance(found, Accepted):
@@ -134,7 +136,7 @@ class Search:
         return refusal
 
     def _drafts(self, refusal: Obstacles) -> Iterator[tuple[Draft | Obstacle, list[Obstacle]]]:
-        """Drafts, each with the obstacles of its way: as they are found, but those of many operators last."""
+        """Yields drafts as they are found, each with the list for its obstacles; drafts of many operators come last."""
         boxes = [(t, box) for t in self._data_types if isinstance(box := self._elements(t), Box)]
         many: list[tuple[Draft, list[Obstacle]]] = []
         for obstacles, drafts in ((refusal.cut, self._cut_drafts(boxes)), (refusal.packed, self._packed_drafts(boxes))):
@@ -146,7 +148,7 @@ class Search:
         yield from sorted(many, key=lambda item: item[0].operators)
 
     def _single_operators(self) -> Iterator[Accepted | Obstacle]:
-        """Rewritings into one operator, the smallest change first."""
+        """Yields rewritings into one operator, smallest change first."""
         for data_type in self._data_types:
             bits = ELEMENT_BITS[data_type]
             same = bits == ELEMENT_BITS[self._own_type]
@@ -179,7 +181,8 @@ class Search:
             yield self._draft(data_type, box, self._cutter(data_type, use_temporary=True))
 
     def _packed_drafts(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Draft | Obstacle]:
-        """Inputs packed, as far as it takes; outputs packed; both. What has to be cut besides comes last."""
+        """Drafts with inputs packed, as far as possible; then outputs; then both. Those that must also be cut come
+        last."""
         for data_type, box in boxes:
             cutter = self._cutter(data_type)
             to_cut = []
@@ -199,7 +202,7 @@ class Search:
     def _draft(
         self, data_type: TensorDataType, box: Box, cutter: Cutter, before: Sequence[Box] = (), after: Sequence[Box] = ()
     ) -> Draft | Obstacle:
-        """The draft that cuts a box into operators that the target takes."""
+        """The draft that cuts a box into operators that the target accepts."""
         operators = cutter.operators(box)
         if isinstance(operators, int):
             return Draft(len(before) + operators + len(after), data_type, cutter, box, before, after)
@@ -222,7 +225,8 @@ class Search:
         return OperatorSequence(made, max((region.offset + region.size for region in temporary), default=0))
 
     def _accepted(self, box: Box, data_type: TensorDataType, *, own: bool = False) -> Accepted | Obstacle:
-        """The operator of loops in elements, if the target takes it. `own`: the dimensions are the original's."""
+        """Builds the operator of loops in elements, if the target accepts it. `own`: keeps the original's
+        dimensions."""
         key = (box.kind, box.loops, data_type, own, tuple([operand.described for operand in box.operands]))
         if key not in self._judged:
             self._judged[key] = self._operator(box, data_type, own=own)
@@ -249,7 +253,7 @@ class Search:
 
 
 def _parts(kind: OperatorType, operator: Geometry, bound: Sequence[Region]) -> tuple[int, ...]:
-    """The original's outputs that a split's operator writes to, its inputs that a join's reads; -1: none of these.
+    """The original's outputs that a split's operator writes, or its inputs that a join's operator reads; -1 for others.
 
     `kind` is the original's: an operator of a join's rewriting may be a copy, which is a split.
     """

@@ -1,4 +1,4 @@
-"""Packing by way of a temporary buffer, the last resort: tensors of too many dimensions become packed ones by copies.
+"""Packs tensors through a temporary buffer, the last resort: copies pack tensors of too many dimensions.
 
 An input is packed before it is used. A copy moves some outer loops as they are and everything within them as one run of
 memory, gaps included, so that these loops then lie packed; the next copy moves more loops, until all lie packed. Where
@@ -51,7 +51,8 @@ class TemporaryPacking:
         self.obstacles: list[Obstacle] = []
 
     def inputs_packed(self, box: Box) -> Iterator[Box]:
-        """The box with its inputs packed; of a split, bit by bit: each result needs the copies made so far."""
+        """Yields the box with more and more inputs packed; for a split bit by bit: each result needs the copies made so
+        far."""
         is_split = box.kind is OperatorType.SPLIT
         for i in range(1) if is_split else range(1, len(box.operands)):
             sizes, strides = box.loops.tensor(i)
@@ -64,7 +65,7 @@ class TemporaryPacking:
             yield box
 
     def outputs_packed(self, box: Box) -> Box:
-        """The box with its outputs packed, but for those that could not be brought to their place from there."""
+        """The box with its outputs packed, except those that no copy can bring back to their place."""
         is_join = box.kind is OperatorType.JOIN
         for i in range(1) if is_join else range(1, len(box.operands)):
             sizes, strides = box.loops.tensor(i)
@@ -80,7 +81,7 @@ class TemporaryPacking:
         return box
 
     def _packed_input(self, sizes: Sizes, strides: Steps, operand: BufferSlice) -> Iterator[tuple[Steps, BufferSlice]]:
-        """Strides and place of an input after each copy; ends early where no copy is taken."""
+        """Yields the strides and place of an input after each copy; ends early where the target accepts no copy."""
         order = _memory_order(sizes, strides)
         lying = strides
         for copy, lying in self._compaction(sizes, strides, order, self.obstacles):
@@ -102,7 +103,7 @@ class TemporaryPacking:
         return place
 
     def _packed_output(self, sizes: Sizes, strides: Steps, operand: BufferSlice) -> BufferSlice | None:
-        """A packed place for an output, with copies that bring its elements to where they belong.
+        """A packed place for an output, with the copies from there to the output's layout; None where there are none.
 
         The elements are transposed `t` times, the output as it stands is packed by `i` copies, and one more copy puts
         the elements into it: the fewest copies whose last one the target takes. Each of the `i` copies runs back, too.
@@ -141,9 +142,9 @@ class TemporaryPacking:
     def _compaction(
         self, sizes: Sizes, strides: Steps, order: Sequence[int], obstacles: list[Obstacle]
     ) -> Iterator[tuple[Loops, Steps]]:
-        """Copies after which more and more loops of `order` lie packed, and the strides then.
+        """Yields copies that leave more and more loops of `order` packed, each with the resulting strides.
 
-        It ends early, and appends the obstacle, where the target takes no copy of one loop more.
+        Ends early, and appends the obstacle, where the target accepts no copy of one more loop.
         """
         moved = len(order) if _lie_packed(sizes, strides, order) else 0
         while moved < len(order):
@@ -161,7 +162,7 @@ class TemporaryPacking:
             yield copy, strides
 
     def _place(self, copy: Loops) -> BufferSlice:
-        """A new range of the temporary buffer, as large as what a copy writes packed."""
+        """Reserves a range of the temporary buffer for a copy's packed output."""
         place = BufferSlice("temporary", 0, 0, offset=self._size, entire=False)
         used = math.prod(copy.sizes) * self._bytes
         self._size += -(-used // TEMPORARY_BUFFER_ALIGNMENT) * TEMPORARY_BUFFER_ALIGNMENT
@@ -169,7 +170,8 @@ class TemporaryPacking:
 
 
 def _is_nested(sizes: Sizes, strides: Steps) -> bool:
-    """Whether each loop's step leads past all that the loops within it span: the runs of memory lie apart."""
+    """True where each loop's stride exceeds the span of the loops within it, so that runs of memory do not
+    interleave."""
     order = _memory_order(sizes, strides)
     if len(order) < sum(n > 1 for n in sizes):
         return False
@@ -178,9 +180,10 @@ def _is_nested(sizes: Sizes, strides: Steps) -> bool:
 
 
 def _transpositions(sizes: Sizes, lying: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[Loops, Steps]]:
-    """Copies that bring packed loops from one order into another, and the strides then; new ones are broadcast.
+    """Yields copies that bring packed loops from one order into another, each with the resulting strides; new loops are
+    broadcast.
 
-    Each copy moves as many loops at once as already follow each other, past the loops between.
+    Each copy moves all loops that already follow each other past the loops between.
     """
     lying = list(lying)
     for at, loop in enumerate(wanted):
@@ -206,7 +209,7 @@ def _transpositions(sizes: Sizes, lying: Sequence[int], wanted: Sequence[int]) -
 
 
 def _outer_copy(sizes: Sizes, strides: Steps, order: Sequence[int], count: int) -> Loops:
-    """The copy of the first loops of an order, with the memory that the others span as one run."""
+    """The copy of the first `count` loops of an order, with the memory spanned by the others as one run."""
     run = 1 + sum((sizes[i] - 1) * strides[i] for i in order[count:])
     copied = (*[sizes[i] for i in order[:count]], run)
     return _copy(copied, (*[strides[i] for i in order[:count]], 1), packed_strides(copied))
@@ -217,7 +220,7 @@ def _lie_packed(sizes: Sizes, strides: Steps, order: Sequence[int]) -> bool:
 
 
 def _memory_order(sizes: Sizes, strides: Steps) -> list[int]:
-    """The loops that lead through memory, the largest stride first."""
+    """The loops in memory order, largest stride first."""
     return sorted((i for i, n in enumerate(sizes) if n > 1 and strides[i]), key=lambda i: -strides[i])
 
 

@@ -1,4 +1,4 @@
-"""The changes of a rewriting, in words."""
+"""Describes the changes of a rewriting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dmlsplit.descriptors.layout import ELEMENT_BITS
 
 
 def steps(original: Geometry, made: Sequence[Geometry], temporary_bytes: int) -> Iterator[str]:
-    """How the operators of a rewriting differ from the original."""
+    """Yields the differences between a rewriting's operators and the original, one phrase each."""
     whole = original.whole
     left_out = [part for part in original.parts if part.is_empty]
     if left_out:

@@ -1,4 +1,4 @@
-"""Legalisations in words: in a few for a line beside a refusal, in full for `dmlsplit legalize`."""
+"""Describes legalizations: in a few words for a line beside a refusal, in full for `dmlsplit legalize`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dmlsplit.legalize import Legalization, Region
 
 MOST_SHOWN = 8
-"""Operators of a rewriting, and tensors of an operator, that are shown."""
+"""The most operators of a rewriting, and tensors of an operator, that are shown."""
 
 
 def summary(found: Legalization) -> str:
@@ -40,8 +40,8 @@ def fix(found: Legalization, file: str, target: Target) -> str:
 
 
 def lines(found: Legalization) -> Iterator[str]:
-    """An operator that has a rewriting before and after, and the steps."""
-    assert found.desc is not None  # only what has no rewriting may lack it
+    """The lines that show an operator before and after its rewriting, and the steps."""
+    assert found.desc is not None  # only results without a rewriting lack it
     yield "before:"
     yield from _operator_lines(found.desc, None)
     yield "after:" if found.operators else "after: no operator"

@@ -1,4 +1,4 @@
-"""The bytes of buffers that the operators of a rewriting are bound to."""
+"""The byte ranges that the operators of a rewriting are bound to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The result of a rewriting: operators, the bytes of the caller's buffers that they are bound to, and words."""
+"""The result of a rewriting: operators, the byte ranges of the caller's buffers that they are bound to, and a
+description."""
 
 from __future__ import annotations
 
@@ -20,15 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Legalization(Generic[DescT_co]):
-    """Operators that do the work of `desc` where it is to run; made by `legalize`.
+    """The operators that do the work of `desc` on the target; made by `legalize`.
 
-    `operators`: to be dispatched one after another; none where nothing is left to do, or where `ok` is False.
-    `bindings`: for each operator the Region of each of its tensors, inputs before outputs: what to bind in place of
-    the original's buffers, which it never exceeds (an input may be what an operator before has written).
-    `output_map`: for each operator and each of its outputs the original's output that it writes to; of a join's
-    operators, for each of their inputs the original's input. -1 is any other buffer. `steps`: what was changed, in
-    words; empty where the descriptor is taken as it is. `report`: of the target; where `ok` is False it says why
-    there is no rewriting. `temporary_bytes`: size of the temporary buffer (index 0), 0 where there is none.
+    `operators`: dispatch them in order; empty where nothing is left to do, or where `ok` is False. `bindings`: for each
+    operator the Region of each tensor, inputs before outputs, to bind within the original's buffers (an input may be
+    the output of an earlier operator). `output_map`: for each output of each operator the index of the original's
+    output that it writes; for a join, for each input the index of the original's input. -1 is any other buffer.
+    `steps`: describes the changes; empty where the descriptor is accepted as it is. `report`: the target's; where `ok`
+    is False it gives the reasons. `temporary_bytes`: size of the temporary buffer (index 0), 0 where there is none.
     """
 
     desc: DescT_co
@@ -42,7 +42,7 @@ class Legalization(Generic[DescT_co]):
 
     @staticmethod
     def refused(desc: DescT, report: Report) -> Legalization[DescT]:
-        """The answer that there is no rewriting; `report` says why."""
+        """The result without a rewriting; `report` gives the reasons."""
         return Legalization(desc, False, report)
 
     @overload
@@ -50,9 +50,9 @@ class Legalization(Generic[DescT_co]):
     @overload
     def execute(self: Legalization[JoinOperatorDesc], input: Sequence[Bindable]) -> Array: ...
     def execute(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
-        """Runs the operators on an array (a split) or a list of arrays (a join) into fresh arrays.
+        """Runs the operators on an array (a split) or a list of arrays (a join) and returns fresh arrays.
 
-        The outputs are the original's in data type, sizes and strides, those without elements included: a list for a
+        The outputs have the original's data type, sizes and strides, and include those without elements: a list for a
         split, an array for a join. ValidationError where `ok` is False, BindingError where an array does not fit.
         """
         out = self._runner.new_outputs()
@@ -64,10 +64,10 @@ class Legalization(Generic[DescT_co]):
     @overload
     def dispatch(self: Legalization[JoinOperatorDesc], input: Sequence[Bindable], out: Bindable) -> None: ...
     def dispatch(self, input: object, out: object) -> None:
-        """Runs the operators in the caller's buffers, which are those of the original descriptor.
+        """Runs the operators in the caller's buffers, which must fit the original descriptor.
 
-        The rules for buffers are those of CompiledOperator.dispatch. An input array that is not laid out as the
-        descriptor says is copied first. Bytes of outputs outside of the original's elements stay as they are.
+        The rules for buffers are those of CompiledOperator.dispatch. An input array in another layout than the
+        descriptor's is copied first. Output bytes outside the original's elements are not modified.
         """
         self._runner.dispatch(input, out)
 
