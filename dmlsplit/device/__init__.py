@@ -1,4 +1,4 @@
-"""The emulated device: what a DirectML program does with a Split or Join, from device creation to the dispatch.
+"""The emulated device: runs a DirectML program with a Split or Join, from device creation to the dispatch.
 
 device = dml.Device(directml="1.15.4")
 op = device.compile_operator(device.create_operator(desc))

@@ -1,4 +1,4 @@
-"""The arithmetic of the operators that were observed beside a Split or Join, element by element, in numpy.
+"""The arithmetic of the neighbours of Split and Join that were observed in graphs, element by element, in numpy.
 
 A GPU rounds in other places: its results may differ in the last bits. FLOAT16 is computed in 32 bits. Source: the pages
 of the operators' structs.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "npt.NDArray[Any]"
 Function: TypeAlias = Callable[..., Array]
-"""Of the inputs' elements, then the numbers that the struct has besides, in their order."""
+"""Takes the elements of the inputs, then the struct's other numbers in their order."""
 
 
 def sigmoid(x: Array) -> Array:
@@ -28,7 +28,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def swish(x: Array, *factors: Array) -> Array:
-    """x * sigmoid(x), what it is a factor of included: one dispatch of several nodes."""
+    """x * sigmoid(x) * factors: several nodes in one dispatch."""
     product = x * sigmoid(x)
     for factor in factors:
         product = product * factor
@@ -70,7 +70,7 @@ def copied(x: Array) -> Array:
 
 
 def function_of(node: Neighbour) -> Function:
-    """The function of a neighbour's inputs; Unmodelled where it, or one of its members, is not known."""
+    """The function of a neighbour; Unmodelled where its operator or one of its members is not emulated."""
     row = BY_NUMBER.get(node.type)
     if row is None:
         raise Unmodelled(f"what operator {node.type} computes is not emulated")
@@ -93,8 +93,8 @@ def function_of(node: Neighbour) -> Function:
 
 
 def applied(function: Function, inputs: Sequence[Array], dtype: npt.DTypeLike) -> Array:
-    """The elements of the output; of 16 bits each result is rounded once."""
+    """The elements of the output; 16-bit results are rounded once."""
     if function is copied:
         return inputs[0]
-    with np.errstate(all="ignore"):  # infinities and NaN are results, too
+    with np.errstate(all="ignore"):  # infinities and NaN are valid results
         return function(*[x.astype(np.float32, copy=False) for x in inputs]).astype(dtype, copy=False)

@@ -45,7 +45,7 @@ NOTHING = BufferBinding(None)
 
 @dataclass(frozen=True, slots=True, init=False)
 class BufferArrayBinding:
-    """DML_BUFFER_ARRAY_BINDING: one entry for each input of an operator that is initialized.
+    """DML_BUFFER_ARRAY_BINDING: one entry for each input of an operator to initialize.
 
     An entry that is None is {NULL, 0, 0}, which is right for inputs that are not OWNED_BY_DML.
     """
@@ -62,9 +62,10 @@ class BufferArrayBinding:
 
 @dataclass(frozen=True, slots=True, init=False)
 class BindingDesc:
-    """DML_BINDING_DESC, for what the short forms cannot say: a type that does not fit its Desc, a null Desc.
+    """DML_BINDING_DESC, for bindings that the short forms cannot express: a type that does not fit its Desc, a null
+    Desc.
 
-    The type decides how DirectML reads Desc; one of the other kind is taken for what it is here, and is an error.
+    DirectML reads Desc by its type; here a Desc of the wrong kind is recognized and is an error.
     """
 
     type: int
@@ -81,7 +82,7 @@ class BindingDesc:
 
     @property
     def ranges(self) -> tuple[BufferBinding, ...]:
-        """The buffer of a BUFFER, the entries of a BUFFER_ARRAY."""
+        """The buffer of a BUFFER binding, the entries of a BUFFER_ARRAY."""
         if isinstance(self.desc, BufferArrayBinding):
             return self.desc.bindings
         return () if self.desc is None else (self.desc,)
@@ -96,7 +97,7 @@ Binding: TypeAlias = BindingDesc | BufferBinding | BufferArrayBinding | Buffer |
 
 
 def binding_desc(value: Binding, location: Location) -> BindingDesc:
-    """The DML_BINDING_DESC that a short form stands for."""
+    """Expands a short form to its DML_BINDING_DESC."""
     if isinstance(value, BindingDesc):
         return value
     if value is None or (isinstance(value, BindingType) and value is BindingType.NONE):

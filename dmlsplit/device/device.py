@@ -71,7 +71,7 @@ class Capabilities:
                 raise TypeError(f"{name}: {getattr(self, name)!r} is neither True nor False")
 
     def lacking(self, release: Release) -> dict[int, str]:
-        """The data types that a build does not take on such a device, and what each needs."""
+        """Maps each data type that a build refuses on such a device to the capability that it needs."""
         assumed = [] if self.double_precision else [NO_FLOAT64]
         return lacking(assumed if self.typed_uav_loads else [*assumed, NO_TYPED_UAV_LOADS], release)
 
@@ -79,18 +79,19 @@ class Capabilities:
 class Device:
     """A DirectML device of one release (the newest known if none is given), for Split and Join.
 
-    `directml`: a DirectML version or the name of a package, as for `validate`; `onnxruntime`: a version, whose DirectML
-    it is. `minimum_feature_level`: as passed to DMLCreateDevice1, a level or any other number; None is DMLCreateDevice.
-    It does not narrow what the build accepts. `on_warning` gets a Diagnostic of each dispatch that does what DirectML's
-    documentation forbids, or promises no outcome of; left out, a Python warning (DirectMLWarning) says so.
+    `directml`: a DirectML version or the name of a package, as for `validate`; `onnxruntime`: a version, for the
+    DirectML that it ships. `minimum_feature_level`: as passed to DMLCreateDevice1, a level or any other number; None is
+    DMLCreateDevice. It does not narrow what the build accepts. `on_warning` gets a Diagnostic of each dispatch that
+    does what DirectML's documentation forbids, or promises no outcome of; left out, a Python warning (DirectMLWarning)
+    says so.
 
     The names are DirectML's, in snake case. Calls that return a failing HRESULT raise DirectMLError, which carries it
     and the reasons. Calls that return nothing remove the device where DirectML does: `removed_reason` tells why, every
-    later call with an HRESULT answers DXGI_ERROR_DEVICE_REMOVED, and every other one does nothing. What DirectML leaves
-    undefined, a process that ends among it, raises DirectMLError without an HRESULT.
+    later call with an HRESULT answers DXGI_ERROR_DEVICE_REMOVED, and every other one does nothing. Undefined behaviour
+    of DirectML, including the end of the process, raises DirectMLError without an HRESULT.
 
-    Recording is executing: there are no command lists, and `record_dispatch` has copied when it returns. As in
-    DirectML, threads may share a device and the operators that it makes; a binding table is for one thread at a time.
+    Recording executes: there are no command lists, and `record_dispatch` returns after the copy. As in DirectML,
+    threads may share a device and the operators that it makes; a binding table is for one thread at a time.
 
     Raises DirectMLError (DXGI_ERROR_UNSUPPORTED) where the minimum level is above the build's maximum, ValueError for
     an unknown release or level. Source: observed, device creation to a recorded dispatch; docs/device.md.
@@ -137,9 +138,9 @@ class Device:
         return HResult.S_OK if self.removed_reason is None else HResult.DXGI_ERROR_DEVICE_REMOVED
 
     def check_feature_support_feature_levels(self, levels: Iterable[FeatureLevel | int | str]) -> FeatureLevel | int:
-        """The largest of the levels that is not above the build's maximum; numbers that name no level count, too.
+        """The largest of the levels up to the build's maximum; numbers that name no level count, too.
 
-        DirectMLError (DXGI_ERROR_UNSUPPORTED) where there is none but 0.
+        DirectMLError (DXGI_ERROR_UNSUPPORTED) where only 0 is left.
         """
         if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
             raise TypeError(f"a sequence of feature levels is expected, not {type(levels).__name__}")
@@ -154,7 +155,8 @@ class Device:
         return FeatureLevel(best) if best in FeatureLevel.__members__.values() else best
 
     def check_feature_support_tensor_data_type(self, data_type: TensorDataType | int) -> bool:
-        """Whether the build says that it supports a data type; Split and Join need not take it. Unknown ones: False."""
+        """True where the build reports support for a data type, which Split and Join may still refuse; False for
+        unknown types."""
         number = _uint(data_type, "DataType")
         self._state.require()
         return number in self.release.traits.data_types_reported and number not in self._target.lacking
@@ -162,8 +164,8 @@ class Device:
     def create_operator(self, desc: OperatorDesc) -> Operator:
         """CreateOperator: DirectMLError where the build refuses the descriptor.
 
-        One that the build takes is an operator even where `report` calls it unsafe: a dispatch that would leave a
-        buffer is refused then, one whose output elements overlap runs with a warning.
+        An accepted descriptor makes an operator even where `report` calls it unsafe: a dispatch that would leave a
+        buffer is refused later, one whose output elements overlap runs with a warning.
         """
         report = evaluate(desc, self._target)
         self._state.require()
@@ -194,13 +196,13 @@ class Device:
         *,
         results: Literal["release", "right"] = "release",
     ) -> DispatchableGraph:
-        """CompileGraph, with the operators that the graph's nodes describe. `results`: whether a dispatch then computes
-        what the release computes, right or wrong, or what is right.
+        """CompileGraph, with the operators that the graph's nodes describe. `results`: "release" to compute what the
+        release computes, right or wrong, "right" for the right results.
 
-        DirectMLError for flags above 7, and where an operator, or the graph, is refused; without an HRESULT where the
-        process would end, and where it is not known, or not emulated, what comes of the graph: its report says so. A
-        graph that a release refuses, or crashes on, although nothing is wrong with it, has right results all the same.
-        Neighbours are those that were observed (dmlsplit.graphs.operators), of FLOAT32 and FLOAT16.
+        DirectMLError for flags above 7, and where an operator or the graph is refused; without an HRESULT where the
+        process would end, and where the outcome is unknown or not emulated, as the report says. Sound graphs that a
+        release refuses, or crashes on, do have right results. Supports the observed neighbours
+        (dmlsplit.graphs.operators) of FLOAT32 and FLOAT16.
         """
         from dmlsplit.device.dispatches import compiled_graph  # most programs have no graph
 
@@ -224,7 +226,8 @@ class Device:
         return OperatorInitializer(self._state, operators)
 
     def create_binding_table(self, dispatchable: Dispatchable, size_in_descriptors: int | None = None) -> BindingTable:
-        """CreateBindingTable; None: as many descriptors as the dispatchable requires. DirectMLError for fewer."""
+        """CreateBindingTable; None requests the number of descriptors that the dispatchable requires. DirectMLError for
+        fewer."""
         return BindingTable(self._state, dispatchable, size_in_descriptors)
 
     def record_dispatch(self, dispatchable: Dispatchable, table: BindingTable) -> None:
@@ -248,7 +251,7 @@ class Device:
         if unbound:
             volatile = ExecutionFlags.DESCRIPTORS_VOLATILE
             if not isinstance(dispatchable, OperatorInitializer) and dispatchable.flags & volatile:
-                state.refuse(unbound, name)  # may be bound until the GPU executes, which here it does at once
+                state.refuse(unbound, name)  # may be bound until the GPU executes, here at once
             state.remove(unbound, name)
             return
         if table.unsafe:
@@ -269,7 +272,7 @@ class Device:
 
 
 def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
-    """Warnings of operators that are initialized twice or never."""
+    """Warns about operators that are initialized twice or never."""
     if not isinstance(dispatchable, OperatorInitializer):
         if dispatchable.initializations:
             return []

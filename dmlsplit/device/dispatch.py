@@ -1,7 +1,8 @@
-"""The execution of a recorded dispatch: its copies, and the diagnostics of them.
+"""Executes a recorded dispatch: its copies, and their diagnostics.
 
 DirectML runs one dispatch an output of a Split, or an input of a Join, in order and without a barrier. Where no buffers
-overlap all of them are one run of the C core; else they run one after another, each reading what those before it wrote.
+overlap, all of them are one run of the C core; else they run one after another, each reading what the earlier ones
+wrote.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _OVERLAPPING = ("tensor/output-elements-overlap", "tensor/output-overlap-undecid
 
 
 class MemoryRange(NamedTuple):
-    """Where a tensor's first element lies, and how many bytes may be touched from there on."""
+    """The address of a tensor's first element, and the number of bytes from there on that may be touched."""
 
     buffer: Buffer
     offset: int
@@ -57,7 +58,7 @@ class MemoryRange(NamedTuple):
 
 
 def prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """The copies of a dispatch (None: it cannot be done) and its diagnostics. The table binds all that it needs."""
+    """The copies of a dispatch (None where it is impossible) and its diagnostics. The table must have every binding."""
     if isinstance(dispatchable, DispatchableOperator):
         return _of_operator(dispatchable, table)
     if isinstance(dispatchable, DispatchableGraph):
@@ -66,7 +67,7 @@ def prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | Non
 
 
 def _of_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """The copies of an operator, and warnings; where they would leave a buffer None, and the reasons."""
+    """The copies of an operator, and warnings; None, and the reasons, where they would leave a buffer."""
     persistent = table.persistent
     inputs: list[MemoryRange] = []
     bound_inputs: list[tuple[MemoryRange, BindingSlot]] = []
@@ -83,7 +84,7 @@ def _of_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | N
             inputs.append(MemoryRange(persistent.buffer, offset, size, Location.of("BindPersistentResource")))
     outputs = [_memory_range(ranges[0], "BindOutputs", i) for i, ranges in enumerate(table.output_ranges())]
     report = op.operator.report
-    # Larger ranges do not help: where the size wraps, the build's indices may, too.
+    # Larger ranges do not help: where the size wraps, the build's indices may wrap, too.
     if op.exceeds_totals:
         return None, [d for d in report.diagnostics if d.severity is Severity.ERROR and d.basis is Basis.OURS]
     written = _Written(list(zip(outputs, op.output_slots, strict=True)))
@@ -162,7 +163,7 @@ class _Written:
         ranges = sorted((memory.address, memory.address + slot.size, i) for i, (memory, slot) in enumerate(outputs))
         self._outputs = outputs
         self._begins = [begin for begin, _, _ in ranges]
-        # Of the ranges up to each one, that which reaches furthest.
+        # The range that reaches furthest among those up to each one.
         self._furthest = list(itertools.accumulate(ranges, _reaching_further))
         self._ranges = ranges
 
@@ -175,7 +176,7 @@ class _Written:
         return found
 
     def overlapping(self, rule: Rule, memory: MemoryRange, slot: BindingSlot) -> list[Diagnostic]:
-        """At most one finding: the output below the range's end that reaches furthest."""
+        """At most one finding: the output that reaches furthest among those that begin below the range's end."""
         below = bisect_left(self._begins, memory.address + slot.size)
         if below == 0 or self._furthest[below - 1][1] <= memory.address:
             return []
@@ -198,7 +199,7 @@ def _memory_range(binding: BufferBinding, *steps: Step) -> MemoryRange:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A call of the C core on addresses, and what keeps the memory there: a table may be bound anew while it runs."""
+    """A call of the C core on addresses; keeps their memory alive, since the table may be bound anew during the run."""
 
     function: Callable[..., object]
     arguments: tuple[Any, ...]
@@ -226,7 +227,7 @@ def _copies(op: DispatchableOperator, whole: MemoryRange, parts: Sequence[Memory
             plan = op.plan(i)
             source, target = sides(place, part.address)
             read, _ = sides(plan.whole_range, plan.part_range(0))
-            # The kernels take source and target to be apart, so that the one is read before the other is written.
+            # The kernels assume source and target apart, so that reads precede writes.
             copied = core.buffer(core.bytes_at(source, read.end), False)
             from_or_to, moved = sides(copied, core.address(target))
             plan.run(from_or_to, core.pointers([moved]))

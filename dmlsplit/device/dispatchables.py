@@ -1,4 +1,4 @@
-"""Dispatchables: compiled operators and initializers, with the bindings that each wants."""
+"""Dispatchables: compiled operators and initializers, with the bindings that each requires."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ class DispatchableOperator:
         self.operator = operator
         self.flags = flags
         self.initializations = 0
-        """How often an initializer with this operator was dispatched."""
+        """The number of dispatched initializers with this operator."""
         # No build creates an operator with null pointers.
         self.geometry = Geometry.of(operator.desc)
         self.inputs, self.outputs = self.geometry.inputs, self.geometry.outputs
         self.exceeds_totals = any(tensor.extent * tensor.bits > tensor.total * 8 for tensor in self.geometry.tensors)
-        """Whether elements lie behind the end of their tensor, where sizes in bytes wrap."""
+        """True where elements lie behind the end of their tensor, because sizes in bytes wrap."""
         self._plans: dict[int | None, Plan] = {}
         self.persistent_offsets, size = _persistent_placement(self.inputs)
-        """Where an owned input lies in the persistent resource; None for one that is bound at execution."""
+        """The offset of each owned input in the persistent resource; None for inputs bound at execution."""
         multiple = self._state.release.traits.persistent_size_multiple
         size = -(-size // multiple) * multiple
         self.binding_properties = BindingProperties(2 * len(self.geometry.parts), 0, size)
@@ -86,7 +86,7 @@ class DispatchableOperator:
             BindingSlot(tensor.name, SlotKind.NOTHING, why=_BOUND_LATER) if at is None else _tensor_slot(tensor)
             for tensor, at in zip(self.inputs, self.persistent_offsets, strict=True)
         )
-        """The entries of the array that is bound at initialization."""
+        """The entries of the array to bind at initialization."""
         self.input_slots = tuple(
             _tensor_slot(tensor)
             if at is None
@@ -96,7 +96,7 @@ class DispatchableOperator:
         self.output_slots = tuple(map(_tensor_slot, self.outputs))
 
     def plan(self, part: int | None = None) -> Plan:
-        """The copies of all parts, or of one alone, for which the whole begins where that part does.
+        """The copies of all parts, or of one, for which the whole begins at that part.
 
         Only for operators whose elements lie within their tensors' totals.
         """
@@ -117,8 +117,8 @@ class DispatchableOperator:
 class DispatchableGraph:
     """IDMLCompiledOperator of a graph. Made by a Device.
 
-    Nothing of a graph is bound at initialization. The sizes of `binding_properties` are the emulation's own: those of a
-    build were not observed.
+    Graphs bind nothing at initialization. The sizes in `binding_properties` are the emulation's own, since no build's
+    were observed.
     """
 
     persistent_offsets: tuple[int | None, ...] = ()
@@ -132,7 +132,7 @@ class DispatchableGraph:
         self.flags = flags
         self.shaders = shaders
         self.initializations = 0
-        """How often an initializer with this graph was dispatched."""
+        """The number of dispatched initializers with this graph."""
         views = sum(len(shader.reads) + 1 for shader in shaders.shaders)
         self.binding_properties = BindingProperties(views, shaders.temporary_size, 0)
         self.temporary_slot = _temporary_slot(shaders.temporary_size)
@@ -188,10 +188,10 @@ def _tensor_slot(tensor: TensorLayout) -> BindingSlot:
 
 
 def _persistent_placement(inputs: Sequence[TensorLayout]) -> tuple[list[int | None], int]:
-    """Where initialization copies each owned input to, and the end of the last one.
+    """The offsets to which initialization copies each owned input (None for others), and the end of the last one.
 
-    Each lies behind the one before, at a multiple of 16 or of its GuaranteedBaseOffsetAlignment, of which no more than
-    256 counts. Source: observed, PersistentResourceSize of the builds that compile, and what they were seen to copy.
+    Each follows the one before, at a multiple of 16 or of its GuaranteedBaseOffsetAlignment, capped at 256. Source:
+    observed PersistentResourceSize and copies of the builds that compile.
     """
     offsets: list[int | None] = []
     end = 0

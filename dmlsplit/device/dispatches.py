@@ -1,7 +1,7 @@
-"""CompileGraph of the emulated device: the report, and the shaders that a dispatch runs on the memory that is bound.
+"""CompileGraph of the emulated device: the report, and the shaders that a dispatch runs on the bound memory.
 
-As the release does it: its dispatches, each on the memory that CompileGraph gives it, whatever comes of that. As it
-should be: each node by itself, with memory of its own for every tensor.
+As released: the release's dispatches on the memory that CompileGraph gives them, right or wrong. As it should be: each
+node by itself, with memory of its own for every tensor.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Memory: TypeAlias = "Mapping[str, npt.NDArray[np.uint8]]"
 Run: TypeAlias = Callable[[], None]
 
 _FLOATS: Final[Mapping[int, np.dtype[Any]]] = {4: np.dtype(np.float32), 2: np.dtype(np.float16)}
-"""By their bytes: what the model of memory speaks of."""
+"""The float type by its size in bytes, the unit in which the memory model describes elements."""
 
 
 class StridedView(NamedTuple):
@@ -52,14 +52,14 @@ class StridedView(NamedTuple):
         return np.ndarray(self.sizes, self.dtype, memory[self.buffer], self.offset, self.steps)
 
     def part(self, sizes: Sequence[int], offsets: Sequence[int], strides: Sequence[int]) -> StridedView:
-        """The elements at every stride-th place from the offsets on."""
+        """The view of every stride-th element from the offsets on."""
         offset = self.offset + sum(a * b for a, b in zip(offsets, self.steps, strict=True))
         steps = tuple(a * b for a, b in zip(self.steps, strides, strict=True))
         return self._replace(offset=offset, sizes=tuple(sizes), steps=steps)
 
 
 class Shader(NamedTuple):
-    """One dispatch of the GPU: it writes what a function makes of what it reads."""
+    """One dispatch of the GPU: applies a function to the views that it reads and writes the result."""
 
     function: Function
     reads: tuple[StridedView, ...]
@@ -67,7 +67,7 @@ class Shader(NamedTuple):
 
 
 class Shaders(NamedTuple):
-    """All of a graph, in their order, and the bytes of each buffer that is neither an input nor an output."""
+    """All shaders of a graph, in order, and the size of each buffer that is neither an input nor an output."""
 
     shaders: tuple[Shader, ...]
     temporaries: Mapping[str, int]
@@ -77,7 +77,7 @@ class Shaders(NamedTuple):
         return sum(map(_rounded, self.temporaries.values()))
 
     def run(self, bound: Memory, temporary: npt.NDArray[np.uint8]) -> Run:
-        """Runs them on the memory that is bound; `temporary` has at least `temporary_size` bytes."""
+        """Prepares a run on bound memory; `temporary` has at least `temporary_size` bytes."""
         memory, place = dict(bound), 0
         for name, size in self.temporaries.items():
             memory[name] = temporary[place : place + size]
@@ -96,7 +96,7 @@ def _rounded(size: int) -> int:
 
 
 def as_released(graph: GraphDesc, compiled: CompiledGraph) -> Shaders:
-    """The dispatches of a build for the graph; Unmodelled where they are known to be wrong, but not how."""
+    """The dispatches of a build for the graph; Unmodelled where they are wrong in a way that is not known."""
     shaders: list[Shader] = []
     temporaries: dict[str, int] = {}
     for dispatch in compiled.dispatches:
@@ -122,7 +122,8 @@ def _view(region: BufferView) -> StridedView:
 
 
 def as_it_should_be(graph: GraphDesc) -> Shaders:
-    """Each node by itself; Unmodelled where a node's arithmetic is not emulated. The graph has no faults."""
+    """One dispatch for each node; Unmodelled where a node's arithmetic is not emulated. The graph must have no
+    faults."""
     sources: list[dict[int, str]] = [{} for _ in graph.nodes]
     needs: dict[int, set[int]] = {i: set() for i in range(len(graph.nodes))}
     for edge in graph.input_edges:
@@ -194,14 +195,14 @@ def _of_node(
 
 
 def compiled_graph(graph: GraphDesc, target: Target, results: str) -> tuple[GraphReport, Shaders | None]:
-    """The report of a release's target, and what is dispatched: None where the graph cannot be run."""
+    """The report of a release's target, and the shaders; None where the graph cannot be run."""
     report = evaluate_graph(graph, target)
     graph = described(graph)
     assert target.release is not None
     traits = traits_of(target.release)
     try:
         if results == "right":
-            # Something may be wrong with the graph itself, not only with what a release makes of it.
+            # The graph itself may be wrong, apart from how a release compiles it.
             at_fault = any(d.rule not in GRAPH_RULES or not GRAPH_RULES[d.rule].sound for d in report.errors)
             return report, None if at_fault else as_it_should_be(graph)
         if report.compiles is not True or "unknown" in report.outputs or traits is None:

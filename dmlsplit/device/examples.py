@@ -60,17 +60,17 @@ _GOOD: Final[dict[str, Program]] = {}
 
 
 def bad(id: str) -> Callable[[Program], Program]:
-    """Makes a function the program that violates the rule with this id."""
+    """Registers a function as the program that violates the rule."""
     return partial(_BAD.setdefault, id)
 
 
 def good(id: str) -> Callable[[Program], Program]:
-    """Makes a function the program beside it that does not."""
+    """Registers a function as the program that observes the rule."""
     return partial(_GOOD.setdefault, id)
 
 
 def programs(rule: Rule) -> Programs | None:
-    """The programs of a rule; None where the rule is not the device's."""
+    """The programs of a rule; None where the rule is not about the device."""
     return Programs(_BAD[rule.id], _GOOD[rule.id]) if rule.id in _BAD else None
 
 

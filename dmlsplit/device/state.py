@@ -14,7 +14,7 @@ from dmlsplit.targets.releases import Release
 
 
 class State:
-    """A device is healthy until `remove` is called; `on_warning` is told what it does although it should not."""
+    """Healthy until `remove` is called; `on_warning` gets a Diagnostic of each misuse that DirectML lets pass."""
 
     def __init__(self, release: Release, judged_by: str, on_warning: Callable[[Diagnostic], object]) -> None:
         self.release = release
@@ -24,7 +24,7 @@ class State:
         self.lock = threading.Lock()
 
     def report(self, diagnostics: Sequence[Diagnostic], hresult: int | None, operator: str | None) -> Report:
-        """A report of compiling or of anything behind it."""
+        """A report about compiling or a later step."""
         if not self.release.compiling_observed:
             rule = BUILD_NOT_OBSERVED
             diagnostics = [*diagnostics, rule.diagnostic(Location(), rule.explanation)]
@@ -39,7 +39,7 @@ class State:
         raise DirectMLError(None, self.report(diagnostics, None, operator))
 
     def remove(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> None:
-        """Removes the device, for the first of the reasons that there are in its life."""
+        """Removes the device; the first reason in its life stays."""
         with self.lock:
             if self.removed_reason is None:
                 self.removed_reason = self.report(diagnostics, HResult.DXGI_ERROR_DEVICE_REMOVED, operator)
@@ -51,5 +51,5 @@ class State:
 
 
 def removing(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Of what was found in a binding, what DirectML removes the device for."""
+    """The diagnostics of a binding for which DirectML removes the device."""
     return [d for d in diagnostics if d.severity is Severity.ERROR and d.basis is not Basis.OURS]

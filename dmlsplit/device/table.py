@@ -1,4 +1,4 @@
-"""IDMLBindingTable: what is bound to a dispatchable, judged as it is bound."""
+"""IDMLBindingTable: the bindings of a dispatchable, judged as they are made."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class BindingTable:
         self._outputs: list[BindingDesc] | None = None
         self.persistent: BufferBinding | None = None
         self.temporary: BufferBinding | None = None
-        # Bindings that a build takes although they are unsafe, by the call that bound them.
+        # Unsafe bindings that a build accepts, by the call that made them.
         self._unsafe: dict[str, list[Diagnostic]] = {}
         self.prepared: Callable[[], None] | None = None
-        """The dispatch of what is bound now, once it has been worked out; `warnings` is what to say about it."""
+        """The prepared dispatch of the current bindings; `warnings` are its diagnostics."""
         self.warnings: list[Diagnostic] = []
 
     def reset(self, dispatchable: Dispatchable, size_in_descriptors: int | None = None) -> None:
@@ -71,7 +71,7 @@ class BindingTable:
             self.temporary = _buffer_of(found)
 
     def bind_persistent_resource(self, binding: Binding) -> None:
-        """The resource that the initializer has written to; at least PersistentResourceSize bytes."""
+        """The resource that the initializer has written; at least PersistentResourceSize bytes."""
         found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_slot, binding)
         if found is not None:
             self.persistent = _buffer_of(found)
@@ -79,7 +79,8 @@ class BindingTable:
     def _bind_all(
         self, call: str, slots: Sequence[BindingSlot], bindings: Sequence[Binding]
     ) -> list[BindingDesc] | None:
-        """None where nothing is bound: the device is removed, or that removes it."""
+        """The descriptors to bind; None where none may be bound: the device has been removed, by this call or
+        before."""
         if self._state.removed_reason is not None:
             return None
         if isinstance(bindings, (str, bytes)) or not isinstance(bindings, Sequence):
@@ -94,17 +95,18 @@ class BindingTable:
         return descs if self._accepted(call, descs, views) else None
 
     def _bind_one(self, call: str, slot: BindingSlot, binding: Binding) -> BindingDesc | None:
-        """Likewise."""
+        """The descriptor to bind; None where it may not be bound: the device has been removed, by this call or
+        before."""
         if self._state.removed_reason is not None:
             return None
         desc = binding_desc(binding, Location.of(call))
         return desc if self._accepted(call, [desc], [desc.view(Location.of(call), slot)]) else None
 
     def _accepted(self, call: str, descs: Sequence[BindingDesc], views: Sequence[BindingView]) -> bool:
-        """Whether the build takes what a call binds; the device is removed where it does not."""
+        """True where the build accepts a call's bindings; otherwise the device is removed."""
         found = [diagnostic for view in views for diagnostic in _judge(view)]
         fatal = removing(found)
-        # The builds look at each binding by itself before they hold the first one against its slot.
+        # The builds check each binding alone before they compare the first one with its slot.
         if fatal and fatal[0].rule == crash.id and all(map(_sound, descs)):
             self._state.refuse(found, self.dispatchable.name)
         if fatal:
@@ -116,11 +118,11 @@ class BindingTable:
 
     @property
     def unsafe(self) -> list[Diagnostic]:
-        """The ranges that lie outside their buffers, and were accepted."""
+        """The ranges that lie outside their buffers, but were accepted."""
         return [d for found in self._unsafe.values() for d in found]
 
     def unbound(self) -> list[Diagnostic]:
-        """The bindings that a dispatch needs and has not got."""
+        """The bindings that a dispatch needs and lacks."""
         found = []
         for call, slots, bound in (
             ("BindInputs", self.dispatchable.input_slots, self._inputs is not None),
@@ -156,7 +158,7 @@ def required_object(state: State, value: object, kinds: type | tuple[type, ...],
 
 
 def _buffer_of(bound: BindingDesc) -> BufferBinding | None:
-    """The range that is bound, None where nothing is."""
+    """The bound range, None where nothing is bound."""
     desc = bound.desc
     return desc if isinstance(desc, BufferBinding) and desc.buffer is not None else None
 
@@ -172,7 +174,7 @@ def _judge(view: BindingView) -> Iterable[Diagnostic]:
 
 
 def _sound(desc: BindingDesc) -> bool:
-    """Whether a binding is right somewhere."""
+    """True where a binding would be valid for some slot."""
     if desc.type == BindingType.NONE:
         return True
     return desc.type <= BindingType.BUFFER_ARRAY and desc.desc is not None and all(map(_is_sound_range, desc.ranges))
