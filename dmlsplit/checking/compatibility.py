@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import FeatureLevel, OperatorType
 from dmlsplit.descriptors.geometry import members_of
-from dmlsplit.legalize import Legalization, legalized
+from dmlsplit.legalize import legalized
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import directml_versions, observed_levels
 from dmlsplit.targets.runtime_versions import runtimes
@@ -21,6 +21,7 @@ from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
     from dmlsplit.graphs import GraphDesc
+    from dmlsplit.legalize import Legalization
 
 
 class Column(NamedTuple):
@@ -58,39 +59,54 @@ class Columns(NamedTuple):
         return f"{self.noun}{'' if len(labels) == 1 else 's'} {self.spans(labels)}"
 
 
-LEVELS: Final = Columns(
-    "feature_levels",
-    "feature level",
-    tuple(
-        Column(str(level), target_of(level), level in observed_levels(), (target_of(level).name,))
-        for level in FeatureLevel
-    ),
-    "Feature level",
-    "no build of this level was observed: it rests on documentation alone",
-)
-RELEASES: Final = Columns(
-    "releases",
-    "release",
-    tuple(
+LEVELS: Columns
+RELEASES: Columns
+RUNTIMES: Columns
+
+
+def _levels() -> Columns:
+    names = [(level, target_of(level)) for level in FeatureLevel]
+    return Columns(
+        "feature_levels",
+        "feature level",
+        tuple([Column(str(level), target, level in observed_levels(), (target.name,)) for level, target in names]),
+        "Feature level",
+        "no build of this level was observed: it rests on documentation alone",
+    )
+
+
+def _releases() -> Columns:
+    found = [
         Column(version, target_of(find_release(version)), True, tuple(build.judged_by for build in builds))
         for version, builds in directml_versions().items()
-    ),
-    "DirectML release",
-)
-RUNTIMES: Final = Columns(
-    "runtimes",
-    "version of ONNX Runtime",
-    tuple(Column(each.version, target_of(each), each.observed, (target_of(each).name,)) for each in runtimes()),
-    "ONNX Runtime",
-    "this version was not observed: of models nothing is predicted",
-)
+    ]
+    return Columns("releases", "release", tuple(found), "DirectML release")
+
+
+def _runtimes() -> Columns:
+    return Columns(
+        "runtimes",
+        "version of ONNX Runtime",
+        tuple([Column(each.version, target_of(each), each.observed, (target_of(each).name,)) for each in runtimes()]),
+        "ONNX Runtime",
+        "this version was not observed: of models nothing is predicted",
+    )
+
+
+def __getattr__(name: str) -> Columns:
+    """LEVELS, RELEASES and RUNTIMES, made when they are first asked for: most commands judge by one target."""
+    makers = {"LEVELS": _levels, "RELEASES": _releases, "RUNTIMES": _runtimes}
+    if name not in makers:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made: Columns = globals().setdefault(name, makers[name]())
+    return made
 
 
 def runtime_columns(targets: Iterable[Target]) -> Columns:
     """The versions of ONNX Runtime among these targets."""
     found = [(target, target.runtime) for target in targets if target.runtime is not None]
     columns = [Column(target.short_name, target, runtime.observed, (target.name,)) for target, runtime in found]
-    return RUNTIMES._replace(noun="ONNX Runtime version", columns=tuple(columns))
+    return _runtimes()._replace(noun="ONNX Runtime version", columns=tuple(columns))
 
 
 class Compatibility(NamedTuple):

@@ -10,7 +10,6 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.formats.limits import Limit
@@ -23,7 +22,7 @@ from dmlsplit.system.spelling import nearest
 OWN: Final = "dmlsplit.toml"
 SHARED: Final = "pyproject.toml"
 _PART: Final = r"""(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
-_LONG_KEY: Final = re.compile(rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{Limit.CONFIG_KEYS.most},}}")
+_LONG_KEY: Final = rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{Limit.CONFIG_KEYS.most},}}"
 """Keys that tomllib takes time and memory for with the square of their number."""
 _MOST_SHARED: Final = 1 << 20
 """Bytes of a pyproject.toml."""
@@ -120,12 +119,11 @@ SCHEMA: Final[dict[str, Any]] = {
 """Of the table, as a JSON schema; docs/dmlsplit.schema.json is made of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """The table of a file; the empty one where there is none."""
 
     path: str = ""
-    table: Table = field(default_factory=dict)
+    table: Table = {}
 
     def defaults(self) -> dict[str, Any]:
         """The options of `dmlsplit check` that stand for it, as click takes them."""
@@ -213,7 +211,7 @@ def _table(path: str) -> Any:
         raise InputError(f"is larger than {most} bytes", file=path)
     try:
         text = data.decode("utf-8")
-        if (long := _LONG_KEY.search(text)) is None:
+        if (long := re.search(_LONG_KEY, text)) is None:
             return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))

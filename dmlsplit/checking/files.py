@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from dmlsplit.checking.compatibility import Columns, Compatibility, compatibility
 from dmlsplit.checking.results import Judged, Note, NotJudged, NotRead, Result, answers
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import GRAPH
@@ -30,6 +29,7 @@ from dmlsplit.verdicts.validation import evaluate
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from dmlsplit.checking.compatibility import Columns, Compatibility
     from dmlsplit.checking.front_ends import Given
     from dmlsplit.checking.node_verdicts import NodeVerdict
     from dmlsplit.descriptors.dims import Dim
@@ -46,14 +46,13 @@ def keep_all(rule: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """The question about every file: its targets, what is given of models, which rules are wanted, whether a refusal
     that a rewriting gets around says so, and which columns are asked of each node of a model, besides the targets."""
 
-    targets: tuple[Target, ...] = field(default_factory=lambda: (find_target(),))
+    targets: tuple[Target, ...] = (find_target(),)
     given: Given | None = None
-    keep: Keep = field(default=keep_all)
+    keep: Keep = keep_all
     name_fixes: bool = False
     columns: tuple[Columns, ...] = ()
 
@@ -158,6 +157,8 @@ def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
         from dmlsplit.checking import node_verdicts
 
         return node_verdicts.columns_of(entry.node, entry.descriptor, asked)
+    from dmlsplit.checking.compatibility import compatibility  # most commands judge by one target
+
     desc = entry.descriptor or entry.graph
     return () if desc is None else compatibility(desc, asked)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Position
 from dmlsplit.descriptors.location import Location
@@ -44,8 +44,7 @@ class FrontEnd(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """The caller's knowledge of models: shapes of tensors, sizes of symbols, further folders for their files.
 
     Of several models not each need have every tensor and symbol: `require_known_names` says whether each must.
@@ -53,11 +52,11 @@ class Given:
     those of the first Run then.
     """
 
-    shapes: Mapping[str, Sequence[Dim]] = field(default_factory=dict)
-    dims: Mapping[str, int] = field(default_factory=dict)
+    shapes: Mapping[str, Sequence[Dim]] = {}
+    dims: Mapping[str, int] = {}
     allow_paths: tuple[str, ...] = ()
     require_known_names: bool = True
-    free_dimensions: Mapping[str, int] = field(default_factory=dict)
+    free_dimensions: Mapping[str, int] = {}
 
 
 def is_model(file: str) -> bool:

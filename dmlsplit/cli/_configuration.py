@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import click
@@ -52,19 +52,19 @@ def questions(question: Question) -> Callable[[str], Question]:
 
     def of_file(file: str) -> Question:
         ignored = found.ignored(file)
-        keep = _Neither(question.keep, rule_filter((), ignored)) if ignored else question.keep
+        keep = question.keep
+        if ignored:
+            keep = partial(_both, keep, rule_filter((), ignored))
         shapes = {
             name: tuple(None if size == "?" else size for size in shape)
             for name, shape in found.of_models(file, "shapes").items()
         }
         dims, free = found.of_models(file, "dims"), found.of_models(file, "free-dimensions")
         if not (shapes or dims or free):
-            return replace(question, keep=keep)
-        return replace(
-            question,
+            return question._replace(keep=keep)
+        return question._replace(
             keep=keep,
-            given=replace(
-                given,
+            given=given._replace(
                 shapes={**shapes, **given.shapes},
                 dims={**dims, **given.dims},
                 free_dimensions={**free, **given.free_dimensions},
@@ -75,12 +75,6 @@ def questions(question: Question) -> Callable[[str], Question]:
     return of_file
 
 
-@dataclass(frozen=True, slots=True)
-class _Neither:
-    """Keeps what both keep; can go to another process."""
-
-    first: Callable[[str], bool]
-    second: Callable[[str], bool]
-
-    def __call__(self, rule: str) -> bool:
-        return self.first(rule) and self.second(rule)
+def _both(first: Callable[[str], bool], second: Callable[[str], bool], rule: str) -> bool:
+    """Keeps what both keep; a partial of it can go to another process."""
+    return first(rule) and second(rule)

@@ -6,8 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -119,8 +118,7 @@ def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **o
     return _check(names, targets, given, CheckOptions(**options))
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOptions:
+class CheckOptions(NamedTuple):
     """The options that no other command has, as they are given."""
 
     format_: str
@@ -195,7 +193,7 @@ class CheckOptions:
 
 
 def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: CheckOptions) -> int:
-    given = replace(given, require_known_names=sum(map(is_model, names)) == 1)
+    given = given._replace(require_known_names=sum(map(is_model, names)) == 1)
     keep = rule_filter(options.select, options.ignore)
     question = Question(targets, given, keep, name_fixes=options.format_ == "text", columns=options.columns(targets))
     of_file = _configuration.questions(question)

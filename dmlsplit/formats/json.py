@@ -12,8 +12,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Position
@@ -50,8 +49,7 @@ class OtherOperatorError(InputError):
         self.type_name = type_name
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedOperator:
+class ParsedOperator(NamedTuple):
     """A descriptor and the text that it came from; `notes` say what the reader changed."""
 
     descriptor: OperatorDesc

@@ -12,6 +12,7 @@ import math
 import re
 from array import array
 from bisect import bisect_right
+from functools import cached_property
 from json.decoder import scanstring  # type: ignore[attr-defined]  # public in CPython, absent from typeshed
 from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 
@@ -31,15 +32,28 @@ MAX_DEPTH: Final = Limit.JSON_DEPTH.most
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'
 """A string, closed or not: matched whole, so that nothing is ever looked for inside it."""
-_COMMENT = re.compile(rf"{_STRING}|(?P<comment>/\*(?:.*?\*/|(?P<open>.*))|//[^\n]*)", re.DOTALL)
-_TRAILING_COMMA = re.compile(rf"{_STRING}|[\[{{,:][ \t\r\n]*+,|(?P<comma>,)(?=[ \t\r\n]*+[\]}}])", re.DOTALL)
+
+
+class _Pattern:
+    """A regular expression that is compiled when it is first used: most texts need none of these."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self._text, re.DOTALL)
+
+
+_COMMENT = _Pattern(rf"{_STRING}|(?P<comment>/\*(?:.*?\*/|(?P<open>.*))|//[^\n]*)")
+_TRAILING_COMMA = _Pattern(rf"{_STRING}|[\[{{,:][ \t\r\n]*+,|(?P<comma>,)(?=[ \t\r\n]*+[\]}}])")
 """The second branch takes a comma that follows no value (`[,]`): that one is no trailing comma."""
-_BRACKET = re.compile(rf'(?:[^"\[\]{{}}]++|{_STRING})*+(?:(?P<open>[\[{{])|(?P<close>[\]}}])|\Z)', re.DOTALL)
-_CONSTANT = re.compile(rf"{_STRING}|(?P<constant>-?Infinity|NaN)", re.DOTALL)
-_LONG_NUMBER = re.compile(rf"{_STRING}|(?P<number>-?[0-9]{{600,}})", re.DOTALL)
+_BRACKET = _Pattern(rf'(?:[^"\[\]{{}}]++|{_STRING})*+(?:(?P<open>[\[{{])|(?P<close>[\]}}])|\Z)')
+_CONSTANT = _Pattern(rf"{_STRING}|(?P<constant>-?Infinity|NaN)")
+_LONG_NUMBER = _Pattern(rf"{_STRING}|(?P<number>-?[0-9]{{600,}})")
 """640 digits is the smallest limit that CPython lets be set for conversions."""
-_NUMBER = re.compile(rf"{_STRING}|(?P<number>-?[0-9][0-9.eE+-]*+)", re.DOTALL)
-_KEY_OR_BRACKET = re.compile(rf"(?P<string>{_STRING})(?P<key>[ \t\r\n]*+:)?|[\[{{\]}}]", re.DOTALL)
+_NUMBER = _Pattern(rf"{_STRING}|(?P<number>-?[0-9][0-9.eE+-]*+)")
+_KEY_OR_BRACKET = _Pattern(rf"(?P<string>{_STRING})(?P<key>[ \t\r\n]*+:)?|[\[{{\]}}]")
 _SPACE = re.compile(r"[ \t\r\n]*+")
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
@@ -196,7 +210,7 @@ class JsonText:
         return value
 
     def _too_large(self, number: str) -> InputError:
-        place = next(match for match in _NUMBER.finditer(self._text) if match["number"] == number)
+        place = next(match for match in _NUMBER.compiled.finditer(self._text) if match["number"] == number)
         return self._error(place.start(), f"the number {printable(number, 40)} is out of the range of a double")
 
     def _syntax_error(self, error: json.JSONDecodeError) -> InputError:
@@ -206,9 +220,9 @@ class JsonText:
             return self._error(error.pos, "the JSON text ends too early")
         return self._error(error.pos, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
 
-    def _find(self, pattern: re.Pattern[str]) -> int:
+    def _find(self, pattern: _Pattern) -> int:
         """Where the first named group of `pattern` matches outside strings."""
-        for match in pattern.finditer(self._text):
+        for match in pattern.compiled.finditer(self._text):
             if match.lastgroup is not None:
                 return match.start(match.lastgroup)
         return 0
@@ -216,7 +230,7 @@ class JsonText:
     def _check_depth(self) -> None:
         depth = 0
         # A comment may hold brackets, too.
-        for match in _BRACKET.finditer(self._without_comments()):
+        for match in _BRACKET.compiled.finditer(self._without_comments()):
             if match["open"]:
                 depth += 1
                 if depth > MAX_DEPTH:
@@ -231,16 +245,16 @@ class JsonText:
             comment = match["comment"]
             return match[0] if comment is None else _NOT_NEWLINE.sub(" ", comment)
 
-        return _COMMENT.sub(blank, self._text) if "/" in self._text else self._text
+        return _COMMENT.compiled.sub(blank, self._text) if "/" in self._text else self._text
 
     def _without_extras(self) -> str:
         """The text with comments and trailing commas blanked out, every other character at its place."""
-        return _TRAILING_COMMA.sub(lambda match: " " if match["comma"] else match[0], self._without_comments())
+        return _TRAILING_COMMA.compiled.sub(lambda match: " " if match["comma"] else match[0], self._without_comments())
 
     def _duplicate_key(self) -> InputError:
         """The error for the first key that its object has already; the text up to there is known to be well-formed."""
         scopes: list[set[str]] = []
-        for match in _KEY_OR_BRACKET.finditer(self._text):
+        for match in _KEY_OR_BRACKET.compiled.finditer(self._text):
             if match["string"] is None:
                 if match[0] in "[{":
                     scopes.append(set())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
@@ -22,18 +22,18 @@ class Line(NamedTuple):
     by: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
 class _Alike:
     """Diagnostics of one rule: of as many as there may be, little is kept."""
 
-    first: Diagnostic
-    message: str | None
-    """What all of them say; None where they differ."""
-    count: int = 0
-    names: list[str] = field(default_factory=list)
-    named: int = 0
-    last: str | None = None
-    by: dict[str, None] = field(default_factory=dict)
+    def __init__(self, first: Diagnostic) -> None:
+        self.first = first
+        self.message: str | None = first.message
+        """What all of them say; None where they differ."""
+        self.count = 0
+        self.names: list[str] = []
+        self.named = 0
+        self.last: str | None = None
+        self.by: dict[str, None] = {}
 
 
 class Alike:
@@ -45,7 +45,7 @@ class Alike:
 
     def add(self, diagnostic: Diagnostic, name: str, by: tuple[str, ...] = ()) -> None:
         """Adds one about the operator of this name; those about one operator come one after another."""
-        found = self._of_rule.setdefault(diagnostic.rule, _Alike(diagnostic, diagnostic.message))
+        found = self._of_rule.setdefault(diagnostic.rule, _Alike(diagnostic))
         found.count += 1
         found.by.update(dict.fromkeys(by))
         if diagnostic.message != found.message:

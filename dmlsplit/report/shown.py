@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from dmlsplit.targets.target import Target
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """`verbose`: each note and warning of its own. `only_problems`: without what is ok. `runtimes`: the versions of
     ONNX Runtime that a page has columns for."""
 

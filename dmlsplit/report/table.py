@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dmlsplit.system.printable import shortened
 
@@ -13,8 +12,7 @@ _NARROWEST: Final = 12
 """Characters to which a column is narrowed; shorter ones stay."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """A title, column headings, rows of as many cells, and remarks below them.
 
     `answers`: the number of columns before those that have one answer each to the same question; 0 where the last

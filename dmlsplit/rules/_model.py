@@ -69,7 +69,7 @@ NONE: Final[Aspects] = frozenset()
 _ID: Final = re.compile(r"[a-z]+/[a-z0-9]+(-[a-z0-9]+)*")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rule:
     """Identity, meaning and sources of a rule. `severity` and `basis` are those of its diagnostics."""
 
@@ -85,6 +85,9 @@ class Rule:
             raise ValueError(f"malformed rule id {self.id!r}")
         if not self.sources:
             raise ValueError(f"rule {self.id} has no source")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id})"
 
     @property
     def scope(self) -> str:
@@ -116,7 +119,7 @@ class Rule:
         return self.diagnostic(place, finding.message, expected=finding.expected, actual=finding.actual)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Notice(Rule):
     """A rule without a check: the code that comes upon the fault reports it.
 
@@ -134,7 +137,7 @@ def _missing(*view: Any) -> Any:
     raise AssertionError("a rule without its check, or its examples")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Checked(Rule):
     """`needs`: aspects without which the check means nothing; it is skipped where one is absent or at fault.
     `spoils`: aspects that count as faulty once the check has found something."""
@@ -143,7 +146,7 @@ class _Checked(Rule):
     spoils: Aspects = NONE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DescriptorRule(_Checked):
     """A rule of descriptors, with a pair of them on the two sides of its boundary."""
 
@@ -163,7 +166,7 @@ class DescriptorRule(_Checked):
         return {"feature_level": str(by)} if isinstance(by, FeatureLevel) else {"directml": by}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorRule(DescriptorRule):
     """A rule of one tensor, by itself."""
 
@@ -173,7 +176,7 @@ class TensorRule(DescriptorRule):
         return replace(self, check=check)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OperatorRule(DescriptorRule):
     """A rule of an operator as a whole, or of how its tensors fit together.
 
@@ -188,7 +191,7 @@ class OperatorRule(DescriptorRule):
     check: Callable[[OperatorView, Sequence[TensorView]], Findings] = _missing
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BindingRule(_Checked):
     """A rule of one DML_BINDING_DESC. `outcome`: what comes of a violation."""
 
@@ -199,7 +202,7 @@ class BindingRule(_Checked):
         return replace(self, check=check)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeRule(_Checked, Generic[F]):
     """A framework's own rule of a node, with a pair of nodes on the two sides of its boundary. Where nothing else is
     said, its check needs the FORM.
