@@ -296,3 +296,22 @@ def test_the_site_has_pages_for_each_version(tmp_path):
     ):
         assert f'id="dmlsplit.{name}"' in api
     assert "--feature-level" in page("0.1/cli.html")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the build is one for Linux")
+def test_the_library_is_fetched_and_asked_as_the_readme_says(tmp_path, monkeypatch, capsys):
+    """On a machine that has none: the commands behind the installation."""
+    monkeypatch.setenv("DMLSPLIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(ROOT)
+    (block,) = [block for block in blocks(ROOT / "README.md") if "library add" in block.text]
+    install, *commands = block.text.splitlines()
+    assert install.endswith("pip install --quiet .")
+    add, ask = [shlex.split(command) for command in commands]
+    assert add[0] == ask[0] == ".venv/bin/dmlsplit"
+    assert main(ask[1:]) == 2
+    assert shlex.join(add[1:]) in capsys.readouterr().err
+    if main(add[1:]) != 0:
+        pytest.skip(f"the package cannot be fetched: {capsys.readouterr().err}")
+    assert main(ask[1:]) == 0
+    assert "DML_OPERATOR_GEMM: torch-directml-0.2.5.dev240914 accepts it" in capsys.readouterr().out

@@ -240,7 +240,7 @@ def _integer(value: object, path: Path, low: int, high: int) -> int:
     if not isinstance(value, int):
         raise MemberError(path, f"expected an integer, not {_shown(value)}")
     if not low <= value <= high:
-        raise MemberError(path, f"{value} is not in {low}..{high}")
+        raise MemberError(path, f"{_shown(value)} is not in {low}..{high}")
     return int(value)
 
 
@@ -253,7 +253,7 @@ def _float(value: object, path: Path, format: str = "f") -> float:
         number = float(value)
         struct.pack(f"<{format}", number)
     except OverflowError:
-        raise MemberError(path, f"{value} is out of the range of the member") from None
+        raise MemberError(path, f"{_shown(value)} is out of the range of the member") from None
     return number
 
 
@@ -289,7 +289,9 @@ def _shown(value: object) -> str:
         return {None: "null", False: "false", True: "true"}[value]
     if isinstance(value, str):
         return f"'{printable(value, 60)}'"
-    return str(value) if isinstance(value, float) else type(value).__name__
+    if isinstance(value, int) and not -(10**40) < value < 10**40:
+        return "a number of more than 40 digits"
+    return str(value) if isinstance(value, (int, float)) else type(value).__name__
 
 
 def widened(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mapping[str, Value]]:

@@ -182,9 +182,9 @@ class Prepared:
         self.compiles = compile or self._is_graph
         self.compiling = "CompileGraph" if self._is_graph else "CompileOperator"
         if isinstance(desc, GraphDesc):
-            self._steps = graph_steps(desc)
+            self._steps = [*graph_steps(desc)[:-1], "dispatches"]
         else:
-            self._steps = _operator_steps(desc) if compile else [f"operator {image(desc)}"]
+            self._steps = [*_operator_steps(desc), "dispatches"] if compile else [f"operator {image(desc)}"]
 
     @property
     def command(self) -> str:
@@ -225,7 +225,7 @@ class Prepared:
         memory = LibraryAnswer(0, False, None, True, temporary, persistent, build=build, call=self.compiling)
         if words["run"] != _OK:
             return replace(memory, hresult=int(words["run"], 16), call="RecordDispatch")
-        return replace(memory, dispatches=words["recorded"].count(";"))
+        return replace(memory, dispatches=int(words["dispatches"]))
 
 
 def ended_by(word: str) -> str:
@@ -254,7 +254,7 @@ def _operator_steps(desc: AnyOperatorDesc | OperatorDesc) -> list[str]:
         f"operator {image(desc)}",
         f"compile {first} 0",
         f"properties {first + 1}",
-        *ends.run(first + 1),
+        ends.run(first + 1),
     ]
 
 
@@ -266,8 +266,8 @@ class _Ends:
         sizes = [_size(tensor) or 0 for side in self._sides for tensor in side]
         self.buffers = [f"buffer {size}" for size in (*sizes, SCRATCH_BYTES)]
 
-    def run(self, dispatchable: int) -> list[str]:
-        """The steps that record a dispatch. Inputs that DirectML owns, and tensors that are absent, are not bound."""
+    def run(self, dispatchable: int) -> str:
+        """The step that records a dispatch. Inputs that DirectML owns, and tensors that are absent, are not bound."""
         words: list[str] = []
         number = 0
         for side in self._sides:
@@ -277,7 +277,7 @@ class _Ends:
                 owned = side is self._sides[0] and tensor is not None and tensor.desc is not None and tensor.flags & 1
                 words.append("none" if size is None or owned else f"{number} 0 {size}")
                 number += 1
-        return [f"run {dispatchable} {' '.join(words)} {number}", "recorded"]
+        return f"run {dispatchable} {' '.join(words)} {number}"
 
 
 def _size(tensor: TensorDesc | None) -> int | None:
@@ -317,7 +317,7 @@ def graph_steps(desc: GraphDesc) -> list[str]:
     ]
     lists = " ".join([_list(each) for each in (numbers, *edges)])
     compiling = f"graph {len(desc.inputs)} {len(desc.outputs)} {lists} 0"
-    return [*ends.buffers, *operators, compiling, f"properties {first + count}", *ends.run(first + count)]
+    return [*ends.buffers, *operators, compiling, f"properties {first + count}", ends.run(first + count), "recorded"]
 
 
 def _list(entries: Sequence[tuple[int, ...]]) -> str:

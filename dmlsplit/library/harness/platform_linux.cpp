@@ -41,7 +41,7 @@ namespace {
 
 // What the workers have found out, in memory that the end of one leaves behind.
 struct Answer {
-    char text[32768];
+    char text[1 << 18];  // a page of it is memory once it is written
 };
 struct Progress {
     std::size_t* done;
@@ -71,7 +71,7 @@ void answer(const std::vector<std::string>& commands, const Execute& execute) {
     const rlimit noCoreFiles = {0, 0};
     setrlimit(RLIMIT_CORE, &noCoreFiles);
     const std::size_t bytes = sizeof(std::size_t) + commands.size() * sizeof(Answer);
-    void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shared == MAP_FAILED) throw std::bad_alloc();
     const Progress progress = {static_cast<std::size_t*>(shared),
                                reinterpret_cast<Answer*>(static_cast<std::size_t*>(shared) + 1)};

@@ -216,6 +216,7 @@ std::string Session::step(const std::string& name) {
         return afterwards();
     }
     if (name == "run") return run();
+    if (name == "dispatches") return std::to_string(dispatchCount());
     if (name == "recorded") {
         return recorded([this](Unknown* buffer) { return nameOf(buffer); });
     }

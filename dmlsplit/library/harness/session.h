@@ -31,6 +31,7 @@ namespace harness {
 //                                                     binds inputs, outputs and, if wanted, a temporary and a persistent
 //                                                     resource to a table of its own, and records a dispatch
 //                | "recorded"                         what the dispatch of the last "run" was recorded as: recording.h
+//                | "dispatches"                       of how many dispatches and copies that consists
 //     binding   := type ( "-" | "buffer" range | "array" count range ... )
 //     end       := "none" | range
 //     range     := ( "-" | buffer ) offset size
