@@ -109,6 +109,24 @@ MODELS = {
         f"{ROWS} {{ a, b = Split<axis=1>(x) s = Sigmoid(a) m = Mul(a, s) n = Neg(m) o = Abs(n) }}",
         4,
     ),
+    "a Gemm takes a Sum": (
+        f"{ROWS} <float[3,3] w = {{1,2,3,4,5,6,7,8,9}}> "
+        "{ a, b = Split<axis=1>(x) g = Gemm(a, w) s = Sum(g, y) t = Cos(s) n = Neg(t) o = Abs(n) }",
+        5,
+    ),
+    "a MatMul takes an Add": (
+        f"{ROWS} <float[3,3] w = {{1,2,3,4,5,6,7,8,9}}, float[3] c = {{1,2,3}}> "
+        "{ a, b = Split<axis=1>(x) m = MatMul(a, w) s = Add(m, c) n = Neg(s) o = Abs(n) }",
+        4,
+    ),
+    "a quotient of 1": (
+        f"{ROWS} <float one = {{1}}> {{ a, b = Split<axis=1>(x) d = Div(one, a) m = Mul(d, y) n = Neg(m) o = Abs(n) }}",
+        4,
+    ),
+    "a HardSwish is two nodes": (
+        f"{ROWS} {{ a, b = Split<axis=1>(x) h = HardSwish(a) n = Neg(h) o = Abs(n) }}",
+        5,
+    ),
     "what nothing reads counts": (
         "(float[2,6] x) => (float[?,?] o) { a, b = Split<axis=1>(x) s = Sin(b) c = Cos(a) n = Neg(c) o = Abs(n) }",
         5,

@@ -15,8 +15,10 @@ from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
 )
 from dmlsplit.onnxruntime.passes.constant_folding import constant_folding, constant_nodes
 from dmlsplit.onnxruntime.passes.conv_fusion import conv_fusion
+from dmlsplit.onnxruntime.passes.div_mul_fusion import div_mul_fusion
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
 from dmlsplit.onnxruntime.passes.function_expansion import function_expansion
+from dmlsplit.onnxruntime.passes.gemm_sum_fusion import gemm_sum_fusion
 from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
@@ -41,6 +43,8 @@ BEFORE_PLACEMENT: Final = (
 """The passes whose result decides on sizes and placement, in order."""
 PASSES: Final = (
     Pass(1, remove_noops),
+    Pass(1, div_mul_fusion),
+    Pass(1, gemm_sum_fusion),
     Pass(1, matmul_add_fusion),
     Pass(1, conv_fusion),
     Pass(1, relu_clip_fusion),

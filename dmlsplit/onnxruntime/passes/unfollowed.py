@@ -16,7 +16,15 @@ _REACH: Final = 3
 """How many nodes away the others are."""
 _REACH_OF_WEIGHTS: Final = 6
 """How many nodes away weights may be of an operator that optimization looks for with them."""
-_ALONE: Final = STAYING | KEPT | {"BatchNormalization", "Clip", "Gemm", "If", FUSED_ADD, QUICK_GELU}
+_MERGED: Final = frozenset({"Erf", "ReduceMean"})
+"""Operators that optimization makes one of with what is around them, without any weights."""
+_REACH_OF_MERGED: Final = 4
+_ALONE: Final = (
+    STAYING
+    | KEPT
+    | {"BatchNormalization", "Clip", "Div", "Gemm", "GlobalAveragePool", "If", "Mean", "Pow", "Reciprocal", "Round"}
+    | {"Sign", "Sum", FUSED_ADD, QUICK_GELU}
+)
 """Operators that are left alone beside one another, but for what is followed here."""
 
 
@@ -24,6 +32,7 @@ def followed(graph: Graph) -> set[Node]:
     """The nodes that ONNX Runtime certainly has as they are in the graph."""
     nodes = graph.nodes
     patterns = _around((node for node in nodes if node.op_type in IN_PATTERNS), _REACH_OF_WEIGHTS)
+    merged = _around((node for node in nodes if node.op_type in _MERGED), _REACH_OF_MERGED)
     found = set()
     for node in nodes:
         if node.op_type in KEPT:
@@ -31,7 +40,7 @@ def followed(graph: Graph) -> set[Node]:
             continue
         on_cpu = CPU_INPUTS.get(node.op_type, ())
         read = [value.name for i, value in enumerate(node.inputs) if value.name and i not in on_cpu]
-        if node in patterns and any(map(graph.facts.is_constant, read)):
+        if node in merged or (node in patterns and any(map(graph.facts.is_constant, read))):
             continue
         if {node.op_type, *(each.op_type for each in (*node.producers, *node.readers))} <= _ALONE:
             found.add(node)

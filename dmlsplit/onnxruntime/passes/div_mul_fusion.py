@@ -1,0 +1,20 @@
+"""(1 / x) * y becomes y / x. Source: div_mul_fusion.cc of ONNX Runtime."""
+
+from __future__ import annotations
+
+from dmlsplit.models.graph import Graph
+
+
+def div_mul_fusion(graph: Graph) -> None:
+    """Makes one Div of each Div of 1 and the Mul that alone reads it."""
+    for node in graph.nodes:
+        after = node.only_reader if node.op_type == "Div" and len(node.inputs) == 2 else None
+        one = graph.facts.elements(node.inputs[0].name) if after is not None else None
+        if after is None or after.op_type != "Mul" or one is None or one.size != 1 or one.ravel()[0] != 1:
+            continue
+        factor = next(value for value in after.inputs if value is not node.outputs[0])
+        divisor = node.inputs[1]
+        graph.remove(node)
+        graph.read(after, [factor, divisor])
+        after.op_type = "Div"
+        after.absorbed.append(node.index)
