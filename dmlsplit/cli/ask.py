@@ -84,6 +84,8 @@ def ask(
     for name in names:
         if os.path.isdir(name):
             raise click.UsageError(f"{name} is a folder; name the files in it: {folder_pattern(name)}")
+        if name.lower().endswith(".xml"):
+            raise click.UsageError(f"{name}: an OpenVINO model is no question; ask about its operators, as JSON")
     models = [name for name in names if name.lower().endswith(".onnx")]
     operators = [name for name in names if name not in models]
     if models and not onnxruntime:

@@ -84,15 +84,18 @@ def build_of(directml: DirectMLLike = None) -> Build:
 
 
 def _newest() -> Build:
+    """The newest build that is here and can be run; of one level that for Linux."""
     here = [build for build in directml_builds() if is_added(build)]
+    reason: Unavailable | None = None
     for build in sorted(here, key=lambda build: (build.feature_level, build.platform is LINUX), reverse=True):
         try:
             harness(build.platform)
-        except Unavailable:
-            if build == here[0]:
-                raise
+        except Unavailable as unavailable:  # wine is missing, or a compiler
+            reason = reason or unavailable
         else:
             return build
+    if reason is not None:
+        raise reason
     recommended = [build for build in directml_builds() if build.platform is LINUX][-1]
     require_added(recommended)
     return recommended

@@ -150,7 +150,9 @@ def find_build(name: str) -> Build:
     try:
         release = find_release(asked)
     except ValueError as error:
-        near = nearest(asked, [build.name for build in known_builds()])
+        names = [build.name for build in known_builds()]
+        runtime = f"{ONNXRUNTIME}-{asked}"
+        near = runtime if runtime in names else nearest(asked, names)
         raise ValueError(f"{error}{f'; did you mean {near}?' if near else ''}") from None
     if release.asked:
         raise ValueError(f"{name} has not been observed, so that it cannot be asked; {', '.join(release.agreeing)} can")

@@ -84,6 +84,7 @@ def test_what_cannot_be_read_is_one_line_each_and_the_rest_is_asked(cli, newest,
         (["m.onnx", "--onnxruntime", "0.1"], "no build of 'onnxruntime-0.1' can be asked; known: onnxruntime-1.18.0"),
         (["x.json", "--onnxruntime", "1.24.4"], "x.json: operators are asked of a DirectML release: --directml"),
         (["."], ". is a folder"),
+        (["m.xml"], "m.xml: an OpenVINO model is no question"),
     ],
 )
 def test_wrong_usage(cli, tmp_path, arguments, said):
@@ -111,6 +112,7 @@ def test_the_builds(cli, empty):
     assert any(line.startswith("onnxruntime-1.24.4") for line in listed)
     assert str(empty) in listed[-1]
     assert cli("library", "remove", RELEASE).out == f"{RELEASE} is not here\n"
+    assert "did you mean onnxruntime-1.24.4?" in cli("library", "add", "1.24.4").err
     wrong = cli("library", "add", "torch-directml-0.2.6")
     assert (wrong.status, wrong.err.count("\n")) == (2, 1)
 

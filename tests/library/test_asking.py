@@ -13,10 +13,11 @@ import dmlsplit as dml
 from dmlsplit.descriptors.any_operator import widened
 from dmlsplit.formats import any_operator_json
 from dmlsplit.graphs.examples import Sketch
-from dmlsplit.library import NotAdded, ask, ask_all
+from dmlsplit.library import NotAdded, Unavailable, ask, ask_all, asking
 from dmlsplit.library.asking import build_of, ended_by
 from dmlsplit.library.catalogue import find_build
 from dmlsplit.library.fetching import is_added
+from dmlsplit.library.places import directory_of
 from tests.library.conftest import LINUX_BUILDS, NEWEST, require
 
 BASES = Path(__file__).parents[1] / "data" / "operators" / "base.jsonl.xz"
@@ -163,6 +164,27 @@ def test_the_build_that_is_asked(newest, tmp_path, monkeypatch):
     ):
         ask(SPLIT, "1.15.4")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_newest_build_is_the_newest_that_can_be_run(newest, tmp_path, monkeypatch):
+    monkeypatch.setenv("DMLSPLIT_CACHE", str(tmp_path))
+    for build in (LINUX_BUILDS[0], NEWEST, find_build("1.15.4")):
+        place = directory_of(build)
+        place.mkdir(parents=True)
+        (place / build.platform.library).touch()
+    runs = {"linux", "windows"}
+
+    def harness(platform):
+        if platform.name not in runs:
+            raise Unavailable(f"nothing runs {platform.name}")
+
+    monkeypatch.setattr(asking, "harness", harness)
+    assert build_of() == find_build("1.15.4")
+    runs.remove("windows")
+    assert build_of() == NEWEST
+    runs.clear()
+    with pytest.raises(Unavailable, match="nothing runs windows"):
+        build_of()
 
 
 def test_the_debug_layer_says_why(newest):
