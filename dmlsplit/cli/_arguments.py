@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from dmlsplit.checking import front_ends
 from dmlsplit.checking.files import Keep, keep_all
 from dmlsplit.checking.front_ends import Given, without_nodes
+from dmlsplit.cli import _streams
 from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.formats.operator_files import Entry
 from dmlsplit.rules import REDIRECTS, RULES
@@ -118,6 +119,27 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             return command(*args, target=targets[0], **options)
 
         return judging
+
+    return add
+
+
+def output_options(*formats: str, json_help: str) -> Callable[[Command], Command]:
+    """Adds --format and -o: the command gets `format_`, and what it prints goes to the file. --json, as the option was
+    named before, stays."""
+
+    def add(command: Command) -> Command:
+        @click.option("--format", "format_", type=click.Choice(formats), default=formats[0], help=json_help)
+        @click.option("--json", "as_json", is_flag=True, hidden=True)
+        @click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
+        @functools.wraps(command)
+        def printing(*args: Any, format_: str, as_json: bool, out: str | None, **options: Any) -> int:
+            if as_json and format_ != "json" and _is_on_command_line("format_"):
+                raise click.UsageError(f"--json and --format {format_} exclude each other")
+            _streams.refuse_to_replace(out, [options.get("file")])
+            with _streams.redirected(out):
+                return command(*args, format_="json" if as_json else format_, **options)
+
+        return printing
 
     return add
 

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from functools import partial
 from typing import Final, TextIO, TypeAlias
 
@@ -88,6 +88,19 @@ def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
         with naming(path):
             stream.close()
             stack.close()
+
+
+@contextmanager
+def redirected(path: str | None) -> Iterator[None]:
+    """What is written to standard output in the block goes to `path`, unless that is None or "-": when it is done, and
+    as `output` writes files."""
+    if path in (None, "-"):
+        yield
+        return
+    with redirect_stdout(io.StringIO()) as collected:
+        yield
+    with output(path) as write_file:
+        write_file(collected.getvalue())
 
 
 def _drop(stream: TextIO) -> None:

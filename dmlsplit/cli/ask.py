@@ -54,6 +54,7 @@ def _onnxruntimes() -> list[str]:
     show_default=True,
     help="json: one array of answers; jsonl: one answer a line.",
 )
+@click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
 def ask(
     files: tuple[str, ...],
     directml: tuple[str, ...],
@@ -61,6 +62,7 @@ def ask(
     compile_: bool,
     explain: bool,
     format_: str,
+    out: str | None,
 ) -> int:
     """Ask the real library about FILE...: operators, graphs and models.
 
@@ -80,6 +82,7 @@ def ask(
     input, or no library.
     """
     names = expanded(files)
+    _streams.refuse_to_replace(out, names)
     refuse_closed_input(names)
     for name in names:
         if os.path.isdir(name):
@@ -94,8 +97,9 @@ def ask(
         raise click.UsageError(f"{operators[0]}: operators are asked of a DirectML release: --directml")
     asking = _Asking(compile_, explain)
     try:
-        for piece in report.WRITERS[format_](asking.all(operators, models, directml, onnxruntime)):
-            _streams.write(piece)
+        with _streams.output(out) as write:
+            for piece in report.WRITERS[format_](asking.all(operators, models, directml, onnxruntime)):
+                write(piece)
     except ValueError as error:
         if isinstance(error, DmlSplitError):
             raise

@@ -43,15 +43,19 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Say what would be changed of FILE.onnx, and write no model.")
 @click.option("--diff", is_flag=True, help="Show the nodes of FILE.onnx before and after.")
 @click.option(
-    "--page",
-    metavar="PAGE",
-    help="Write a page of HTML: each change of FILE.onnx, why, and the nodes before and after, side by side.",
+    "--format",
+    "format_",
+    type=click.Choice(["text", "html"]),
+    default="text",
+    help="html: a page, which -o names, in place of a model: each change of FILE.onnx, why, and the nodes before and "
+    "after, side by side.",
 )
+@click.option("--page", metavar="PAGE", hidden=True)
 @click.option("--copy-data", is_flag=True, help="Copy the model's external data beside OUT.onnx in another folder.")
-def legalize(file: str, out: str | None, target: Target, given: Given, **options: Any) -> int:
+def legalize(file: str, out: str | None, format_: str, target: Target, given: Given, **options: Any) -> int:
     """Rewrite the Split and Join operators of FILE so that a feature level, a release or a runtime takes them.
 
-    Each operator is shown before and after. With -o a DxDispatch model is FILE legalised: the same resources and
+    Each operator is shown before and after. With -o a DxDispatch model is FILE legalized: the same resources and
     commands where FILE is such a model, resources that count up from 1 otherwise. It is written only if every operator
     has a rewriting; the exit status is 1 where one has none.
 
@@ -64,16 +68,22 @@ def legalize(file: str, out: str | None, target: Target, given: Given, **options
       dmlsplit legalize model.json --directml 1.5.1 -o lower.json
       dmlsplit legalize model.onnx --dim batch=1 --feature-level 2_0 -o split.json
       dmlsplit legalize model.onnx --onnxruntime 1.24.4 -o fixed.onnx --diff
-      dmlsplit legalize model.onnx --onnxruntime 1.24.4 --page changes.html
+      dmlsplit legalize m.onnx --onnxruntime 1.24.4 --format html -o changes.html
     """
     if os.path.isdir(file):
         raise click.UsageError(f"'{file}' is a folder; one model is rewritten at a time")
+    if format_ == "html":
+        if options["page"] is not None:
+            raise click.UsageError("--page and --format html exclude each other")
+        options["page"], out = out or "-", None
     written_back = WriteBackOptions(**options)
     if is_written_back(file, out) or (written_back.asks and out is None and is_written_back(file, file)):
         with judging_of(file):
             return write_back(file, out, target, given, written_back)
     if written_back.asks or written_back.copy_data:
-        raise click.UsageError("--dry-run, --diff, --page and --copy-data are for ONNX models that are written back")
+        raise click.UsageError(
+            "--dry-run, --diff, --format html and --copy-data are for ONNX models that are written back"
+        )
     if out is not None and is_written_back(out, out):
         raise click.UsageError(f"{out}: an ONNX model is written only of one, in a file, which '{file}' is not by name")
     _streams.refuse_to_replace(out, [file])
@@ -142,7 +152,7 @@ def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
 
 
 def _model(file: str, done: Sequence[tuple[Entry, Legalization]]) -> dict[str, Any]:
-    """FILE legalised, where it is a DxDispatch model; else a model made for its operators."""
+    """FILE legalized, where it is a DxDispatch model; else a model made for its operators."""
     from dmlsplit.formats.dxdispatch.write import new_model, rewritten_model
     from dmlsplit.formats.jsontext import JsonText
 

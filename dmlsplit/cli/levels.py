@@ -16,7 +16,7 @@ from dmlsplit.checking.files import columns_of, judge_entry
 from dmlsplit.checking.front_ends import Given, without_nodes
 from dmlsplit.checking.results import Answer, Judged, Note, NotJudged, NotRead
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import judging_of, model_options, read_with_nodes
+from dmlsplit.cli._arguments import judging_of, model_options, output_options, read_with_nodes
 from dmlsplit.cli._tensor_support import print_levels, print_releases, print_runtimes
 from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.legalize import in_words
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--runtimes", "by_runtime", is_flag=True, help="The versions of ONNX Runtime with its DirectML execution provider."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@output_options("text", "json", json_help="json: one array of answers, or the tables.")
 @click.option("--verbose", is_flag=True, help="In text, each node of a model by itself, and every fault.")
 @click.option("--only-problems", is_flag=True, help="In text, leave out operators that all of them take as they are.")
 @model_options
@@ -47,7 +47,7 @@ def levels(
     file: str | None,
     by_release: bool,
     by_runtime: bool,
-    as_json: bool,
+    format_: str,
     verbose: bool,
     only_problems: bool,
     given: Given,
@@ -65,19 +65,19 @@ def levels(
     Examples:
       dmlsplit levels
       dmlsplit levels model.json
-      dmlsplit levels model.json --releases --json
+      dmlsplit levels model.json --releases --format json
       dmlsplit levels model.onnx --dim batch=1
       dmlsplit levels model.onnx --runtimes
     """
     if by_release and by_runtime:
         raise click.UsageError("--releases and --runtimes exclude each other")
     if file is None:
-        (print_runtimes if by_runtime else print_releases if by_release else print_levels)(as_json)
+        (print_runtimes if by_runtime else print_releases if by_release else print_levels)(format_ == "json")
         return 0
     asked = RUNTIMES if by_runtime else RELEASES if by_release else LEVELS
     with judging_of(file):
         answers, status = _answers(file, given, asked)
-    if as_json:
+    if format_ == "json":
         _streams.write(json.dumps([_answer_json(found, asked) for found in answers], indent=2) + "\n")
     else:
         _print_text(answers, asked, Shown(verbose, only_problems))

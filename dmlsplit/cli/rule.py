@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import complete_rule, known_rule_id
+from dmlsplit.cli._arguments import complete_rule, known_rule_id, output_options
 from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.report import text
 from dmlsplit.report.rule import examples
@@ -38,8 +38,8 @@ TABLE_WIDTH: Final = 120
 
 @click.command()
 @click.argument("id", metavar="[ID]", required=False, shell_complete=complete_rule)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def rule(id: str | None, as_json: bool) -> int:
+@output_options("text", "json", json_help="json: an object, or one array of all rules.")
+def rule(id: str | None, format_: str) -> int:
     """List the rules, or explain one: why it is there, its sources, a bad and a good descriptor or node.
 
     \b
@@ -48,7 +48,7 @@ def rule(id: str | None, as_json: bool) -> int:
       dmlsplit rule split/axis-out-of-range
     """
     found = None if id is None else RULES[known_rule_id(id)]
-    if as_json:
+    if format_ == "json":
         answer = [_rule_json(r) for r in RULES.values()] if found is None else _rule_json(found)
         _streams.write(json.dumps(answer, indent=2) + "\n")
     elif _streams.person_reads(sys.stdout):

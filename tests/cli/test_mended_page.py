@@ -148,3 +148,18 @@ def test_jinja2_missing(cli, tmp_path, monkeypatch):
     assert (result.status, result.out) == (2, "")
     assert result.err == "dmlsplit: a page of HTML needs jinja2: pip install 'dmlsplit[html]'\n"
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_the_format_names_what_the_output_is(cli, tmp_path):
+    """A page in place of a model."""
+    save(tmp_path / "m.onnx")
+    assert cli("legalize", "m.onnx", *TARGET, "--page", "page.html").status == 0
+    assert cli("legalize", "m.onnx", *TARGET, "--format", "html", "-o", "page2.html").status == 0
+    assert (tmp_path / "page2.html").read_text("utf-8") == (tmp_path / "page.html").read_text("utf-8")
+    assert (
+        cli("legalize", "m.onnx", *TARGET, "--format", "html").out
+        == cli("legalize", "m.onnx", *TARGET, "--page", "-").out
+    )
+    assert cli("legalize", "m.onnx", *TARGET, "--format", "html", "--page", "p.html").status == 2
+    (tmp_path / "a.json").write_text("{}")
+    assert cli("legalize", "a.json", *TARGET, "--format", "html").status == 2
