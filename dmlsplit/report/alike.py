@@ -1,4 +1,4 @@
-"""Notes and warnings of one rule in one line: how many there are, the first that they are about, and what they say."""
+"""Groups notes and warnings of one rule into one line: their number, the first operators concerned, and the message."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _NAME: Final = 60
 
 
 class Line(NamedTuple):
-    """A diagnostic to show, `by` the targets that it is from where these are not all; the place in the file is that of
-    the only one that it stands for."""
+    """A diagnostic to show. `by` are the targets it comes from, empty for all of them; its place in the file is kept
+    only if it is the only one of its rule."""
 
     diagnostic: Diagnostic
     by: tuple[str, ...] = ()
 
 
 class _Alike:
-    """Diagnostics of one rule: of as many as there may be, little is kept."""
+    """The diagnostics of one rule, of which only a few names are kept, however many there are."""
 
     def __init__(self, first: Diagnostic) -> None:
         self.first = first
         self.message: str | None = first.message
-        """What all of them say; None where they differ."""
+        """The message, if all of them share it, else None."""
         self.count = 0
         self.names: list[str] = []
         self.named = 0
@@ -37,14 +37,14 @@ class _Alike:
 
 
 class Alike:
-    """Collects the notes and warnings about the operators of a file; `noun` is what they are about."""
+    """Collects the notes and warnings about the operators of a file; `noun` names an operator in the text."""
 
     def __init__(self, noun: str) -> None:
         self._noun = noun
         self._of_rule: dict[str, _Alike] = {}
 
     def add(self, diagnostic: Diagnostic, name: str, by: tuple[str, ...] = ()) -> None:
-        """Adds one about the operator of this name; those about one operator come one after another."""
+        """Adds a diagnostic about the operator `name`; diagnostics about one operator must come consecutively."""
         found = self._of_rule.setdefault(diagnostic.rule, _Alike(diagnostic))
         found.count += 1
         found.by.update(dict.fromkeys(by))
@@ -76,5 +76,5 @@ class Alike:
 
 
 def is_grouped(diagnostic: Diagnostic) -> bool:
-    """Whether a diagnostic shares its line: errors do not."""
+    """True for diagnostics that share a line: all but errors."""
     return diagnostic.severity is not Severity.ERROR

@@ -1,4 +1,4 @@
-"""What the real libraries answered, as text and as JSON."""
+"""The answers of the real libraries, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CODES: Final[Mapping[int, str]] = {
 
 
 class Asked(Protocol):
-    """One answer that is written."""
+    """An answer to write."""
 
     def lines(self) -> list[str]: ...
 
@@ -42,7 +42,7 @@ class Answered:
     answer: LibraryAnswer
 
     def lines(self) -> list[str]:
-        """The answer for a person, with its reason on a line of its own."""
+        """The answer as text, the reason on a line of its own."""
         place = f"{printable(self.file, None)}[{self.index}]" if self.index else printable(self.file, None)
         name = f" {printable(self.name)}" if self.name else ""
         found = [f"{place}: {self.type}{name}: {self.answer.build} {_said(self.answer)}"]
@@ -51,7 +51,7 @@ class Answered:
         return found
 
     def to_dict(self) -> dict[str, object]:
-        """The answer as JSON has it."""
+        """The JSON form of the answer."""
         answer = self.answer
         return {
             "file": self.file,
@@ -90,7 +90,7 @@ def _said(answer: LibraryAnswer) -> str:
 
 @dataclass(frozen=True)
 class ModelAnswered:
-    """What a version of ONNX Runtime did with a model."""
+    """The run of a model in a version of ONNX Runtime."""
 
     file: str
     answer: ModelAnswer
@@ -119,7 +119,7 @@ class ModelAnswered:
 
 
 def type_of(question: Question) -> str:
-    """The name by which a question's operator is reported."""
+    """The name of a question's operator in reports."""
     from dmlsplit.descriptors.any_operator import widened
     from dmlsplit.graphs import GraphDesc
 

@@ -1,4 +1,4 @@
-"""A baseline: the diagnostics that a project knows of, so that only new ones count.
+"""A baseline: the diagnostics that a project already knows, so that only new ones count.
 
 A diagnostic is known by file, operator name, judge, rule, path, expected and actual value, and how often: not by line,
 column, index or wording, so that an operator that moves within its file stays known.
@@ -22,7 +22,8 @@ SCHEMA: Final = 1
 
 
 class Known(NamedTuple):
-    """A diagnostic as a baseline names it. `file` is relative to the baseline's folder, with slashes."""
+    """The fields of a diagnostic that a baseline compares. `file` is relative to the baseline's folder, with
+    slashes."""
 
     file: str
     name: str | None
@@ -34,7 +35,7 @@ class Known(NamedTuple):
 
 
 class Baseline:
-    """Diagnostics by how often they occur. `path` is the baseline's file, which need not exist yet."""
+    """Counts known diagnostics. `path` is the baseline's file, which need not exist yet."""
 
     def __init__(self, path: str) -> None:
         self._folder = os.path.dirname(os.path.abspath(path))
@@ -42,26 +43,26 @@ class Baseline:
 
     @classmethod
     def read(cls, path: str) -> Baseline:
-        """Raises OSError, and InputError for what is no baseline."""
+        """Reads a baseline. Raises OSError, and InputError where the file is no baseline."""
         baseline = cls(path)
         baseline.counts = _Reader(JsonText.of_file(path)).counts()
         return baseline
 
     def document(self) -> str:
-        """The text of the file: sorted, so that it changes no more than the findings do."""
+        """The text of the file, sorted, so that it changes only where findings do."""
         entries = [{**known._asdict(), "count": count} for known, count in self.counts.items()]
         entries.sort(key=lambda entry: json.dumps(list(entry.values())))
         lines = ",\n".join("  " + json.dumps(entry) for entry in entries)
         return f'{{"schema": {SCHEMA}, "diagnostics": [\n{lines}\n]}}\n' if lines else _EMPTY
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
-        """The same results; their errors and warnings are added as they pass. What could not be read is not."""
+        """Passes results through and adds their errors and warnings, except those about unreadable input."""
         for result in results:
             self.counts.update(self._known(result, d) for d in result.report.diagnostics if _lasts(d))
             yield result
 
     def without_known(self, results: Iterable[Result]) -> Iterator[Result]:
-        """The results with known diagnostics hidden; of equal ones, as many as are known."""
+        """The results with known diagnostics hidden, each as often as the baseline counts it."""
         left = self.counts.copy()
         for result in results:
             report = result.report

@@ -1,4 +1,4 @@
-"""The formats that `dmlsplit check` writes: a name, and the function that makes text of results."""
+"""The output formats of `dmlsplit check`: a name, and the function that renders results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dmlsplit.checking.results import Result
 from dmlsplit.report.shown import Shown
 
 Render: TypeAlias = Callable[[Iterable[Result], int, Shown], Iterator[str]]
-"""Text piece by piece. The answers of several targets, whose number it gets, to one operator follow one another."""
+"""Renders results piece by piece. Takes the number of targets; their answers about one operator are consecutive."""
 
 
 class Format(NamedTuple):
-    """A Render by the module of dmlsplit.report that has it, imported when it is asked for, and what --help says."""
+    """A Render function, imported from its module of dmlsplit.report on first use, and its line in --help."""
 
     module: str
     function: str

@@ -1,4 +1,4 @@
-"""Reports as annotations of GitHub's workflows: a command a line, which the log shows at the place it names.
+"""Reports as GitHub workflow annotations: one command a line, which GitHub shows at the file and line that it names.
 
 https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
 """
@@ -18,7 +18,7 @@ _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severi
 
 
 def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """An annotation for each diagnostic, then a line that counts, as the text report has it."""
+    """Yields an annotation for each diagnostic, then the summary line of the text report."""
     tally = text.Tally(targets)
     for result in tally.watch(results):
         for diagnostic in result.report.diagnostics:
@@ -39,5 +39,5 @@ def _annotation(diagnostic: Diagnostic, result: Result) -> str:
 
 
 def _escaped(value: str, more: str = "") -> str:
-    """A workflow command ends at the line's end, a property at a comma: both are percent-encoded."""
+    """Percent-encodes line ends, which end a workflow command, and commas, which end a property."""
     return "".join(f"%{ord(c):02X}" if c in f"%\r\n{more}" else c for c in value)

@@ -1,4 +1,4 @@
-"""Reports as JSON: one array, or one answer a line. ASCII only, so that any encoding and any name will do."""
+"""Reports as JSON: one array, or one answer a line. ASCII only, so that any encoding and any name can be written."""
 
 from __future__ import annotations
 

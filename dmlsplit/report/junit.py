@@ -1,6 +1,6 @@
-"""Reports as JUnit's XML, which servers of continuous integration read: an operator and a target is a test case.
+"""Reports as JUnit XML for continuous integration: each operator and target is a test case.
 
-The form is that of https://github.com/testmoapp/junitxml, which describes what the readers agree about.
+Follows https://github.com/testmoapp/junitxml, the form that common readers share.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """One suite with a case for each answer. What is wrong is a failure, what could not be read an error; what is not
-    judged or not known is skipped."""
+    """Renders one suite with a case for each answer: a failure for errors, an error for unreadable input, skipped where
+    nothing is judged or known."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n<testsuite name="dmlsplit">\n'
     for result in results:
         yield from _case(result)

@@ -1,4 +1,4 @@
-"""The nodes of a model in a table, with what is said of them below it."""
+"""The nodes of a model as a table, with their diagnostics below it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import Use
 
 UPGRADE_NODES: Final = 4
-"""Nodes that are named where an upgrade changes what becomes of them."""
+"""The most nodes that are named where an upgrade changes their outcome."""
 _COLUMNS: Final = ("Node", "Operator", "Whole", "Axis", "Lengths", "Verdict", "Level")
 _ANSWER: Final = 30
 """Characters of an answer in the table; a longer one is a remark below it."""
@@ -25,7 +25,7 @@ _IN_GRAPH: Final = {"right": "", "wrong": ", graph not ok", "unknown": ", graph 
 
 
 class NodeCells(NamedTuple):
-    """A node in the words of a table."""
+    """The cells of a node in the table."""
 
     path: str
     operator: str
@@ -50,7 +50,7 @@ class NodeCells(NamedTuple):
 
 
 class NodeChange(NamedTuple):
-    """What happens to nodes from one target to the next."""
+    """A change to nodes from one target to the next."""
 
     breaks: bool
     said: str
@@ -87,7 +87,7 @@ class NodeTable:
         self._verbose = shown.verbose
 
     def table(self, file: str) -> Table:
-        """What the nodes are, the verdict, the lowest level, and each target's answer."""
+        """The table: each node's description, verdict, lowest level, and each target's answer."""
         remarks: dict[str, int] = {}
         rows = []
         for row in self._rows:
@@ -98,7 +98,7 @@ class NodeTable:
         return Table(f"{file}: {self._heading()}", (*_COLUMNS, *self._targets), rows, below, len(_COLUMNS))
 
     def _heading(self) -> str:
-        """How many nodes of how many are judged."""
+        """The number of judged nodes and of all nodes."""
         count = len(self._rows) + self._left_out
         of = self._of_nodes or count
         nodes = f"{f'{count} of ' if self._of_nodes else ''}{of} node{'' if of == 1 else 's'}"
@@ -106,7 +106,7 @@ class NodeTable:
         return f"{nodes} judged (Split and Concat){left_out}"
 
     def changes(self) -> Iterator[NodeChange]:
-        """The changes from one target to the next, with the nodes that they happen to."""
+        """The changes from one target to the next, with the nodes concerned."""
         for i, (old, new) in enumerate(pairwise(self._targets)):
             changed: dict[tuple[str, str, bool], list[str]] = {}
             for row in self._rows:
@@ -121,7 +121,7 @@ class NodeTable:
                 yield NodeChange(breaks, f"{count} from {text} with {old} to {next_text} with {new}: {names}")
 
     def lines(self) -> Iterator[Line]:
-        """The diagnostics, what several targets say alike once: errors, then the notes and warnings by their rules."""
+        """The diagnostics, merged where several targets agree: errors, then notes and warnings grouped by rule."""
         alike = Alike("node")
         for row in self._rows:
             said: dict[Diagnostic, list[str]] = {}
@@ -138,7 +138,7 @@ class NodeTable:
 
 
 def _rest(diagnostic: Diagnostic) -> Diagnostic:
-    """What else there is to say of open sizes: the table has the answer."""
+    """Removes the answer about open sizes from a message, since the table shows it."""
     if diagnostic.rule != "node/sizes-open":
         return diagnostic
     rest = diagnostic.message.removeprefix(str(diagnostic.actual)).removeprefix("; ")
@@ -147,7 +147,7 @@ def _rest(diagnostic: Diagnostic) -> Diagnostic:
 
 
 def _answer(node: NodeSummary, remarks: dict[str, int]) -> str:
-    """A target's answer in a few words; what it depends on, and what is long, becomes a remark."""
+    """A target's answer in a few words; conditions and long texts become numbered remarks."""
     text = _use_text(node._replace(condition=""))
     long = text if len(text) > _ANSWER else ""
     remark = "; ".join(filter(None, [long, node.condition]))

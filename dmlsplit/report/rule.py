@@ -1,4 +1,4 @@
-"""The examples that a rule carries, as text."""
+"""The examples of a rule, as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlsplit.targets.target import find_target
 
 
 class Example(NamedTuple):
-    """`name` is bad or good; `text` is a descriptor, which `dmlsplit check -` takes, or what is known of a node."""
+    """`name` is bad or good; `text` is a descriptor, as `dmlsplit check -` reads it, or the facts about a node."""
 
     name: str
     judged_by: str
@@ -21,7 +21,7 @@ class Example(NamedTuple):
 
 
 def examples(rule: Rule) -> Iterator[Example]:
-    """The two sides of the rule's boundary, where it has them."""
+    """The bad and the good example of a rule; empty for a rule without examples."""
     if isinstance(rule, DescriptorRule):
         for name, make in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, find_target(**rule.target_of_examples).name, dumps(make()))
@@ -29,7 +29,7 @@ def examples(rule: Rule) -> Iterator[Example]:
         for name, node in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, node.specification, json.dumps(node.to_dict()))
     elif isinstance(rule, GraphRule):
-        from dmlsplit.formats.graph_json import dumps as dumps_graph  # graphs are large, and few rules are theirs
+        from dmlsplit.formats.graph_json import dumps as dumps_graph  # graphs are large, and few rules are about them
         from dmlsplit.graphs import EXAMPLES
 
         for name, cured in (("bad", False), ("good", True)) if rule.id in EXAMPLES else ():

@@ -1,4 +1,4 @@
-"""Reports as SARIF 2.1.0, what code scanning reads; https://docs.oasis-open.org/sarif/sarif/v2.1.0/"""
+"""Reports as SARIF 2.1.0 for code scanning; https://docs.oasis-open.org/sarif/sarif/v2.1.0/"""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ def _result(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
 
 
 def _runtime(report: Report) -> dict[str, Any]:
-    """The outcome in ONNX Runtime, where it was asked."""
+    """The outcome in ONNX Runtime, where the target is one."""
     answer = report.answer if isinstance(report, RuntimeReport) else None
     return {} if answer is None else {"onnxruntime": answer_json(answer)}
 
 
 def _without_links(text: str) -> str:
-    """A message that viewers show as it is: they make links of [text](destination), which escaped brackets are not.
+    """Escapes a message so that viewers, which turn [text](destination) into links, show it unchanged.
 
-    The parenthesis is escaped as well, for viewers that look for nothing but "](". Section 3.11.6.
+    The parenthesis is escaped as well, for viewers that search for "](" only. Section 3.11.6.
     """
     return _MARKED.sub(r"\\\g<0>", text).replace("](", r"]\(") if "](" in text else text
 
@@ -118,7 +118,7 @@ def _physical(diagnostic: Diagnostic, report: Report) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Relative where the path is; whatever a file may be called, percent-encoded."""
+    """A file's URI, percent-encoded; relative where the path is."""
     path = PurePath(file)
     name = quote(os.fsencode(path.as_posix()))
     if path.is_absolute():

@@ -1,4 +1,4 @@
-"""The way in which a report is shown, as far as the caller has a choice."""
+"""The caller's choices for showing a report."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """`verbose`: each note and warning of its own. `only_problems`: without what is ok. `runtimes`: the versions of
-    ONNX Runtime that a page has columns for."""
+    """`verbose`: shows each note and warning separately. `only_problems`: omits accepted operators. `runtimes`: the
+    versions of ONNX Runtime for which a page has columns."""
 
     verbose: bool = False
     only_problems: bool = False

@@ -1,4 +1,4 @@
-"""Tables in plain text: aligned columns, as wide as there is room for."""
+"""Plain-text tables with aligned columns, fitted to a width."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NARROWEST: Final = 12
 class Table(NamedTuple):
     """A title, column headings, rows of as many cells, and remarks below them.
 
-    `answers`: the number of columns before those that have one answer each to the same question; 0 where the last
-    column is a list of words, which is wrapped.
+    `answers`: the number of leading columns before those with one answer each to the same question; 0 where the last
+    column is a list of words to wrap.
     """
 
     title: str
@@ -26,8 +26,7 @@ class Table(NamedTuple):
     answers: int = 0
 
     def plain(self, width: int | None = WIDTH) -> str:
-        """Text of at most `width` columns, as far as words and the narrowest columns leave room; None: whatever it
-        takes."""
+        """The table as text of at most `width` columns, if words and the narrowest columns allow; None: unlimited."""
         lines = [self.title] if self.title else []
         tables = [self] if width is None else self.parts(width)
         for table in tables:
@@ -37,7 +36,8 @@ class Table(NamedTuple):
         return "\n".join(lines) + "\n"
 
     def parts(self, width: int) -> list[Table]:
-        """Tables of no more answers than fit beside each other: all but the first repeat the first column."""
+        """Splits the table so that the answer columns of each piece fit; every piece but the first repeats the first
+        column."""
         if not self.answers:
             return [self]
         widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]

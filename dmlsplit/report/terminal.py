@@ -1,4 +1,4 @@
-"""Reports and tables for a person at a terminal: colours, and the line of the source with a caret."""
+"""Reports and tables on a terminal: colours, and the source line with a caret."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import inert, printable
 
 LAST_WIDTH: Final = 16
-"""Cells that the last column of a table keeps before the others are folded."""
+"""The least width of a table's last column, in cells, before the other columns are folded."""
 EXCERPT_WIDTH: Final = 96
-"""Cells of a source line that are shown at most; a line of a .jsonl file may have thousands."""
+"""The most cells of a source line that are shown; a line of a .jsonl file may have thousands."""
 MAX_FILE: Final = Limit.EXCERPT_FILE.most
 
 
 def console(stream: TextIO) -> Console:
-    """A console that takes text as it is: no markup, no emoji codes, no highlighting; no style either with NO_COLOR."""
+    """A console that prints text verbatim: no markup, no emoji codes, no highlighting; no style either with
+    NO_COLOR."""
     plain = bool(os.environ.get("NO_COLOR"))  # no-color.org; rich leaves out colours, but not bold and dim
     colors: Literal["auto"] | None = None if plain else "auto"
     return Console(file=cast(TextIO, _Inert(stream)), markup=False, emoji=False, highlight=False, color_system=colors)
 
 
 class _Inert:
-    """A stream none of whose lines is a command, whatever wrote it: a job may have a terminal, too."""
+    """A stream that escapes commands to CI servers in all output, since a job may have a terminal, too."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -52,7 +53,7 @@ class _Inert:
 
 
 def show(results: Iterable[Result], console: Console, targets: int = 1, shown: Shown = AS_USUAL) -> None:
-    """Prints many operators and a summary, as `text.chunks` has them."""
+    """Prints the reports on many operators and a summary, the blocks of `text`."""
     for block in blocks(results, targets, shown, partial(_excerpt_of, width=console.width)):
         if isinstance(block, Table):
             show_table(block, console)
@@ -61,7 +62,7 @@ def show(results: Iterable[Result], console: Console, targets: int = 1, shown: S
 
 
 def show_table(table: Table, console: Console) -> None:
-    """Prints a table with rules between its columns; where there is no room, without them and with cells folded."""
+    """Prints a table with rules between its columns; in a narrow terminal without them and with folded cells."""
     for part in table.parts(console.width):
         _show_part(part, console)
     for remark in table.remarks:
@@ -84,7 +85,7 @@ def _show_part(table: Table, console: Console) -> None:
 
 def print_parts(console: Console, parts: Sequence[Part]) -> None:
     """Prints a line with its styles."""
-    # Lines are not wrapped at the terminal's width: a place that is torn apart cannot be clicked or copied.
+    # Lines are not wrapped at the terminal's width: a place broken across lines cannot be clicked or copied.
     console.print(Text.assemble(*parts), soft_wrap=True)
 
 
@@ -104,7 +105,7 @@ def _excerpt_of(diagnostic: Diagnostic, file: str | None, width: int) -> list[li
 
 
 def excerpt(line: str, column: int, width: int = EXCERPT_WIDTH) -> tuple[str, int]:
-    """The part of a line around a column (from 1) in `width` cells, and how many of them precede that column."""
+    """The part of a line around a column (from 1) in `width` cells, and the number of its cells before that column."""
     width = max(24, min(width, EXCERPT_WIDTH))
     count = len(line) if len(line) <= width else width - 2 * len("...")
     while True:
@@ -124,7 +125,7 @@ def _visible(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _source_lines(file: str) -> list[str]:
-    """The lines of a regular file that is not too long, empty for anything else; a byte that is no UTF-8 counts as a
+    """The lines of a regular file of moderate length, empty for anything else; an invalid UTF-8 byte counts as a
     character."""
     try:
         with open_input(file) as stream:

@@ -1,7 +1,7 @@
 """Reports as plain text: a verdict a line, a diagnostic a line, each beginning with its place.
 
-A line is made of parts with a style each, so that the terminal's colours are put on the very text that a pipe gets.
-Whatever comes from a file is made printable: escape codes, line breaks and lone surrogates are shown, not obeyed.
+A line consists of styled parts, so that a terminal shows the same text in colours that a pipe gets. Text from files is
+made printable: escape codes, line breaks and lone surrogates are shown, not obeyed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", 
 Below: TypeAlias = Callable[[Diagnostic, str | None], Iterable[list[Part]]]
 """The lines that go below a diagnostic about a file."""
 TABLE_WIDTH: Final = 132
-"""Columns of a table of nodes where nobody knows how many there are."""
+"""The width of a table of nodes, in columns, where the terminal's width is unknown."""
 _VERDICT_STYLES: Final = {
     Verdict.OK: "bold green",
     Verdict.NOT_OK: "bold red",
@@ -38,13 +38,13 @@ _VERDICT_STYLES: Final = {
 
 
 def place(file: str | None, position: Position | None) -> str:
-    """file:line:column, as much as is known."""
+    """file:line:column, or the known part of it."""
     known = [] if file is None else [printable(file, None)]
     return ":".join([*known, *map(str, position or ())])
 
 
 def verdict_parts(answer: Answer) -> list[Part]:
-    """The line of an operator's verdict."""
+    """The line with an operator's verdict."""
     report = answer.report
     parts = [*_place_parts(report.file, answer.position), (str(answer.verdict), _VERDICT_STYLES[answer.verdict])]
     subject = _subject(answer)
@@ -64,7 +64,7 @@ def _code(hresult: HResult | int | None) -> str:
 
 
 def subject_parts(answer: Answer) -> list[Part]:
-    """The place, name and type of an operator, for a line that says something else than the verdict."""
+    """The place, name and type of an operator, for lines without its verdict."""
     return [*_place_parts(answer.report.file, answer.position), (_subject(answer) or "operator", "bold")]
 
 
@@ -95,7 +95,7 @@ def plain(parts: Iterable[Part]) -> str:
 
 
 def lines(result: Result) -> list[str]:
-    """An operator's verdict and its diagnostics; of a file's note, what it says."""
+    """The lines of a result: an operator's verdict and diagnostics, or the diagnostics of a note."""
     head = [] if isinstance(result, Note) else [plain(verdict_parts(result))]
     found = [plain(diagnostic_parts(d, result.report.file)) for d in result.report.diagnostics]
     return [*head, *found, *map(plain, _fix_parts(result))]
@@ -107,9 +107,9 @@ def _fix_parts(result: Result) -> Iterator[list[Part]]:
 
 
 class Tally:
-    """Counts verdicts and diagnostics; the answers of several targets to one operator come one after the other.
+    """Counts verdicts and diagnostics; the answers of several targets to one operator must be consecutive.
 
-    What several targets say alike of a node of a model is shown, and counted, once.
+    A diagnostic that several targets share about a node of a model counts once.
     """
 
     def __init__(self, targets: int = 1) -> None:
@@ -117,12 +117,12 @@ class Tally:
         self.verdicts: Counter[Verdict] = Counter()
         self.severities: Counter[Severity] = Counter()
         self.unknown = 0
-        """Operators of which it is not known whether they are right, and not all that is said of it is hidden."""
+        """Operators without a known verdict, except those whose diagnostics are all hidden."""
         self._oks: list[bool] = []
         self._said: set[Diagnostic] = set()
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
-        """The same results, counted as they pass."""
+        """Passes results through and counts them."""
         for result in results:
             if not isinstance(result, Note):
                 if len(self._oks) % self._targets == 0:
@@ -168,7 +168,7 @@ def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL)
 
 
 def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) -> Iterator[Block]:
-    """The tables and lines of many operators, with a summary at the end; `below` gives what goes below a diagnostic."""
+    """The tables and lines of many operators, with a summary at the end; `below` makes the lines below a diagnostic."""
     tally = Tally(targets)
     for (file, _), of_file in groupby(tally.watch(results), _Files()):
         nodes: list[Judged] = []
@@ -190,7 +190,7 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
 
 
 class _Files:
-    """The file of each result that follows, with a number that tells it from the same file read again."""
+    """A groupby key: the file of each result, with a number that separates several readings of the same file."""
 
     def __init__(self) -> None:
         self._first: object = None
@@ -212,7 +212,8 @@ def _is_ok(result: Result) -> bool:
 
 
 def _of_result(result: Result, shown: Shown, alike: Alike, below: Below) -> Iterator[Block]:
-    """The verdict on an operator with its errors and, where each is to be shown, what else is said of it."""
+    """The blocks of one result: its verdict, errors, and with `verbose` its notes and warnings; others are added to
+    `alike`."""
     file = result.report.file
     alone: list[Line] = []
     for diagnostic in result.report.diagnostics:
@@ -227,7 +228,7 @@ def _of_result(result: Result, shown: Shown, alike: Alike, below: Below) -> Iter
 
 
 def _name(answer: Answer) -> str:
-    """The name of an operator, or its place in the file."""
+    """The operator's name, or its position in the file."""
     return answer.name or ":".join(map(str, answer.position or (answer.report.index,)))
 
 

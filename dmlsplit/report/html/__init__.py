@@ -1,7 +1,7 @@
-"""A report, or the changes of a model, as one page of HTML: all that it needs is inside, nothing is loaded.
+"""A report, or the changes of a model, as one self-contained HTML page that loads nothing.
 
-Needs jinja2 (`pip install 'dmlsplit[html]'`). Whatever comes from a file is escaped and made printable; a content
-security policy lets no other script run than the page's own. Without a script, the tables are plain ones.
+Needs jinja2 (`pip install 'dmlsplit[html]'`). Text from files is escaped and made printable; a content security policy
+allows only the page's own script. Without scripts the tables are static.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class MissingPackageError(DmlSplitError):
 
 
 def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """The page piece by piece; the answers of several targets to one operator come one after the other.
+    """The page in pieces; the answers of several targets to one operator must be consecutive.
 
-    MissingPackageError where jinja2 is missing, before a result is asked for; all are read before the first piece.
+    MissingPackageError where jinja2 is missing, before the first result is read; all results are read before the first
+    piece.
     """
     template = _environment().get_template("page.html.j2")
     builder = Builder(shown.runtimes)
@@ -65,7 +66,7 @@ def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL)
 
 
 def mended(file: str, found: Mending, target: str) -> Iterator[str]:
-    """The page on the mended model in `file`, in pieces: each change with the nodes before and after, side by side.
+    """The page on the changed model in `file`, in pieces: each change with the nodes before and after, side by side.
 
     MissingPackageError where jinja2 is missing, before the first piece is asked for.
     """
@@ -75,7 +76,7 @@ def mended(file: str, found: Mending, target: str) -> Iterator[str]:
 
 
 def notebook(report: Report) -> str | None:
-    """A report as a notebook shows it: the verdict and a table of its diagnostics; None where jinja2 is missing."""
+    """A report as HTML for notebooks: the verdict and a table of its diagnostics; None where jinja2 is missing."""
     try:
         template = _environment().get_template("notebook.html.j2")
     except MissingPackageError:
@@ -108,13 +109,13 @@ def _text(name: str) -> str:
 
 
 def _policy(**inline: str) -> str:
-    """The content security policy of a page with these inline parts, and nothing else."""
+    """A content security policy that allows these inline parts and nothing else."""
     allowed = "".join(f"{kind}-src '{_hash(text)}'; " for kind, text in inline.items())
     return f"default-src 'none'; {allowed}base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:
-    """As a content security policy names what it lets run."""
+    """The hash of an inline part in the notation of content security policies."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

@@ -1,4 +1,4 @@
-"""From judged operators to what the page shows; operators that are equal are computed and shown once."""
+"""Builds the page's content from judged operators; equal operators are computed and shown once."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ NOTHING: Final = "-"
 PICTURES_SHOWN: Final = 300
 TENSORS_SHOWN: Final = 9
 OPERATORS_SHOWN: Final = 3
-"""Of those that take the place of one."""
+"""The most operators shown of a rewriting."""
 DIAGNOSTICS_SHOWN: Final = 50
 RULES_SHOWN: Final = 3
-"""Of those that a level or release refuses an operator by."""
+"""The most rules shown by which a level or release refuses an operator."""
 JSON_SHOWN: Final = 4000
-"""Characters of a rewritten operator's JSON; longer ones are left to `dmlsplit legalize`."""
+"""The most characters shown of a rewritten operator's JSON; `dmlsplit legalize` prints longer ones."""
 _NUMBERS_SHOWN: Final = 8
 
 
@@ -58,11 +58,11 @@ class Builder:
         self._used: set[str] = set()
 
     def note(self, note: Note) -> None:
-        """Adds what is said of a file."""
+        """Adds a note on a file."""
         self._file(note.report.file).notes += [d.message for d in note.report.diagnostics]
 
     def add(self, answers: Sequence[Answer]) -> None:
-        """Adds an operator, as several targets have it, to the table of its file."""
+        """Adds an operator, with the answers of several targets, to the table of its file."""
         reports = [answer.report for answer in answers]
         first = answers[0]
         descriptor, node = (first.descriptor, first.node) if isinstance(first, Judged) else (None, None)
@@ -75,7 +75,7 @@ class Builder:
             if report.judged_by not in self.page.judges:
                 self.page.judges.append(report.judged_by)
         diagnostics = _distinct([d for report in reports for d in report.diagnostics])
-        # Equal but for where it stands.
+        # Equal except for their places.
         key = (
             descriptor or graph,
             first.report.operator,
@@ -100,7 +100,7 @@ class Builder:
         return file
 
     def finish(self) -> Page:
-        """The page of all that was added."""
+        """The page of all added operators."""
         self.page.rules = [rule for id, rule in RULES.items() if id in self._used]
         taken = [d for d in self.page.details if any(cell.use in RUNS for cell in d.cells)]
         self.page.left_out = self.page.count - sum(len(d.occurrences) for d in taken)
@@ -135,7 +135,7 @@ class Builder:
         if isinstance(first, Judged) and first.graph is not None:
             whole = f"{len(first.graph.inputs):,} inputs, {len(first.graph.nodes):,} nodes"
         if node is not None:
-            # As the framework has it, which may know less than a descriptor has to, or count in other elements.
+            # The framework's view, which may know less than a descriptor needs, or count in other elements.
             cells = NodeCells.of(node)
             name, whole, axis, lengths = cells.path, cells.whole, cells.axis, cells.lengths
             level = cells.level if desc is None else level
@@ -180,13 +180,13 @@ class Builder:
         if desc is not None and not columns:
             columns = tuple([compatibility(desc, asked) for asked in self.page.asked])
         for asked, found in zip(self.page.asked, columns if any(columns) else (), strict=False):
-            # A node may be known to a version of ONNX Runtime, and too little of it to levels and releases.
+            # A version of ONNX Runtime may have an answer where too little is known for levels and releases.
             unknown = [(label, Use.UNKNOWN, ("too little is known of the node",)) for label in asked.labels]
             detail.add(asked, [(each.column.label, each.use, _lines(each)) for each in found] or unknown)
         if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
             return detail
         detail.tensors = _tensors(desc)
-        # A node's report speaks of the node; the picture marks members of its descriptor.
+        # A node's report is about the node; the picture marks members of its descriptor.
         answers = list(chain.from_iterable(columns))
         own = (a.report for a in answers if report.judged_by in a.column.speaks_for)
         detail.picture = self._picture(desc, next(own, report))
@@ -218,7 +218,7 @@ class Builder:
 
 
 def _graphs(answer: Answer) -> object:
-    """What sets nodes apart whose descriptors are equal: how their graphs come out, and on what."""
+    """A key that separates nodes with equal descriptors by the outcome of their graphs."""
     columns = answer.columns if isinstance(answer, Judged) else ()
     return tuple([(each.column.label, each.use, _lines(each)) for found in columns for each in found])
 
@@ -236,7 +236,7 @@ def _common(asked: Columns, outcomes: Sequence[Sequence[Use]]) -> tuple[str, str
 
 
 def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The diagnostics of several judges, each once."""
+    """The diagnostics of several judges, without duplicates."""
     return list(dict.fromkeys(diagnostics))
 
 
@@ -257,7 +257,8 @@ def _numbers(desc: BufferTensorDesc | None) -> str:
 
 
 def _tensors(desc: OperatorDesc, original: OperatorDesc | None = None) -> Tensors:
-    """The rows of an operator; what is not as in `original` is marked, where that has as many tensors."""
+    """The rows of an operator's tensors; cells that differ from `original` are marked, where the number of tensors
+    agrees."""
     named = _named(desc)
     before = dict(_named(original)) if original is not None else {}
     rows = []
@@ -270,7 +271,7 @@ def _tensors(desc: OperatorDesc, original: OperatorDesc | None = None) -> Tensor
 
 
 def _named(desc: OperatorDesc) -> list[tuple[str, TensorDesc | None]]:
-    """Every tensor that is there, inputs first; the count may cover less."""
+    """All tensors in the descriptor, inputs first, including those beyond the count."""
     members = members_of(desc)
     roles = members.roles
     parts = [(f"{roles.parts}[{i}]", tensor) for i, tensor in enumerate(members.array or ())]
@@ -310,7 +311,7 @@ def _lines(answer: Compatibility) -> tuple[str, ...]:
     elif answer.legalization.ok:
         lines += [f"rewritten: {step}" for step in answer.legalization.steps]
     else:
-        # The rewriting may have been tried for another target: its name would be wrong for those that share the reason.
+        # The rewriting may be another target's, whose name would be wrong for those that share the reason.
         name = f" for {answer.legalization.report.judged_by}"
         reasons = [d.message for d in answer.legalization.report.errors if d.rule.startswith("legalize/")]
         lines += [reason.replace(name, "", 1) for reason in reasons]
@@ -322,14 +323,14 @@ def _sentence(diagnostic: Diagnostic) -> str:
 
 
 def _chosen(report: Report, found: Sequence[Compatibility]) -> Compatibility | None:
-    """The rewriting to show: that for the target, else that of the lowest level or the oldest release that has one."""
+    """The rewriting to show: the target's, else that of the lowest level or the oldest release with one."""
     helped = [answer for answer in found if answer.use is Use.REWRITTEN]
     asked = [answer for answer in helped if report.judged_by in answer.column.speaks_for]
     return next(iter(asked + helped), None)
 
 
 def _targets(chosen: Compatibility, found: Sequence[Compatibility], asked: Columns) -> str:
-    """The levels, or the releases, that are served by the same operators."""
+    """The levels or releases that accept the same operators."""
     assert chosen.legalization is not None
     wanted = chosen.legalization.operators
     helped = [a for a in found if a.legalization is not None and a.legalization.ok]

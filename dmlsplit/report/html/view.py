@@ -1,4 +1,4 @@
-"""The content of the page, as plain data for its template."""
+"""The page's content, as plain data for its template."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlsplit.targets.target import Use
 
 
 class TargetVerdict(NamedTuple):
-    """A word and who said it."""
+    """A verdict in a word, and its judge."""
 
     word: str
     by: str
@@ -28,7 +28,7 @@ class TargetVerdict(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A use in a word and as a sign, and the classes of its cell and of its badge."""
+    """How a use is shown: a word, a sign, and the classes of its cell and of its badge."""
 
     word: str
     sign: str
@@ -47,7 +47,7 @@ LOOKS: Final = {
 
 
 class Cell(NamedTuple):
-    """A level or release in the matrix; `reason` is the number of the reason that it shares with others."""
+    """A level or release in the matrix; `reason` is the index of a reason that cells may share."""
 
     label: str
     use: Use
@@ -55,7 +55,7 @@ class Cell(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why consecutive levels or releases answer as they do."""
+    """The reason for the answers of consecutive levels or releases."""
 
     labels: str
     use: Use
@@ -79,24 +79,24 @@ class Tensors(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """The operators that run in place of one."""
+    """The operators that run instead of one."""
 
     target: str
     steps: Sequence[str]
     operators: Sequence[tuple[str, Tensors, str | None, str | None]]
-    """Name, tensors, picture and JSON of each of the first ones."""
+    """Name, tensors, picture and JSON of each operator that is shown."""
     hidden: int
 
 
 @dataclass(slots=True)
 class Detail:
-    """An operator, or several equal ones: everything but where they stand."""
+    """An operator, or several equal ones, without their places."""
 
     id: int
     kind: str
     title: str
     diagnostics: Sequence[tuple[Diagnostic, str]] = ()
-    """Each with its place in the first of them."""
+    """Each with its place in the first of the equal operators."""
     diagnostics_hidden: int = 0
     tensors: Tensors | None = None
     picture: str | None = None
@@ -106,7 +106,8 @@ class Detail:
     occurrences: list[Row] = field(default_factory=list)
 
     def add(self, asked: Columns, found: Sequence[tuple[str, Use, tuple[str, ...]]]) -> None:
-        """Adds columns to the matrix: the label, the use and the lines of each; consecutive ones share a reason."""
+        """Adds columns to the matrix, given as label, use and lines; consecutive columns with equal answers share a
+        reason."""
         for (use, lines), run in groupby(found, key=lambda answer: answer[1:]):
             labels = [label for label, *_ in run]
             self.cells += [Cell(label, use, len(self.reasons)) for label in labels]
@@ -155,7 +156,7 @@ class File:
 
 @dataclass(slots=True)
 class Page:
-    """All that the template needs."""
+    """The data of the template."""
 
     asked: Sequence[Columns] = ()
     """The columns of the matrix: levels, releases, versions of ONNX Runtime."""
@@ -166,10 +167,10 @@ class Page:
     verdicts: Counter[str] = field(default_factory=Counter)
     severities: Counter[Severity] = field(default_factory=Counter)
     common: Sequence[tuple[str, str, str]] = ()
-    """For levels, releases and versions of ONNX Runtime: what takes every operator as it is, and rewritten; but for
-    those left out."""
+    """For levels, releases and versions of ONNX Runtime: which accept every operator as it is, and which rewritten;
+    without the operators left out."""
     left_out: int = 0
-    """Operators that nothing takes, not even rewritten, that were not read, or of which too little is known."""
+    """Operators that nothing accepts, even rewritten, that were not read, or of which too little is known."""
 
     @property
     def count(self) -> int:

@@ -1,8 +1,7 @@
 """Pictures of operators as SVG: the tensor as a block cut along the axis, and the memory of every tensor below it.
 
-A picture can be drawn of any descriptor: what has no size or no place is said instead, and what the report finds
-faulty is marked. Time and size are bounded whatever the descriptor holds, equal arguments give equal pictures, and
-text from files is shown, not obeyed.
+Any descriptor can be drawn: a text replaces tensors without sizes or places, and faulty members are marked. Time and
+size are bounded for every descriptor, equal arguments give equal pictures, and text from files is shown, not obeyed.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from dmlsplit.system.printable import printable
 
 FAULTS_SHOWN: Final = 4
 OPERATORS_SHOWN: Final = 40
-"""Operators in one picture."""
+"""The most operators in one picture."""
 _LISTED: Final = 12
 
 
 class Drawing(NamedTuple):
-    """An operator to draw; `report` says what to mark as faulty."""
+    """An operator to draw; `report` has the faults to mark."""
 
     desc: OperatorDesc
     report: Report
@@ -37,8 +36,8 @@ class Drawing(NamedTuple):
 def picture(desc: OperatorDesc, report: Report | None = None, *, name: str | None = None) -> str:
     """An SVG document, light or dark as the reader prefers.
 
-    `report` (by default the newest release's) says which members to mark. `name` is the operator's in its file.
-    TypeError for what is no descriptor of a Split or Join.
+    `report` (by default the newest release's) has the faults to mark. `name` is the operator's name in its file.
+    TypeError for anything but a descriptor of a Split or Join.
     """
     return document([Drawing(desc, report if report is not None else validate(desc), name)])
 
@@ -46,7 +45,7 @@ def picture(desc: OperatorDesc, report: Report | None = None, *, name: str | Non
 def document(drawings: Sequence[Drawing]) -> str:
     """One SVG document of several operators, one below the other; OPERATORS_SHOWN of them at most."""
     parts = [_draw(drawing) for drawing in drawings[:OPERATORS_SHOWN]]
-    # Ids are unique where several documents end up in one page, and the same for the same operators.
+    # Ids are unique where several documents share a page, and equal for equal operators.
     content = "".join(ET.tostring(part.root, "unicode") for part in parts)
     prefix = f"d{hashlib.sha256(content.encode()).hexdigest()[:10]}-"
     height = sum(part.height for part in parts)
@@ -71,7 +70,7 @@ def document(drawings: Sequence[Drawing]) -> str:
 
 
 def fragment(desc: OperatorDesc, report: Report, prefix: str) -> str:
-    """The picture as an element of a page that has `canvas.style()` and `canvas.definitions(prefix)` already."""
+    """The picture as an element for a page that already has `canvas.style()` and `canvas.definitions(prefix)`."""
     part = _draw(Drawing(desc, report), prefix)
     root = canvas.root(part.height, **{"aria-label": f"{part.title}. {part.description}"})
     root.append(part.root)

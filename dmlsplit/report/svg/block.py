@@ -1,4 +1,4 @@
-"""The whole tensor as a block that is cut along the axis."""
+"""Draws the whole tensor as a block that is cut along the axis."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LONGEST, TALLEST, DEEPEST = 470.0, 120.0, 110.0
 """Room for the axis, for the dimensions after it, and for those before it (before they are foreshortened)."""
 SHORTEST, LOWEST, FLATTEST = 150.0, 40.0, 14.0
 READABLE: Final = 300.0
-"""Length of an axis that cannot be drawn to scale anyway."""
+"""The length of an axis that cannot be drawn to scale."""
 NARROWEST: Final = 22.0
 GAP: Final = 5.0
 SLANT: Final = 0.42
-"""Foreshortening of the edge that leads away from the reader, along both coordinates."""
+"""The foreshortening of the edges that lead away from the reader, along both coordinates."""
 PARTS_SHOWN: Final = 12
 
 
@@ -45,7 +45,8 @@ class BlockEdge(NamedTuple):
 
 
 def edges(subject: Subject) -> tuple[BlockEdge, BlockEdge, BlockEdge]:
-    """Along the axis, upwards, away: dimensions of size 1 are left out, several of them share an edge."""
+    """The edges along the axis, upwards and away; dimensions of size 1 are left out, several dimensions share an
+    edge."""
     sizes = subject.sizes
     along = subject.axis if subject.axis is not None else len(sizes) - 1
     rest = [i for i, size in enumerate(sizes) if i != along and size != 1]
@@ -60,7 +61,7 @@ def _edge(sizes: Sequence[int], dimensions: Sequence[int]) -> BlockEdge:
 
 
 class Piece(NamedTuple):
-    """A part, or several that are drawn as one (`part` None), along the axis."""
+    """A part along the axis, or several drawn as one (`part` None)."""
 
     part: int | None
     length: int
@@ -68,7 +69,7 @@ class Piece(NamedTuple):
 
 
 def pieces(subject: Subject) -> list[Piece]:
-    """The parts in order: the first ones, the rest in one piece, the last."""
+    """The parts in order: the first ones, the middle ones as one piece, the last."""
     lengths = subject.lengths
     shown = [Piece(i, length or 0, "?" if length is None else str(length)) for i, length in enumerate(lengths)]
     if len(shown) <= PARTS_SHOWN:
@@ -79,13 +80,13 @@ def pieces(subject: Subject) -> list[Piece]:
 
 
 def widths(lengths: Sequence[int], room: float) -> tuple[list[float], bool]:
-    """Shares of `room`, none below NARROWEST; and whether they are to scale."""
+    """Divides `room` by lengths, no share below NARROWEST; also returns whether the shares are to scale."""
     wide = max(room, NARROWEST * len(lengths))
     total = sum(lengths)
     small = [total == 0 or length * wide < NARROWEST * total for length in lengths]
     rest = sum(length for length, is_small in zip(lengths, small, strict=True) if not is_small)
     left = wide - NARROWEST * sum(small)
-    # A share that is large of all may still be below the least one of what is left.
+    # A share above the least of all the room may still be below the least of what remains.
     return [
         NARROWEST if is_small else max(NARROWEST, length / rest * left)
         for length, is_small in zip(lengths, small, strict=True)
@@ -136,7 +137,7 @@ def draw(parent: ET.Element, subject: Subject, top: float, prefix: str) -> float
 
 
 class Box(NamedTuple):
-    """A part of the block: where its front begins, and on what it stands."""
+    """A part of the block: the corner of its front, the line it stands on, and its extents."""
 
     x: float
     base: float
@@ -168,7 +169,7 @@ def _piece(parent: ET.Element, subject: Subject, piece: Piece, box: Box, prefix:
 
 
 def _rise(subject: Subject, piece: Piece, up: BlockEdge) -> float:
-    """How much higher a part is than the whole, within what can be drawn."""
+    """The height of a part relative to the whole, limited to a range that can be drawn."""
     sizes = subject.parts[piece.part].sizes if piece.part is not None else None
     if sizes is None or len(sizes) != len(subject.sizes) or not up.length:
         return 1.0
@@ -191,7 +192,7 @@ def _outline(parent: ET.Element, box: Box) -> None:
 
 
 def _lines(parent: ET.Element, kind: str, box: Box, texts: Sequence[str]) -> None:
-    """Centred lines on the front; turned by a quarter, or left out, where they are too long."""
+    """Draws centred lines on the front, rotated by a quarter turn or left out where they are too long."""
     x, base, width, height, _ = box
     longest = max(map(len, texts)) * 7 + 4
     middle = (x + width / 2, base - height / 2)
@@ -218,7 +219,7 @@ def _measure(
     cuts: tuple[Sequence[float], Sequence[float]],
     rows: tuple[float, float, float],
 ) -> None:
-    """The line above the block that says how long the whole tensor is on the axis."""
+    """Draws the measure above the block with the whole tensor's length on the axis."""
     (starts, shares), (y, base, depth) = cuts, rows
     end, whole_end = starts[-1] + shares[-1], _end_of_whole(subject, along, starts, shares)
     left, right = starts[0] + depth, whole_end + depth
@@ -242,7 +243,7 @@ def _measure(
 
 
 def _end_of_whole(subject: Subject, along: BlockEdge, starts: Sequence[float], shares: Sequence[float]) -> float:
-    """Where the whole tensor ends: before the last part's end where the parts are too long together."""
+    """Where the whole tensor ends: before the last part's end if the parts are too long together."""
     end = starts[-1] + shares[-1]
     if subject.whole.sizes is None or subject.axis is None or subject.total_length <= along.length:
         return end
@@ -274,7 +275,7 @@ def _names(
 
 
 def _legend(parent: ET.Element, subject: Subject, skewed: Sequence[str], y: float) -> float:
-    """The note that something is not to scale."""
+    """Draws the note that the picture is not to scale."""
     if not skewed:
         return y - 8
     label(parent, "soft tiny", LEFT, y - 2, f"not to scale: {', '.join(skewed)}")
@@ -283,7 +284,7 @@ def _legend(parent: ET.Element, subject: Subject, skewed: Sequence[str], y: floa
 
 
 def placeholder(parent: ET.Element, top: float, text: str) -> float:
-    """A box for an operator without any sizes; returns where it ends."""
+    """Draws a box for an operator without any sizes; returns where it ends."""
     rectangle(parent, "ghost", LEFT, top + 8, LONGEST, 60)
     label(parent, "fault small mid", LEFT + LONGEST / 2, top + 42, text)
     return top + 84

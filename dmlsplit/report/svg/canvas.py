@@ -90,7 +90,7 @@ def root(height: float, **attributes: str) -> ET.Element:
 
 
 def document_root(height: float, labelled_by: str) -> ET.Element:
-    """The same of a document by itself, which the elements of these ids describe."""
+    """The root element of a standalone document, labelled by the elements with these ids."""
     return root(height, **{"xmlns": "http://www.w3.org/2000/svg", "aria-labelledby": labelled_by})
 
 
@@ -105,13 +105,13 @@ def definitions(prefix: str) -> ET.Element:
 
 
 def _pattern(defs: ET.Element, id: str, size: int, path: str, kind: str) -> None:
-    # Patterns take their styles where they are defined; the class names the same style sheet.
+    # Patterns get their styles where they are defined; the class selects the same style sheet.
     pattern = add(defs, "pattern", id=id, width=str(size), height=str(size), patternUnits="userSpaceOnUse")
     add(pattern, "path", kind, d=path)
 
 
 def add(parent: ET.Element, tag: str, kind: str = "", text: str | None = None, **attributes: str) -> ET.Element:
-    """A child with classes, text (from whatever source) and attributes."""
+    """Adds a child with classes, text (escaped, whatever its source) and attributes."""
     child = ET.SubElement(parent, tag, {"class": kind, **attributes} if kind else attributes)
     if text is not None:
         child.text = printable(text, None)
@@ -119,7 +119,7 @@ def add(parent: ET.Element, tag: str, kind: str = "", text: str | None = None, *
 
 
 def number(value: float) -> str:
-    """At most one decimal, none where it is 0."""
+    """Formats a number with at most one decimal, none where it is 0."""
     return f"{value:.1f}".removesuffix(".0").replace("-0.", "-.") if value else "0"
 
 
@@ -143,7 +143,7 @@ def line(parent: ET.Element, kind: str, *points: tuple[float, float]) -> None:
 
 
 def label(parent: ET.Element, kind: str, x: float, y: float, text: str, turned: bool = False) -> ET.Element:
-    """A line of text; `turned`: upwards, about its anchor."""
+    """Adds a line of text; `turned`: rotated upwards about its anchor."""
     child = add(parent, "text", kind, text, x=number(x), y=number(y))
     if turned:
         child.set("transform", f"rotate(-90 {number(x)} {number(y)})")
@@ -151,18 +151,18 @@ def label(parent: ET.Element, kind: str, x: float, y: float, text: str, turned: 
 
 
 def piece_class(index: int) -> str:
-    """The class of the fill of a part."""
+    """The class for the fill of a part."""
     return f"p{index % len(PIECES)}"
 
 
 def texture(index: int, prefix: str) -> str | None:
-    """The fill of the texture of a part, None for a plain one."""
+    """The fill for the texture of a part, None for a plain one."""
     i = index % len(TEXTURES)
     return f"url(#{prefix}t{i})" if TEXTURES[i] else None
 
 
 def shortened(text: str, limit: int) -> str:
-    """The text, or its beginning and an ellipsis."""
+    """The text, or its beginning with an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

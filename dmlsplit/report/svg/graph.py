@@ -1,4 +1,4 @@
-"""Pictures of a graph's memory: what every buffer holds after each dispatch that CompileGraph makes of the graph."""
+"""Pictures of a graph's memory: the contents of every buffer after each dispatch that CompileGraph makes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _STRIP: Final = 24.0
 def picture(graph: GraphDesc, directml: Release | str, title: str) -> str:
     """An SVG document, light or dark as the reader prefers: a row for each dispatch, a column for each buffer.
 
-    A piece of memory is filled by what wrote it last, and has its number; what a dispatch reads is outlined. What comes
-    out wrong, and what does not fit, has a dashed frame. ValueError for a release that was not observed compiling
-    graphs; Unmodelled or Crash where nothing is known of the graph.
+    A piece of memory has the fill and the number of the dispatch that wrote it last; a dispatch's inputs are outlined.
+    Wrong values, and tensors that do not fit, have a dashed frame. ValueError for a release that was not observed
+    compiling graphs; Unmodelled or Crash where the model cannot predict the graph.
     """
     release = find_release(directml)
     traits = traits_of(release)
@@ -42,7 +42,7 @@ def picture(graph: GraphDesc, directml: Release | str, title: str) -> str:
 
 
 class _Drawing:
-    """One picture in the making."""
+    """Draws one picture."""
 
     def __init__(self, compiled: CompiledGraph, buffers: dict[str, int], graph: GraphDesc) -> None:
         self.compiled = compiled
@@ -66,7 +66,7 @@ class _Drawing:
             self.left[name] = place
             place += touched[name] * self.scale + _GAP
         self.state: list[tuple[BufferView, int]] = []
-        """The writes, by the number of the dispatch, the last behind all others."""
+        """The writes, each with the index of its dispatch, later ones last."""
 
     def document(self, title: str, subtitle: str) -> str:
         shown = self.compiled.dispatches[:ROWS_SHOWN]

@@ -1,4 +1,4 @@
-"""The memory of each tensor as a strip of cells: which element lies where, what is padding, what is shared."""
+"""The memory of each tensor as a strip of cells: the element in each place, padding, and shared places."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ROOM: Final = 640
 LEFT: Final = canvas.WIDTH - canvas.MARGIN - ROOM
 HEIGHT: Final = 18
 SEVERAL: Final = -1
-"""Stands for the part of a cell that elements of more than one part share."""
+"""Marks a cell whose elements belong to more than one part."""
 DIGITS: Final = 7
 """Longer element numbers are left out."""
 
 
 class MemoryCell(NamedTuple):
-    """One place: how many elements lie there, the number of the first, and its part."""
+    """One place: the number of elements there, the number of the first, and its part."""
 
     elements: int
     number: int
@@ -34,19 +34,19 @@ class MemoryCell(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """The first places of a tensor; those that `cells` does not have are padding."""
+    """The first places of a tensor; places without an entry in `cells` are padding."""
 
     tensor: DrawnTensor
     part: int | None
-    """Which part the tensor is; None for the whole one."""
+    """The index of the part; None for the whole tensor."""
     places: int
     cells: Mapping[int, MemoryCell]
     step: int
-    """Places after which the layout repeats, as far as that fits into a row; 1 where it does not."""
+    """The number of places after which the layout repeats, if it fits into a row, else 1."""
 
 
 def strip(subject: Subject, tensor: DrawnTensor, part: int | None) -> Strip:
-    """The first cells of a drawable tensor; nothing but the layout for any other."""
+    """The first cells of a tensor that can be drawn; only the layout for any other."""
     if not tensor.drawable:
         return Strip(tensor, part, 0, {}, 1)
     assert tensor.sizes is not None
@@ -84,8 +84,8 @@ Found = Iterable[tuple[int, int, tuple[int, int], int]]
 def _found(
     sizes: Sequence[int], strides: Sequence[int], numbering: Sequence[int], axis: int | None, limit: int
 ) -> Found:
-    # Dimension by dimension: what lies at each of the first places. Numbers of elements add up, so that the least one
-    # of a place is made of least ones.
+    # Dimension by dimension: the contents of each of the first places. Element numbers add up, so that the least one
+    # of a place is a sum of least ones.
     found = {0: (1, (0, 0), 0)}
     for dimension, (size, stride, step) in enumerate(zip(sizes, strides, numbering, strict=True)):
         moved: dict[int, tuple[int, tuple[int, int], int]] = {}
@@ -110,7 +110,7 @@ def _both(a: tuple[int, tuple[int, int], int], b: tuple[int, tuple[int, int], in
 
 
 def strips(subject: Subject) -> tuple[list[Strip], int]:
-    """The strips to draw, inputs first, and how many parts are left out."""
+    """The strips to draw, inputs first, and the number of parts left out."""
     shown = [strip(subject, part, i) for i, part in enumerate(subject.parts[:PARTS_SHOWN])]
     whole = strip(subject, subject.whole, None)
     hidden = len(subject.parts) - len(shown)
@@ -211,7 +211,7 @@ def _cell_text(cell: MemoryCell, numbered: bool, width: float) -> str:
 
 
 def _look(cell: MemoryCell | None, prefix: str) -> tuple[str, str | None]:
-    """Class of a cell's fill, and the texture over it."""
+    """The class of a cell's fill, and the texture over it."""
     if cell is None:
         return "gap", f"url(#{prefix}hatch)"
     if cell.part is None or cell.part == SEVERAL:
@@ -234,7 +234,7 @@ def _layout_text(tensor: DrawnTensor) -> str:
 
 
 def _legend(parent: ET.Element, subject: Subject, shown: Sequence[Strip], y: float, prefix: str) -> float:
-    """Explains what occurs."""
+    """Draws a legend for the kinds of cells that occur."""
     cells = [cell for s in shown for cell in s.cells.values()]
     entries: list[tuple[str, str | None, str, str]] = []
     if any(len(s.cells) < min(s.places, max(s.cells, default=0) + 1) for s in shown if s.cells):

@@ -1,4 +1,4 @@
-"""The subject of a picture: an operator's tensors, lengths and faults, as far as the descriptor tells them."""
+"""The subject of a picture: an operator's tensors, lengths and faults, as far as the descriptor determines them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dmlsplit.descriptors.layout import ELEMENT_BITS, packed_strides
 from dmlsplit.descriptors.location import steps_text
 
 RANK_SHOWN: Final = 16
-"""DirectML has up to 8 dimensions; a wrong descriptor may have any number."""
+"""DirectML allows 8 dimensions; a wrong descriptor may have any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnTensor:
-    """One tensor: `sizes` and `strides` as far as DimensionCount reads them, None where they are no layout."""
+    """One tensor: the `sizes` and `strides` that DimensionCount covers, None where they make no layout."""
 
     path: str
     desc: BufferTensorDesc | None
@@ -61,10 +61,10 @@ def _tensor(path: str, tensor: TensorDesc | None) -> DrawnTensor:
 
 @dataclass(slots=True)
 class Subject:
-    """An operator as it is drawn.
+    """An operator to draw.
 
-    `lengths[i]`: what part i has on the axis, None where it says nothing. `sizes`: those of the whole tensor, of the
-    first part that has any where the whole has none. `axis` is None where it is out of range.
+    `lengths[i]`: the size of part i on the axis, None where it is unknown. `sizes`: the whole tensor's, or those of the
+    first part with sizes where the whole has none. `axis` is None where it is out of range.
     """
 
     type: OperatorType
@@ -76,7 +76,7 @@ class Subject:
     lengths: Sequence[int | None]
     report: Report
     faulty: frozenset[str]
-    """Names of tensors, and "Axis", of which an error speaks."""
+    """The tensors, and "Axis", that have an error."""
     _ends: Sequence[int] = field(default=(), repr=False)
 
     @property
@@ -102,11 +102,11 @@ class Subject:
         return found if found < len(self._ends) else None
 
     def start_of(self, part: int) -> int:
-        """Where along the axis of the whole a part begins."""
+        """Where a part begins along the whole's axis."""
         return self._ends[part - 1] if part else 0
 
     def numbering(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The stride of each dimension in elements: in the whole tensor, where `sizes` fit it."""
+        """The stride of each dimension in element numbers; the whole tensor's, where `sizes` fit it."""
         fits = len(sizes) == len(self.sizes) and all(
             own == whole or i == self.axis for i, (own, whole) in enumerate(zip(sizes, self.sizes, strict=True))
         )
@@ -140,7 +140,7 @@ def subject(desc: OperatorDesc, report: Report) -> Subject:
 
 
 def type_text(tensor: DrawnTensor) -> str:
-    """FLOAT32; the number of a data type that has no name."""
+    """FLOAT32; the number of a data type without a name."""
     if tensor.desc is None:
         return ""
     data_type = tensor.desc.data_type
@@ -156,7 +156,7 @@ def element_text(tensor: DrawnTensor) -> str:
 
 
 def numbers_text(values: Sequence[int] | None, limit: int = RANK_SHOWN) -> str:
-    """[1, 1, 6, 2]; the first ones of many."""
+    """[1, 1, 6, 2]; only the first ones of many."""
     if values is None:
         return "null"
     more = f", … {len(values) - limit:,} more" if len(values) > limit else ""
