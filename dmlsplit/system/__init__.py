@@ -1,1 +1,1 @@
-"""The operating system: files that appear whole, signals, worker processes with limits, text that may be printed."""
+"""The operating system: files that are written atomically, signals, worker processes with limits, printable text."""

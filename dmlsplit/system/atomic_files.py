@@ -1,6 +1,6 @@
-"""Files that get their names when all of them are whole: on any failure the old ones stay, and nothing else.
+"""Files that are renamed into place when all of them are complete: on any failure only the old ones remain.
 
-Those that were read, or that a model refers to, are not replaced at all: see `inputs_noted`.
+Input files, and files that a model refers to, are never replaced: see `inputs_noted`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dmlsplit.system.signals import held_back
 
 @contextmanager
 def atomic_files(*, replace: bool = True) -> Iterator[AtomicFiles]:
-    """New files for a block: at its end all of them get their names, on an exception none, and they are removed.
+    """A block that writes files: at its end all of them get their names; on an exception they are removed.
 
-    Signals are held back while files get their names. If one of several cannot have it, those that were there before
-    are put back. `replace`: whether there may be a file of that name. Links are not followed: they are replaced.
+    Signals are held back while files get their names. If one of several cannot be renamed, the old files are restored.
+    `replace`: allows files of these names to exist. Links are replaced, not followed.
     """
     files = AtomicFiles(replace)
     try:
@@ -34,7 +34,7 @@ def atomic_files(*, replace: bool = True) -> Iterator[AtomicFiles]:
 
 
 def write_file(path: str, *parts: bytes | memoryview) -> None:
-    """Writes a file, and makes its folder; an OSError names `path`."""
+    """Writes a file and creates its folder; an OSError names `path`."""
     with atomic_files() as files, naming(path):
         files.make_folder(os.path.dirname(path))
         with open(files.create(path), "wb") as stream:
@@ -43,17 +43,17 @@ def write_file(path: str, *parts: bytes | memoryview) -> None:
 
 
 FileKey: TypeAlias = tuple[int, int] | str
-"""Equal for all names of a file: device and inode where it exists, else where its name leads."""
+"""Equal for all names of a file: device and inode where it exists, else the resolved path."""
 
 _noted: Final[ContextVar[dict[FileKey, str] | None]] = ContextVar("noted", default=None)
 
 
 @contextmanager
 def inputs_noted() -> Iterator[Mapping[FileKey, str]]:
-    """Within the block no file is replaced that `note_input` was told of there; gives those files, and their names.
+    """Within the block, files passed to `note_input` cannot be replaced; yields those files with their names.
 
-    What a model refers to is known only when it has been read, when the output may be half written already: an output
-    is held against the inputs as it begins and once more before it gets its name.
+    A model's references are known only after reading it, when the output may be half written already: so an output is
+    compared with the inputs when it is created and once more before it is renamed.
     """
     noted: dict[FileKey, str] = {}
     token = _noted.set(noted)
@@ -64,7 +64,7 @@ def inputs_noted() -> Iterator[Mapping[FileKey, str]]:
 
 
 def note_input(path: str, name: str) -> None:
-    """Notes a file that no output is to replace, within `inputs_noted`; `name` is what an error calls it."""
+    """Protects a file from being replaced within `inputs_noted`; `name` is used in errors."""
     noted = _noted.get()
     if noted is not None:
         with suppress(ValueError):  # a NUL, or a lone surrogate: no file has such a name
@@ -72,14 +72,14 @@ def note_input(path: str, name: str) -> None:
 
 
 def note_inputs(inputs: Mapping[FileKey, str]) -> None:
-    """Notes the inputs that another process has noted."""
+    """Protects the inputs that another process has noted."""
     noted = _noted.get()
     if noted is not None:
         noted.update(inputs)
 
 
 def refuse_input(path: str) -> None:
-    """OSError where the file has been noted as an input."""
+    """OSError where the file is a noted input."""
     noted = _noted.get()
     name = noted.get(file_key(path)) if noted else None
     if name is not None:
@@ -87,13 +87,13 @@ def refuse_input(path: str) -> None:
 
 
 def same_file(left: str, right: str) -> bool:
-    """Whether two paths lead to one file, by links or under two names; neither need exist."""
+    """True where two paths lead to one file, by links or under two names; neither need exist."""
     return file_key(left) == file_key(right)
 
 
 def file_key(path: str) -> FileKey:
-    """The key of the file that a path leads to, which need not exist."""
-    real = os.path.realpath(path)  # of `no/../a`, which is there only once `no` is made, that is `a`
+    """A key that is equal for all paths to a file, which need not exist."""
+    real = os.path.realpath(path)  # of `no/../a`, which exists only after `no` is made, that is `a`
     for each in (path, real):
         try:
             status = os.stat(each)
@@ -104,20 +104,20 @@ def file_key(path: str) -> FileKey:
 
 
 class AtomicFiles:
-    """The files of one block of `atomic_files`."""
+    """The files of one `atomic_files` block."""
 
     def __init__(self, replace: bool) -> None:
         self._replace = replace
-        # A file is noted before it is made: an interrupt may come right after.
+        # A file is noted before it is created, since an interrupt may come right after.
         self._temporary: dict[str, str] = {}
-        """Final name -> where the file is written."""
+        """Final name -> temporary name."""
         self._discarded: list[str] = []
-        """Old files that are to be gone when the new ones get their names."""
+        """Old files to remove when the new ones get their names."""
         self._folders: list[str] = []
-        """The folders that were made, from the outermost to the innermost."""
+        """The folders that were made, outermost first."""
 
     def check(self, path: str, cure: str = "replaces") -> int | None:
-        """The mode of what has the name now, if anything; OSError where that is a folder, or may not be replaced."""
+        """The mode of the file at `path`, None for none; OSError for a folder, or a file that must not be replaced."""
         refuse_input(path)
         try:
             mode = os.lstat(path).st_mode
@@ -132,7 +132,7 @@ class AtomicFiles:
         return mode
 
     def make_folder(self, folder: str) -> None:
-        """Makes a folder, and those around it."""
+        """Makes a folder and its parents."""
         missing = []
         while folder and not os.path.isdir(folder) and folder not in missing:  # a root is its own parent
             missing.append(folder)
@@ -147,7 +147,7 @@ class AtomicFiles:
                     raise
 
     def create(self, path: str) -> str:
-        """Makes an empty file in the folder of `path` and gives its name: what is written there will be `path`.
+        """Makes an empty temporary file in the folder of `path` and returns its name; its content will become `path`.
 
         It has the permissions of the file that it replaces, and the owner may write to it. Raises OSError.
         """
@@ -160,12 +160,12 @@ class AtomicFiles:
         return temporary
 
     def discard(self, path: str) -> None:
-        """Removes a file that is there when the new ones get their names. Raises OSError."""
+        """Removes an existing file when the new ones get their names. Raises OSError."""
         self.check(path, "removes")
         self._discarded.append(path)
 
     def move(self) -> None:
-        """Gives all files their names; OSError, and none has it, where one cannot."""
+        """Renames all files; OSError, with every old file restored, where one cannot be renamed."""
         old: list[str] = []
 
         def put_aside(path: str, undo: ExitStack) -> None:
@@ -180,11 +180,11 @@ class AtomicFiles:
                     with naming(path):
                         put_aside(path, undo)
                 for path, temporary in self._temporary.items():
-                    mode = self.check(path)  # somebody may have been faster
+                    mode = self.check(path)  # another process may have been faster
                     with naming(path):
                         if mode is not None and stat.S_ISREG(mode):
                             os.chmod(temporary, stat.S_IMODE(mode))
-                        # One file alone is replaced in one step; of several, the old ones are kept until the last.
+                        # A single file is replaced in one step; of several, the old ones are kept until the last.
                         if mode is not None and len(self._temporary) > 1:
                             put_aside(path, undo)
                             os.replace(temporary, path)
@@ -199,16 +199,16 @@ class AtomicFiles:
                     os.unlink(path)
 
     def remove(self) -> None:
-        """Removes what was made."""
+        """Removes the temporary files and the folders that were made."""
         with held_back():
             for path in self._temporary.values():
                 with suppress(OSError):
                     os.unlink(path)
             for folder in reversed(self._folders):
-                with suppress(OSError):  # somebody else has put something there
+                with suppress(OSError):  # another process has put something there
                     os.rmdir(folder)
 
 
 def _name_beside(path: str, suffix: str) -> str:
-    """A free name in the same folder; the file's own could be too long with anything added."""
+    """A free name in the same folder, independent of the file's own, which may be too long to extend."""
     return os.path.join(os.path.dirname(path), f"dmlsplit-{os.urandom(8).hex()}.{suffix}")

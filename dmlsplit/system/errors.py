@@ -17,7 +17,7 @@ class DescriptorError(DmlSplitError, ValueError):
 
 
 class InputError(DmlSplitError, ValueError):
-    """A file or text that cannot be read as what it claims to be.
+    """A file or text that cannot be read in its supposed format.
 
     `file`, `line` and `column` (1-based) are None where unknown; `str()` gives `file:line:column: message`.
     """
@@ -36,22 +36,22 @@ class InputError(DmlSplitError, ValueError):
         return ":".join(place) + ": " + self.message if place else self.message
 
     def in_file(self, file: str) -> InputError:
-        """The same error, naming `file` unless it names one already."""
+        """This error with `file` filled in, unless it names a file already."""
         if self.file is not None:
             return self
         return InputError(self.message, file=file, line=self.line, column=self.column)
 
 
 class DirectMLWarning(UserWarning):
-    """The emulated device has done what DirectML's documentation forbids, or promises no outcome of."""
+    """The emulated device did something that DirectML's documentation forbids, or for which it promises no outcome."""
 
 
 class BindingError(DmlSplitError, ValueError):
-    """Arrays or buffers that do not fit the compiled operator; nothing has been written when it is raised."""
+    """Arrays or buffers that do not fit the compiled operator; raised before anything is written."""
 
 
 class NotLegalizedError(DmlSplitError, ValueError):
-    """A model that cannot be mended for a target; `reasons` say what of it, and why."""
+    """A model that cannot be legalized for a target; `reasons` name the parts of the model at fault and the causes."""
 
     def __init__(self, reasons: Sequence[str], target: str) -> None:
         super().__init__(f"it cannot be mended for {target}: {'; '.join(reasons)}")
@@ -71,7 +71,7 @@ class NativeError(DmlSplitError, RuntimeError):
 
 
 def fault_of(error: Exception) -> InputError:
-    """The fault of a file, in one line, whose reading or judging an exception ended, foreseen or not."""
+    """Describes in one line the exception, expected or not, that ended the reading or judging of a file."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, OSError):
@@ -89,7 +89,7 @@ def fault_of(error: Exception) -> InputError:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Lets an OSError name `path`, as the user knows it, and not a temporary file or nothing."""
+    """A block in which an OSError gets `path`, the user's name for the file, instead of a temporary name or none."""
     try:
         yield
     except BrokenPipeError:

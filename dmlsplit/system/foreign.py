@@ -1,10 +1,9 @@
 """Tensors of other libraries as numpy arrays of the same memory, and arrays as tensors of those libraries.
 
 Memory that a library exports by DLPack (torch, jax, and all others with `__dlpack__`), by `__array_interface__` or by
-`__array_struct__` is viewed and never copied. What an exporter says of its memory is checked before an array is made of
-it, as far as it can be: numpy's own readers take elements of Python objects, and memory of their own for a null
-pointer. Nor does numpy.from_dlpack know bfloat16, and it takes every tensor for read-only whose exporter cannot say
-whether it is.
+`__array_struct__` is viewed and never copied. An exporter's description is checked, as far as possible, before an array
+is made: numpy's own readers accept elements of Python objects, and substitute fresh memory for a null pointer. Nor does
+numpy.from_dlpack support bfloat16, and it treats every tensor as read-only whose exporter cannot report whether it is.
 
 Source: https://dmlc.github.io/dlpack/latest/c_api.html (versions 0 and 1), the array API standard, and
 https://numpy.org/doc/stable/reference/arrays.interface.html (version 3).
@@ -26,20 +25,20 @@ if TYPE_CHECKING:
 CPU: Final = 1
 _DEVICES: Final = {2: "CUDA", 3: "CUDA pinned", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}
 _KINDS: Final = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
-"""DLDataTypeCode -> kind of a numpy dtype; elements that numpy has no type for, bfloat16 among them, are raw bytes."""
+"""DLDataTypeCode -> kind of a numpy dtype; elements without a numpy type, such as bfloat16, are raw bytes."""
 _HANDLE: Final = 3
 """DLDataTypeCode of pointers that only the exporter can follow."""
 _READ_ONLY: Final = 1
 _NAMES: Final = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
-"""Of a capsule that nobody has taken over -> its name from then on."""
+"""Name of an unconsumed capsule -> its name once consumed."""
 _MOST_DIMENSIONS: Final = 64
 """numpy's own limit."""
 _FIRST_PAGE: Final = 4096
-"""No system has memory at lower addresses: pointers there are null, or null and an offset."""
+"""No system has memory at lower addresses: such pointers are null, or null and an offset."""
 _TYPE: Final = re.compile(r"[<>|=][biufcmMSUV]([0-9]+)(\[[^\]]*\])?")
-"""typestr of __array_interface__, but for objects (O) and bits (t)."""
+"""typestr of __array_interface__, without objects (O) and bits (t)."""
 _FIELD_NAME: Final = re.compile(":[^:]*:")
-"""In the format of a buffer, which has O for an object."""
+"""In the format of a buffer, which uses O for an object."""
 _NOT_SWAPPED, _WRITEABLE, _HAS_DESCR = 0x200, 0x400, 0x800
 """Flags of __array_struct__."""
 
@@ -89,10 +88,10 @@ class _ArrayStruct(ctypes.Structure):
 
 
 class _Exported(NamedTuple):
-    """What an exporter says of its memory."""
+    """An exporter's description of its memory."""
 
     address: int
-    """Of the first element, whatever the strides."""
+    """Of the first element, for any strides."""
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
     """Bytes; None: packed."""
@@ -103,7 +102,7 @@ class _Exported(NamedTuple):
 
 
 def is_foreign(value: object) -> bool:
-    """Whether a value is no ndarray, and exports its memory by DLPack, __array_interface__ or __array_struct__."""
+    """True for a value that is no ndarray and exports its memory by DLPack, __array_interface__ or __array_struct__."""
     if not any(_has(value, name) for name in ("__dlpack__", "__array_interface__", "__array_struct__")):
         return False
     import numpy as np
@@ -119,11 +118,11 @@ def _has(value: object, name: str) -> bool:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """The same memory as an ndarray; it keeps the exporter's tensor alive. Elements that numpy has no type for are raw
-    bytes (V2 for bfloat16). Read-only where the exporter says so, or knows how to say and does not.
+    """The exporter's memory as an ndarray, which keeps the exporter's tensor alive. Elements without a numpy type are
+    raw bytes (V2 for bfloat16). Read-only where the exporter reports so, or could report write access and does not.
 
-    TypeError for a tensor that lies on a device, that its library does not export, with what it says, or that it
-    describes wrongly: a null pointer, sizes or strides that no memory has, elements of Python objects.
+    TypeError for a tensor on another device, for one that its library refuses to export (with the library's message),
+    and for a wrong description: a null pointer, impossible sizes or strides, elements of Python objects.
     """
     name = f"{str(type(value).__module__).partition('.')[0]}.{type(value).__name__}"
     device, number = CPU, 0
@@ -147,21 +146,22 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def _is_negated(value: Any) -> bool:
-    """Whether a tensor of torch has the negative bit set: unlike a conjugated one it is exported, as if it had not."""
+    """True for a torch tensor with the negative bit set, which, unlike a conjugated one, is exported as if it had
+    not."""
     is_neg = getattr(value, "is_neg", None)
     return is_neg is not None and bool(is_neg())
 
 
 def _capsule(value: Any) -> tuple[object, bool]:
-    """The capsule, and whether its exporter knows DLPack 1.0, in which a tensor can be read-only."""
+    """The capsule, and True where its exporter supports DLPack 1.0, in which a tensor can be read-only."""
     try:
         return value.__dlpack__(max_version=(1, 0)), True
-    except TypeError:  # of before DLPack 1.0, which has no such argument
+    except TypeError:  # from before DLPack 1.0: no such argument
         return value.__dlpack__(), False
 
 
 class _Taken:
-    """A DLPack tensor that was taken over: its deleter is called once, when nobody refers to this any more."""
+    """Owns a consumed DLPack tensor: calls its deleter once, when the last reference to this object goes."""
 
     def __init__(self, capsule: object) -> None:
         self._delete: Callable[[], object] = lambda: None
@@ -176,9 +176,9 @@ class _Taken:
         self.managed: Any = ctypes.cast(address, ctypes.POINTER(kind)).contents
         api.PyCapsule_SetName.restype = ctypes.c_int
         api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
-        api.PyCapsule_SetName(capsule, _NAMES[label])  # which is not copied, and lives as long as the module
+        api.PyCapsule_SetName(capsule, _NAMES[label])  # not copied; lives as long as the module
         if self.managed.deleter:
-            # Not CFUNCTYPE, which lets other threads run: deleters give back references.
+            # Not CFUNCTYPE, which releases the GIL: deleters drop references.
             deleter = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.managed.deleter)
             self._delete = lambda: deleter(address)
 
@@ -194,10 +194,10 @@ def _pointer_of(capsule: object, name: bytes | None) -> int:
 
 
 def _of_capsule(capsule: object, knows_read_only: bool) -> _Exported:
-    """What a capsule of DLPack exports; it is taken over.
+    """Consumes a DLPack capsule and returns its description.
 
-    A capsule of version 0 from an exporter that was asked for 1.0, and knows it, is not to be written: so jax exports
-    its arrays, which never change.
+    A capsule of version 0 from an exporter that supports 1.0, and was asked for it, is read-only: jax exports its
+    immutable arrays this way.
     """
     import numpy as np
 
@@ -235,7 +235,8 @@ def _numbers(pointer: Any, count: int) -> tuple[int, ...]:
 
 
 def _of_interface(value: Any) -> _Exported:
-    """What `__array_interface__` says; its data may be an address or a buffer, or missing: the value is the buffer."""
+    """Reads `__array_interface__`; its data may be an address, a buffer, or missing, when the value itself is the
+    buffer."""
     interface = value.__array_interface__
     if not isinstance(interface, dict):
         raise BufferError(f"its __array_interface__ is {type(interface).__name__}, not a dict")
@@ -261,7 +262,7 @@ def _of_interface(value: Any) -> _Exported:
 
 
 def _of_struct(value: Any) -> _Exported:
-    """What the C struct behind `__array_struct__` says."""
+    """Reads the C struct behind `__array_struct__`."""
     capsule = value.__array_struct__
     struct = ctypes.cast(_pointer_of(capsule, None), ctypes.POINTER(_ArrayStruct)).contents
     if struct.two != 2:
@@ -278,7 +279,7 @@ def _of_struct(value: Any) -> _Exported:
 
 
 def _dtype(text: object, fields: object) -> np.dtype[Any]:
-    """The dtype of a typestr, and of the fields that a void may have: BufferError for Python objects and bits."""
+    """The dtype of a typestr, and of the fields of a void type; BufferError for Python objects and bits."""
     import numpy as np
 
     text = text.decode("latin-1") if isinstance(text, bytes) else text
@@ -299,7 +300,8 @@ def _dtype(text: object, fields: object) -> np.dtype[Any]:
 
 
 def _view(exported: _Exported, value: object) -> np.ndarray:
-    """An array of the memory; BufferError for sizes and strides that no memory has, or not the one that is known."""
+    """An array of the memory; BufferError for impossible sizes and strides, and for those that leave the known
+    memory."""
     import numpy as np
 
     shape, dtype = exported.shape, exported.dtype
@@ -324,7 +326,7 @@ def _view(exported: _Exported, value: object) -> np.ndarray:
             if has_objects:
                 raise BufferError("its memory holds references to Python objects")
     memory: Any = (ctypes.c_char * (end - begin)).from_address(begin)
-    memory.exporter = exported.owner  # the array refers to the memory, and this to what it belongs to
+    memory.exporter = exported.owner  # the array references the memory, and the memory its owner
     array = np.ndarray(shape, dtype, buffer=memory, offset=exported.address - begin, strides=strides)
     array.flags.writeable = exported.writable
     return array
@@ -354,8 +356,8 @@ def _check_within(exported: _Exported, low: int, high: int) -> None:
 
 
 def _known_memory(value: object) -> Iterator[tuple[int, int, bool]]:
-    """The bounds of the memory that a value exports as a buffer, or that its `base` does, as numpy's views have one,
-    and whether it holds Python objects."""
+    """The bounds of the memory that a value, or its `base` as for numpy's views, exports as a buffer, and whether it
+    holds Python objects."""
     for owner in (value, getattr(value, "base", None)):
         with suppress(TypeError, ValueError, BufferError, NotImplementedError):
             view = memoryview(owner)  # type: ignore[arg-type]
@@ -376,14 +378,15 @@ def _bounds(view: memoryview) -> tuple[int, int]:
 
 
 def holds_objects(view: memoryview) -> bool:
-    """Whether a buffer has references to Python objects among its elements."""
+    """True where the elements of a buffer hold references to Python objects."""
     return "O" in _FIELD_NAME.sub("", view.format)
 
 
 def tensor_maker(value: Any) -> Callable[[np.ndarray], Any]:
-    """Makes tensors of the library of `value`, of the type of its elements, from fresh arrays, without a copy.
+    """Returns a function that makes tensors of the library and element type of `value` from fresh arrays, without a
+    copy.
 
-    They stay arrays where `value` is no tensor of another library, or of one that has no from_dlpack.
+    The function returns arrays unchanged where `value` is no foreign tensor, or its library has no from_dlpack.
     """
     from_dlpack = _from_dlpack(value) if is_foreign(value) else None
     if from_dlpack is None:

@@ -1,4 +1,4 @@
-"""The one place where input files are opened: regular files alone, since a FIFO blocks its reader, and a device need
+"""Opens input files, the only place that does: regular files alone, since a FIFO blocks its reader, and a device need
 not end."""
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 def open_input(path: str | os.PathLike[str]) -> BinaryIO:
-    """A regular file, open for reading its bytes. What is none is not opened: InputError, or OSError."""
+    """Opens a regular file for reading bytes. InputError, before opening, for anything else; OSError."""
     _check(os.stat(path), path)
-    stream = open(path, "rb", opener=_opener)  # noqa: SIM115  # it is the caller's
+    stream = open(path, "rb", opener=_opener)  # noqa: SIM115  # the caller closes it
     try:
-        _check(os.fstat(stream.fileno()), path)  # it may have become another one
+        _check(os.fstat(stream.fileno()), path)  # it may have been replaced
     except BaseException:
         stream.close()
         raise

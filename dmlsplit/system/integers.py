@@ -1,4 +1,4 @@
-"""Integers that callers pass, or users type: what is none is refused by the argument's name."""
+"""Integers that callers pass, or users type: other values raise an error that names the argument."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DECIMAL: Final = re.compile(r" *(-?[0-9]{1,18}) *")
 
 
 def integer(value: object, name: str) -> int:
-    """The int that `value` stands for as an index does: an int, numpy's, a 0-d array of them; TypeError for others."""
+    """Converts `value` as an index does: an int, a numpy integer, a 0-d array of one; TypeError for others."""
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -18,11 +18,11 @@ def integer(value: object, name: str) -> int:
 
 
 def integers(values: object, name: str) -> tuple[int, ...]:
-    """The same of a sequence, of which a string is none; TypeError."""
+    """Converts each element of a sequence as `integer` does; TypeError for others, and for strings."""
     items = values if isinstance(values, (tuple, list)) else _listed(values, name)
     try:
         return tuple(map(operator.index, items))
-    except TypeError:  # names are made where one is needed
+    except TypeError:  # names are made only for the error
         return tuple([integer(item, f"{name}[{i}]") for i, item in enumerate(items)])
 
 
@@ -36,7 +36,8 @@ def _listed(values: object, name: str) -> list[object]:
 
 
 def parsed_integer(text: str) -> int:
-    """A number as users type it: 18 ASCII digits at most, spaces around them; ValueError for 4_0, +4, other digits."""
+    """Parses a number as users type it: at most 18 ASCII digits, with spaces around them; ValueError for 4_0, +4, other
+    digits."""
     match = _DECIMAL.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' is not an integer")

@@ -1,4 +1,4 @@
-"""Modules whose names are imported when they are first asked for."""
+"""Modules that import their names on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 
 
 def lazy(module: str, names: Mapping[str, str], submodules: Collection[str] = ()) -> Callable[[str], object]:
-    """A `__getattr__` for a module: `names` maps each name to the module that defines it."""
+    """Returns a `__getattr__` for a module: `names` maps each name to the module that defines it."""
 
     def __getattr__(name: str) -> object:
         if name in submodules:

@@ -1,4 +1,4 @@
-"""Text from files is hostile: what is shown of it is safe to print, and no longer than a message may be."""
+"""Text from files is hostile: makes it safe to print, and no longer than a message may be."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 _COMMAND: Final = re.compile(r"((?:^|\r)(?:\s|\x1b\[[0-9;]*m)*):(?=:)", re.MULTILINE)
-"""`::error ...`, whatever white space is before it: a command to GitHub's runner."""
+"""`::error ...` behind any white space: a command to GitHub's runner."""
 _MARKED: Final = re.compile(r"#(?=#\w*\[)")
-"""`##[error]`, `##vso[...]`, `##teamcity[...]`: commands to servers wherever they stand in a line."""
+"""`##[error]`, `##vso[...]`, `##teamcity[...]`: commands to servers anywhere in a line."""
 
 
 def printable(text: str, limit: int | None = 120) -> str:
@@ -24,15 +24,15 @@ def printable(text: str, limit: int | None = 120) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """`text`, or about `limit` characters of it where it is longer: the middle is left out."""
+    """`text`, shortened in the middle to about `limit` characters where it is longer."""
     return text if len(text) <= limit else f"{text[: limit // 2]}...{text[-limit // 4 :]}"
 
 
 def inert(text: str, *, colons_meant: bool = False) -> str:
-    """`text` for a log: none of its lines is a command to a server that runs jobs. `colons_meant`: lines
-    that begin with them are commands, or a style sheet's.
+    """`text` for a log, with commands to CI servers escaped. `colons_meant`: keeps lines that begin with colons, which
+    are commands or parts of a style sheet.
 
-    The escapes are those of JSON, so that it stays what it was.
+    Uses JSON's escapes, so that JSON text keeps its meaning.
     """
     if "##" in text:
         text = _MARKED.sub(r"\\u0023", text)

@@ -1,4 +1,4 @@
-"""Processes that files are judged in: an executor that goes on where one of them ends."""
+"""Processes that judge files: an executor that survives the end of one of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Call = TypeVar("Call", bound=tuple[Any, ...])
 AHEAD: Final = 64
-"""Calls that an executor gets before the result of the first of them is waited for."""
+"""The most calls submitted ahead of the first unread result."""
 
 
 class Processes(Executor):
-    """Processes, started when the first file comes, and anew after a file that ended one of them."""
+    """Processes, started with the first file, and restarted after a file that ended one of them."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
@@ -36,7 +36,7 @@ class Processes(Executor):
             fresh = self._pool is None
             self._pool = self._pool or self._started()
             try:
-                with interrupts_blocked(), _current_folder_ignored():  # this is where processes are started
+                with interrupts_blocked(), _current_folder_ignored():  # processes are started here
                     return self._pool.submit(function, *args, **kwargs)
             except BrokenExecutor:
                 if fresh:
@@ -52,8 +52,8 @@ class Processes(Executor):
             from multiprocessing import resource_tracker
 
             with _current_folder_ignored():
-                resource_tracker.ensure_running()  # where it is started, it lets SIGINT through again
-        # A copy of a process that has threads or pipes of its own is not to be trusted.
+                resource_tracker.ensure_running()  # its start unblocks SIGINT
+        # A fork of a process with threads or pipes of its own is not reliable.
         return ProcessPoolExecutor(self._jobs, multiprocessing.get_context("spawn"))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
@@ -62,7 +62,7 @@ class Processes(Executor):
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
         if kind is not None and self._pool is not None:
-            # An interrupt: nobody wants the answers any more, and the next one may be long in coming.
+            # An interrupt: the answers are not wanted any more, and the next one may take long.
             for process in list((self._pool._processes or {}).values()):
                 process.kill()
         self.shutdown()
@@ -70,8 +70,8 @@ class Processes(Executor):
 
 @contextmanager
 def _current_folder_ignored() -> Iterator[None]:
-    """Lets Python processes that are started in the block import nothing from the current folder, which may be
-    anybody's: multiprocessing starts them by `python -c`, which looks there first."""
+    """Within the block, Python processes start without importing from the current folder, which may be untrusted:
+    multiprocessing starts them by `python -c`, which looks there first."""
     name = "PYTHONSAFEPATH"
     before = os.environ.get(name)
     os.environ[name] = "1"
@@ -87,8 +87,8 @@ def _current_folder_ignored() -> Iterator[None]:
 def at_once(
     executor: Executor, function: Callable[P, T], calls: Iterable[Call], here: Callable[[Call], bool]
 ) -> Iterator[tuple[Call, Callable[[], T] | None]]:
-    """The arguments of each call, in order, and what gives its result or raises its error; None for a call that is to
-    be made `here`, in this process. A call whose process ended is made once more, in a process that has no other."""
+    """Yields the arguments of each call, in order, with a function that returns its result or raises its error; None
+    for calls to make `here`, in this process. A call whose process ended is repeated in a process of its own."""
     remaining = iter(calls)
     waiting: deque[tuple[Call, Future[T] | None]] = deque()
     with Processes(1) as alone:
@@ -102,7 +102,7 @@ def at_once(
 
 
 def _submitted(executor: Executor, function: Callable[..., T], call: tuple[Any, ...]) -> Future[T] | None:
-    """None where the executor is broken, or a process cannot be started."""
+    """The future of a call; None where the executor is broken, or a process cannot be started."""
     try:
         return executor.submit(function, *call)
     except (BrokenExecutor, OSError, MemoryError):
@@ -115,7 +115,7 @@ def _result(future: Future[T] | None, alone: Executor, function: Callable[..., T
             return future.result()
     except BrokenExecutor:
         pass
-    # Another call has ended the process that this one was in; that is not to be this one's fault.
+    # Another call ended the process that this one shared, which is not this one's fault.
     try:
         return alone.submit(function, *call).result()
     except BrokenExecutor:

@@ -1,5 +1,5 @@
-"""Signals that ask the process to end: exceptions while a command runs, held back while files get their names and
-while modules are imported."""
+"""Signals that ask the process to end: raised as exceptions while a command runs, held back while files are renamed and
+modules imported."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from functools import wraps
 from types import FrameType
 from typing import Any, Final
 
-# SIGINT comes last: it is the one that raises outside commands, and the others are back in place by then.
+# SIGINT comes last: it raises outside commands, and the other handlers are back in place by then.
 _NUMBERS: Final = tuple(
     [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK", "SIGINT") if hasattr(signal, name)]
 )
 
 
 class Terminated(BaseException):
-    """SIGTERM or its like has come; its number is the one argument."""
+    """A signal such as SIGTERM has arrived; its number is the one argument."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGINT has come while a command ran."""
+    """SIGINT has arrived while a command ran."""
 
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """Lets signals raise in the block, so that what is begun is undone: Terminated, or Interrupted for SIGINT.
+    """Raises signals as exceptions in the block, so that work in progress is undone: Terminated, or Interrupted for
+    SIGINT.
 
-    That is how the block ends then, whatever else is raised, or caught, on the way. While one exception is on its way
-    no other is raised: `timeout` and a closing terminal send a signal twice, and the second must not stop undoing.
-    A signal that is ignored, as nohup has it, or handled by somebody else stays so. One that comes while modules are
-    imported raises after that.
+    The block then ends with that exception, whatever is raised or caught in between. While one is propagating no other
+    is raised: `timeout` and a closing terminal send a signal twice, and the second must not interrupt the cleanup.
+    Signals that are ignored, as under nohup, or that other code handles, are left alone. A signal during an import
+    raises after it.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # handlers are the main thread's
+        yield  # only the main thread has handlers
         return
     came: list[int] = []
     on_its_way: weakref.ref[BaseException] | None = None
@@ -52,7 +53,7 @@ def raised() -> Iterator[None]:
         try:
             raise error
         finally:
-            del error  # or its traceback would keep it alive
+            del error  # otherwise its traceback would keep it alive
 
     defaults = (signal.SIG_DFL, signal.default_int_handler)
     before = {number: handler for number in _NUMBERS if (handler := signal.getsignal(number)) in defaults}
@@ -77,7 +78,7 @@ def _ending(number: int) -> Terminated | Interrupted:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Lets no signal end the block before its time; those that came are delivered at its end. For short blocks."""
+    """Defers signals to the end of the block, where they are delivered. For short blocks."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -85,7 +86,7 @@ def held_back() -> Iterator[None]:
     before = {
         number: handler
         for number in _NUMBERS
-        if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None)  # None: not Python's to put back
+        if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None)  # None: not Python's to restore
     }
     try:
         for number in before:
@@ -100,12 +101,12 @@ def held_back() -> Iterator[None]:
 
 @contextmanager
 def _imports_uninterrupted() -> Iterator[None]:
-    """Holds signals back in the block while a module, with all that it imports, is imported for the first time.
+    """Defers signals in the block during the first import of a module and all that it imports.
 
     An extension's initialization calls Python code, and seldom expects that code to raise: onnx's then ends the process
-    by SIGABRT, or by SIGSEGV where its module goes before it was initialized. The import system itself loses what is
-    raised within its callbacks. `import` and importlib.import_module both call the one function that is replaced here,
-    for modules that are not imported yet.
+    by SIGABRT, or by SIGSEGV where its module goes before it was initialized. The import system itself swallows
+    exceptions raised within its callbacks. `import` and importlib.import_module both call the one function that is
+    replaced here, for modules that are not imported yet.
     """
     system: Any = import_system
     find_and_load = system._find_and_load
@@ -127,9 +128,9 @@ def _holding_back(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Lets processes and threads that are started in the block never get SIGINT. For short blocks.
+    """Processes and threads started in the block never get SIGINT. For short blocks.
 
-    A terminal sends it to a command's processes as well, wherever they are; it is the command that ends them.
+    A terminal sends it to all of a command's processes; the command itself ends the others.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -142,6 +143,6 @@ def interrupts_blocked() -> Iterator[None]:
 
 
 def end_by(number: int) -> None:
-    """Ends the process as the signal does by default, so that its parent learns why."""
+    """Ends the process by the signal's default action, so that its parent sees the cause."""
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
