@@ -1,1 +1,1 @@
-"""Files and targets to results: the verdict on each operator of each file."""
+"""Turns files and targets into results: the verdict on each operator of each file."""

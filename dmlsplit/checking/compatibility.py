@@ -1,4 +1,5 @@
-"""Which feature levels, releases and versions of ONNX Runtime take an operator: as it is, or rewritten; why not."""
+"""Which feature levels, releases and versions of ONNX Runtime accept an operator, as it is or rewritten, and why others
+do not."""
 
 from __future__ import annotations
 
@@ -25,24 +26,25 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A level or DirectML version that is asked."""
+    """A level or DirectML version of the matrix."""
 
     label: str
     target: Target
     observed: bool
-    """Whether a build of it was seen; the verdict rests on documentation alone otherwise."""
+    """True where a build of it was observed; the verdict rests on documentation alone otherwise."""
     speaks_for: tuple[str, ...]
-    """The names of all targets that it speaks for: the builds of one DirectML version take the same."""
+    """The names of all targets with the same verdicts: the builds of one DirectML version accept the same
+    descriptors."""
 
 
 class Columns(NamedTuple):
-    """All levels, releases or versions of ONNX Runtime, the oldest first, and what JSON and text call them."""
+    """All levels, releases or versions of ONNX Runtime, oldest first, with their keys in JSON and text."""
 
     key: str
     noun: str
     columns: tuple[Column, ...]
     heading: str
-    """What stands above the columns in a page."""
+    """The heading above the columns on a page."""
     not_observed: str = ""
     """The remark on a column that was not observed."""
 
@@ -110,14 +112,14 @@ def runtime_columns(targets: Iterable[Target]) -> Columns:
 
 
 class Compatibility(NamedTuple):
-    """The answer of a column about an operator: its report, and where that refuses, the rewriting that was tried."""
+    """The answer of a column about an operator: its report, and for a refused operator the rewriting that was tried."""
 
     column: Column
     use: Use
     report: Report
     legalization: Legalization | None
     said: str = ""
-    """The answer in words, with its conditions, about a node whose sizes are open."""
+    """The answer as text, with its conditions, about a node of open sizes."""
 
 
 @lru_cache(256)
@@ -130,7 +132,7 @@ def compatibility(desc: OperatorDesc | GraphDesc, asked: Columns) -> tuple[Compa
 
 
 def _of_graph(graph: GraphDesc, column: Column) -> Compatibility:
-    """A graph runs where all its outputs are right."""
+    """Judges a graph: it runs where all its outputs are right."""
     from dmlsplit import graphs
 
     report = graphs.evaluate_graph(graph, column.target)
@@ -139,8 +141,8 @@ def _of_graph(graph: GraphDesc, column: Column) -> Compatibility:
 
 
 class _Known(NamedTuple):
-    """Rewritings made already, with the tensors that their targets take, and whether others take their operators;
-    rewritings refused, and reports with the target that was asked. What targets share stands for them."""
+    """Caches rewritings with the tensor support of their targets and whether others accept their operators; failed
+    rewritings; and reports with their targets. Targets are compared by the properties that decide."""
 
     made: list[tuple[object, Legalization, dict[object, bool]]]
     refused: dict[object, Legalization]
@@ -148,17 +150,17 @@ class _Known(NamedTuple):
 
 
 def _shared(kind: OperatorType, target: Target) -> object:
-    """Equal for targets that judge such an operator alike."""
+    """A key that is equal for targets that judge such an operator alike."""
     return (
         target.support[kind],
         None if target.release is None else target.release.traits,
-        # A note of a join names the level, and holds its page against its builds.
+        # A join's note names the level and compares its page with its builds.
         (target.feature_level, target.builds[kind]) if kind is OperatorType.JOIN else None,
     )
 
 
 def _report(desc: OperatorDesc, target: Target, known: _Known) -> Report:
-    """`evaluate`, once for all targets that judge such an operator alike."""
+    """`evaluate`, once for all targets with equal keys."""
     alike = _shared(members_of(desc).kind, target)
     if alike not in known.reports:
         known.reports[alike] = target, evaluate(desc, target)
@@ -172,7 +174,7 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
     report = _report(desc, target, known)
     if report.ok:
         return Compatibility(column, Use.AS_IT_IS, report, None)
-    # A rewriting is the target's own where both take the same tensors; what differs besides is judged.
+    # Targets with equal tensor support share a rewriting; its operators are judged for the other differences.
     kind = members_of(desc).kind
     tensors = [(row.dimension_counts, row.data_types) for row in target.support[kind]]
     judge = _shared(kind, target)
@@ -183,7 +185,7 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
             taken[judge] = all(evaluate(operator, target).ok for operator in set(found.operators))
         if taken[judge]:
             return Compatibility(column, Use.REWRITTEN, report, found)
-    # A rewriting that fails does so for all targets that take the same tensors and compute sizes alike.
+    # A failed rewriting fails for all targets with equal tensor support and size arithmetic.
     alike = tuple(tensors), target.release is None, target.arithmetic, target.total_counts_whole_elements
     made = known.refused.get(alike)
     if made is None:
@@ -196,9 +198,9 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
 
 
 def spans(labels: Iterable[str], order: Sequence[str]) -> str:
-    """The runs of consecutive labels; package names have hyphens of their own."""
+    """Joins consecutive labels into ranges; package names contain hyphens of their own."""
     to = " to " if any("-" in label for label in order) else "-"
-    # Of consecutive labels the places in the order and among these grow alike.
+    # For consecutive labels, positions in the order and among these grow alike.
     runs = groupby(enumerate(labels), lambda item: order.index(item[1]) - item[0])
     ends = [(run[0][1], run[-1][1]) for run in (list(group) for _, group in runs)]
     return ", ".join(first if first == last else f"{first}{to}{last}" for first, last in ends)

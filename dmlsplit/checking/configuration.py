@@ -1,7 +1,7 @@
 """A project's settings for `dmlsplit check`: dmlsplit.toml, or [tool.dmlsplit] of pyproject.toml.
 
-The file is that of the current folder, or of the nearest folder above that has one. What the command line says takes
-the place of what stands there. Paths and patterns are relative to the file's folder.
+The file is taken from the current folder, or from the nearest folder above that has one. The command line overrides it.
+Paths and patterns are relative to the file's folder.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ OWN: Final = "dmlsplit.toml"
 SHARED: Final = "pyproject.toml"
 _PART: Final = r"""(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY: Final = rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{Limit.CONFIG_KEYS.most},}}"
-"""Keys that tomllib takes time and memory for with the square of their number."""
+"""Keys on which tomllib spends time and memory quadratic in their number."""
 _MOST_SHARED: Final = 1 << 20
 """Bytes of a pyproject.toml."""
 _MOST_BRACKETS: Final = 16
-"""Of a pattern: fnmatch looks for the end of each."""
+"""The most brackets of a pattern: fnmatch searches for the end of each."""
 _LARGEST: Final = 2**63 - 1
-"""The largest integer of TOML, and of a size in ONNX."""
+"""The largest integer in TOML, and the largest size in ONNX."""
 
 Table = Mapping[str, Any]
 
 
 class ValueKind(NamedTuple):
-    """A kind of value: in words, as a JSON schema, and as the check that the schema stands for."""
+    """A kind of value: its description, its JSON schema, and the check that the schema expresses."""
 
     words: str
     schema: dict[str, Any]
@@ -70,7 +70,7 @@ _TEXT_OR_TEXTS: Final = ValueKind(
     lambda value: isinstance(value, str) or _is_texts(value),
 )
 FAILING: Final = ("error", "warning", "unknown")
-"""What `fail-on` takes."""
+"""The values of `fail-on`."""
 _FAILING: Final = ValueKind(
     '"error", "warning", "unknown" or a list of these',
     {"anyOf": [{"enum": [*FAILING]}, {"type": "array", "items": {"enum": [*FAILING]}}]},
@@ -116,17 +116,17 @@ SCHEMA: Final[dict[str, Any]] = {
     "properties": {name: kind.schema for name, kind in KEYS.items()},
     "additionalProperties": False,
 }
-"""Of the table, as a JSON schema; docs/dmlsplit.schema.json is made of it."""
+"""The JSON schema of the table; docs/dmlsplit.schema.json is generated from it."""
 
 
 class Configuration(NamedTuple):
-    """The table of a file; the empty one where there is none."""
+    """The table of a file; empty where there is none."""
 
     path: str = ""
     table: Table = {}
 
     def defaults(self) -> dict[str, Any]:
-        """The options of `dmlsplit check` that stand for it, as click takes them."""
+        """The default options that it sets for `dmlsplit check`, as click takes them."""
         found: dict[str, Any] = {}
         for name in ("feature-level", "directml", "onnxruntime", "assume", "select", "ignore", "fail-on"):
             if name in self.table:
@@ -137,12 +137,13 @@ class Configuration(NamedTuple):
         return found
 
     def ignored(self, file: str) -> tuple[str, ...]:
-        """The rules and scopes that per-file-ignores names for a file."""
+        """The rules and scopes that per-file-ignores lists for a file."""
         entries = self.table.get("per-file-ignores", {})
         return tuple(rule for pattern, rules in entries.items() if self._matches(file, pattern) for rule in rules)
 
     def of_models(self, file: str, key: str) -> dict[str, Any]:
-        """`shapes`, `dims` or `free-dimensions` of a model: what is said of all, then what its patterns say."""
+        """`shapes`, `dims` or `free-dimensions` for a model: the general entries, overridden by those of matching
+        patterns."""
         found: dict[str, Any] = dict(self.table.get(key, {}))
         for pattern, table in self.table.get("models", {}).items():
             if self._matches(file, pattern):
@@ -150,13 +151,13 @@ class Configuration(NamedTuple):
         return found
 
     def _matches(self, file: str, pattern: str) -> bool:
-        """A pattern without a slash is one of names, in any folder."""
+        """True where a pattern matches; one without a slash matches names in any folder."""
         path = os.path.relpath(os.path.abspath(file), os.path.dirname(self.path)).replace(os.sep, "/")
         return fnmatch.fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern)
 
 
 def find(folder: str) -> Configuration:
-    """The configuration of a folder or of the nearest one above it; InputError for a file that is no configuration."""
+    """The configuration of a folder or of the nearest one above; InputError for an invalid file."""
     current = os.path.abspath(folder)
     while True:
         for name in (OWN, SHARED):
@@ -178,7 +179,7 @@ def read(path: str) -> Configuration:
 
 
 def _read(path: str) -> Configuration | None:
-    """None for a pyproject.toml without a table for us."""
+    """The table of a file; None for a pyproject.toml without a table for dmlsplit."""
     table = _table(path)
     if not _is_own(path):
         tools = table.get("tool", {})
@@ -196,7 +197,7 @@ def _read(path: str) -> Configuration | None:
 
 
 def _table(path: str) -> Any:
-    """The table in a file; the empty one for a pyproject.toml that does not name dmlsplit."""
+    """The table in a file; empty for a pyproject.toml that does not mention dmlsplit."""
     import tomllib  # most projects have no such file
 
     most = Limit.CONFIG_FILE.most
@@ -213,7 +214,7 @@ def _table(path: str) -> Any:
         text = data.decode("utf-8")
         if (long := re.search(_LONG_KEY, text)) is None:
             return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
+    except (ValueError, RecursionError) as error:  # includes TOMLDecodeError and UnicodeDecodeError
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = map(int, place.groups()) if place else (None, None)
         raise InputError(
@@ -242,5 +243,5 @@ def _check(table: Any, keys: Mapping[str, ValueKind], path: str, prefix: str) ->
 def _shown(value: object) -> str:
     try:
         return printable(repr(value))
-    except (ValueError, RecursionError):  # an integer of more digits than Python writes; tables in one another
+    except (ValueError, RecursionError):  # an integer with more digits than Python converts; deeply nested tables
         return "beyond what can be shown"

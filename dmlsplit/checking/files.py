@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from dmlsplit.formats.operator_files import Entry
 
 Keep: TypeAlias = Callable[[str], bool]
-"""Whether diagnostics of a rule id are wanted."""
+"""Returns True for rule ids whose diagnostics are wanted."""
 
 MAX_NAME: Final = Limit.REPORT_NAME.most
 
 
 def keep_all(rule: str) -> bool:
-    """Every rule is wanted."""
+    """Accepts every rule."""
     return True
 
 
 class Question(NamedTuple):
-    """The question about every file: its targets, what is given of models, which rules are wanted, whether a refusal
-    that a rewriting gets around says so, and which columns are asked of each node of a model, besides the targets."""
+    """The question about every file: targets, facts given about models, wanted rules, whether to mention a rewriting of
+    a refused operator, and further columns to ask about each node of a model."""
 
     targets: tuple[Target, ...] = (find_target(),)
     given: Given | None = None
@@ -58,7 +58,7 @@ class Question(NamedTuple):
 
 
 class FileResults(NamedTuple):
-    """The answer about a file from another process; no output is to replace one of the files in `inputs`."""
+    """The results of a file from another process; `inputs` are files that no output may replace."""
 
     results: list[Result]
     inputs: Mapping[FileKey, str]
@@ -77,16 +77,16 @@ def check_files(
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     executor: Executor | None = None,
 ) -> Iterator[Report]:
-    """The reports on all operators of files, in the order of the files and within them; what `dmlsplit check` prints.
+    """Judges all operators of files and returns their reports, in the order of the files, as `dmlsplit check` prints them.
 
     A file is .json, .jsonl, .onnx or .xml (OpenVINO IR). A node of a model is ok where its framework's specification
-    allows it and the feature level or release takes it, rewritten if need be; by a version of ONNX Runtime, where
-    neither session creation nor the first Run fails, and the report, a RuntimeReport, has the `answer`. What cannot be
-    read is a report with the rule input/malformed; the rest goes on. `shapes` and `dims` are for the models that have
-    such tensors and symbols, of the first Run where ONNX Runtime is asked; `free_dimensions` are its overrides at
-    session creation. `assume` is what is known of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are
-    for the files that models refer to. `executor` reads several files at once: any concurrent.futures.Executor, of
-    processes where it is to be faster.
+    allows it and the feature level or release accepts it, rewritten if need be; for a version of ONNX Runtime, where
+    neither session creation nor the first Run fails, and the report, a RuntimeReport, has the `answer`. Unreadable
+    input gives a report with the rule input/malformed, and the rest goes on. `shapes` and `dims` apply to models with
+    such tensors and symbols, for ONNX Runtime to the first Run; `free_dimensions` are its overrides at session
+    creation. `assume` names properties of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are folders
+    of files that models refer to. `executor` reads several files at once: any concurrent.futures.Executor, of processes
+    where it is to be faster.
 
     Raises ValueError for an unknown level, release, version or assumption, or for several targets at once.
     """
@@ -103,7 +103,7 @@ def check_files(
 def judge_files(
     files: Iterable[str], question: Question | Callable[[str], Question], executor: Executor | None = None
 ) -> Iterator[Iterable[Result]]:
-    """The results of each file, in their order. `question` may be one for each file."""
+    """Yields the results of each file, in order. `question` may be one for each file."""
     of_file = question if callable(question) else lambda file: question
     if executor is None:
         for file in files:
@@ -131,9 +131,9 @@ def _judged_file(file: str, question: Question) -> FileResults:
 
 
 def judge_file(file: str, question: Question) -> Iterator[Result]:
-    """Every operator of a file by every target, the answers to one operator one after another.
+    """Judges every operator of a file by every target; the answers to one operator are consecutive.
 
-    Whatever goes wrong is the last answer: no file is to end the judging of others.
+    Any failure becomes the last answer, so that one file never ends the judging of others.
     """
     from dmlsplit.checking.front_ends import read_entries
 
@@ -151,8 +151,7 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
 
 
 def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
-    """The answers of levels, releases or versions of ONNX Runtime about an entry; none where it stands for nothing that
-    they can be asked about."""
+    """The answers of levels, releases or versions of ONNX Runtime about an entry; none where they cannot judge it."""
     if entry.node is not None:
         from dmlsplit.checking import node_verdicts
 
@@ -170,14 +169,14 @@ def _with_columns(result: Result, entry: Entry, question: Question) -> Result:
 
 
 def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Result]:
-    """The answers in place of an operator, or of a file, that could not be judged."""
+    """The answers for an operator, or a file, that could not be judged."""
     entry = failed(file, index, fault)
     return [judge_entry(entry, target) for target in question.targets]
 
 
 def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
-    """The result of one entry, with its places; an unreadable one is reported, too, whatever `keep` says."""
-    # Reports repeat the name with every diagnostic.
+    """The result of one entry, with its places; unreadable entries are reported regardless of `keep`."""
+    # Every diagnostic of a report repeats the name.
     name = None if entry.name is None else shortened(entry.name, MAX_NAME)
     position = entry.locate(Location())
     if entry.error is not None:
@@ -200,7 +199,7 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
 
 
 def _node_verdict(entry: Entry, target: Target) -> NodeVerdict | None:
-    """The verdict on a node of a framework's model; None for what is none."""
+    """The verdict on a node of a framework's model; None for any other entry."""
     if entry.node is None:
         return None
     from dmlsplit.checking.node_verdicts import judge_node
@@ -209,7 +208,7 @@ def _node_verdict(entry: Entry, target: Target) -> NodeVerdict | None:
 
 
 def _judged(entry: Entry, target: Target) -> Report:
-    """The report on an entry that could be read: a graph, an operator, or what is neither."""
+    """The report on an entry that could be read: a graph, an operator, or anything else."""
     if entry.graph is not None:
         from dmlsplit import graphs
 
@@ -225,7 +224,7 @@ def _judged(entry: Entry, target: Target) -> Report:
 
 
 def _by(target: Target, report: Report) -> Report:
-    """The report as one of a runtime, where the target is one."""
+    """The report marked as a runtime's, where the target is one."""
     if target.runtime is None or report.operator == GRAPH:
         return report
     from dmlsplit.onnxruntime.reports import RuntimeReport
@@ -234,7 +233,7 @@ def _by(target: Target, report: Report) -> Report:
 
 
 def _with_fix(result: Result, entry: Entry, target: Target, question: Question) -> Result:
-    """The same with the rewriting, or with what else helps, where that was asked for and there is something."""
+    """The result with a rewriting or another remedy attached, where one was requested and exists."""
     if not question.name_fixes or not isinstance(result, Judged):
         return result
     if entry.graph is not None:

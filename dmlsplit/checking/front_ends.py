@@ -1,4 +1,4 @@
-"""Entries of any file that has operators: JSON by itself, and the models of frameworks by what their suffix says."""
+"""Reads the entries of any file with operators: JSON directly, models by the framework of their suffix."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dmlsplit.formats.operator_files import Entry, failed, read_operators
 from dmlsplit.rules import RULES
 from dmlsplit.system.errors import fault_of
 
-if TYPE_CHECKING:  # a reader of JSON needs no numpy
+if TYPE_CHECKING:  # reading JSON needs no numpy
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 
 FRONT_ENDS: Final[Mapping[str, str]] = {".onnx": "onnx", ".xml": "openvino"}
-"""The module of dmlsplit.formats, a FrontEnd, that reads files of a suffix; imported when the first one is read."""
+"""The module of dmlsplit.formats, a FrontEnd, for each suffix; imported on first use."""
 
 
 class FrontEnd(Protocol):
@@ -38,18 +38,17 @@ class FrontEnd(Protocol):
     ) -> ModelNodes:
         """The nodes in the model of a file, in its order.
 
-        `shapes`, `dims`, `allow_paths` and `require_known_names` are those of Given; its free_dimensions are passed,
-        by that name, where there are any. InputError, with line and column
-        where there are such, for what cannot be read, and for what is given and contradicts the model; OSError.
+        `shapes`, `dims`, `allow_paths` and `require_known_names` are Given's; its free_dimensions are passed, by that
+        name, where there are any. InputError, with line and column where known, for an unreadable model, and for given
+        facts that contradict it; OSError.
         """
 
 
 class Given(NamedTuple):
     """The caller's knowledge of models: shapes of tensors, sizes of symbols, further folders for their files.
 
-    Of several models not each need have every tensor and symbol: `require_known_names` says whether each must.
-    `free_dimensions` are sizes of symbols that ONNX Runtime is told of as the session is made; shapes and dims are
-    those of the first Run then.
+    `require_known_names`: every model must have every tensor and symbol. `free_dimensions` are ONNX Runtime's overrides
+    of symbols at session creation; shapes and dims then apply to the first Run.
     """
 
     shapes: Mapping[str, Sequence[Dim]] = {}
@@ -60,14 +59,14 @@ class Given(NamedTuple):
 
 
 def is_model(file: str) -> bool:
-    """Whether a file is a framework's model, by its suffix."""
+    """True for a framework's model, by its suffix."""
     return os.path.splitext(file)[1].lower() in FRONT_ENDS
 
 
 def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
-    """The operators of a file, of standard input ("-"), or of a model.
+    """The entries of a file, of standard input ("-"), or of a model.
 
-    Every fault is an Entry, those that no reader foresaw included: no file is to end the reading of others.
+    Every fault, even an unexpected exception, becomes an Entry, so that one file never ends the reading of others.
     """
     read = 0
     try:
@@ -77,12 +76,12 @@ def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
         return
     except Exception as error:
         fault = fault_of(error)
-    # Only here, where the exception's frames, and all that they held, are gone.
+    # Only here are the exception's frames, and all that they held, gone.
     yield failed(file, read, fault)
 
 
 def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
-    """The operators of a model that was read from `file`."""
+    """The entries of a model that was read from `file`."""
     for index, item in enumerate(model.items):
         yield replace(_entry(file, index, item), of_nodes=model.of_nodes)
     if not model.items:
@@ -114,13 +113,13 @@ def _entry(file: str, index: int, node: SplitNode | JoinNode | OtherNode) -> Ent
 
 
 def _place_of(diagnostics: Sequence[Diagnostic]) -> Any:
-    """The diagnostics of nodes have their places already; this one is the node's, the first that is known."""
+    """A `locate` for the node itself, the first known place of its diagnostics; those have places of their own."""
     places: list[Position] = [(d.line, d.column) for d in diagnostics if d.line is not None and d.column is not None]
     return lambda location: min(places) if places and not location else None
 
 
 def without_nodes(entry: Entry) -> Entry:
-    """The entry as the descriptor that the node stands for, for commands that judge descriptors as they are."""
+    """The entry with the node replaced by its descriptor, for commands that judge descriptors alone."""
     if entry.node is None:
         return entry
     obstacle = entry.node.obstacle()

@@ -31,17 +31,17 @@ def validate(
     """Judges a descriptor, of an operator or of a graph, by a feature level or by a DirectML release (the newest known
     where nothing is given).
 
-    By feature level: the documented tables and rules, and what every build observed refuses. By release: what that
-    build answers, as `hresult` (None where the call ends the process). A version of ONNX Runtime stands for the release
-    that it ships. The report holds every fault, in descriptor order; of a graph, a GraphReport also says of each graph
-    output whether it will be right.
+    A feature level is judged by the documented tables and rules, and refuses what every observed build refuses. For a
+    release, `hresult` is that build's answer (None where the call ends the process). A version of ONNX Runtime is
+    judged as the release that it ships. The report holds every fault, in descriptor order; a graph's GraphReport also
+    has the correctness of each graph output.
 
-    Raises ValueError for an unknown level, release or version or for several at once, TypeError for what is no
+    Raises ValueError for an unknown level, release or version or for several at once, TypeError for anything but a
     descriptor of a Split, a Join or a graph.
     """
     target = find_target(feature_level, directml, onnxruntime)
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
-        from dmlsplit import graphs  # it is large, and most programs have operators only
+        from dmlsplit import graphs  # large, and most programs have operators only
 
         if isinstance(desc, graphs.GraphDesc):
             return graphs.evaluate_graph(desc, target)

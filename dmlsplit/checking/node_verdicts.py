@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class NodeVerdict(NamedTuple):
-    """The report, the row of a table, and the operator that the node is."""
+    """The report, the row of a table, and the node's operator."""
 
     report: Report
     summary: NodeSummary
@@ -36,9 +36,9 @@ class NodeVerdict(NamedTuple):
 
 
 def judge_node(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
-    """The verdict, ok where the node is right by its framework and runs, rewritten if need be; and its operator.
+    """Judges a node: ok where its framework allows it and it runs on the target, rewritten if need be.
 
-    `descriptor` is what the node stands for, if anything.
+    `descriptor` is the node's operator, None where it has none.
     """
     return _with_graphs(_judged(node, descriptor, target), node, target)
 
@@ -70,9 +70,9 @@ def _judged(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target:
 
 
 def _with_graphs(verdict: NodeVerdict, node: SplitNode | JoinNode, target: Target) -> NodeVerdict:
-    """The same with what is wrong with the graphs that a model's nodes become, as far as it is this node's.
+    """Adds the faults of the DirectML graphs around a model's node.
 
-    Of what a runtime says of the same fault that becomes part: it is one fault.
+    A runtime's diagnostic of the same fault is merged with it.
     """
     if not node.report.ok or node.in_session is None:
         return verdict
@@ -95,7 +95,7 @@ def _with_graphs(verdict: NodeVerdict, node: SplitNode | JoinNode, target: Targe
 
 
 def _correctness(found: Iterable[Diagnostic]) -> Correctness:
-    """What comes of a graph with these findings."""
+    """The correctness of a graph with these findings."""
     if any(each.severity is Severity.ERROR for each in found):
         return "wrong"
     return "unknown" if any(each.rule == "graph/unknown" for each in found) else "right"
@@ -104,9 +104,9 @@ def _correctness(found: Iterable[Diagnostic]) -> Correctness:
 def columns_of(
     node: SplitNode | JoinNode, descriptor: OperatorDesc | None, asked: Columns
 ) -> tuple[Compatibility, ...]:
-    """The answer of each level, release or version of ONNX Runtime about a node, its graph included.
+    """The answer of each level, release or version of ONNX Runtime about a node, including its graph.
 
-    None of a level or release that has none, since the node stands for no operator, whatever its sizes are.
+    Levels and releases are left out where the node is no operator for any sizes.
     """
     answers = {} if descriptor is None else {each.column: each for each in compatibility(descriptor, asked)}
     open_node = None if descriptor is not None else OpenNode.of(node)
@@ -128,7 +128,7 @@ def columns_of(
 
 
 def _in_graph(answer: Compatibility, node: SplitNode | JoinNode) -> Compatibility:
-    """The answer with what its target makes of the graph that the node becomes part of."""
+    """The answer combined with the outcome of the graph that the node becomes part of."""
     if not node.report.ok or node.in_session is None:
         return answer
     found = graph_diagnostics(node, answer.column.target)
@@ -142,11 +142,11 @@ _SAME_FAULT: Final = {
     "onnxruntime/graph-refused": "graph/memory-too-small",
     "onnxruntime/graph-without-outputs": "graph/empty",
 }
-"""The rules of ONNX Runtime on a node, and those of the graph that it becomes part of, of one fault."""
+"""Maps a rule of ONNX Runtime on nodes to the graph rule for the same fault."""
 
 
 def _judge_open(node: SplitNode | JoinNode, target: Target, open_node: OpenNode) -> NodeVerdict:
-    """The verdict for all sizes that the model leaves open, which stands for no one operator."""
+    """Judges a node for all sizes that the model leaves open, for which there is no single operator."""
     own, answer = node.report, open_node.answer(target)
     unknown = [d for d in own.diagnostics if d.rule == "node/shape-unknown"]
     kept = tuple([d for d in own.diagnostics if d not in unknown])
@@ -165,12 +165,12 @@ def _judge_open(node: SplitNode | JoinNode, target: Target, open_node: OpenNode)
 
 @lru_cache(maxsize=256)
 def _minimum_level(descriptor: OperatorDesc) -> FeatureLevel | None:
-    """Asked for each target, and by many nodes that are alike."""
+    """Cached, since targets and equal nodes ask repeatedly."""
     return minimum_feature_level(descriptor)
 
 
 def _judge_in_session(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
-    """The verdict of a version of ONNX Runtime: ok where the node is right by ONNX, and nothing fails."""
+    """Judges a node by a version of ONNX Runtime: ok where ONNX allows it and nothing fails."""
     report, answer = judged_in_session(node, target)
     use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
     summary = _summary(node, use)._replace(runtime=str(answer.outcome))

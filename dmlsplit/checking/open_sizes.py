@@ -47,11 +47,11 @@ BEYOND: Final = "not known for larger tensors, which depends on how they can be 
 
 
 MOST_PARTS: Final = 1024
-"""Of a node with more, the sizes are to be given: its conditions are more than anybody reads."""
+"""Nodes with more parts need known sizes: their conditions would be too many to read."""
 
 
 class Case(NamedTuple):
-    """The use of the node where all conditions hold, and none of the cases before does."""
+    """The node's use where all conditions hold and no earlier case applies."""
 
     use: Use
     conditions: tuple[Condition, ...]
@@ -59,26 +59,26 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenAnswer:
-    """The answer of a target about a node of open sizes. `valid`: where its framework's own rules allow it; `cases`:
-    what becomes of it there, the first whose conditions hold; it is not known where none does."""
+    """A target's answer about a node of open sizes. `valid`: the conditions under which the framework allows it;
+    `cases`: its uses, of which the first whose conditions hold applies; unknown where none does."""
 
     valid: tuple[Condition, ...]
     cases: tuple[Case, ...]
 
     def use(self, values: Values) -> Use:
-        """The use of the node of these sizes, by the names of symbols."""
+        """The node's use for these sizes, given by names of symbols."""
         if not all_hold(self.valid, values):
             return Use.NOT_ASKED
         return next((case.use for case in self.cases if all_hold(case.conditions, values)), Use.UNKNOWN)
 
     @property
     def main(self) -> Use:
-        """The use as a rule: the first case's."""
+        """The usual use: the first case's."""
         return self.cases[0].use if self.cases else Use.UNKNOWN
 
     @property
     def condition(self) -> str:
-        """When it does so, in words; "" for always."""
+        """The conditions of the usual use as text; "" for always."""
         return conditions_text(self._solved)
 
     @property
@@ -90,7 +90,7 @@ class OpenAnswer:
 
     @property
     def head(self) -> str:
-        """The use as a rule, and its conditions: as it is (sizes at least 1)."""
+        """The usual use with its conditions: as it is (sizes at least 1)."""
         if not self.cases:
             return "not known" if solved(self.valid) is not None else "no sizes are right by the framework's own rules"
         return f"{self.main.value} ({self.condition})" if self.condition else self.main.value
@@ -120,11 +120,11 @@ def open_answer(
     directml: ReleaseLike = None,
     onnxruntime: RuntimeLike = None,
 ) -> OpenAnswer | None:
-    """The answer of a feature level or a release about a node, for all of its open sizes. A version of ONNX Runtime
-    stands for the release that it ships.
+    """Judges a node by a feature level or a release for all of its open sizes. A version of ONNX Runtime is judged as
+    the release that it ships.
 
-    None where none is open, where more than sizes is (the rank, the axis, the element type), and where the node is
-    wrong whatever they are. Raises ValueError for an unknown level, release or version or for several at once.
+    None where no size is open, where more than sizes is open (the rank, the axis, the element type), and where the node
+    is wrong for all sizes. Raises ValueError for an unknown level, release or version or for several at once.
     """
     return answer_by(node, find_target(feature_level, directml, onnxruntime))
 
@@ -137,7 +137,7 @@ def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenNode:
-    """A node whose sizes are open, as one operator with packed tensors; `valid` is where its framework allows it."""
+    """A node of open sizes as one operator with packed tensors; `valid` holds where its framework allows it."""
 
     kind: OperatorType
     element: ElementType
@@ -149,28 +149,29 @@ class OpenNode:
 
     @classmethod
     def of(cls, node: SplitNode | JoinNode) -> OpenNode | None:
-        """None where nothing is open, or more than sizes, and for what is wrong or has no data type in DirectML."""
+        """The OpenNode of a node; None where no size or more than sizes is open, and for a node with errors or without
+        a data type in DirectML."""
         facts, element = node.facts, node.element
         if facts is None or element is None or element.data_type is None or not node.report.ok:
             return None
         return _open_node(node.operator_type, element, facts)
 
     def answer(self, target: Target) -> OpenAnswer:
-        """The answer of a target for all sizes."""
+        """A target's answer for all sizes."""
         cases = [case for case in self.cases(target) if solved((*self.valid, *case.conditions)) is not None]
         return OpenAnswer(self.valid, tuple(cases))
 
     @property
     def lowest_level(self) -> FeatureLevel | None:
-        """The lowest feature level that takes it as it is, on the condition that its answer has."""
+        """The lowest feature level that accepts it as it is under the conditions of that level's answer."""
         return _lowest_level(self)
 
     def cases(self, target: Target) -> Iterator[Case]:
-        """The cases of a target where the node is right by its framework."""
+        """A target's cases, given that the framework allows the node."""
         held, count = self.element.data_type, self.element.count
         assert held is not None
         bits = ELEMENT_BITS[held]
-        # Equal parts of a size that is a multiple of their number have elements where it has.
+        # Equal parts of a size that is a multiple of their number are empty only where the size is 0.
         own = [part for part in self.parts if not (isinstance(part, Term) and part.operation == "share")]
         sizes = (LEAST_SIZE,) if self.whole is None else self.whole
         present = tuple([at_least(size, 1) for size in (*sizes, *own)])
@@ -179,7 +180,7 @@ class OpenNode:
         ranks = [n - (count > 1) for n in rows[0].dimension_counts if all(n in row.dimension_counts for row in rows)]
         typed = all(held in row.data_types for row in rows)
         taken = typed and (self.whole is None or len(self.whole) in ranks)
-        # Of elements that are moved as narrower ones there are more; of those moved as wider ones, fewer.
+        # Moving elements as narrower ones multiplies their number; as wider ones, divides it.
         narrow = bits if taken else min(bits, moved[0])
         bounded = tuple(self._bounded(narrow, count * bits // narrow, target))
         together: tuple[Condition, ...] = ()
@@ -201,7 +202,7 @@ class OpenNode:
             yield Case(Use.REWRITTEN, depending((*limits, *bounded, *together)))
 
     def _ranks(self, ranks: list[int]) -> Iterator[Condition]:
-        """The conditions that an open rank is one of these, which are consecutive."""
+        """The conditions that an open rank is in `ranks`, which are consecutive."""
         if self.whole is not None:
             return
         if len(ranks) == 1:
@@ -211,7 +212,8 @@ class OpenNode:
             yield Condition(DIMENSIONS, "at most", ranks[-1])
 
     def _bounded(self, bits: int, factor: int, target: Target) -> Iterator[Condition]:
-        """The conditions that no tensor has too many elements of so many bits; `factor` hold one of the node's."""
+        """The conditions that no tensor exceeds the limit on elements of `bits` bits; each holds 1/`factor` of the
+        node's element."""
         elements = ELEMENTS if self.whole is None else product(self.whole)
         yield Condition(elements, "at most", _most_elements(bits, target) // factor, "elements")
         if self.kind is OperatorType.JOIN and self.whole is not None:
@@ -220,7 +222,7 @@ class OpenNode:
                 yield Condition(product(sizes), "at most", INPUT_ELEMENTS_MAX // factor, "elements in an input")
 
     def _together(self, whole: tuple[Expression, ...], number: int) -> Iterator[Condition]:
-        """The conditions that elements lie side by side in each tensor, so many at a time."""
+        """The conditions that elements are contiguous in each tensor in groups of `number`."""
         inner = (*whole[self.axis + 1 :], self.element.count)
         for part in self.parts:
             sizes = (*(whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)
@@ -229,7 +231,7 @@ class OpenNode:
 
 @lru_cache(maxsize=256)
 def _open_node(kind: OperatorType, element: ElementType, facts: NodeFacts) -> OpenNode | None:
-    """Asked for each target, and of many nodes that are alike."""
+    """Cached, since targets and equal nodes ask repeatedly."""
     whole, parts, axis, valid = facts.whole, facts.parts, facts.axis_index, valid_where(facts)
     if not parts or len(parts) > MOST_PARTS:
         return None
@@ -248,7 +250,7 @@ def _lowest_level(node: OpenNode) -> FeatureLevel | None:
 
 @cache
 def _most_elements(bits: int, target: Target) -> int:
-    """Of a packed tensor whose total, a multiple of 4 bytes, is taken."""
+    """The most elements of a packed tensor whose total size, a multiple of 4 bytes, is accepted."""
     limit = UINT_MAX * bits // 8
     if target.total_counts_whole_elements:
         limit += (bits - 1) // 8

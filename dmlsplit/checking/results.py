@@ -26,32 +26,31 @@ class Verdict(enum.StrEnum):
     OK = "ok"
     NOT_OK = "not ok"
     UNKNOWN = "unknown"
-    """Nothing is known to be wrong, and too little is known to say that nothing is."""
+    """No fault is known, but too little is known to exclude one."""
     NOT_JUDGED = "not judged"
     """Neither a Split nor a Join."""
     NOT_READ = "not read"
 
 
 def verdict_of(report: Report) -> Verdict:
-    """The verdict that a report by itself stands for, without what is known of its node."""
+    """The verdict of a report alone, without the facts about its node."""
     if report.hresult is None and report.operator is None:
         return Verdict.NOT_JUDGED if report.ok else Verdict.NOT_READ
     return Verdict.OK if report.ok else Verdict.NOT_OK
 
 
 def in_graph(use: Use, graph: Correctness) -> Use:
-    """The use of a node, of which this comes in the graph that it becomes part of."""
+    """The use of a node combined with the correctness of the graph that it becomes part of."""
     if graph == "wrong" and use is not Use.NOT_ASKED:
         return Use.REFUSED
     return Use.UNKNOWN if graph == "unknown" and use in RUNS else use
 
 
 class NodeSummary(NamedTuple):
-    """A node of a framework's model, by a target: what a table says of it.
+    """A node of a framework's model, judged by a target: the content of a table row.
 
-    `minimum_level` is the lowest feature level that takes it as it is, and its graph, None where none does or nobody
-    asked;
-    `rewriting` says what the target runs in its place.
+    `minimum_level` is the lowest feature level that accepts it, and its graph, as it is, None where none does or it was
+    not determined; `rewriting` describes the operators that the target runs instead.
     """
 
     path: str
@@ -64,15 +63,15 @@ class NodeSummary(NamedTuple):
     minimum_level: FeatureLevel | None = None
     rewriting: str = ""
     condition: str = ""
-    """Of sizes that the model leaves open: where the target does so."""
+    """For open sizes: the conditions of the use."""
     runtime: str = ""
-    """The outcome in a version of ONNX Runtime, in a word or two; "" of any other target."""
+    """The outcome in a version of ONNX Runtime, in a word or two; "" for any other target."""
     graph: Correctness = "right"
-    """What comes of the DirectML graph that it becomes part of; "right" where there is none."""
+    """The correctness of the DirectML graph that it becomes part of; "right" where there is none."""
 
     @property
     def outcome(self) -> Use:
-        """The use of the node in its model: what the target makes of it by itself and of the graph around it."""
+        """The node's use in its model: the target's use of the node and the outcome of the graph around it."""
         return in_graph(_OUTCOMES[self.runtime] if self.runtime else self.use, self.graph)
 
 
@@ -83,14 +82,14 @@ _OUTCOMES: Final = {
     "run-fails": Use.REFUSED,
     "unknown": Use.UNKNOWN,
 }
-"""The use that an outcome in ONNX Runtime stands for."""
+"""Maps an outcome in ONNX Runtime to a use."""
 
 
 class Judged(NamedTuple):
-    """An operator that was judged; `report` knows its file and its index there.
+    """A judged operator; `report` has its file and its index there.
 
-    `name` is the operator's in its file, `position` its line and column. `descriptor` is None where a node stands for
-    none. `fix` names the rewriting that a refused operator has. `node` is set for a node of a framework's model,
+    `name` is the operator's name in its file, `position` its line and column. `descriptor` is None for a node without
+    an operator. `fix` names the rewriting that a refused operator has. `node` is set for a node of a framework's model,
     `graph` for a DML_GRAPH.
     """
 
@@ -105,7 +104,7 @@ class Judged(NamedTuple):
     of_nodes: int = 0
     """How many nodes the model has; 0 where that is not known."""
     columns: tuple[tuple[Compatibility, ...], ...] = ()
-    """Of a node, the answers of all levels, of all releases, or of other columns that the question has."""
+    """For a node, the answers of all levels, of all releases, or of the question's other columns."""
 
     @property
     def verdict(self) -> Verdict:
@@ -116,7 +115,7 @@ class Judged(NamedTuple):
 
 
 class _Unanswered(NamedTuple):
-    """An answer without a judgement; the report says why."""
+    """An answer without a judgement; the report gives the reason."""
 
     report: Report
     name: str | None = None
@@ -136,7 +135,7 @@ class NotRead(_Unanswered):
 
 
 class Note(NamedTuple):
-    """Something that the report says of a file as a whole."""
+    """A report on a file as a whole."""
 
     report: Report
 
@@ -147,5 +146,5 @@ Result: TypeAlias = Answer | Note
 
 
 def answers(results: Iterable[Result]) -> Iterator[Answer]:
-    """The results that are of operators."""
+    """The results about operators."""
     return (result for result in results if not isinstance(result, Note))
