@@ -77,7 +77,7 @@ def check_files(
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     executor: Executor | None = None,
 ) -> Iterator[Report]:
-    """Judges all operators of files and returns their reports, in the order of the files, as `dmlsplit check` prints them.
+    """Judges all operators of files and yields their reports in the order of the files, as `dmlsplit check` does.
 
     A file is .json, .jsonl, .onnx or .xml (OpenVINO IR). A node of a model is ok where its framework's specification
     allows it and the feature level or release accepts it, rewritten if need be; for a version of ONNX Runtime, where
